@@ -1,0 +1,122 @@
+/** Every way in which the gateway itself can fail a request: one row each, in the order of the line. */
+
+import type { HeaderFields } from '../pis/headers.ts';
+
+interface Kind {
+  /** HTTP status of the answer. */
+  readonly status: number;
+  /** Whose fault it is: decides how loudly it is logged. */
+  readonly origin: 'tpp' | 'gateway' | 'aspsp';
+  /** Message code of the Berlin Group's error body. */
+  readonly tppCode: string;
+  /** Can the bank have seen the request? Decides about retries and the duplicates' ledger. */
+  readonly reached: 'no' | 'maybe';
+  /** Error type of `Proxy-Status` (RFC 9209 section 2.3), unless the error says something finer. */
+  readonly proxyError: string;
+}
+
+const refused = { origin: 'tpp', reached: 'no', proxyError: 'http_request_error' } as const;
+const denied = { ...refused, proxyError: 'http_request_denied' } as const;
+const busy = {
+  status: 503,
+  origin: 'gateway',
+  tppCode: 'SERVICE_UNAVAILABLE',
+  reached: 'no',
+  proxyError: 'connection_limit_reached',
+} as const;
+
+export const kinds = {
+  PATH_MALFORMED: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  HEADER_MALFORMED: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  REQUEST_ID_INVALID: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  BODY_UNEXPECTED: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  ENVIRONMENT_UNKNOWN: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  PATH_UNKNOWN: { ...refused, status: 404, tppCode: 'RESOURCE_UNKNOWN' },
+  PRODUCT_UNKNOWN: { ...refused, status: 404, tppCode: 'PRODUCT_UNKNOWN' },
+  PAYMENT_UNKNOWN: { ...refused, status: 404, tppCode: 'RESOURCE_UNKNOWN' },
+  METHOD_NOT_ALLOWED: { ...refused, status: 405, tppCode: 'SERVICE_INVALID' },
+  CLIENT_UNKNOWN: { ...denied, status: 401, tppCode: 'TOKEN_UNKNOWN' },
+  ENVIRONMENT_FORBIDDEN: { ...denied, status: 403, tppCode: 'SERVICE_BLOCKED' },
+  ENVIRONMENT_MISMATCH: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
+  DUPLICATE_MISMATCH: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
+  DUPLICATE_IN_FLIGHT: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
+  DUPLICATE_IN_DOUBT: { ...denied, status: 409, tppCode: 'STATUS_INVALID', reached: 'maybe' },
+  REQUEST_TIMEOUT: { ...refused, status: 408, tppCode: 'FORMAT_ERROR' },
+  BODY_TOO_LARGE: { ...refused, status: 413, tppCode: 'FORMAT_ERROR' },
+  EXPECTATION_FAILED: { ...refused, status: 417, tppCode: 'FORMAT_ERROR' },
+  HEADERS_TOO_LARGE: { ...refused, status: 431, tppCode: 'FORMAT_ERROR' },
+  QUOTA_EXCEEDED: { ...denied, status: 429, tppCode: 'ACCESS_EXCEEDED' },
+  QUEUE_FULL: busy,
+  QUEUE_TIMEOUT: busy,
+  CIRCUIT_OPEN: { ...busy, origin: 'aspsp', proxyError: 'destination_unavailable' },
+  STATE_UNAVAILABLE: { ...busy, proxyError: 'proxy_internal_error' },
+  OVERLOADED: busy,
+  DRAINING: busy,
+  NOT_CACHED: { ...busy, status: 504, origin: 'tpp', proxyError: 'http_request_denied' },
+  UPSTREAM_UNREACHED: {
+    status: 502,
+    origin: 'aspsp',
+    tppCode: 'SERVICE_UNAVAILABLE',
+    reached: 'no',
+    proxyError: 'destination_unavailable',
+  },
+  UPSTREAM_MALFORMED: {
+    status: 502,
+    origin: 'aspsp',
+    tppCode: 'SERVICE_UNAVAILABLE',
+    reached: 'maybe',
+    proxyError: 'http_protocol_error',
+  },
+  OUTCOME_UNKNOWN: {
+    status: 504,
+    origin: 'aspsp',
+    tppCode: 'SERVICE_UNAVAILABLE',
+    reached: 'maybe',
+    proxyError: 'http_response_timeout',
+  },
+  INTERNAL: {
+    status: 500,
+    origin: 'gateway',
+    tppCode: 'INTERNAL_SERVER_ERROR',
+    reached: 'maybe',
+    proxyError: 'proxy_internal_error',
+  },
+} as const satisfies Record<string, Kind>;
+
+export type ErrorCode = keyof typeof kinds;
+
+interface Details {
+  readonly cause?: unknown;
+  /** Fields of the answer that belong to this error, such as `Allow`. */
+  readonly headers?: HeaderFields;
+  /** The environment that had been chosen, if any. */
+  readonly environment?: string;
+  /** A finer error type of RFC 9209 than the row's. */
+  readonly proxyError?: string;
+  /** Which header or field the fault lies in; `path` of the Berlin Group's message. */
+  readonly field?: string;
+}
+
+/**
+ * A request that the gateway fails by itself.
+ *
+ * The message goes to the TPP and into the log: it says what happened and what to do next, and quotes
+ * nothing that came with the request, which may be secret or personal.
+ */
+export class GatewayError extends Error {
+  readonly code: ErrorCode;
+  readonly headers: HeaderFields;
+  readonly environment: string | undefined;
+  readonly proxyError: string;
+  readonly field: string | undefined;
+
+  constructor(code: ErrorCode, message: string, details: Details = {}) {
+    super(message, { cause: details.cause });
+    this.name = 'GatewayError';
+    this.code = code;
+    this.headers = details.headers ?? [];
+    this.environment = details.environment;
+    this.proxyError = details.proxyError ?? kinds[code].proxyError;
+    this.field = details.field;
+  }
+}

@@ -1,0 +1,47 @@
+/** The values that travel down the line and back; none is ever changed in place. */
+
+import type { HeaderFields } from '../pis/headers.ts';
+import type { Operation } from '../pis/operations.ts';
+import type { Environment } from './environment.ts';
+
+/** Who asks: one system of the TPP platform. */
+export interface Client {
+  readonly name: string;
+  /** Payments, cached answers and reservations of one tenant are invisible to every other. */
+  readonly tenant: string;
+}
+
+/** A request that passed the door: one of the eight operations, well-formed, complete. */
+export interface PisRequest {
+  readonly operation: Operation;
+  readonly client: Client;
+  /** The caller's own `X-Request-ID`, as written. */
+  readonly requestId: string;
+  /** What `Penstock-Environment` asks for. */
+  readonly namedEnvironment?: string;
+  /** End-to-end fields as the TPP sent them: neither framing nor anything meant for the gateway. */
+  readonly headers: HeaderFields;
+  /** The very bytes of the body; empty if there was none. */
+  readonly body: Buffer;
+  /** When the request came in, and when it must be answered: milliseconds of `performance.now()`. */
+  readonly arrivedAtMs: number;
+  readonly deadlineAtMs: number;
+}
+
+/** A request that knows its side of the bank. */
+export interface RoutedRequest extends PisRequest {
+  readonly environment: Environment;
+}
+
+/** An answer on its way back to the TPP. */
+export interface PisResponse {
+  readonly status: number;
+  /** End-to-end fields, repetitions kept; framing is the door's business. */
+  readonly headers: HeaderFields;
+  readonly body: Buffer;
+  readonly servedFrom: 'bank';
+  /** Name of the environment that the request was sent to. */
+  readonly environment: string;
+  /** How long the bank took, in milliseconds. */
+  readonly upstreamMs: number;
+}

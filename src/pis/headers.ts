@@ -1,0 +1,61 @@
+/** Header fields as they stand on the wire: order, case and repetitions are kept. */
+
+export type HeaderField = readonly [name: string, value: string];
+export type HeaderFields = readonly HeaderField[];
+
+/** Fields that concern one connection only and never travel on (RFC 9110 section 7.6.1, and what is left of older ones). */
+const hopByHop: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'http2-settings',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** All values of a field, in order. `name` in lower case. */
+export function headerValues(fields: HeaderFields, name: string): readonly string[] {
+  return fields.filter(([field]) => field.toLowerCase() === name).map(([, value]) => value);
+}
+
+/** The first value of a field. `name` in lower case. */
+export function headerValue(fields: HeaderFields, name: string): string | undefined {
+  return fields.find(([field]) => field.toLowerCase() === name)?.[1];
+}
+
+/** The fields but those named, in lower case. */
+export function without(fields: HeaderFields, names: ReadonlySet<string>): HeaderFields {
+  return fields.filter(([field]) => !names.has(field.toLowerCase()));
+}
+
+/** The fields with every one of that name replaced by a single one. */
+export function replaced(fields: HeaderFields, [name, value]: HeaderField): HeaderFields {
+  return [...without(fields, new Set([name.toLowerCase()])), [name, value]];
+}
+
+/** The fields that travel on: neither hop-by-hop nor named by `Connection` (RFC 9110 section 7.6.1). */
+export function endToEnd(fields: HeaderFields): HeaderFields {
+  const named = connectionOptions(fields);
+  return fields.filter(([field]) => {
+    const name = field.toLowerCase();
+    return !hopByHop.has(name) && !named.includes(name);
+  });
+}
+
+/** What `Connection` names, in lower case. */
+export function connectionOptions(fields: HeaderFields): readonly string[] {
+  return headerValues(fields, 'connection')
+    .flatMap((value) => value.split(','))
+    .map((option) => option.trim().toLowerCase());
+}
+
+/** The pairs of Node's flat `rawHeaders`. */
+export function fieldsOf(rawHeaders: readonly string[]): HeaderFields {
+  return Array.from({ length: rawHeaders.length / 2 }, (_, index) => {
+    return [rawHeaders[2 * index] ?? '', rawHeaders[2 * index + 1] ?? ''] as const;
+  });
+}

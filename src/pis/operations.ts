@@ -1,0 +1,210 @@
+/**
+ * The eight operations of the payment initiation service, and how a request line becomes one of them.
+ *
+ * This table is the only place that knows methods and path shapes: everything else asks a row's traits.
+ * Source: OpenAPI of NextGenPSD2 XS2A 1.3.6 and 1.3.11, which agree on every path (CC BY 4.0, The Berlin Group).
+ */
+
+export type Method = 'GET' | 'POST' | 'DELETE';
+
+/** Which calls share a queue, a deadline and a circuit: `write` may move money, `status` is polled. */
+export type Lane = 'write' | 'read' | 'status';
+
+interface OperationRow {
+  readonly name: string;
+  readonly method: Method;
+  /** What stands after `/<segment>/v1`; braces mark parameters, everything else is literal. */
+  readonly shape: string;
+  readonly lane: Lane;
+  readonly createsPayment: boolean;
+  readonly readsStatus: boolean;
+  readonly changesStatus: boolean;
+}
+
+const plain = { createsPayment: false, readsStatus: false, changesStatus: false } as const;
+
+export const operations = [
+  {
+    ...plain,
+    name: 'initiatePayment',
+    method: 'POST',
+    shape: '/{payment-service}/{payment-product}',
+    lane: 'write',
+    createsPayment: true,
+  },
+  {
+    ...plain,
+    name: 'getPayment',
+    method: 'GET',
+    shape: '/payments/{payment-product}/{paymentId}',
+    lane: 'read',
+  },
+  {
+    ...plain,
+    name: 'getPeriodicPayment',
+    method: 'GET',
+    shape: '/periodic-payments/{payment-product}/{paymentId}',
+    lane: 'read',
+  },
+  {
+    ...plain,
+    name: 'getPaymentStatus',
+    method: 'GET',
+    shape: '/{payment-service}/{payment-product}/{paymentId}/status',
+    lane: 'status',
+    readsStatus: true,
+  },
+  {
+    ...plain,
+    name: 'cancelPayment',
+    method: 'DELETE',
+    shape: '/{payment-service}/{payment-product}/{paymentId}',
+    lane: 'write',
+    changesStatus: true,
+  },
+  {
+    ...plain,
+    name: 'startAuthorisation',
+    method: 'POST',
+    shape: '/{payment-service}/{payment-product}/{paymentId}/{payment-authorisation}',
+    lane: 'write',
+    changesStatus: true,
+  },
+  {
+    ...plain,
+    name: 'listAuthorisations',
+    method: 'GET',
+    shape: '/{payment-service}/{payment-product}/{paymentId}/{payment-authorisation}',
+    lane: 'read',
+  },
+  {
+    ...plain,
+    name: 'getAuthorisation',
+    method: 'GET',
+    shape: '/{payment-service}/{payment-product}/{paymentId}/{payment-authorisation}/{authorisation-id}',
+    lane: 'read',
+  },
+] as const satisfies readonly OperationRow[];
+
+export type OperationName = (typeof operations)[number]['name'];
+
+/** One request line, understood: the traits of its row, its parameters, and the path made from them. */
+export interface Operation {
+  readonly name: OperationName;
+  readonly method: Method;
+  readonly lane: Lane;
+  readonly createsPayment: boolean;
+  readonly readsStatus: boolean;
+  readonly changesStatus: boolean;
+  readonly paymentService: string;
+  readonly paymentProduct: string;
+  readonly paymentId?: string;
+  readonly authorisationType?: string;
+  readonly authorisationId?: string;
+  /** `/<segment>/v1/...`, built from the validated parameters, never copied from the request line. */
+  readonly path: string;
+}
+
+/** Which values a path may hold; `any` takes every well-formed segment. */
+export interface PathRules {
+  /** What stands before `/v1`: none to several path segments, without slashes at its ends. */
+  readonly segment: string;
+  readonly paymentServices: 'any' | readonly string[];
+  readonly paymentProducts: 'any' | readonly string[];
+  readonly authorisationTypes: 'any' | readonly string[];
+}
+
+export type Match =
+  | { readonly kind: 'operation'; readonly operation: Operation }
+  | { readonly kind: 'malformed'; readonly why: string }
+  | { readonly kind: 'unknown-path' }
+  | { readonly kind: 'unknown-product'; readonly why: string }
+  | { readonly kind: 'wrong-method'; readonly allow: readonly Method[] };
+
+/** Understands a method and a raw request target. Refusals come in the order of `Match`. */
+export type Matcher = (method: string, target: string) => Match;
+
+/** Builds the matcher of one installation. */
+export function createMatcher(rules: PathRules): Matcher {
+  const prefix = [...rules.segment.split('/').filter((part) => part !== ''), 'v1'];
+
+  return (method, target) => {
+    const split = splitTarget(target);
+    if (typeof split === 'string') return { kind: 'malformed', why: split };
+
+    if (prefix.some((part, index) => split[index] !== part)) return { kind: 'unknown-path' };
+    const segments = split.slice(prefix.length);
+    const rows = shapes.filter((shape) => fits(shape, segments, rules));
+    const [first] = rows;
+    if (!first) return { kind: 'unknown-path' };
+
+    const misplaced = first.parts.find(
+      (part, index) => !idParts.has(part) && !plainSegment.test(segments[index] ?? ''),
+    );
+    if (misplaced)
+      return { kind: 'malformed', why: `the path segment ${misplaced} holds a character it may not` };
+
+    const [paymentService = '', paymentProduct = '', paymentId, fourth, authorisationId] = segments;
+    if (!listed(rules.paymentServices, paymentService)) {
+      return { kind: 'unknown-product', why: 'the payment service is not offered here' };
+    }
+    if (!listed(rules.paymentProducts, paymentProduct)) {
+      return { kind: 'unknown-product', why: 'the payment product is not offered here' };
+    }
+
+    const row = rows.find((candidate) => candidate.row.method === method)?.row;
+    if (!row) return { kind: 'wrong-method', allow: rows.map((candidate) => candidate.row.method) };
+
+    const { shape: _, ...traits } = row;
+    return {
+      kind: 'operation',
+      operation: {
+        ...traits,
+        paymentService,
+        paymentProduct,
+        ...(paymentId !== undefined && { paymentId }),
+        ...(fourth !== undefined && !row.readsStatus && { authorisationType: fourth }),
+        ...(authorisationId !== undefined && { authorisationId }),
+        path: `/${[...prefix, ...segments].join('/')}`,
+      },
+    };
+  };
+}
+
+const shapes = operations.map((row) => ({ row, parts: row.shape.slice(1).split('/') }));
+type Shape = (typeof shapes)[number];
+
+/** Where banks put more than RFC 3986's unreserved characters: `GJv0KO..Fg==_=_bS6p6XvTWI` is a real payment id. */
+const idParts: ReadonlySet<string> = new Set(['{paymentId}', '{authorisation-id}']);
+
+const plainSegment = /^[A-Za-z0-9._~-]+$/;
+const idSegment = /^[A-Za-z0-9._~=:@+,!$*-]{1,256}$/;
+const encodedInIds = /%(?:3D|3A|40|2B|2C|21|24|2A)/g;
+
+/** The decoded segments of a request target, or what is wrong with it. */
+function splitTarget(target: string): readonly string[] | string {
+  if (!target.startsWith('/')) return 'the request target must be a path';
+  if (target === '/') return [];
+  if (target.includes('?')) return 'the standard has no query parameters';
+  const segments = target
+    .slice(1)
+    .split('/')
+    .map((part) => part.replaceAll(encodedInIds, decodeURIComponent));
+  if (segments.includes('')) return 'the path has an empty segment or a trailing slash';
+  if (segments.some((part) => part === '.' || part === '..')) return 'the path has a dot segment';
+  if (segments.some((part) => part.length > 256)) return 'a path segment is longer than 256 characters';
+  if (!segments.every((part) => idSegment.test(part))) return 'the path holds a character it may not';
+  return segments;
+}
+
+function fits({ parts }: Shape, segments: readonly string[], rules: PathRules): boolean {
+  if (parts.length !== segments.length) return false;
+  return parts.every((part, index) => {
+    const segment = segments[index] ?? '';
+    if (part === '{payment-authorisation}')
+      return segment !== 'status' && listed(rules.authorisationTypes, segment);
+    return part.startsWith('{') || part === segment;
+  });
+}
+
+const listed = (list: 'any' | readonly string[], value: string) => list === 'any' || list.includes(value);
