@@ -48,9 +48,15 @@ export function endToEnd(fields: HeaderFields): HeaderFields {
 
 /** What `Connection` names, in lower case. */
 export function connectionOptions(fields: HeaderFields): readonly string[] {
-  return headerValues(fields, 'connection')
+  return listMembers(fields, 'connection');
+}
+
+/** The members of a field that is a list of tokens, in lower case and in order (RFC 9110 section 5.6.1). `name` in lower case. */
+export function listMembers(fields: HeaderFields, name: string): readonly string[] {
+  return headerValues(fields, name)
     .flatMap((value) => value.split(','))
-    .map((option) => option.trim().toLowerCase());
+    .map((member) => member.trim().toLowerCase())
+    .filter((member) => member !== '');
 }
 
 /** The pairs of Node's flat `rawHeaders`. */

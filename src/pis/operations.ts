@@ -124,9 +124,14 @@ export type Match =
 /** Understands a method and a raw request target. Refusals come in the order of `Match`. */
 export type Matcher = (method: string, target: string) => Match;
 
+/** What every path begins with: `/v1` behind the standard's segment, such as `/berlingroup/v1`. */
+export function prefixOf(segment: string): string {
+  return `/${prefixParts(segment).join('/')}`;
+}
+
 /** Builds the matcher of one installation. */
 export function createMatcher(rules: PathRules): Matcher {
-  const prefix = [...rules.segment.split('/').filter((part) => part !== ''), 'v1'];
+  const prefix = prefixParts(rules.segment);
 
   return (method, target) => {
     const split = splitTarget(target);
@@ -170,6 +175,8 @@ export function createMatcher(rules: PathRules): Matcher {
     };
   };
 }
+
+const prefixParts = (segment: string) => [...segment.split('/').filter((part) => part !== ''), 'v1'];
 
 const shapes = operations.map((row) => ({ row, parts: row.shape.slice(1).split('/') }));
 type Shape = (typeof shapes)[number];

@@ -1,0 +1,43 @@
+/** What a `transactionStatus` says about the future of a payment. */
+
+/** The codes of ISO 20022 that 1.3.6 and 1.3.11 know alike (OpenAPI, `transactionStatus`). */
+export const transactionStatuses = [
+  'RCVD', // received
+  'PDNG', // pending, further checks follow
+  'PATC', // some but not all of the authentications needed are done
+  'ACTC', // authentication and validation successful
+  'ACFC', // funds checked as well
+  'ACCP', // customer profile checked as well; where a standing order rests
+  'ACWC', // accepted with a change, such as another date
+  'ACWP', // accepted, not yet posted to the creditor's account
+  'ACSP', // accepted for execution
+  'PART', // bulk: some accepted, others not
+  'ACSC', // settled on the debtor's account
+  'ACCC', // settled on the creditor's account
+  'RJCT', // rejected
+  'CANC', // cancelled before execution
+] as const;
+
+/**
+ * `final` never changes again; `settled` hardly does (an ACSC may still become ACCC); `pending` may at any
+ * time, also without a request: an authorisation that is not finished in time turns a payment into RJCT.
+ */
+export type Finality = 'final' | 'settled' | 'pending';
+
+/**
+ * How final a code is, which depends on the payment service: the standard names no final code, and where a
+ * single payment ends, a standing order may go on. Whatever is not known to be final is `pending`.
+ */
+export function finalityOf(paymentService: string, code: string): Finality {
+  const final = finalCodes.get(paymentService);
+  if (final?.includes(code)) return 'final';
+  return final && code === 'ACSC' ? 'settled' : 'pending';
+}
+
+type TransactionStatus = (typeof transactionStatuses)[number];
+
+const finalCodes: ReadonlyMap<string, readonly string[]> = new Map<string, readonly TransactionStatus[]>([
+  ['payments', ['RJCT', 'CANC', 'ACCC']],
+  ['periodic-payments', ['RJCT', 'CANC']],
+  ['bulk-payments', ['RJCT', 'CANC', 'ACCC']],
+]);
