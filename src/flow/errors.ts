@@ -90,11 +90,11 @@ interface Details {
   /** Fields of the answer that belong to this error, such as `Allow`. */
   readonly headers?: HeaderFields;
   /** The environment that had been chosen, if any. */
-  readonly environment?: string;
+  readonly environment?: string | undefined;
   /** A finer error type of RFC 9209 than the row's. */
   readonly proxyError?: string;
   /** Which header or field the fault lies in; `path` of the Berlin Group's message. */
-  readonly field?: string;
+  readonly field?: string | undefined;
 }
 
 /**
@@ -119,4 +119,19 @@ export class GatewayError extends Error {
     this.proxyError = details.proxyError ?? kinds[code].proxyError;
     this.field = details.field;
   }
+}
+
+/** What a TPP does after an outcome that is not known; ends the text of every error whose row says `maybe`. */
+export const whatNext =
+  'The bank may have acted on the request: do not initiate the payment again; read its status, or ask again with the same X-Request-ID.';
+
+/** Any thrown value as a GatewayError: what is not one already is a fault of ours. */
+export function asGatewayError(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  return new GatewayError('INTERNAL', `Something failed inside the gateway. ${whatNext}`, { cause: thrown });
+}
+
+/** The same error, with the environment that had been chosen when it happened. */
+export function inEnvironment(error: GatewayError, environment: string): GatewayError {
+  return new GatewayError(error.code, error.message, { ...error, cause: error.cause, environment });
 }

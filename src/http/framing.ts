@@ -1,0 +1,90 @@
+/**
+ * What a request's head must look like before anything else is believed of it.
+ *
+ * Node's parser refuses what is ambiguous on the wire; this refuses what only becomes ambiguous when two
+ * programs read it: the bank must never see another request than the one that was checked here (RFC 9112 section 11.2).
+ */
+
+import { GatewayError } from '../flow/errors.ts';
+import { connectionOptions, type HeaderFields, headerValue } from '../pis/headers.ts';
+
+/** More fields than this are refused; Node itself would drop those beyond its own limit without a word. */
+const maxFields = 100;
+
+/** Fields that mean one thing to one reader and another to the next when they stand twice. */
+const single: ReadonlySet<string> = new Set([
+  'authorization',
+  'consent-id',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'date',
+  'digest',
+  'expect',
+  'host',
+  'penstock-environment',
+  'psu-id',
+  'psu-corporate-id',
+  'psu-ip-address',
+  'signature',
+  'tpp-redirect-uri',
+  'tpp-signature-certificate',
+  'transfer-encoding',
+  'x-api-key',
+  'x-request-id',
+]);
+
+/**
+ * Refuses a head that another program might read differently.
+ *
+ * @throws GatewayError HEADERS_TOO_LARGE, HEADER_MALFORMED, REQUEST_ID_INVALID, EXPECTATION_FAILED
+ */
+export function checkFraming(fields: HeaderFields, httpVersion: string): void {
+  if (fields.length > maxFields) {
+    throw new GatewayError('HEADERS_TOO_LARGE', `The request has more than ${maxFields} header fields.`);
+  }
+  refuseDoubtfulNames(fields);
+  const named = connectionOptions(fields).find((option) => single.has(option));
+  if (named) throw faulty('connection', `Connection names ${named}, which must reach the bank.`);
+  refuseDoubtfulLength(fields, httpVersion);
+
+  const expectation = headerValue(fields, 'expect');
+  if (expectation !== undefined && expectation.toLowerCase() !== '100-continue') {
+    throw new GatewayError('EXPECTATION_FAILED', 'The only expectation met here is 100-continue.', {
+      field: 'Expect',
+    });
+  }
+}
+
+function refuseDoubtfulNames(fields: HeaderFields): void {
+  const seen = new Set<string>();
+  for (const [field] of fields) {
+    const name = field.toLowerCase();
+    if (name.includes('_')) throw faulty(undefined, 'A header name holds an underscore; use a hyphen.');
+    if (single.has(name) && seen.has(name)) {
+      const code = name === 'x-request-id' ? 'REQUEST_ID_INVALID' : 'HEADER_MALFORMED';
+      throw new GatewayError(code, `The header ${name} stands there more than once; send it once.`, {
+        field: name,
+      });
+    }
+    seen.add(name);
+  }
+}
+
+function refuseDoubtfulLength(fields: HeaderFields, httpVersion: string): void {
+  const coding = headerValue(fields, 'transfer-encoding');
+  if (coding !== undefined && coding !== 'chunked') {
+    throw faulty('transfer-encoding', 'The only transfer coding understood here is exactly "chunked".');
+  }
+  if (coding !== undefined && httpVersion !== '1.1') {
+    throw faulty('transfer-encoding', 'A transfer coding needs HTTP/1.1.');
+  }
+  const length = headerValue(fields, 'content-length');
+  if (length !== undefined && !/^(0|[1-9][0-9]{0,14})$/.test(length)) {
+    throw faulty('content-length', 'Content-Length must be a plain decimal number without leading zeros.');
+  }
+}
+
+function faulty(field: string | undefined, message: string): GatewayError {
+  return new GatewayError('HEADER_MALFORMED', message, field === undefined ? {} : { field });
+}

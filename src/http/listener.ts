@@ -1,0 +1,93 @@
+/** The TPP systems' door to the network: limits and time-outs of connections, and answers to what is not even HTTP. */
+
+import { randomUUID } from 'node:crypto';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { Socket } from 'node:net';
+import { GatewayError } from '../flow/errors.ts';
+import { type ErrorAnswer, errorAnswer } from './write-error.ts';
+
+/** Milliseconds and bytes, as Envoy, HAProxy and nginx advise for a server at the edge. */
+const limits = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 2_000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16_384,
+} as const;
+
+/**
+ * A server whose requests all go to `serve`, whatever they expect or want to upgrade to.
+ *
+ * @param unreadable told of what could not be read as a request at all, and was answered here
+ */
+export function createListener(serve: RequestListener, unreadable: (error: GatewayError) => void): Server {
+  const server = createServer(limits);
+  // 0 = no limit: the door counts and refuses, where Node would silently drop what is beyond.
+  server.maxHeadersCount = 0;
+
+  const latest = new WeakMap<Socket, { request: IncomingMessage; answer: ServerResponse }>();
+  const take: RequestListener = (request, answer) => {
+    latest.set(request.socket, { request, answer });
+    request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
+    serve(request, answer);
+  };
+  server.on('request', take).on('checkContinue', take).on('checkExpectation', take);
+
+  server.on('connect', (_request, socket: Socket) => {
+    socket.on('error', ignored).end(raw(noTunnels()));
+  });
+
+  server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
+    const exchange = latest.get(socket);
+    if (cause.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+    } else if (!exchange || exchange.answer.writableFinished) {
+      const error = protocolError(cause);
+      unreadable(error);
+      socket.end(raw(error), () => socket.destroy());
+    } else if (exchange.request.complete) {
+      // The fault lies in what follows on the connection: the running request still gets its answer.
+      exchange.answer.once('finish', () => socket.destroySoon());
+    } else {
+      exchange.request.emit('error', protocolError(cause));
+    }
+  });
+  return server;
+}
+
+function ignored(): void {}
+
+function protocolError(cause: NodeJS.ErrnoException): GatewayError {
+  switch (cause.code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new GatewayError('HEADERS_TOO_LARGE', 'The request line and headers are larger than 16 KiB.', {
+        cause,
+      });
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end in time.', { cause });
+    default:
+      return new GatewayError('HEADER_MALFORMED', 'This is not a well-formed HTTP/1.1 request.', { cause });
+  }
+}
+
+function noTunnels(): GatewayError {
+  return new GatewayError('METHOD_NOT_ALLOWED', 'This gateway opens no tunnels.', {
+    headers: [['Allow', '']],
+  });
+}
+
+/** An answer for a connection on which Node has no response to write to. */
+function raw(error: GatewayError): string {
+  const { status, reason, headers, body }: ErrorAnswer = errorAnswer(error, {
+    requestId: randomUUID(),
+    accept: undefined,
+  });
+  const fields = [...headers, ['Content-Length', String(body.length)], ['Connection', 'close']];
+  return `HTTP/1.1 ${status} ${reason}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
+}

@@ -1,0 +1,46 @@
+/** One catch-all Express route. Express ends here: behind it there are only values. */
+
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import express from 'express';
+import { asGatewayError, type GatewayError } from '../flow/errors.ts';
+import type { PisRequest } from '../flow/messages.ts';
+import type { Handler } from '../flow/stage.ts';
+import { fieldsOf, headerValue } from '../pis/headers.ts';
+import type { RequestReader } from './read-request.ts';
+import { answerIdOf } from './request-id.ts';
+import { writeError } from './write-error.ts';
+import { writeResponse } from './write-response.ts';
+
+interface PisAppParts {
+  readonly read: RequestReader;
+  readonly line: Handler<PisRequest>;
+  /** Told of every request that the door itself refuses, with the id its answer carries. */
+  readonly refused: (error: GatewayError, requestId: string) => void;
+}
+
+/** The application that the listener serves; supertest takes it as it is. */
+export function createPisApp({ read, line, refused }: PisAppParts): RequestListener {
+  const serve = async (incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
+    const fields = fieldsOf(incoming.rawHeaders);
+    const caller = { requestId: answerIdOf(fields), accept: headerValue(fields, 'accept') };
+    const fail = (error: GatewayError) => writeError(incoming, answer, error, caller);
+
+    const request = await read(incoming, fields, answer).catch(asGatewayError);
+    if (request instanceof Error) {
+      refused(request, caller.requestId);
+      return fail(request);
+    }
+    await line(request)
+      .then((response) => writeResponse(answer, request, response))
+      .catch((thrown) => fail(asGatewayError(thrown)));
+  };
+
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', false);
+  app.use(serve);
+  // Express finds no route for a target that it cannot parse; the door refuses those like any other.
+  return (incoming, answer) =>
+    Reflect.apply(app, undefined, [incoming, answer, () => serve(incoming, answer)]);
+}

@@ -1,0 +1,46 @@
+/** Reads a request's body whole, within its limit, as the very bytes that came. */
+
+import type { IncomingMessage } from 'node:http';
+import { GatewayError } from '../flow/errors.ts';
+
+/**
+ * The bytes of the body; empty if there is none.
+ *
+ * @throws GatewayError BODY_TOO_LARGE as soon as it is known; REQUEST_TIMEOUT if the caller went away first,
+ *   or whatever the listener found wrong with it on the way
+ */
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge(maxBytes));
+
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const stop = (error: GatewayError) => {
+      request.removeAllListeners('data');
+      reject(error);
+    };
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) return stop(tooLarge(maxBytes));
+      chunks.push(chunk);
+    });
+    request.on('end', () => resolve(Buffer.concat(chunks, size)));
+    request.on('error', (cause) => stop(cause instanceof GatewayError ? cause : unfinished(cause)));
+    request.on('close', () => stop(unfinished(undefined)));
+  });
+}
+
+/** Whether the head announces a body of at least one byte. */
+export function announcesBody(request: IncomingMessage): boolean {
+  return (
+    request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
+  );
+}
+
+function tooLarge(maxBytes: number): GatewayError {
+  return new GatewayError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes, the limit here.`);
+}
+
+function unfinished(cause: unknown): GatewayError {
+  return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end.', { cause });
+}

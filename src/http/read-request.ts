@@ -1,0 +1,99 @@
+/**
+ * The door: makes a PisRequest of what came in, or refuses it.
+ *
+ * Refusals come in a fixed order: framing and path (400), shape (404), method (405), client (401),
+ * headers (400), body (413). Nothing that is refused here has been seen by the bank.
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../flow/errors.ts';
+import type { PisRequest } from '../flow/messages.ts';
+import { endToEnd, type HeaderFields, headerValue, without } from '../pis/headers.ts';
+import type { Lane, Matcher, Operation } from '../pis/operations.ts';
+import { checkFraming } from './framing.ts';
+import { announcesBody, readBody } from './read-body.ts';
+import { requestIdOf } from './request-id.ts';
+
+interface DoorSettings {
+  readonly match: Matcher;
+  readonly maxBodyBytes: number;
+  /** For the whole call, from its arrival, in milliseconds. */
+  readonly deadlineMs: Readonly<Record<Lane, number>>;
+}
+
+/** @throws GatewayError with any code that the bank cannot have seen */
+export type RequestReader = (
+  incoming: IncomingMessage,
+  fields: HeaderFields,
+  answer: ServerResponse,
+) => Promise<PisRequest>;
+
+/** Reads requests by one installation's rules. */
+export function createRequestReader({ match, maxBodyBytes, deadlineMs }: DoorSettings): RequestReader {
+  return async (incoming, fields, answer) => {
+    const arrivedAtMs = performance.now();
+    checkFraming(fields, incoming.httpVersion);
+    const operation = operationOf(match, incoming);
+    const requestId = requestIdOf(fields);
+    const namedEnvironment = headerValue(fields, 'penstock-environment');
+    refuseUnexpectedBody(operation, incoming);
+
+    if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') answer.writeContinue();
+    return {
+      operation,
+      client: { name: 'anonymous', tenant: 'anonymous' },
+      requestId,
+      ...(namedEnvironment !== undefined && { namedEnvironment }),
+      headers: forTheBank(fields),
+      body: await readBody(incoming, maxBodyBytes),
+      arrivedAtMs,
+      deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],
+    };
+  };
+}
+
+function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
+  const found = match(incoming.method ?? '', incoming.url ?? '');
+  switch (found.kind) {
+    case 'operation':
+      return found.operation;
+    case 'malformed':
+      throw new GatewayError('PATH_MALFORMED', `The request target is not accepted: ${found.why}.`);
+    case 'unknown-path':
+      throw new GatewayError('PATH_UNKNOWN', 'No operation of the payment initiation service has this path.');
+    case 'unknown-product':
+      throw new GatewayError('PRODUCT_UNKNOWN', `Not available: ${found.why}.`);
+    case 'wrong-method':
+      throw wrongMethod(found.allow.join(', '));
+  }
+}
+
+function wrongMethod(allow: string): GatewayError {
+  const text = `This path is offered for ${allow} only; embedded SCA (PUT on an authorisation) is not part of this gateway.`;
+  return new GatewayError('METHOD_NOT_ALLOWED', text, { headers: [['Allow', allow]] });
+}
+
+function refuseUnexpectedBody(operation: Operation, incoming: IncomingMessage): void {
+  if (operation.method === 'POST' || !announcesBody(incoming)) return;
+  throw new GatewayError(
+    'BODY_UNEXPECTED',
+    `A ${operation.method} carries no body here; send it without one.`,
+  );
+}
+
+/** Meant for the gateway or made by proxies on the way; `Host` and the length are the next hop's own. */
+const keptHere: ReadonlySet<string> = new Set([
+  'content-length',
+  'expect',
+  'forwarded',
+  'host',
+  'penstock-environment',
+  'x-api-key',
+  'x-real-ip',
+]);
+
+function forTheBank(fields: HeaderFields): HeaderFields {
+  return without(endToEnd(fields), keptHere).filter(
+    ([name]) => !name.toLowerCase().startsWith('x-forwarded-'),
+  );
+}

@@ -1,0 +1,91 @@
+/** Sends an error of the gateway to the TPP, in the standard's own format. */
+
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type GatewayError, kinds } from '../flow/errors.ts';
+import type { HeaderFields } from '../pis/headers.ts';
+import { errorBody } from '../pis/tpp-messages.ts';
+import { writeWhole } from './write-response.ts';
+
+/** An error as an answer, before it is written. */
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly reason: string;
+  readonly headers: HeaderFields;
+  readonly body: Buffer;
+}
+
+/** What an error's answer takes from the request. */
+export interface Caller {
+  /** The caller's own `X-Request-ID`, or the new one that stands for it. */
+  readonly requestId: string;
+  /** Decides on the format of the body. */
+  readonly accept: string | undefined;
+}
+
+/** How an error looks to the caller. */
+export function errorAnswer(error: GatewayError, { requestId, accept }: Caller): ErrorAnswer {
+  const { status, tppCode } = kinds[error.code];
+  const { contentType, body } = errorBody(
+    { code: error.code, tppCode, text: error.message, ...(error.field && { field: error.field }) },
+    accept,
+  );
+  return {
+    status,
+    reason: STATUS_CODES[status] ?? '',
+    headers: [
+      ['X-Request-ID', requestId],
+      ['Content-Type', contentType],
+      ['Penstock-Error', error.code],
+      ...(error.environment ? ([['Penstock-Environment', error.environment]] as const) : []),
+      [
+        'Proxy-Status',
+        `penstock; error=${error.proxyError}; details="${error.message.replaceAll(/["\\]/g, '\\$&')}"`,
+      ],
+      ...error.headers,
+    ],
+    body: Buffer.from(body),
+  };
+}
+
+/** How long a TPP that is still sending may go on, so that it gets to read why it was refused. Milliseconds. */
+const lingerMs = 2_000;
+
+/** Writes the whole error answer, unless an answer has begun or the TPP has gone. */
+export function writeError(
+  request: IncomingMessage,
+  answer: ServerResponse,
+  error: GatewayError,
+  caller: Caller,
+): void {
+  if (answer.headersSent || !answer.writable) {
+    answer.destroy();
+    return;
+  }
+  const { status, headers, body } = errorAnswer(error, caller);
+  if (request.complete) writeWhole(answer, status, headers, body);
+  else writeAndLinger(request, answer, { status, headers, body });
+}
+
+/** Answers, then reads on for a while before closing: closing at once would reset the connection under the answer. */
+function writeAndLinger(
+  request: IncomingMessage,
+  answer: ServerResponse,
+  error: Omit<ErrorAnswer, 'reason'>,
+): void {
+  const close = () => {
+    clearTimeout(timer);
+    answer.end();
+  };
+  const timer = setTimeout(close, lingerMs);
+  request.once('end', close).once('error', close).once('close', close).resume();
+  answer.writeHead(
+    error.status,
+    [
+      ...error.headers,
+      ['Cache-Control', 'no-store'],
+      ['Content-Length', String(error.body.length)],
+      ['Connection', 'close'],
+    ].flat(),
+  );
+  answer.write(error.body);
+}

@@ -1,0 +1,35 @@
+/**
+ * READ FIRST. The one straight way of a request, from the door to the bank, and of the answer back.
+ *
+ * Each stage gets a value, may hand a richer one to the next, and sees the answer or the error come back.
+ * Why in this order: docs/architecture/life-of-a-request.md.
+ */
+
+import { chooseEnvironment } from './environments/choose-environment.ts';
+import type { Environment } from './flow/environment.ts';
+import type { PisRequest } from './flow/messages.ts';
+import { enter, type Handler } from './flow/stage.ts';
+import { rewriteUrls } from './rewriting/rewrite-urls.ts';
+import type { Log } from './telemetry/log.ts';
+import { observe } from './telemetry/observe.ts';
+import { callUpstream } from './upstream/call-upstream.ts';
+import type { Transport } from './upstream/transport.ts';
+
+/** What the stages work with, each made once by the gateway. */
+export interface Parts {
+  readonly log: Log;
+  readonly environments: ReadonlyMap<string, Environment>;
+  readonly activeEnvironment: Environment;
+  /** Where TPP systems reach the gateway; stands in every link that goes out. */
+  readonly publicUrl: string;
+  readonly segment: string;
+  readonly transportTo: (environment: string) => Transport;
+}
+
+/** The line of one gateway. */
+export const pipeline = (parts: Parts): Handler<PisRequest> =>
+  enter<PisRequest>()
+    .through(observe(parts.log))
+    .through(chooseEnvironment(parts.environments, parts.activeEnvironment)) // from here on, request.environment is known
+    .through(rewriteUrls(parts.publicUrl, parts.segment))
+    .arrive(callUpstream(parts.transportTo));

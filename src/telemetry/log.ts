@@ -1,0 +1,42 @@
+/** The log: one line an event on standard output, as JSON or as text. Only this file knows pino. */
+
+import { type DestinationStream, destination, pino } from 'pino';
+
+/** Named values of one line; never bodies, tokens, addresses, or anything that came in a path or a header's value. */
+export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** `trace` to `silent` as in the configuration; what the gateway itself writes is one of these. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+/** Where the parts of the gateway say what happened. */
+export type Log = (level: LogLevel, message: string, fields?: LogFields) => void;
+
+interface LogSettings {
+  readonly level: string;
+  readonly format: 'json' | 'text';
+}
+
+/** @param stream where the lines go; standard output unless a test says otherwise */
+export function createLog({ level, format }: LogSettings, stream: DestinationStream = destination(1)): Log {
+  const logger = pino(
+    {
+      level,
+      base: null,
+      messageKey: 'message',
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    format === 'json' ? stream : { write: (line) => stream.write(asText(line)) },
+  );
+  return (lineLevel, message, fields = {}) => logger[lineLevel](fields, message);
+}
+
+/** `2026-01-31T12:00:00.000Z INFO  request operation=getPayment status=200` */
+function asText(line: string): string {
+  const { level, time, message, ...fields }: Record<string, unknown> = JSON.parse(line);
+  const rest = Object.entries(fields).map(
+    ([name, value]) =>
+      ` ${name}=${typeof value === 'string' && !/[\s"]/.test(value) ? value : JSON.stringify(value)}`,
+  );
+  return `${time} ${String(level).toUpperCase().padEnd(5)} ${message}${rest.join('')}\n`;
+}

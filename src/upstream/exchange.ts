@@ -1,0 +1,136 @@
+/** The life of one call to the bank: knows whether a connection was made, keeps the deadlines, collects the answer. */
+
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import type { GatewayError } from '../flow/errors.ts';
+import { endToEnd, fieldsOf, type HeaderFields, without } from '../pis/headers.ts';
+import { broken, malformed, neverSent, unanswered, unreached } from './failure.ts';
+
+/** The bank's whole answer, without the framing. */
+export interface BankAnswer {
+  readonly status: number;
+  readonly headers: HeaderFields;
+  readonly body: Buffer;
+}
+
+/** What the transport tells about one call, as it goes. */
+export interface Exchange {
+  /** The request was given a connection, perhaps one that is still being made. */
+  began(request: ClientRequest): void;
+  /** The head of an answer has come. */
+  answered(answer: IncomingMessage): void;
+  failed(cause: unknown): void;
+}
+
+interface Limits {
+  /** For the whole call, and for making a connection: milliseconds from now. */
+  readonly totalMs: number;
+  readonly connectMs: number;
+}
+
+interface Ending {
+  /** Exactly one of the two is called, once. */
+  readonly done: (answer: BankAnswer) => void;
+  readonly lost: (error: GatewayError) => void;
+  /** Closes the connection of a call that will not be waited for any longer. */
+  readonly abandon: () => void;
+}
+
+/** Larger answers are refused: no answer of the eight operations comes near it, and each is held in memory whole. */
+export const maxAnswerBytes = 4 * 1024 * 1024;
+
+/** Follows one call from now on until its one end. */
+export function followExchange({ totalMs, connectMs }: Limits, ending: Ending): Exchange {
+  let phase: 'waiting' | 'connecting' | 'connected' | 'answering' | 'over' = 'waiting';
+  let connectTimer: NodeJS.Timeout | undefined;
+  const deadline = setTimeout(() => lose(lateness()), Math.max(0, totalMs));
+
+  function over(): boolean {
+    if (phase === 'over') return true;
+    phase = 'over';
+    clearTimeout(deadline);
+    clearTimeout(connectTimer);
+    return false;
+  }
+
+  function lose(error: GatewayError): void {
+    if (over()) return;
+    ending.abandon();
+    ending.lost(error);
+  }
+
+  function lateness(): GatewayError {
+    if (phase === 'waiting') return neverSent();
+    return phase === 'connecting' ? unreached(connectTimeout) : unanswered();
+  }
+
+  return {
+    began(request) {
+      const { socket } = request;
+      if (phase !== 'waiting' || !socket) return;
+      request.once('upgrade', (_answer, upgraded: Socket) => {
+        upgraded.destroy();
+        lose(malformed('The bank changed the protocol unasked', undefined, 'http_upgrade_failed'));
+      });
+      phase = isMade(socket) ? 'connected' : 'connecting';
+      if (phase === 'connected') return;
+      connectTimer = setTimeout(() => lose(unreached(connectTimeout)), connectMs);
+      socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
+        clearTimeout(connectTimer);
+        if (phase === 'connecting') phase = 'connected';
+      });
+    },
+
+    answered(answer) {
+      if (phase === 'over') return;
+      phase = 'answering';
+      collect(
+        answer,
+        (error) => lose(error),
+        (body) => {
+          if (over()) return;
+          const headers = without(endToEnd(fieldsOf(answer.rawHeaders)), framing);
+          ending.done({ status: answer.statusCode ?? 0, headers, body });
+        },
+      );
+    },
+
+    failed(cause) {
+      if (phase === 'answering')
+        return lose(malformed('The bank broke its answer off', cause, 'http_response_incomplete'));
+      lose(phase === 'connected' ? broken(cause) : unreached(cause));
+    },
+  };
+}
+
+const framing: ReadonlySet<string> = new Set(['content-length']);
+
+const connectTimeout = Object.assign(new Error('connect time-out'), { code: 'CONNECT_TIMEOUT' });
+
+/** Whether bytes can already travel: the connection's own events decide, never an error code. */
+function isMade(socket: Socket): boolean {
+  if (socket.connecting) return false;
+  return !(socket instanceof TLSSocket) || socket.authorized;
+}
+
+function collect(
+  answer: IncomingMessage,
+  lose: (error: GatewayError) => void,
+  done: (body: Buffer) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  answer.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > maxAnswerBytes) {
+      return lose(malformed('The bank answered with more than 4 MiB', undefined, 'http_response_body_size'));
+    }
+    chunks.push(chunk);
+  });
+  answer.on('end', () => done(Buffer.concat(chunks, size)));
+  answer.on('close', () => {
+    if (!answer.complete)
+      lose(malformed('The bank broke its answer off', undefined, 'http_response_incomplete'));
+  });
+}
