@@ -1,0 +1,11 @@
+/** Every contradiction that is looked for. */
+
+import type { Check } from './contradiction.ts';
+import * as doors from './doors.ts';
+import * as environments from './environments.ts';
+import * as state from './state.ts';
+import * as times from './times.ts';
+
+export const checks: readonly Check[] = [doors, environments, state, times].flatMap((group) =>
+  Object.values(group),
+);

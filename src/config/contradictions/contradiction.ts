@@ -1,0 +1,35 @@
+/** What two settings say against each other, though each is fine alone. */
+
+import type { Config } from '../schema.ts';
+import type { Path } from '../settings.ts';
+
+/** A contradiction, told at the setting that should change. */
+export interface Contradiction {
+  readonly path: Path;
+  /** The other settings that take part: if one of them is itself at fault, this is not worth saying. */
+  readonly against: readonly Path[];
+  readonly message: string;
+}
+
+/** What is known beside the configuration itself. */
+export interface Circumstances {
+  /** Does the environment variable for the operator "admin" hold a token? */
+  readonly adminToken: boolean;
+  /** Was this setting given by an environment variable? */
+  fromVariable(path: Path): boolean;
+}
+
+/** Looks for one kind of contradiction. */
+export type Check = (config: Config, circumstances: Circumstances) => readonly Contradiction[];
+
+/** The entries whose key was there before, with the index of its first bearer. */
+export function repeated<Item>(
+  items: readonly Item[],
+  keyOf: (item: Item) => string | undefined,
+): readonly { readonly index: number; readonly first: number }[] {
+  const keys = items.map(keyOf);
+  return keys.flatMap((key, index) => {
+    const first = keys.indexOf(key);
+    return key !== undefined && first < index ? [{ index, first }] : [];
+  });
+}

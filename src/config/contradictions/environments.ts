@@ -1,0 +1,50 @@
+/** Contradictions about the sides of the bank. */
+
+import type { Check } from './contradiction.ts';
+import { repeated } from './contradiction.ts';
+
+export const noEnvironment: Check = ({ environments }) => {
+  if (environments.all.length > 0) return [];
+  const message =
+    'at least one environment is needed; write environments: { sandbox: { baseUrl: https://api.bank.example/psd2 } }, ' +
+    'or set PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL';
+  return [{ path: ['environments'], against: [], message }];
+};
+
+export const activeUnknown: Check = ({ environments }) => {
+  const names = environments.all.map(({ name }) => name);
+  if (names.length === 0 || names.includes(environments.active)) return [];
+  const message = `there is no environment of this name; write ${names.join(' or ')}`;
+  return [{ path: ['environments', 'active'], against: [['environments', environments.active]], message }];
+};
+
+export const environmentsMeet: Check = ({ environments }) =>
+  repeated(environments.all, ({ origin, basePath }) => origin + basePath).map(({ index, first }) => {
+    const name = environments.all[index]?.name ?? '';
+    const other = environments.all[first]?.name ?? '';
+    return {
+      path: ['environments', name, 'baseUrl'],
+      against: [['environments', other, 'baseUrl']],
+      message: `environment ${other} has the same address; a switch between them would change nothing`,
+    };
+  });
+
+export const halfCertificate: Check = ({ environments }) =>
+  environments.all.flatMap(({ name, tls }) => {
+    if (!tls || (tls.certFile === undefined) === (tls.keyFile === undefined)) return [];
+    const path = ['environments', name, 'tls'];
+    const against = [
+      [...path, 'certFile'],
+      [...path, 'keyFile'],
+    ];
+    return [
+      { path, against, message: 'a certificate and its key go together; give both certFile and keyFile' },
+    ];
+  });
+
+export const tlsUnused: Check = ({ environments }) =>
+  environments.all.flatMap(({ name, tls, origin }) => {
+    if (!tls || origin.startsWith('https:')) return [];
+    const message = 'baseUrl is a plain http: address, where none of this is used; remove it or write https:';
+    return [{ path: ['environments', name, 'tls'], against: [['environments', name, 'baseUrl']], message }];
+  });

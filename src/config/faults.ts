@@ -1,0 +1,65 @@
+/** What is wrong with a configuration, said in a way that can be acted upon. No value is ever quoted: it may be a secret. */
+
+import type { z } from 'zod';
+import { nearest } from './nearest.ts';
+import { namesAt, type Path, settings } from './settings.ts';
+
+/** One thing that is wrong, and at which setting. */
+export interface Fault {
+  readonly path: Path;
+  /** What is wrong, and what to write instead. */
+  readonly message: string;
+}
+
+/** A path as people write it: `clients[0].name`. */
+export const pathText = (path: Path): string =>
+  path
+    .map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`))
+    .join('')
+    .replace(/^\./, '');
+
+/** The faults in one issue of the schema: one for each unknown name, else one. */
+export function faultsOf(issue: z.core.$ZodIssue): readonly Fault[] {
+  const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key));
+  if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }];
+  return issue.keys.map((name) => ({ path: [...path, name], message: unknownName(name, path) }));
+}
+
+/** Words an issue of the schema, unless the setting has words of its own. */
+export function wording(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === 'invalid_type') return typeWording(issue);
+  if (issue.code === 'invalid_value') return `expected ${listText(issue.values.map(String))}`;
+  if (issue.code === 'too_small') return `expected at least ${issue.minimum}${entries(issue.origin)}`;
+  if (issue.code === 'too_big') return `expected at most ${issue.maximum}${entries(issue.origin)}`;
+  return undefined;
+}
+
+function typeWording(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): string {
+  if (issue.input !== undefined) return `expected ${typeNames[issue.expected] ?? issue.expected}`;
+  return `is missing: ${typeNames[issue.expected] ?? issue.expected} is needed here`;
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a mapping (names with values)',
+};
+
+const entries = (origin: string) => (origin === 'array' ? ' entries' : '');
+
+function unknownName(name: string, parent: Path): string {
+  const meant = nearest(name, namesAt(parent)) ?? elsewhere(name);
+  return meant ? `there is no such setting; did you mean ${meant}?` : 'there is no such setting; remove it';
+}
+
+/** A setting that has this name, but in another section. */
+function elsewhere(name: string): string | undefined {
+  const setting = settings.find(({ path }) => path.at(-1) === name);
+  return setting && setting.path.length > 1 ? setting.path.join('.').replace('*', 'NAME') : undefined;
+}
+
+const listText = (names: readonly string[]) =>
+  names.length > 1 ? `${names.slice(0, -1).join(', ')} or ${names.at(-1)}` : names.join('');

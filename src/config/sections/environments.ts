@@ -1,0 +1,104 @@
+/** environments: the sides of the bank, and which one new payments go to. */
+
+import { BlockList, isIP } from 'node:net';
+import { z } from 'zod';
+import {
+  environmentName,
+  environmentNameExpected,
+  environmentNames,
+  file,
+  isLoopback,
+  webAddress,
+} from '../values.ts';
+import { shapingOverrides } from './shaping.ts';
+
+const tls = z.strictObject({
+  certFile: file().optional().describe('The client certificate (QWAC) with its chain, as PEM.'),
+  keyFile: file().optional().describe('Its private key, as PEM.'),
+  caFile: file()
+    .optional()
+    .meta({ defaultText: 'those of Node' })
+    .describe('The authorities that are believed, as PEM.'),
+  serverName: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ defaultText: 'the host of baseUrl' })
+    .describe("The name that the bank's certificate must hold."),
+});
+
+const signing = z.strictObject({
+  certFile: file().describe('The seal certificate (QSEAL), as PEM.'),
+  keyFile: file().describe('Its private key, as PEM.'),
+  algorithm: z.enum(['rsa-sha256', 'rsa-sha512']).default('rsa-sha256').describe('How requests are signed.'),
+});
+
+/** One side of the bank. */
+export const environment = z.strictObject(
+  {
+    baseUrl: webAddress()
+      .refine(
+        (address) => address.startsWith('https:') || isLoopback(new URL(address).hostname),
+        'plain http: is for loopback only, or payments would travel unencrypted; write https:',
+      )
+      .refine(
+        (address) => !isMetadata(new URL(address).hostname),
+        'this is the metadata service of a cloud, not a bank',
+      )
+      .describe("What stands before the standard's segment in the bank's addresses; it may have a path."),
+    standardVersion: z
+      .string({ error: 'expected a version in quotes, such as "1.3.11"' })
+      .regex(/^\d{1,3}\.\d{1,3}(\.\d{1,3})?$/, 'expected a version such as 1.3.11')
+      .default('1.3.11')
+      .describe('The version of NextGenPSD2 XS2A that the bank speaks there.'),
+    tls: tls
+      .optional()
+      .describe('What the gateway shows to the bank, and whom it believes; for https: addresses.'),
+    signing: signing
+      .optional()
+      .describe('Signs every request with a seal (Digest, Signature, TPP-Signature-Certificate).'),
+    probePath: z
+      .string()
+      .regex(/^\/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*$/, 'expected a path that begins with a slash')
+      .default('/')
+      .describe(
+        'The path after baseUrl that is read to learn whether the bank is back; any answer below 500 says so.',
+      ),
+    shaping: shapingOverrides
+      .optional()
+      .describe('What differs from the global shaping in this environment.'),
+  },
+  {
+    error: (issue) =>
+      issue.code === 'invalid_type' ? 'expected an environment: a mapping with baseUrl in it' : undefined,
+  },
+);
+
+export const environments = z
+  .object({
+    active: environmentName()
+      .optional()
+      .meta({ defaultText: 'the only one' })
+      .describe(
+        'Where new payments go at the first start; operators change it at run time, and the state remembers it.',
+      ),
+  })
+  .catchall(environment)
+  .superRefine((all, context) => {
+    for (const name of Object.keys(all).filter((key) => !environmentNames.test(key)))
+      context.addIssue({ code: 'custom', path: [name], message: environmentNameExpected });
+  })
+  .prefault({})
+  .meta({ propertyNames: { pattern: environmentNames.source } })
+  .describe(
+    'The sides of the bank, by name: sandbox, production, or whatever they are called; at least one.',
+  );
+
+function isMetadata(hostname: string): boolean {
+  const bare = hostname.replace(/^\[|\]$/g, '');
+  const family = isIP(bare);
+  return family !== 0 && metadata.check(bare, family === 4 ? 'ipv4' : 'ipv6');
+}
+
+const metadata = new BlockList();
+metadata.addSubnet('169.254.0.0', 16, 'ipv4');

@@ -1,0 +1,27 @@
+/** log and tracing: what the gateway tells about itself. */
+
+import { z } from 'zod';
+import { percent } from '../units.ts';
+import { webAddress } from '../values.ts';
+
+export const log = z
+  .strictObject({
+    level: z
+      .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+      .default('info')
+      .describe('The least that is worth a line.'),
+    format: z.enum(['json', 'text']).default('json').describe('Lines for machines, or lines for people.'),
+  })
+  .prefault({})
+  .describe('The log, on standard output.');
+
+export const tracing = z
+  .strictObject({
+    otlpUrl: webAddress()
+      .nullable()
+      .default(null)
+      .describe('Where spans are sent (OTLP over HTTP); null turns tracing off.'),
+    sample: percent('10%').describe('The part of requests that is traced, unless the caller has decided.'),
+  })
+  .prefault({})
+  .describe('Traces by OpenTelemetry.');

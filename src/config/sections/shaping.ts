@@ -1,0 +1,64 @@
+/** shaping: how fast the gateway calls the bank, and how long a call may wait for its turn. */
+
+import { z } from 'zod';
+import { duration, rate } from '../units.ts';
+import { count } from '../values.ts';
+
+const wait = (fallback: string) => duration(fallback, { min: '0ms', max: '5min' });
+
+const maxWait = {
+  write: wait('10s').describe('The longest that a payment, cancellation or authorisation waits.'),
+  read: wait('3s').describe('The longest that a read waits.'),
+  status: wait('1s').describe('The longest that a status read waits.'),
+};
+
+const limits = {
+  rate: rate('50/s').describe('How many calls the bank is sent, by all instances together.'),
+  burst: count(50).describe('How many of them may go at once after a rest.'),
+  maxConcurrent: count(100).describe('How many calls of one instance may be under way at the same time.'),
+  queue: count(1000).describe(
+    'How many calls may wait in one instance; one more is refused with QUEUE_FULL.',
+  ),
+};
+
+const expectedInstances = count(1).describe(
+  'How many instances share the rate; each takes its part of it while Redis is out of reach.',
+);
+
+export const shaping = z
+  .strictObject({
+    ...limits,
+    maxWait: z
+      .strictObject(maxWait)
+      .prefault({})
+      .describe('How long a call may wait for its turn, by lane; then it is refused with QUEUE_TIMEOUT.'),
+    expectedInstances,
+  })
+  .prefault({})
+  .describe('How fast each environment is called, and how long a call may wait for its turn.');
+
+/** The same settings inside an environment: what is left out is as in the global section. */
+export const shapingOverrides = z.strictObject({
+  rate: overriding(limits.rate),
+  burst: overriding(limits.burst),
+  maxConcurrent: overriding(limits.maxConcurrent),
+  queue: overriding(limits.queue),
+  maxWait: z
+    .strictObject({
+      write: overriding(maxWait.write),
+      read: overriding(maxWait.read),
+      status: overriding(maxWait.status),
+    })
+    .optional()
+    .describe('How long a call may wait for its turn, by lane.'),
+  expectedInstances: overriding(expectedInstances),
+});
+
+/** A setting without its default, or every environment would override the global value with it. */
+function overriding<Inner extends z.ZodType>(field: z.ZodDefault<Inner> | z.ZodPrefault<Inner>) {
+  return field
+    .unwrap()
+    .optional()
+    .meta({ defaultText: 'as in shaping' })
+    .describe(field.description ?? '');
+}

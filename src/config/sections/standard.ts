@@ -1,0 +1,35 @@
+/** standard: which paths of the Berlin Group's payment initiation service are offered. */
+
+import { z } from 'zod';
+
+const segment = /^[A-Za-z0-9._~-]{1,256}$/;
+const isSegment = (text: string) => segment.test(text) && text !== '.' && text !== '..';
+
+const choices = (examples: string) =>
+  z.union(
+    [z.literal('any'), z.array(z.string().refine(isSegment)).min(1)],
+    `expected any, or a list of path segments such as [${examples}]`,
+  );
+
+export const standard = z
+  .strictObject({
+    segment: z
+      .string()
+      .refine(
+        (text) => text === '' || text.split('/').every(isSegment),
+        'expected path segments of letters, digits, ".", "_", "~" and "-", without slashes at the ends, or ""',
+      )
+      .default('berlingroup')
+      .describe('What stands before /v1 in every path: none to several path segments.'),
+    paymentServices: choices('payments, bulk-payments')
+      .default(['payments', 'bulk-payments', 'periodic-payments'])
+      .describe('The payment services that are forwarded.'),
+    paymentProducts: choices('sepa-credit-transfers, instant-sepa-credit-transfers')
+      .default('any')
+      .describe('The payment products that are forwarded.'),
+    authorisationTypes: choices('authorisations, cancellation-authorisations')
+      .default(['authorisations', 'cancellation-authorisations'])
+      .describe('The kinds of authorisation that are forwarded.'),
+  })
+  .prefault({})
+  .describe("Which paths of the Berlin Group's payment initiation service are offered.");
