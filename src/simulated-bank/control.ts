@@ -1,0 +1,83 @@
+/** The control endpoint: looks into the bank, and lets it fail, with curl. Not part of what a bank really offers. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { jsonAnswer, send } from './answers.ts';
+import type { SimulatedBank } from './bank.ts';
+import { explanationOf } from './control-explanation.ts';
+import { parseFaults } from './parse-faults.ts';
+import type { LoggedRequest } from './request-log.ts';
+
+const root = '/_bank';
+
+/** Whether a request target belongs to the control endpoint. */
+export const isControl = (url: string) => url === root || url.startsWith(`${root}/`);
+
+/** Answers a call of the control endpoint. */
+export async function answerControl(
+  bank: SimulatedBank,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const path = (request.url ?? '').slice(root.length + 1);
+  const call = `${request.method} ${path.startsWith('payments/') ? 'payments/{paymentId}' : path}`;
+  const action = actions[call];
+  if (!action) return send(response, jsonAnswer(404, { error: `no such call; see GET ${root}/` }));
+
+  try {
+    const body = request.method === 'PUT' ? await json(request) : undefined;
+    const result = action(bank, body, decodeURIComponent(path.slice('payments/'.length)));
+    send(response, jsonAnswer(200, result));
+  } catch (error) {
+    send(response, jsonAnswer(400, { error: error instanceof Error ? error.message : 'cannot be read' }));
+  }
+}
+
+type Action = (bank: SimulatedBank, body: unknown, paymentId: string) => unknown;
+
+const actions: Readonly<Record<string, Action>> = {
+  'GET ': explanationOf,
+  'DELETE ': (bank) => {
+    bank.forget();
+    return explanationOf(bank);
+  },
+  'GET requests': ({ requests }) => requests.map(requestView),
+  'GET payments': ({ payments }) => payments,
+  'PUT payments/{paymentId}': (bank, body, paymentId) => {
+    const { transactionStatus: status } = objectOf(body);
+    if (typeof status !== 'string' && status !== null) {
+      throw new TypeError('send {"transactionStatus": "RJCT"}, or null to let time decide again');
+    }
+    if (!bank.setStatus(paymentId, status ?? undefined)) throw new Error(`there is no payment ${paymentId}`);
+    return bank.payments.find((payment) => payment.paymentId === paymentId);
+  },
+  'GET faults': ({ faults }) => faults,
+  'PUT faults': (bank, body) => {
+    const faults = parseFaults(body);
+    bank.heal();
+    for (const { fault, scope } of faults) bank.fail(fault, scope);
+    return bank.faults;
+  },
+  'DELETE faults': (bank) => {
+    bank.heal();
+    return bank.faults;
+  },
+  'GET clock': timeOf,
+  'PUT clock': (bank, body) => {
+    const { advanceMs } = objectOf(body);
+    if (typeof advanceMs !== 'number' || !(advanceMs >= 0)) throw new TypeError('send {"advanceMs": 60000}');
+    bank.clock.advance(advanceMs);
+    return timeOf(bank);
+  },
+};
+
+function timeOf({ clock }: SimulatedBank) {
+  return { now: new Date(clock.now()).toISOString() };
+}
+
+function requestView({ body, ...rest }: LoggedRequest) {
+  return { ...rest, bodyBytes: body.length, body: body.toString('utf8') };
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
+}

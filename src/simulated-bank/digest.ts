@@ -1,0 +1,28 @@
+/** Proves that a body arrived untouched: `Digest` is compared with the hash of the bytes as they came. */
+import { createHash } from 'node:crypto';
+import { type HeaderFields, headerValues } from '../pis/headers.ts';
+import { Refusal } from './refusal.ts';
+
+const hashes: Record<string, string> = { 'SHA-256': 'sha256', 'SHA-512': 'sha512' };
+
+/** @throws Refusal 401 SIGNATURE_INVALID if a digest does not fit the body, 400 FORMAT_ERROR if one cannot be read */
+export function checkDigest(headers: HeaderFields, body: Buffer): void {
+  for (const value of headerValues(headers, 'digest').flatMap((list) => list.split(','))) {
+    const [name = '', expected] = split(value.trim());
+    const hash = hashes[name.toUpperCase()];
+    if (!hash || !expected) {
+      throw new Refusal(400, 'FORMAT_ERROR', 'Digest must be SHA-256=... or SHA-512=...', { path: 'Digest' });
+    }
+    const actual = createHash(hash).update(body).digest('base64');
+    if (actual !== expected) {
+      const text = `The body's ${name} is ${actual}, which the Digest header contradicts`;
+      throw new Refusal(401, 'SIGNATURE_INVALID', text, { path: 'Digest' });
+    }
+  }
+}
+
+/** Base64 may end in `=`: only the first one separates. */
+function split(value: string): readonly [string, string | undefined] {
+  const at = value.indexOf('=');
+  return at === -1 ? [value, undefined] : [value.slice(0, at), value.slice(at + 1)];
+}

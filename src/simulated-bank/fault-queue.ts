@@ -1,0 +1,62 @@
+/** The faults that are to strike, in the order they were asked for. */
+import type { OperationName } from '../pis/operations.ts';
+import { type Fault, type FaultScope, faultRows, type Moment, momentOf } from './faults.ts';
+
+/** A fault that is waiting, and how often it still strikes. */
+export interface WaitingFault {
+  readonly fault: Fault;
+  readonly operation: readonly OperationName[] | 'any';
+  readonly timesLeft: number;
+}
+
+/** What happens to one request: it waits at some moment, and one fault strikes at most. */
+export interface Misfortune {
+  readonly delay: { readonly ms: number; readonly moment: Moment } | undefined;
+  readonly fault: Fault | undefined;
+}
+
+/** Faults come one after the other: the first that fits a request strikes it, and after its last time the next does. */
+export interface FaultQueue {
+  add(fault: Fault, scope?: FaultScope): void;
+  /** Takes what is to strike this request; `undefined` stands for a path that is none of the eight operations. */
+  take(operation: OperationName | undefined): Misfortune;
+  waiting(): readonly WaitingFault[];
+  clear(): void;
+}
+
+/** A queue with nothing in it. */
+export function createFaultQueue(): FaultQueue {
+  let queue: readonly WaitingFault[] = [];
+
+  function use(taken: WaitingFault | undefined): void {
+    queue = queue.flatMap((one) => {
+      if (one !== taken) return [one];
+      return one.timesLeft > 1 ? [{ ...one, timesLeft: one.timesLeft - 1 }] : [];
+    });
+  }
+
+  return {
+    add: (fault, { times = Infinity, operation } = {}) => {
+      const names = operation === undefined ? 'any' : [operation].flat();
+      queue = [...queue, { fault, operation: names, timesLeft: times }];
+    },
+    take: (operation) => {
+      const fits = (one: WaitingFault) =>
+        one.operation === 'any' || (operation !== undefined && one.operation.includes(operation));
+      const delay = queue.find((one) => fits(one) && one.fault.name === 'latency');
+      const other = queue.find((one) => fits(one) && one.fault.name !== 'latency');
+      use(delay);
+      use(other);
+      return { delay: delayOf(delay?.fault), fault: other?.fault };
+    },
+    waiting: () => queue,
+    clear: () => {
+      queue = [];
+    },
+  };
+}
+
+function delayOf(fault: Fault | undefined): Misfortune['delay'] {
+  if (fault?.name !== 'latency') return undefined;
+  return { ms: fault.ms ?? faultRows.latency.defaults.ms, moment: momentOf(fault) };
+}

@@ -1,0 +1,104 @@
+/** The eight operations, each a function from a call to an answer. A refusal is thrown. */
+import { headerValue } from '../pis/headers.ts';
+import type { OperationName } from '../pis/operations.ts';
+import { type Answer, jsonAnswer, rawAnswer, withHeaders } from './answers.ts';
+import { authorisationLinks, createAuthorisationOperations } from './authorisations.ts';
+import { approachOf, type Call, type Desk, foundPayment, isTrue, type Perform } from './desk.ts';
+import { checkOrder } from './order.ts';
+import { isOver, type Payment } from './payment-life.ts';
+import { Refusal } from './refusal.ts';
+import { statusReport } from './status-report.ts';
+
+/** The eight operations by name, working on one bank's books. */
+export function createOperations(desk: Desk): Readonly<Record<OperationName, Perform>> {
+  return {
+    initiatePayment: (call) => initiatePayment(desk, call),
+    getPayment: (call) => getPayment(desk, call),
+    getPeriodicPayment: (call) => getPayment(desk, call),
+    getPaymentStatus: (call) => getPaymentStatus(desk, call),
+    cancelPayment: (call) => cancelPayment(desk, call),
+    ...createAuthorisationOperations(desk),
+  };
+}
+
+function initiatePayment(desk: Desk, { route, headers, body }: Call): Answer {
+  if (headerValue(headers, 'psu-ip-address') === undefined) {
+    throw new Refusal(400, 'FORMAT_ERROR', 'PSU-IP-Address is missing', { path: 'PSU-IP-Address' });
+  }
+  const { payments, links } = desk;
+  const { service, product } = route;
+  const contentType = checkOrder(service, product, headers, body);
+  const requestId = headerValue(headers, 'x-request-id') ?? '';
+  const payment = payments.create({ service, product, requestId, contentType, order: body });
+
+  const approach = approachOf(headers);
+  const answer = jsonAnswer(201, {
+    transactionStatus: payments.statusOf(payment),
+    paymentId: payment.id,
+    _links: {
+      self: { href: links.payment(payment) },
+      status: { href: links.status(payment) },
+      ...(isTrue(headers, 'tpp-explicit-authorisation-preferred')
+        ? { startAuthorisation: { href: links.authorisations(payment, 'authorisations') } }
+        : authorisationLinks(
+            desk,
+            payment,
+            'authorisations',
+            payments.startAuthorisation(payment, 'authorisations', approach),
+          )),
+    },
+  });
+  return withHeaders(answer, [
+    ['Location', links.payment(payment)],
+    ['ASPSP-SCA-Approach', approach],
+  ]);
+}
+
+/** Gives back what was ordered: JSON with the status added, everything else byte for byte. */
+function getPayment({ payments }: Desk, { route }: Call): Answer {
+  const payment = foundPayment(payments, route);
+  if (payment.contentType !== 'application/json') return rawAnswer(200, payment.contentType, payment.order);
+  const order: object = JSON.parse(payment.order.toString('utf8'));
+  return jsonAnswer(200, { ...order, transactionStatus: payments.statusOf(payment) });
+}
+
+function getPaymentStatus({ payments, clock }: Desk, { route, headers }: Call): Answer {
+  const payment = foundPayment(payments, route);
+  const status = payments.statusOf(payment);
+  if (!wantsXml(payment, headerValue(headers, 'accept') ?? '*/*')) {
+    const fundsAvailable = status === 'ACTC' ? { fundsAvailable: true } : {};
+    return jsonAnswer(200, { transactionStatus: status, ...fundsAvailable });
+  }
+  return rawAnswer(200, 'application/xml', statusReport(payment.id, status, clock.now()));
+}
+
+function cancelPayment({ payments, links }: Desk, { route }: Call): Answer {
+  const payment = foundPayment(payments, route);
+  const status = payments.statusOf(payment);
+  if (isOver(status)) {
+    throw new Refusal(
+      405,
+      'CANCELLATION_INVALID',
+      `The payment is ${status} and cannot be cancelled any more`,
+    );
+  }
+  if (status === 'RCVD') {
+    payments.cancel(payment);
+    return { status: 204, headers: [], body: Buffer.alloc(0) };
+  }
+  payments.askCancellation(payment);
+  return jsonAnswer(202, {
+    transactionStatus: status,
+    _links: {
+      self: { href: links.payment(payment) },
+      status: { href: links.status(payment) },
+      startAuthorisation: { href: links.authorisations(payment, 'cancellation-authorisations') },
+    },
+  });
+}
+
+/** XML products report in XML unless asked for JSON, JSON products in JSON unless asked for XML. */
+function wantsXml(payment: Payment, accept: string): boolean {
+  if (accept.includes('application/xml')) return true;
+  return payment.product.startsWith('pain.001-') && !accept.includes('application/json');
+}

@@ -1,0 +1,106 @@
+/** The bank's books: every payment that was created, however often the same one was asked for. */
+import { randomBytes } from 'node:crypto';
+import type { Clock } from './clock.ts';
+import {
+  type Authorisation,
+  type Payment,
+  type ScaApproach,
+  scaStatusAt,
+  statusAt,
+  type Timetable,
+} from './payment-life.ts';
+
+export type AuthorisationType = 'authorisations' | 'cancellation-authorisations';
+
+/** What an initiation says about the payment it creates. */
+export type Order = Pick<Payment, 'service' | 'product' | 'requestId' | 'contentType' | 'order'>;
+
+/** A created payment, as tests and people look at it. */
+export interface PaymentView {
+  readonly paymentId: string;
+  readonly paymentService: string;
+  readonly paymentProduct: string;
+  /** The X-Request-ID that created it. */
+  readonly requestId: string;
+  /** Its status at this moment of the bank's clock. */
+  readonly transactionStatus: string;
+  readonly authorisationIds: readonly string[];
+  readonly cancellationAuthorisationIds: readonly string[];
+}
+
+/** The books. A repeated X-Request-ID creates a second payment: this bank leaves duplicates to whoever sends them. */
+export interface Payments {
+  create(order: Order): Payment;
+  find(service: string, product: string, id: string): Payment | undefined;
+  startAuthorisation(payment: Payment, type: AuthorisationType, approach: ScaApproach): Authorisation;
+  /** Cancels at once, as long as nobody has authorised the payment. */
+  cancel(payment: Payment): void;
+  /** Notes that a cancellation was asked for, which now needs an authorisation. */
+  askCancellation(payment: Payment): void;
+  statusOf(payment: Payment): string;
+  scaStatusOf(payment: Payment, authorisation: Authorisation): string;
+  /** Reports this status from now on, or again what the clock says; `false` if there is no such payment. */
+  force(id: string, status: string | undefined): boolean;
+  /** The next payment gets this id; several calls queue up. */
+  nextId(id: string): void;
+  views(): readonly PaymentView[];
+  clear(): void;
+}
+
+/** Opens the books of a bank whose payment ids begin with `name`. */
+export function createPayments(name: string, clock: Clock, times: Timetable): Payments {
+  const byId = new Map<string, Payment>();
+  const wantedIds: string[] = [];
+  const keep = (payment: Payment) => byId.set(payment.id, payment);
+  const statusOf = (payment: Payment) => statusAt(payment, clock.now(), times);
+
+  return {
+    create: (order) => {
+      const id = wantedIds.shift() ?? `${name}-${randomBytes(6).toString('hex')}`;
+      const unborn = { authorisations: [], cancellations: [], cancellationAsked: false };
+      const payment = { ...unborn, ...order, id, createdAt: clock.now() };
+      keep(payment);
+      return payment;
+    },
+    find: (service, product, id) => {
+      const payment = byId.get(id);
+      return payment?.service === service && payment.product === product ? payment : undefined;
+    },
+    startAuthorisation: (payment, type, approach) => {
+      const id = `sca-${randomBytes(6).toString('hex')}`;
+      const started = { id, startedAt: clock.now(), approach };
+      if (type === 'authorisations')
+        keep({ ...payment, authorisations: [...payment.authorisations, started] });
+      else keep({ ...payment, cancellations: [...payment.cancellations, started] });
+      return started;
+    },
+    cancel: (payment) => keep({ ...payment, cancelledAt: clock.now() }),
+    askCancellation: (payment) => keep({ ...payment, cancellationAsked: true }),
+    statusOf,
+    scaStatusOf: (payment, authorisation) => scaStatusAt(payment, authorisation, clock.now(), times),
+    force: (id, status) => {
+      const payment = byId.get(id);
+      if (!payment) return false;
+      const { forcedStatus: _, ...unforced } = payment;
+      keep(status === undefined ? unforced : { ...unforced, forcedStatus: status });
+      return true;
+    },
+    nextId: (id) => {
+      wantedIds.push(id);
+    },
+    views: () => [...byId.values()].map((payment) => viewOf(payment, statusOf(payment))),
+    clear: () => byId.clear(),
+  };
+}
+
+function viewOf(payment: Payment, transactionStatus: string): PaymentView {
+  return {
+    paymentId: payment.id,
+    paymentService: payment.service,
+    paymentProduct: payment.product,
+    requestId: payment.requestId,
+    transactionStatus,
+    authorisationIds: payment.authorisations.map(({ id }) => id),
+    cancellationAuthorisationIds: payment.cancellations.map(({ id }) => id),
+  };
+}

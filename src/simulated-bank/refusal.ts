@@ -1,0 +1,49 @@
+/** How the bank says no: one error, written in either of the standard's two formats. */
+import { type HeaderFields, headerValue } from '../pis/headers.ts';
+import { type Answer, jsonAnswer, rawAnswer, withHeaders } from './answers.ts';
+
+interface RefusalDetails {
+  /** Where the fault lies: a header's name, or a place in the body. */
+  readonly path?: string;
+  readonly headers?: HeaderFields;
+}
+
+/** A request that the bank does not grant. `code` is one of the standard's message codes. */
+export class Refusal extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly details: RefusalDetails;
+
+  constructor(status: number, code: string, text: string, details: RefusalDetails = {}) {
+    super(text);
+    this.name = 'Refusal';
+    this.status = status;
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/** The answer to a refused request: `tppMessages`, or problem+json where `Accept` names that first or alone. */
+export function refusalAnswer(refusal: Refusal, requestHeaders: HeaderFields): Answer {
+  const { status, code, message: text, details } = refusal;
+  const { path } = details;
+  const answer = prefersProblem(headerValue(requestHeaders, 'accept') ?? '')
+    ? rawAnswer(
+        status,
+        'application/problem+json',
+        JSON.stringify({
+          type: `https://berlingroup.com/error-codes/${code}`,
+          title: code,
+          detail: text,
+          code,
+        }),
+      )
+    : jsonAnswer(status, { tppMessages: [{ category: 'ERROR', code, ...(path && { path }), text }] });
+  return withHeaders(answer, details.headers ?? []);
+}
+
+function prefersProblem(accept: string): boolean {
+  const problem = accept.indexOf('application/problem+json');
+  const json = accept.indexOf('application/json');
+  return problem !== -1 && (json === -1 || problem < json);
+}

@@ -1,0 +1,91 @@
+/** Everything that reached the bank, written down at the moment its header arrives: what breaks later has arrived, too. */
+import { EventEmitter, once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import type { OperationName } from '../pis/operations.ts';
+import type { FaultName } from './faults.ts';
+
+/** One request as it came; `body` and `bodyComplete` grow until it is read. */
+export interface LoggedRequest {
+  /** Which TCP connection it came on; they are counted from 1. */
+  readonly connection: number;
+  /** Milliseconds of the machine's monotonic clock (`performance.now()`). */
+  readonly arrivedAtMs: number;
+  readonly method: string;
+  /** The request target, untouched. */
+  readonly url: string;
+  readonly httpVersion: string;
+  /** Names and values in turn, in the case and order in which they came. */
+  readonly rawHeaders: readonly string[];
+  /** `undefined` if the request was none of the eight. */
+  readonly operation: OperationName | undefined;
+  /** The fault that struck it, if any. */
+  readonly fault: FaultName | undefined;
+  /** What has been read of the body so far. */
+  readonly body: Buffer;
+  readonly bodyComplete: boolean;
+}
+
+interface Arrival {
+  readonly connection: number;
+  readonly operation: OperationName | undefined;
+  readonly fault: FaultName | undefined;
+}
+
+/** The log of one bank. */
+export interface RequestLog {
+  /** Writes a request down. @returns reads its body: `undefined` if the sender went away before its end */
+  arrived(request: IncomingMessage, arrival: Arrival): () => Promise<Buffer | undefined>;
+  entries(): readonly LoggedRequest[];
+  /** Resolves when that many requests have arrived. @throws AbortError if they have not within `withinMs` */
+  until(count: number, withinMs: number): Promise<void>;
+  clear(): void;
+}
+
+/** A log with nothing in it. */
+export function createRequestLog(): RequestLog {
+  let entries: readonly LoggedRequest[] = [];
+  const events = new EventEmitter();
+
+  return {
+    arrived: (request, arrival) => {
+      const chunks: Buffer[] = [];
+      entries = [...entries, entryOf(request, arrival, chunks)];
+      events.emit('arrived');
+      return () => readInto(chunks, request);
+    },
+    entries: () => entries,
+    until: async (count, withinMs) => {
+      const signal = AbortSignal.timeout(withinMs);
+      while (entries.length < count) await once(events, 'arrived', { signal });
+    },
+    clear: () => {
+      entries = [];
+    },
+  };
+}
+
+function entryOf(request: IncomingMessage, arrival: Arrival, chunks: readonly Buffer[]): LoggedRequest {
+  return {
+    ...arrival,
+    arrivedAtMs: performance.now(),
+    method: request.method ?? '',
+    url: request.url ?? '',
+    httpVersion: request.httpVersion,
+    rawHeaders: request.rawHeaders,
+    get body() {
+      return Buffer.concat(chunks);
+    },
+    get bodyComplete() {
+      return request.complete;
+    },
+  };
+}
+
+async function readInto(chunks: Buffer[], request: IncomingMessage): Promise<Buffer | undefined> {
+  try {
+    for await (const chunk of request) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Which operation a request line means to the bank.
+ *
+ * Written apart from the gateway's own matcher on purpose: two readings of one path find more than one reading twice.
+ */
+import type { OperationName } from '../pis/operations.ts';
+import { Refusal } from './refusal.ts';
+
+/** One of the eight operations and its parameters, decoded; empty where the operation has none. */
+export interface Route {
+  readonly name: OperationName;
+  readonly service: string;
+  readonly product: string;
+  readonly paymentId: string;
+  readonly authorisationType: string;
+  readonly authorisationId: string;
+}
+
+const services = ['payments', 'bulk-payments', 'periodic-payments'];
+const authorisationTypes = ['authorisations', 'cancellation-authorisations'];
+
+/**
+ * Reads a method and a raw request target.
+ *
+ * @param prefix what stands before `/{payment-service}`, such as `/berlingroup/v1`
+ * @returns the route, or why there is none (404 RESOURCE_UNKNOWN, 405 SERVICE_INVALID)
+ */
+export function routeOf(prefix: string, method: string, target: string): Route | Refusal {
+  const unknown = new Refusal(404, 'RESOURCE_UNKNOWN', 'There is nothing at this path');
+  if (!target.startsWith(`${prefix}/`)) return unknown;
+  const segments = decoded(target.slice(prefix.length + 1));
+  if (!segments || segments.includes('')) return unknown;
+
+  const [service = '', product = '', paymentId = '', fourth = '', authorisationId = ''] = segments;
+  if (!services.includes(service)) return unknown;
+  const names = operationsAt(service, fourth, segments.length);
+  const name = names[method];
+  if (name) {
+    const authorisationType = fourth === 'status' ? '' : fourth;
+    return { name, service, product, paymentId, authorisationType, authorisationId };
+  }
+  const allow = Object.keys(names).join(', ');
+  if (!allow) return unknown;
+  return new Refusal(405, 'SERVICE_INVALID', `${method} is not possible here`, {
+    headers: [['Allow', allow]],
+  });
+}
+
+/** The operations at a path of that many segments, by method. */
+function operationsAt(service: string, fourth: string, depth: number): Record<string, OperationName> {
+  if (depth === 2) return { POST: 'initiatePayment' };
+  if (depth === 3 && service === 'payments') return { GET: 'getPayment', DELETE: 'cancelPayment' };
+  if (depth === 3 && service === 'periodic-payments')
+    return { GET: 'getPeriodicPayment', DELETE: 'cancelPayment' };
+  if (depth === 3) return { DELETE: 'cancelPayment' };
+  if (depth === 4 && fourth === 'status') return { GET: 'getPaymentStatus' };
+  if (!authorisationTypes.includes(fourth)) return {};
+  if (depth === 4) return { POST: 'startAuthorisation', GET: 'listAuthorisations' };
+  return depth === 5 ? { GET: 'getAuthorisation' } : {};
+}
+
+function decoded(path: string): readonly string[] | undefined {
+  try {
+    return path.split('/').map(decodeURIComponent);
+  } catch {
+    return undefined;
+  }
+}

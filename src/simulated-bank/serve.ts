@@ -1,0 +1,95 @@
+/** One request's way through the bank: read it, do what it says, answer; and go wrong where a fault is due. */
+import { fieldsOf, type HeaderFields, headerValue } from '../pis/headers.ts';
+import type { OperationName } from '../pis/operations.ts';
+import { type Answer, send, withHeaders } from './answers.ts';
+import type { Perform } from './desk.ts';
+import { checkDigest } from './digest.ts';
+import type { Exchange } from './exchange.ts';
+import type { Misfortune } from './fault-queue.ts';
+import { type Moment, momentOf } from './faults.ts';
+import { Refusal, refusalAnswer } from './refusal.ts';
+import type { Route } from './routes.ts';
+import { strike } from './strikes.ts';
+
+const products = [
+  'sepa-credit-transfers',
+  'instant-sepa-credit-transfers',
+  'target-2-payments',
+  'cross-border-credit-transfers',
+];
+const knownProducts: ReadonlySet<string> = new Set([
+  ...products,
+  ...products.map((name) => `pain.001-${name}`),
+]);
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** A request whose header has arrived. */
+export interface Visit {
+  readonly route: Route | Refusal;
+  readonly rawHeaders: readonly string[];
+  readonly misfortune: Misfortune;
+  /** Reads the body; `undefined` if the sender goes away before its end. */
+  read(): Promise<Buffer | undefined>;
+  readonly connection: Omit<Exchange, 'answer'>;
+}
+
+/** Serves one visit. Resolves when the bank is done with it, which may be before the client is. */
+export async function serve(
+  operations: Readonly<Record<OperationName, Perform>>,
+  visit: Visit,
+): Promise<void> {
+  const { connection, misfortune } = visit;
+  const headers = fieldsOf(visit.rawHeaders);
+  const told = refusalAnswer(new Refusal(503, 'SERVICE_UNAVAILABLE', 'The bank was told to fail'), headers);
+
+  if (await struck('before-reading', told)) return;
+  const body = await visit.read();
+  if (!body || (await struck('before-effect', told))) return;
+
+  const answer = answerTo(operations, visit.route, headers, body);
+  if (await struck('after-effect', answer)) return;
+  send(connection.response, withRequestId(answer, headers));
+
+  async function struck(moment: Moment, proper: Answer): Promise<boolean> {
+    const { delay, fault } = misfortune;
+    if (delay?.moment === moment && !(await connection.wait(delay.ms))) return true;
+    if (!fault || momentOf(fault) !== moment) return false;
+    await strike(fault, { ...connection, answer: withRequestId(proper, headers) });
+    return true;
+  }
+}
+
+function answerTo(
+  operations: Readonly<Record<OperationName, Perform>>,
+  route: Route | Refusal,
+  headers: HeaderFields,
+  body: Buffer,
+): Answer {
+  try {
+    if (route instanceof Refusal) throw route;
+    checkRequestId(headers);
+    checkDigest(headers, body);
+    if (!knownProducts.has(route.product)) {
+      const text = 'The addressed payment product is not supported by the ASPSP';
+      throw new Refusal(404, 'PRODUCT_UNKNOWN', text);
+    }
+    return operations[route.name]({ route, headers, body });
+  } catch (error) {
+    if (error instanceof Refusal) return refusalAnswer(error, headers);
+    throw error;
+  }
+}
+
+function checkRequestId(headers: HeaderFields): void {
+  const id = headerValue(headers, 'x-request-id');
+  if (id !== undefined && uuid.test(id)) return;
+  const text = id === undefined ? 'X-Request-ID is missing' : 'X-Request-ID is not a UUID';
+  throw new Refusal(400, 'FORMAT_ERROR', text, { path: 'X-Request-ID' });
+}
+
+/** Every answer carries the X-Request-ID of its request, refusals included. */
+function withRequestId(answer: Answer, headers: HeaderFields): Answer {
+  const id = headerValue(headers, 'x-request-id');
+  return id === undefined ? answer : withHeaders(answer, [['X-Request-ID', id]]);
+}

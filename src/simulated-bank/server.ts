@@ -1,0 +1,86 @@
+/** Puts the bank together and on the network. Start reading here, then `serve.ts`. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { BankOptions, SimulatedBank } from './bank.ts';
+import { createClock } from './clock.ts';
+import { answerControl, isControl } from './control.ts';
+import { createFaultQueue } from './fault-queue.ts';
+import { createLinks } from './links.ts';
+import { type Connection, createListener } from './listener.ts';
+import { createOperations } from './operations.ts';
+import { defaultTimetable } from './payment-life.ts';
+import { createPayments } from './payments.ts';
+import { Refusal } from './refusal.ts';
+import { createRequestLog } from './request-log.ts';
+import { routeOf } from './routes.ts';
+import { serve } from './serve.ts';
+
+/** Builds a bank. In a test: `const bank = createSimulatedBank(); await bank.start(); t.after(bank.stop);` */
+export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
+  const { name = 'bank', basePath = '', segment = 'berlingroup', clock = createClock() } = options;
+  const prefix = ['', ...segment.split('/').filter((part) => part !== '')].join('/');
+  const before = {
+    absolute: () => `${options.publicOrigin ?? listener.origin()}${basePath}${prefix}`,
+    relative: () => `${basePath}${prefix}`,
+    'relative-without-base': () => '',
+  }[options.links ?? 'absolute'];
+
+  const log = createRequestLog();
+  const faults = createFaultQueue();
+  const payments = createPayments(name, clock, { ...defaultTimetable, ...options.timetable });
+  const operations = createOperations({ payments, clock, links: createLinks(before, name) });
+  const listener = createListener(receive, options.tls);
+
+  async function receive(request: IncomingMessage, response: ServerResponse, connection: Connection) {
+    const { method = '', url = '', rawHeaders } = request;
+    if (isControl(url)) return answerControl(bank, request, response);
+
+    const route = routeOf(`${basePath}${prefix}/v1`, method, url);
+    const operation = route instanceof Refusal ? undefined : route.name;
+    const misfortune = faults.take(operation);
+    const fault = misfortune.fault?.name ?? (misfortune.delay && 'latency');
+    const read = log.arrived(request, { connection: connection.number, operation, fault });
+    return serve(operations, {
+      route,
+      rawHeaders,
+      misfortune,
+      read,
+      connection: { ...connection, response },
+    });
+  }
+
+  const bank: SimulatedBank = {
+    name,
+    get baseUrl() {
+      return `${listener.origin()}${basePath}`;
+    },
+    get requests() {
+      return log.entries();
+    },
+    get payments() {
+      return payments.views();
+    },
+    get connections() {
+      return listener.connections();
+    },
+    get faults() {
+      return faults.waiting();
+    },
+    clock,
+    start: async (port = 0, host = '127.0.0.1') => {
+      await listener.start(port, host);
+      return bank.baseUrl;
+    },
+    stop: () => listener.stop(),
+    fail: faults.add,
+    heal: faults.clear,
+    setStatus: payments.force,
+    nextPaymentId: payments.nextId,
+    untilRequests: (count, withinMs = 5_000) => log.until(count, withinMs),
+    forget: () => {
+      log.clear();
+      payments.clear();
+      faults.clear();
+    },
+  };
+  return bank;
+}
