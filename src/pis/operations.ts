@@ -136,57 +136,31 @@ export function createMatcher(rules: PathRules): Matcher {
   return (method, target) => {
     const split = splitTarget(target);
     if (typeof split === 'string') return { kind: 'malformed', why: split };
-
     if (prefix.some((part, index) => split[index] !== part)) return { kind: 'unknown-path' };
+
     const segments = split.slice(prefix.length);
-    const rows = shapes.filter((shape) => fits(shape, segments, rules));
+    const rows = operations.filter((row) => fits(partsOf(row), segments, rules));
     const [first] = rows;
     if (!first) return { kind: 'unknown-path' };
+    const refusal = misplaced(partsOf(first), segments) ?? notOffered(rules, segments);
+    if (refusal) return refusal;
 
-    const misplaced = first.parts.find(
-      (part, index) => !idParts.has(part) && !plainSegment.test(segments[index] ?? ''),
-    );
-    if (misplaced)
-      return { kind: 'malformed', why: `the path segment ${misplaced} holds a character it may not` };
-
-    const [paymentService = '', paymentProduct = '', paymentId, fourth, authorisationId] = segments;
-    if (!listed(rules.paymentServices, paymentService)) {
-      return { kind: 'unknown-product', why: 'the payment service is not offered here' };
-    }
-    if (!listed(rules.paymentProducts, paymentProduct)) {
-      return { kind: 'unknown-product', why: 'the payment product is not offered here' };
-    }
-
-    const row = rows.find((candidate) => candidate.row.method === method)?.row;
-    if (!row) return { kind: 'wrong-method', allow: rows.map((candidate) => candidate.row.method) };
-
-    const { shape: _, ...traits } = row;
-    return {
-      kind: 'operation',
-      operation: {
-        ...traits,
-        paymentService,
-        paymentProduct,
-        ...(paymentId !== undefined && { paymentId }),
-        ...(fourth !== undefined && !row.readsStatus && { authorisationType: fourth }),
-        ...(authorisationId !== undefined && { authorisationId }),
-        path: `/${[...prefix, ...segments].join('/')}`,
-      },
-    };
+    const row = rows.find((candidate) => candidate.method === method);
+    if (!row) return { kind: 'wrong-method', allow: rows.map((candidate) => candidate.method) };
+    return { kind: 'operation', operation: operationOf(row, prefix, segments) };
   };
 }
 
 const prefixParts = (segment: string) => [...segment.split('/').filter((part) => part !== ''), 'v1'];
-
-const shapes = operations.map((row) => ({ row, parts: row.shape.slice(1).split('/') }));
-type Shape = (typeof shapes)[number];
+const partsOf = (row: OperationRow) => row.shape.slice(1).split('/');
 
 /** Where banks put more than RFC 3986's unreserved characters: `GJv0KO..Fg==_=_bS6p6XvTWI` is a real payment id. */
 const idParts: ReadonlySet<string> = new Set(['{paymentId}', '{authorisation-id}']);
 
 const plainSegment = /^[A-Za-z0-9._~-]+$/;
-const idSegment = /^[A-Za-z0-9._~=:@+,!$*-]{1,256}$/;
+const idSegment = /^[A-Za-z0-9._~=:@+,!$*-]+$/;
 const encodedInIds = /%(?:3D|3A|40|2B|2C|21|24|2A)/g;
+const maxSegmentLength = 256;
 
 /** The decoded segments of a request target, or what is wrong with it. */
 function splitTarget(target: string): readonly string[] | string {
@@ -199,19 +173,56 @@ function splitTarget(target: string): readonly string[] | string {
     .map((part) => part.replaceAll(encodedInIds, decodeURIComponent));
   if (segments.includes('')) return 'the path has an empty segment or a trailing slash';
   if (segments.some((part) => part === '.' || part === '..')) return 'the path has a dot segment';
-  if (segments.some((part) => part.length > 256)) return 'a path segment is longer than 256 characters';
+  if (segments.some((part) => part.length > maxSegmentLength)) {
+    return `a path segment is longer than ${maxSegmentLength} characters`;
+  }
   if (!segments.every((part) => idSegment.test(part))) return 'the path holds a character it may not';
   return segments;
 }
 
-function fits({ parts }: Shape, segments: readonly string[], rules: PathRules): boolean {
+/** `status` is never an authorisation, not even where every authorisation type is welcome. */
+function fits(parts: readonly string[], segments: readonly string[], { authorisationTypes }: PathRules) {
   if (parts.length !== segments.length) return false;
   return parts.every((part, index) => {
     const segment = segments[index] ?? '';
     if (part === '{payment-authorisation}')
-      return segment !== 'status' && listed(rules.authorisationTypes, segment);
+      return segment !== 'status' && listed(authorisationTypes, segment);
     return part.startsWith('{') || part === segment;
   });
 }
 
+/** Refuses the characters that only ids may hold, where they stand in another segment. */
+function misplaced(parts: readonly string[], segments: readonly string[]): Match | undefined {
+  const part = parts.find((name, index) => !idParts.has(name) && !plainSegment.test(segments[index] ?? ''));
+  if (part === undefined) return undefined;
+  return { kind: 'malformed', why: `the path segment ${part} holds a character it may not` };
+}
+
+function notOffered(rules: PathRules, [service = '', product = '']: readonly string[]): Match | undefined {
+  if (!listed(rules.paymentServices, service)) {
+    return { kind: 'unknown-product', why: 'the payment service is not offered here' };
+  }
+  if (!listed(rules.paymentProducts, product)) {
+    return { kind: 'unknown-product', why: 'the payment product is not offered here' };
+  }
+  return undefined;
+}
+
 const listed = (list: 'any' | readonly string[], value: string) => list === 'any' || list.includes(value);
+
+function operationOf(
+  { shape: _, ...traits }: (typeof operations)[number],
+  prefix: readonly string[],
+  segments: readonly string[],
+): Operation {
+  const [paymentService = '', paymentProduct = '', paymentId, fourth, authorisationId] = segments;
+  return {
+    ...traits,
+    paymentService,
+    paymentProduct,
+    ...(paymentId !== undefined && { paymentId }),
+    ...(fourth !== undefined && !traits.readsStatus && { authorisationType: fourth }),
+    ...(authorisationId !== undefined && { authorisationId }),
+    path: `/${[...prefix, ...segments].join('/')}`,
+  };
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  connectionOptions,
+  endToEnd,
+  fieldsOf,
+  type HeaderFields,
+  headerValue,
+  headerValues,
+  listMembers,
+  replaced,
+  without,
+} from '../../../src/pis/headers.ts';
+
+const fields: HeaderFields = [
+  ['X-Request-ID', 'one'],
+  ['Set-Cookie', 'a=1'],
+  ['x-request-id', 'two'],
+  ['set-cookie', 'b=2'],
+];
+
+describe('header fields', () => {
+  test('are found in any case, in order, repetitions kept', () => {
+    assert.equal(headerValue(fields, 'x-request-id'), 'one');
+    assert.deepEqual(headerValues(fields, 'x-request-id'), ['one', 'two']);
+    assert.deepEqual(headerValues(fields, 'set-cookie'), ['a=1', 'b=2']);
+    assert.equal(headerValue(fields, 'absent'), undefined);
+    assert.deepEqual(headerValues(fields, 'absent'), []);
+  });
+
+  test('can be taken out and replaced without changing what was there', () => {
+    const before = structuredClone(fields);
+
+    assert.deepEqual(without(fields, new Set(['x-request-id'])), [
+      ['Set-Cookie', 'a=1'],
+      ['set-cookie', 'b=2'],
+    ]);
+    assert.deepEqual(headerValues(replaced(fields, ['X-REQUEST-ID', 'three']), 'x-request-id'), ['three']);
+    assert.equal(replaced(fields, ['New', 'field']).length, 5);
+    assert.deepEqual(fields, before);
+  });
+
+  test("are the pairs of Node's flat list", () => {
+    assert.deepEqual(fieldsOf(['A', '1', 'a', '2']), [
+      ['A', '1'],
+      ['a', '2'],
+    ]);
+    assert.deepEqual(fieldsOf([]), []);
+  });
+
+  test('that are lists give their members, over several fields, without the empty ones', () => {
+    const lists: HeaderFields = [
+      ['Content-Encoding', ' GZIP ,, br'],
+      ['content-encoding', 'identity,'],
+    ];
+
+    assert.deepEqual(listMembers(lists, 'content-encoding'), ['gzip', 'br', 'identity']);
+  });
+});
+
+describe('fields that travel on', () => {
+  test('C2, C8, C11: neither hop-by-hop fields nor those that Connection names do', () => {
+    const request: HeaderFields = [
+      ['Connection', 'close, X-Internal'],
+      ['connection', 'TE , x-other'],
+      ['Keep-Alive', 'timeout=5'],
+      ['TE', 'trailers'],
+      ['Trailer', 'Digest'],
+      ['Transfer-Encoding', 'chunked'],
+      ['Upgrade', 'h2c'],
+      ['HTTP2-Settings', 'AAMAAABkAAQCAAAAAAIAAAAA'],
+      ['Proxy-Authorization', 'Basic eA=='],
+      ['Proxy-Authenticate', 'Basic'],
+      ['Proxy-Connection', 'keep-alive'],
+      ['X-Internal', '1'],
+      ['X-OTHER', '2'],
+      ['PSU-IP-Address', '192.168.8.16'],
+      ['X-Bank-Own', 'stays'],
+    ];
+
+    assert.deepEqual(connectionOptions(request), ['close', 'x-internal', 'te', 'x-other']);
+    assert.deepEqual(endToEnd(request), [
+      ['PSU-IP-Address', '192.168.8.16'],
+      ['X-Bank-Own', 'stays'],
+    ]);
+  });
+
+  test('keep order, case and repetitions, whatever they are', () => {
+    const name = fc.stringMatching(/^[A-Za-z-]{1,20}$/);
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, fc.string())), (list) => {
+        const kept = endToEnd(list);
+        assert.deepEqual(
+          kept,
+          list.filter((field) => kept.includes(field)),
+        );
+        assert.deepEqual(endToEnd(kept), kept);
+      }),
+    );
+  });
+});

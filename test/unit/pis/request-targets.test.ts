@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { createMatcher, type Match, type Operation } from '../../../src/pis/operations.ts';
+
+const match = createMatcher({
+  segment: 'berlingroup',
+  paymentServices: ['payments', 'bulk-payments', 'periodic-payments'],
+  paymentProducts: 'any',
+  authorisationTypes: ['authorisations', 'cancellation-authorisations'],
+});
+
+const v1 = '/berlingroup/v1';
+const payment = `${v1}/payments/sepa-credit-transfers/1234-wertiq-983`;
+
+const kindOf = (method: string, target: string) => match(method, target).kind;
+
+function operationOf(found: Match): Operation {
+  assert.equal(found.kind, 'operation', JSON.stringify(found));
+  return found.kind === 'operation' ? found.operation : assert.fail();
+}
+
+describe('tricks with the path', () => {
+  const tricks: Readonly<Record<string, readonly string[]>> = {
+    'B1: dot segments': ['..', '.', '%2e%2e', '%2E.', '.%2e', '..;', '%2e', '..%2f', '%252e%252e'],
+    'B2: encoded and forbidden characters': [
+      ...[
+        '%2f',
+        '%2F',
+        '%5c',
+        '\\',
+        '%00',
+        '%25',
+        ';',
+        'a;b=c',
+        '%3f',
+        '%0d%0a',
+        '%c0%af',
+        '%',
+        '%zz',
+        '%u002e',
+      ],
+      ...[
+        '\u0000',
+        '\n',
+        '\r',
+        '\t',
+        ' ',
+        '\u007f',
+        'ü',
+        '／',
+        '\u2024\u2024',
+        '💶',
+        '"',
+        '<',
+        '|',
+        '^',
+        '`',
+        '{1}',
+      ],
+      ...["'", '(', ')', '&', '[', ']'],
+    ],
+    'B3: empty segments': ['', '/', './'],
+    'B5: a segment that is too long': ['a'.repeat(257), 'a'.repeat(5000)],
+    'B6: queries and fragments': ['1?', '1?a=b', '1#', '1#frag', '1?../..'],
+  };
+  for (const [name, segments] of Object.entries(tricks)) {
+    test(`${name} are refused in every segment`, () => {
+      for (const trick of segments) {
+        const targets = [
+          `/${trick}/v1/payments/p/1`,
+          `/berlingroup/${trick}/payments/p/1`,
+          `${v1}/${trick}/p/1`,
+          `${v1}/payments/${trick}/1`,
+          `${v1}/payments/p/${trick}`,
+          `${v1}/payments/p/${trick}/status`,
+          `${v1}/payments/p/1/${trick}`,
+          `${payment}/authorisations/${trick}`,
+        ];
+        for (const target of targets) assert.equal(kindOf('GET', target), 'malformed', target.slice(0, 99));
+      }
+    });
+  }
+
+  test('B4: another case is another path', () => {
+    for (const target of [
+      '/Berlingroup/v1/payments/p/1',
+      '/berlingroup/V1/payments/p/1',
+      `${payment}/Status`,
+      `${payment}/STATUS`,
+      `${payment}/Authorisations`,
+    ]) {
+      assert.equal(kindOf('GET', target), 'unknown-path', target);
+    }
+    assert.equal(kindOf('DELETE', `${v1}/Payments/p/1`), 'unknown-product');
+  });
+
+  test('B4: a trailing slash is refused', () => {
+    assert.equal(kindOf('GET', `${payment}/`), 'malformed');
+    assert.equal(kindOf('GET', `${payment}/status/`), 'malformed');
+  });
+
+  test('A9, A10: anything but a path is refused', () => {
+    const targets = [
+      'http://evil.example/berlingroup/v1/payments/p/1',
+      `//evil.example${payment}`,
+      '*',
+      '',
+      'x',
+    ];
+    for (const target of targets) assert.equal(kindOf('GET', target), 'malformed', target);
+    assert.equal(kindOf('CONNECT', 'bank.example:443'), 'malformed');
+  });
+
+  test('a path of no operation is unknown, whatever the method', () => {
+    const targets = ['/', '/v1/payments/p/1', v1, `${v1}/payments`, `${v1}/accounts`, `${payment}/a/b/c`];
+    for (const target of [
+      ...targets,
+      '/berlingroup/v2/payments/p',
+      '/berlingroup',
+      `${payment}/constructor`,
+    ]) {
+      for (const method of ['GET', 'POST', 'PUT'])
+        assert.equal(kindOf(method, target), 'unknown-path', target);
+    }
+  });
+});
+
+describe('whatever the request line', () => {
+  const nasty = fc.constantFrom(
+    '.',
+    '..',
+    '/',
+    '//',
+    '%2e',
+    '%3d',
+    '%3D',
+    '%2F',
+    '\\',
+    '\0',
+    '?',
+    '#',
+    '%',
+    ';',
+  );
+  const wild = fc.oneof(fc.constant(''), nasty, fc.string(), fc.string({ unit: 'binary' }));
+  const services = fc.constantFrom('payments', 'periodic-payments', 'bulk-payments');
+  const fourth = fc.constantFrom('status', 'authorisations', 'cancellation-authorisations');
+  const id = fc
+    .string({ unit: fc.constantFrom(...'aZ09._~-=:@+,!$*'), minLength: 1, maxLength: 80 })
+    .filter((text) => text !== '.' && text !== '..');
+  const path = fc
+    .tuple(fc.tuple(services, fc.constant('p'), id, fourth, id), fc.integer({ min: 1, max: 5 }))
+    .map(([segments, length]) => `${v1}/${segments.slice(0, length).join('/')}`);
+  const target = fc
+    .tuple(path, wild, fc.nat(60))
+    .map(([line, inserted, at]) => line.slice(0, at) + inserted + line.slice(at));
+  const method = fc.constantFrom('GET', 'POST', 'DELETE');
+
+  test('a path that is sent on has harmless characters, no dot segments, and is understood the same again', () => {
+    let matched = 0;
+    fc.assert(
+      fc.property(method, target, (name, line) => {
+        const found = match(name, line);
+        if (found.kind !== 'operation') return;
+        matched++;
+        const { path: sent } = found.operation;
+        assert.match(sent, /^\/berlingroup\/v1(\/[A-Za-z0-9._~=:@+,!$*-]{1,256}){2,5}$/);
+        assert.ok(!sent.split('/').some((segment) => segment === '.' || segment === '..'));
+        assert.equal(new URL(sent, 'https://bank.example').pathname, sent);
+        assert.deepEqual(match(found.operation.method, sent), found);
+      }),
+      { numRuns: 3000 },
+    );
+    assert.ok(matched > 100, `only ${matched} of the targets were operations`);
+  });
+
+  test('a well-formed id comes out as it went in, however it was encoded', () => {
+    fc.assert(
+      fc.property(id, id, (paymentId, authorisationId) => {
+        for (const write of [(text: string) => text, encodeURIComponent]) {
+          const line = `${v1}/payments/p/${write(paymentId)}/authorisations/${write(authorisationId)}`;
+          const operation = operationOf(match('GET', line));
+          assert.deepEqual([operation.paymentId, operation.authorisationId], [paymentId, authorisationId]);
+        }
+      }),
+    );
+  });
+});
