@@ -81,7 +81,9 @@ describe('the laws of the house', () => {
 
   test('the environment variables are read by config/load.ts alone', () => {
     assert.deepEqual(
-      breaches(({ path, text }) => (path !== 'config/load.ts' && /process\.env/.test(text) ? ['reads process.env'] : [])),
+      breaches(({ path, text }) =>
+        path !== 'config/load.ts' && /process\.env/.test(text) ? ['reads process.env'] : [],
+      ),
       [],
     );
   });

@@ -20,7 +20,10 @@ export const sources: readonly Source[] = globSync('**/*.ts', { cwd: root })
   .toSorted()
   .map((path) => {
     const text = readFileSync(join(root, path), 'utf8');
-    const specifiers = Array.from(text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g), (found) => found[1] ?? '');
+    const specifiers = Array.from(
+      text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g),
+      (found) => found[1] ?? '',
+    );
     const ours = specifiers.filter((specifier) => specifier.startsWith('.'));
     return {
       path,

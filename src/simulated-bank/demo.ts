@@ -1,0 +1,84 @@
+/** `npm run demo`: two simulated banks and the gateway in front of them; with `--tour` it plays a scripted tour and exits. */
+
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { loadConfig } from '../config/load.ts';
+import { createGateway } from '../gateway.ts';
+import { createLog } from '../telemetry/log.ts';
+import { createSimulatedBank } from './server.ts';
+import { playTour } from './tour.ts';
+
+const { values } = parseArgs({ options: { tour: { type: 'boolean', default: false } } });
+
+const sandbox = createSimulatedBank({ name: 'sandbox' });
+const production = createSimulatedBank({ name: 'production', basePath: '/psd2', links: 'relative' });
+
+if (values.tour) await tour();
+else await demo();
+
+/** On the ports of `config/demo.yaml`, until it is stopped. */
+async function demo(): Promise<void> {
+  const portOf = (bank: string) => Number(bank === 'sandbox' ? 9101 : 9102);
+  await Promise.all([sandbox, production].map((bank) => bank.start(portOf(bank.name)).catch(occupied)));
+  const { config, gateway } = demoGateway({ PENSTOCK_LOG_FORMAT: 'text' });
+  await gateway.start().catch(occupied);
+  console.log(invitation(config.listen.publicUrl, `http://${config.admin.host}:${config.admin.port}`));
+
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => Promise.all([gateway, sandbox, production].map((part) => part.stop())));
+  }
+}
+
+/** On any free ports, so that it never collides with a demo that is running. */
+async function tour(): Promise<void> {
+  await Promise.all([sandbox.start(), production.start()]);
+  const { gateway } = demoGateway({
+    PENSTOCK_LISTEN_PORT: '0',
+    PENSTOCK_ADMIN_PORT: '0',
+    PENSTOCK_LOG_LEVEL: 'error',
+    PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL: sandbox.baseUrl,
+    PENSTOCK_ENVIRONMENTS_PRODUCTION_BASE_URL: production.baseUrl,
+    PENSTOCK_LISTEN_PUBLIC_URL: 'http://127.0.0.1:8080',
+  });
+  const { tppPort } = await gateway.start();
+  try {
+    await playTour(`http://127.0.0.1:${tppPort}`, [sandbox, production]);
+  } finally {
+    await Promise.all([gateway.stop(), sandbox.stop(), production.stop()]);
+  }
+}
+
+function demoGateway(overrides: Readonly<Record<string, string>>) {
+  const loaded = loadConfig(join(import.meta.dirname, '../../config/demo.yaml'), overrides);
+  if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
+  return { config: loaded.config, gateway: createGateway(loaded.config, createLog(loaded.config.log)) };
+}
+
+function occupied(cause: NodeJS.ErrnoException): never {
+  if (cause.code !== 'EADDRINUSE') throw cause;
+  console.error(`${cause.message}: stop what listens there (another demo?), then try again.`);
+  process.exit(1);
+}
+
+const invitation = (url: string, adminUrl: string) => `
+Penstock is at ${url}, for operators at ${adminUrl},
+in front of two simulated banks: sandbox (active) and production. Three things to try:
+
+1. Initiate a payment. The links in the answer lead through Penstock, except the one for the payer.
+
+   curl -i ${url}/berlingroup/v1/payments/sepa-credit-transfers \\
+     -H "X-Request-ID: $(uuidgen)" -H 'PSU-IP-Address: 192.0.2.1' -H 'Content-Type: application/json' \\
+     -d '{"instructedAmount":{"currency":"EUR","amount":"123.50"},"debtorAccount":{"iban":"DE40100100103307118608"},
+          "creditorName":"Merchant123","creditorAccount":{"iban":"DE02100100109307118603"}}'
+
+2. Read its status (the paymentId is in the answer); add -H 'Penstock-Environment: production' for the other bank.
+
+   curl -i ${url}/berlingroup/v1/payments/sepa-credit-transfers/PAYMENT_ID/status -H "X-Request-ID: $(uuidgen)"
+
+3. Let the bank hang up once, and see what Penstock says of it.
+
+   curl -X PUT http://127.0.0.1:9101/_bank/faults -d '{"name":"reset","times":1}'
+   curl -i ${url}/berlingroup/v1/payments/sepa-credit-transfers/PAYMENT_ID -H "X-Request-ID: $(uuidgen)"
+
+Ctrl-C ends it. A whole payment, step by step: npm run demo -- --tour
+`;

@@ -1,0 +1,118 @@
+/** A scripted tour through a gateway in front of two banks: every step is a real call, printed readably and checked. */
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { SimulatedBank } from './bank.ts';
+
+interface Step {
+  readonly does: string;
+  readonly method: string;
+  /** Behind `/berlingroup/v1`. */
+  readonly path: string;
+  readonly expect: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+const payment = JSON.stringify({
+  instructedAmount: { currency: 'EUR', amount: '123.50' },
+  debtorAccount: { iban: 'DE40100100103307118608' },
+  creditorName: 'Merchant123',
+  creditorAccount: { iban: 'DE02100100109307118603' },
+  remittanceInformationUnstructured: 'Ref Number Merchant',
+});
+const json = { 'Content-Type': 'application/json' };
+const payer = { ...json, 'PSU-IP-Address': '192.0.2.1' };
+const explicitly = { ...payer, 'TPP-Explicit-Authorisation-Preferred': 'true' };
+const transfers = '/payments/sepa-credit-transfers';
+
+/**
+ * Plays the tour; what is called is printed as it happens.
+ *
+ * @param gateway origin of the gateway, whose active environment is the first bank's
+ * @throws AssertionError if an answer is not the expected one
+ */
+export async function playTour(gateway: string, banks: readonly SimulatedBank[]): Promise<void> {
+  for (const [index, bank] of banks.entries()) {
+    console.log(
+      `\n━━ ${bank.name}${index === 0 ? ', the active environment' : ', asked for by Penstock-Environment'}\n`,
+    );
+    const environment = index === 0 ? {} : { 'Penstock-Environment': bank.name };
+    await tourOf(bank, (step) => take(gateway, { ...step, headers: { ...environment, ...step.headers } }));
+  }
+  console.log('\n━━ what the gateway refuses never reaches a bank\n');
+  const before = banks.map((bank) => bank.requests.length);
+  await take(gateway, {
+    does: 'a path that is none of the eight',
+    method: 'GET',
+    path: '/accounts',
+    expect: 404,
+  });
+  await take(gateway, {
+    does: 'a method that is not offered there',
+    method: 'PUT',
+    path: transfers,
+    expect: 405,
+  });
+  assert.deepEqual(
+    banks.map((bank) => bank.requests.length),
+    before,
+  );
+
+  for (const { name, requests, payments } of banks) {
+    console.log(`\n   ${name}: ${requests.length} requests arrived, ${payments.length} payments exist`);
+  }
+}
+
+async function tourOf(
+  bank: SimulatedBank,
+  go: (step: Step) => Promise<Record<string, unknown>>,
+): Promise<void> {
+  const { paymentId } = await go({
+    ...{ does: 'initiate a payment', method: 'POST', path: transfers, expect: 201 },
+    ...{ headers: explicitly, body: payment },
+  });
+  const one = `${transfers}/${paymentId}`;
+  await go({ does: 'read its status', method: 'GET', path: `${one}/status`, expect: 200 });
+  await go({ does: 'read the payment itself', method: 'GET', path: one, expect: 200 });
+  const { authorisationId } = await go({
+    ...{ does: 'start its authorisation', method: 'POST', path: `${one}/authorisations`, expect: 201 },
+    ...{ headers: json, body: '{}' },
+  });
+  await go({ does: 'list its authorisations', method: 'GET', path: `${one}/authorisations`, expect: 200 });
+  await go({
+    ...{ does: 'read how far the payer is', method: 'GET', expect: 200 },
+    path: `${one}/authorisations/${authorisationId}`,
+  });
+  bank.clock.advance(7 * 24 * 3_600_000);
+  await go({
+    does: 'a week later: read its status again',
+    method: 'GET',
+    path: `${one}/status`,
+    expect: 200,
+  });
+
+  const other = await go({
+    ...{ does: 'initiate another payment', method: 'POST', path: transfers, expect: 201 },
+    ...{ headers: explicitly, body: payment },
+  });
+  const cancelled = `${transfers}/${other.paymentId}`;
+  await go({ does: 'cancel it', method: 'DELETE', path: cancelled, expect: 204 });
+  await go({ does: 'read what became of it', method: 'GET', path: `${cancelled}/status`, expect: 200 });
+}
+
+async function take(gateway: string, { does, method, path, expect, headers, body }: Step) {
+  const response = await fetch(`${gateway}/berlingroup/v1${path}`, {
+    method,
+    headers: { 'X-Request-ID': randomUUID(), ...headers },
+    ...(body !== undefined && { body }),
+  });
+  const text = await response.text();
+  const environment = response.headers.get('penstock-environment') ?? 'no bank';
+  console.log(
+    `${does}\n   ${method} ${path}\n   ${response.status} from ${environment}${text && `  ${text}`}`,
+  );
+  assert.equal(response.status, expect, does);
+  const answer: Record<string, unknown> = text.startsWith('{') ? JSON.parse(text) : {};
+  return answer;
+}

@@ -1,0 +1,80 @@
+/** A gateway in this process, in front of simulated banks, with its log at hand. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { stringify } from 'yaml';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { createGateway } from '../../src/gateway.ts';
+import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { createSimulatedBank } from '../../src/simulated-bank/server.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+
+/** Where TPP systems reach the gateway under test: in links only, never on the network. */
+export const publicUrl = 'https://gateway.example';
+
+export interface GatewayUnderTest {
+  /** Origin of the TPP systems' door on this machine. */
+  readonly url: string;
+  readonly port: number;
+  readonly adminUrl: string;
+  /** Every line logged so far. */
+  readonly logLines: readonly string[];
+}
+
+/** Settings as in the YAML file, by section. */
+export type Sections = Readonly<Record<string, unknown>>;
+
+/** A valid configuration of these sections; fails with every fault if it is not one. */
+export function configOf(sections: Sections): Config {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
+  try {
+    const file = join(folder, 'penstock.yaml');
+    writeFileSync(file, stringify(sections));
+    const loaded = loadConfig(file, {});
+    if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
+    return loaded.config;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** A started gateway on free ports; closed when the test ends. */
+export async function startGateway(t: TestContext, sections: Sections): Promise<GatewayUnderTest> {
+  const logLines: string[] = [];
+  const config = configOf({
+    ...sections,
+    listen: { host: '127.0.0.1', port: 0, publicUrl, ...section(sections, 'listen') },
+    admin: { port: 0, ...section(sections, 'admin') },
+  });
+  const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
+  const gateway = createGateway(config, log);
+  const { tppPort, adminPort } = await gateway.start();
+  t.after(() => gateway.stop());
+  return {
+    url: `http://127.0.0.1:${tppPort}`,
+    port: tppPort,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
+    logLines,
+  };
+}
+
+/** A started bank; closed when the test ends. */
+export async function startBank(t: TestContext, options: BankOptions = {}): Promise<SimulatedBank> {
+  const bank = createSimulatedBank(options);
+  await bank.start();
+  t.after(() => bank.stop());
+  return bank;
+}
+
+/** A gateway with one environment, `sandbox`, in front of one bank. */
+export async function startLine(t: TestContext, sections: Sections = {}, options: BankOptions = {}) {
+  const bank = await startBank(t, options);
+  const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
+  const gateway = await startGateway(t, { environments, ...sections });
+  return { bank, gateway };
+}
+
+const section = (sections: Sections, name: string) => (sections[name] ?? {}) as object; // as in the YAML file

@@ -1,0 +1,93 @@
+/** A plain connection, for what no HTTP client would send. */
+
+import { connect } from 'node:net';
+import { until, within } from './within.ts';
+
+/** An answer as it came over the wire. */
+export interface RawAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+}
+
+export interface RawConnection {
+  send(bytes: string | Buffer): void;
+  /** The next whole answer on this connection. */
+  answer(): Promise<RawAnswer>;
+  /** Comes back when the other side has closed. */
+  closed(ms?: number): Promise<void>;
+  /** Sends an end of file. */
+  end(): void;
+  /** Hangs up. */
+  destroy(): void;
+}
+
+/** A connection to a port of this machine. */
+export async function connectRaw(port: number): Promise<RawConnection> {
+  const socket = connect(port, '127.0.0.1');
+  let received = '';
+  let over = false;
+  socket.setEncoding('latin1').on('data', (text) => {
+    received += text;
+  });
+  socket
+    .on('error', () => {})
+    .on('close', () => {
+      over = true;
+    });
+  socket.on('end', () => {
+    over = true;
+  });
+  await within(
+    2_000,
+    'a connection',
+    new Promise<void>((resolve) => socket.once('connect', () => resolve())),
+  );
+
+  return {
+    send: (bytes) => void socket.write(bytes),
+    async answer() {
+      let whole: ReturnType<typeof firstAnswer>;
+      await until(10_000, 'a whole answer has come', () => {
+        whole = firstAnswer(received);
+        if (!whole && over)
+          throw new Error(`the connection closed after ${JSON.stringify(received.slice(0, 200))}`);
+        return whole !== undefined;
+      });
+      received = received.slice(whole?.length ?? 0);
+      return whole?.answer ?? { status: 0, headers: new Map(), body: '' };
+    },
+    closed: (ms = 5_000) => until(ms, 'the other side has closed', () => over),
+    end: () => void socket.end(),
+    destroy: () => void socket.destroy(),
+  };
+}
+
+/** One request on a connection of its own. */
+export async function sendRaw(port: number, bytes: string | Buffer): Promise<RawAnswer> {
+  const connection = await connectRaw(port);
+  try {
+    connection.send(bytes);
+    return await connection.answer();
+  } finally {
+    connection.destroy();
+  }
+}
+
+function firstAnswer(text: string): { readonly answer: RawAnswer; readonly length: number } | undefined {
+  const headEnd = text.indexOf('\r\n\r\n');
+  if (headEnd < 0) return undefined;
+  const [statusLine = '', ...lines] = text.slice(0, headEnd).split('\r\n');
+  const headers = new Map(
+    lines.map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const;
+    }),
+  );
+  const status = Number(statusLine.split(' ')[1]);
+  const length = headEnd + 4 + Number(headers.get('content-length') ?? 0);
+  if (status < 200) return firstAnswer(text.slice(length)); // interim answers are passed over
+  if (text.length < length) return undefined;
+  return { answer: { status, headers, body: text.slice(headEnd + 4, length) }, length };
+}
