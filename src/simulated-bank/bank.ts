@@ -38,6 +38,8 @@ export interface SimulatedBank {
   readonly payments: readonly PaymentView[];
   /** TCP connections accepted so far, unused ones and the control endpoint's included. */
   readonly connections: number;
+  /** Requests refused because they were not well-formed HTTP; they are in no log. */
+  readonly malformed: number;
   /** The faults that are still to strike. */
   readonly faults: readonly WaitingFault[];
   readonly clock: Clock;
@@ -53,8 +55,11 @@ export interface SimulatedBank {
   setStatus(paymentId: string, status: string | undefined): boolean;
   /** Gives the next payment this id. */
   nextPaymentId(id: string): void;
-  /** Waits for that many requests to have arrived in all. @throws AbortError after `withinMs`, by default 5 s */
-  untilRequests(count: number, withinMs?: number): Promise<void>;
+  /**
+   * Waits for something to have happened here, such as `() => bank.payments.length === 1`: asked again whenever
+   * a request has arrived, was carried out or is over. @throws Error after `withinMs`, by default 5 s
+   */
+  until(condition: () => boolean, withinMs?: number): Promise<void>;
   /** Forgets requests, payments and faults. */
   forget(): void;
 }

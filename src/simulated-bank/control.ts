@@ -50,16 +50,16 @@ const actions: Readonly<Record<string, Action>> = {
     if (!bank.setStatus(paymentId, status ?? undefined)) throw new Error(`there is no payment ${paymentId}`);
     return bank.payments.find((payment) => payment.paymentId === paymentId);
   },
-  'GET faults': ({ faults }) => faults,
+  'GET faults': faultsOf,
   'PUT faults': (bank, body) => {
     const faults = parseFaults(body);
     bank.heal();
     for (const { fault, scope } of faults) bank.fail(fault, scope);
-    return bank.faults;
+    return faultsOf(bank);
   },
   'DELETE faults': (bank) => {
     bank.heal();
-    return bank.faults;
+    return faultsOf(bank);
   },
   'GET clock': timeOf,
   'PUT clock': (bank, body) => {
@@ -69,6 +69,13 @@ const actions: Readonly<Record<string, Action>> = {
     return timeOf(bank);
   },
 };
+
+function faultsOf({ faults }: SimulatedBank) {
+  return faults.map((one) => ({
+    ...one,
+    timesLeft: Number.isFinite(one.timesLeft) ? one.timesLeft : 'until healed',
+  }));
+}
 
 function timeOf({ clock }: SimulatedBank) {
   return { now: new Date(clock.now()).toISOString() };

@@ -23,6 +23,8 @@ export interface Listener {
   origin(): string;
   /** TCP connections accepted so far. */
   connections(): number;
+  /** Requests that Node's parser refused. */
+  malformed(): number;
 }
 
 interface Accepted {
@@ -34,6 +36,7 @@ interface Accepted {
 export function createListener(receive: Receive, tls: BankOptions['tls']): Listener {
   let origin: string | undefined;
   let accepted = 0;
+  let malformed = 0;
   let close: (() => Promise<void>) | undefined;
 
   async function start(port: number, host: string): Promise<void> {
@@ -57,8 +60,13 @@ export function createListener(receive: Receive, tls: BankOptions['tls']): Liste
       const wait = (ms: number) => waited(ms, closing.signal);
       const reset = () => void tcp.resetAndDestroy();
       const connection = { number, socket, reset, wait, closeIdle: () => server.closeIdleConnections() };
-      receive(request, response, connection).catch((error) => response.destroy(error));
+      receive(request, response, connection).catch((error) => confess(response, error));
     };
+    server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      if (!error.code?.startsWith('HPE_')) return socket.destroy();
+      malformed += 1;
+      return socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
+    });
     server.on('request', handle);
     server.on('checkExpectation', handle);
 
@@ -85,11 +93,18 @@ export function createListener(receive: Receive, tls: BankOptions['tls']): Liste
       return origin;
     },
     connections: () => accepted,
+    malformed: () => malformed,
   };
 }
 
 /** Names a connection in plain and under TLS alike. */
 const peerOf = (socket: Socket) => `${socket.remoteAddress}:${socket.remotePort}`;
+
+/** A mistake of the bank's own, which a test shall see and not take for a fault it asked for. */
+function confess(response: ServerResponse, error: unknown): void {
+  if (response.headersSent) response.destroy();
+  else response.writeHead(500, { 'Content-Type': 'text/plain' }).end(`simulated bank: ${error}`);
+}
 
 async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
   try {

@@ -38,20 +38,22 @@ function initiatePayment(desk: Desk, { route, headers, body }: Call): Answer {
     _links: {
       self: { href: links.payment(payment) },
       status: { href: links.status(payment) },
-      ...(isTrue(headers, 'tpp-explicit-authorisation-preferred')
-        ? { startAuthorisation: { href: links.authorisations(payment, 'authorisations') } }
-        : authorisationLinks(
-            desk,
-            payment,
-            'authorisations',
-            payments.startAuthorisation(payment, 'authorisations', approach),
-          )),
+      ...nextStep(),
     },
   });
   return withHeaders(answer, [
     ['Location', links.payment(payment)],
     ['ASPSP-SCA-Approach', approach],
   ]);
+
+  /** The TPP starts the authorisation if it prefers to; else it has been started along with the payment. */
+  function nextStep() {
+    const type = 'authorisations';
+    if (isTrue(headers, 'tpp-explicit-authorisation-preferred')) {
+      return { startAuthorisation: { href: links.authorisations(payment, type) } };
+    }
+    return authorisationLinks(desk, payment, type, payments.startAuthorisation(payment, type, approach));
+  }
 }
 
 /** Gives back what was ordered: JSON with the status added, everything else byte for byte. */

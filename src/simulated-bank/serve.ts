@@ -31,6 +31,8 @@ export interface Visit {
   readonly misfortune: Misfortune;
   /** Reads the body; `undefined` if the sender goes away before its end. */
   read(): Promise<Buffer | undefined>;
+  /** Called when the bank has done what was asked, or refused it, and the answer is about to go. */
+  performed(): void;
   readonly connection: Omit<Exchange, 'answer'>;
 }
 
@@ -48,6 +50,7 @@ export async function serve(
   if (!body || (await struck('before-effect', told))) return;
 
   const answer = answerTo(operations, visit.route, headers, body);
+  visit.performed();
   if (await struck('after-effect', answer)) return;
   send(connection.response, withRequestId(answer, headers));
 

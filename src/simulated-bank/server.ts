@@ -6,6 +6,7 @@ import { answerControl, isControl } from './control.ts';
 import { createFaultQueue } from './fault-queue.ts';
 import { createLinks } from './links.ts';
 import { type Connection, createListener } from './listener.ts';
+import { createNews } from './news.ts';
 import { createOperations } from './operations.ts';
 import { defaultTimetable } from './payment-life.ts';
 import { createPayments } from './payments.ts';
@@ -29,6 +30,7 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
   const payments = createPayments(name, clock, { ...defaultTimetable, ...options.timetable });
   const operations = createOperations({ payments, clock, links: createLinks(before, name) });
   const listener = createListener(receive, options.tls);
+  const news = createNews();
 
   async function receive(request: IncomingMessage, response: ServerResponse, connection: Connection) {
     const { method = '', url = '', rawHeaders } = request;
@@ -39,13 +41,10 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     const misfortune = faults.take(operation);
     const fault = misfortune.fault?.name ?? (misfortune.delay && 'latency');
     const read = log.arrived(request, { connection: connection.number, operation, fault });
-    return serve(operations, {
-      route,
-      rawHeaders,
-      misfortune,
-      read,
-      connection: { ...connection, response },
-    });
+    response.once('close', news.tell);
+    news.tell();
+    const visit = { route, rawHeaders, misfortune, read, performed: news.tell };
+    return serve(operations, { ...visit, connection: { ...connection, response } });
   }
 
   const bank: SimulatedBank = {
@@ -62,6 +61,9 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     get connections() {
       return listener.connections();
     },
+    get malformed() {
+      return listener.malformed();
+    },
     get faults() {
       return faults.waiting();
     },
@@ -75,7 +77,7 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     heal: faults.clear,
     setStatus: payments.force,
     nextPaymentId: payments.nextId,
-    untilRequests: (count, withinMs = 5_000) => log.until(count, withinMs),
+    until: news.until,
     forget: () => {
       log.clear();
       payments.clear();

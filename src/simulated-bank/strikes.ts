@@ -81,7 +81,10 @@ function statusAnswer(
   headers: Readonly<Record<string, string>>,
   body: string,
 ): Answer {
-  const requestId = proper.headers.filter(([name]) => name === 'X-Request-ID');
+  const given = Object.keys(headers).map((name) => name.toLowerCase());
+  const requestId = proper.headers.filter(
+    ([name]) => name === 'X-Request-ID' && !given.includes('x-request-id'),
+  );
   const fields = [...requestId, ...Object.entries(headers)];
   if (body !== '') return { status, headers: fields, body: Buffer.from(body) };
   const code = status === 429 ? 'ACCESS_EXCEEDED' : status >= 500 ? 'SERVICE_UNAVAILABLE' : 'SERVICE_BLOCKED';
