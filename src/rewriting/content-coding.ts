@@ -2,7 +2,7 @@
 
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
-import { GatewayError } from '../flow/errors.ts';
+import { GatewayError, whatNext } from '../flow/errors.ts';
 import type { PisResponse } from '../flow/messages.ts';
 import { listMembers } from '../pis/headers.ts';
 
@@ -50,18 +50,12 @@ function isZlib(body: Buffer): boolean {
 
 function undecodable({ environment }: PisResponse, coding: string, cause: unknown): GatewayError {
   const tooLarge = cause instanceof RangeError && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE';
-  if (tooLarge) {
-    const message = `the bank's answer is longer than ${maxDecodedBytes} bytes when decoded from ${coding}`;
-    return new GatewayError('UPSTREAM_MALFORMED', message, {
-      cause,
-      environment,
-      proxyError: 'http_response_body_size',
-    });
-  }
-  const message = `the bank's answer cannot be decoded from ${coding}`;
-  return new GatewayError('UPSTREAM_MALFORMED', message, {
+  const [what, proxyError] = tooLarge
+    ? [`is longer than ${maxDecodedBytes} bytes when decoded from ${coding}`, 'http_response_body_size']
+    : [`cannot be decoded from ${coding}`, 'http_response_content_coding'];
+  return new GatewayError('UPSTREAM_MALFORMED', `The bank's answer ${what}. ${whatNext}`, {
     cause,
     environment,
-    proxyError: 'http_response_content_coding',
+    proxyError,
   });
 }
