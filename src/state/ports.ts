@@ -1,0 +1,65 @@
+/** What the gateway asks of the state that its instances share. In memory, on Redis: one contract, one suite of tests. */
+
+/** Values under names. Every operation touches one key, so that it may live on any node of a cluster. */
+export interface KeyValues {
+  /**
+   * @returns the value, or `undefined` if there is none or it has expired
+   * @throws GatewayError STATE_UNAVAILABLE here and in every operation, if the state cannot be reached in time
+   */
+  read(key: string): Promise<string | undefined>;
+  /** Sets a value whatever was there. @param ttlMs how long it lives; for ever if left out */
+  write(key: string, value: string, ttlMs?: number): Promise<void>;
+  /** Sets a value if there is none. @returns whether it was set */
+  writeIfAbsent(key: string, value: string, ttlMs?: number): Promise<boolean>;
+  /** Sets a value if what is there is still `expected`. @returns whether it was set */
+  replace(key: string, expected: string, value: string, ttlMs?: number): Promise<boolean>;
+  /** Removes a value, if there is one. */
+  remove(key: string): Promise<void>;
+}
+
+/** How fast turns come in a token bucket. */
+export interface BucketRate {
+  /** Turns a second in the long run. */
+  readonly perSecond: number;
+  /** Turns that may come at once after a rest. */
+  readonly burst: number;
+}
+
+/** Turns in a token bucket that several gateway instances share, on the state's clock. */
+export interface Reservations {
+  /**
+   * Books the next free turn, even if it lies in the future.
+   *
+   * @param bucket    name of the bucket, such as `upstream:production`
+   * @param maxWaitMs longest acceptable wait; beyond it nothing is booked
+   * @returns milliseconds to wait (0 = go now), or `undefined` if the wait would exceed `maxWaitMs`
+   * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; nothing is known to be booked
+   */
+  reserve(bucket: string, rate: BucketRate, maxWaitMs: number): Promise<number | undefined>;
+}
+
+/** Short messages to all instances; whoever is away misses them. */
+export interface Announcements {
+  /** @throws GatewayError STATE_UNAVAILABLE if nobody can have heard it */
+  publish(channel: string, message: string): Promise<void>;
+  /** Listens from now on, across reconnections. @returns stops listening */
+  subscribe(channel: string, listener: (message: string) => void): () => void;
+}
+
+/** One place where state is kept. */
+export interface State {
+  readonly keyValues: KeyValues;
+  readonly reservations: Reservations;
+  readonly announcements: Announcements;
+  /**
+   * Makes the state ready to be used, and sees whether it may be relied on.
+   *
+   * Comes back although the state is out of reach: it then goes on trying by itself.
+   *
+   * @throws Error with a sentence that says what to change, if it is within reach but would forget what it is told
+   */
+  open(): Promise<void>;
+  /** `undefined` while all is well, else what is wrong, in a sentence. */
+  trouble(): string | undefined;
+  close(): Promise<void>;
+}
