@@ -57,7 +57,7 @@ export interface SimulatedBank {
   nextPaymentId(id: string): void;
   /**
    * Waits for something to have happened here, such as `() => bank.payments.length === 1`: asked again whenever
-   * a request has arrived, was carried out or is over. @throws Error after `withinMs`, by default 5 s
+   * a request or a piece of its body has arrived, it was carried out, or it is over. @throws Error after `withinMs`, by default 5 s
    */
   until(condition: () => boolean, withinMs?: number): Promise<void>;
   /** Forgets requests, payments and faults. */

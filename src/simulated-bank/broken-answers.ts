@@ -1,5 +1,5 @@
 /** Answers that are right as far as they go: cut off, dripping, or without an end. */
-import { once } from 'node:events';
+import { pipeline } from 'node:stream/promises';
 import { type Answer, headOf } from './answers.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -43,27 +43,29 @@ export async function dribble({ socket, answer, wait }: Exchange, everyMs: numbe
   socket.end();
 }
 
-/** A 200 whose JSON body has exactly that many bytes, which are not all in memory at once. */
+/** A 200 whose JSON body has exactly that many bytes, which are never in memory at once. */
 export async function sendHuge(
   { response, answer }: Exchange,
   bytes: number,
   framing: 'content-length' | 'chunked',
 ): Promise<void> {
-  const object =
-    answer.body[0] === '{'.charCodeAt(0) ? answer.body.toString('utf8') : '{"transactionStatus":"RCVD"}';
-  const start = `${object.slice(0, -1)},"padding":"`;
-  const length = framing === 'content-length' ? ['Content-Length', `${bytes}`] : [];
   const headers = answer.headers.filter(([name]) => name !== 'Content-Type').flat();
+  const length = framing === 'content-length' ? ['Content-Length', `${bytes}`] : [];
   response.writeHead(200, [...headers, 'Content-Type', 'application/json', ...length]);
-  response.write(start);
-  const piece = Buffer.alloc(64 * 1024, 'x');
-  for (let left = bytes - start.length - 2; left > 0; left -= piece.length) {
-    if (response.destroyed) return;
-    if (!response.write(piece.subarray(0, left))) {
-      await Promise.race([once(response, 'drain'), once(response, 'close')]);
-    }
+  // A client that leaves because this is too much is what the fault is for.
+  await pipeline(paddedTo(bytes, answer.body), response).catch(() => {});
+}
+
+/** The object as JSON, with a member more that fills it up. */
+function* paddedTo(bytes: number, json: Buffer): Generator<string> {
+  const object = json[0] === '{'.charCodeAt(0) ? json.toString('utf8') : '{"transactionStatus":"RCVD"}';
+  const start = `${object.slice(0, -1)},"padding":"`;
+  const end = '"}';
+  yield start;
+  for (let left = bytes - Buffer.byteLength(start + end); left > 0; left -= 65_536) {
+    yield 'x'.repeat(Math.min(left, 65_536));
   }
-  response.end('"}');
+  yield end;
 }
 
 function firstHalf(answer: Answer): Buffer {

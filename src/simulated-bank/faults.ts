@@ -44,7 +44,7 @@ export interface FaultParameters {
 export type FaultName = keyof FaultParameters;
 
 /** A fault of one kind, with those parameters that are not to be the defaults. */
-export type FaultOf<Name extends FaultName> = {
+type FaultOf<Name extends FaultName> = {
   readonly name: Name;
   readonly strikes?: Moment;
 } & FaultParameters[Name];

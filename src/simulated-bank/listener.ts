@@ -1,10 +1,11 @@
-/** The bank's port: HTTP or HTTPS, every TCP connection numbered and within reach of a reset. */
+/** The bank's port: HTTP or HTTPS, opened and closed again and again. */
 import { once, setMaxListeners } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BankOptions } from './bank.ts';
+import { createConnections } from './connections.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The connection a request came on. */
@@ -15,9 +16,11 @@ export interface Connection extends Pick<Exchange, 'socket' | 'reset' | 'closeId
 
 type Receive = (request: IncomingMessage, response: ServerResponse, connection: Connection) => Promise<void>;
 
-/** A port that can be opened and closed again and again. */
+/** A port that hands every request on. */
 export interface Listener {
+  /** @throws Error if it is listening already, or if the port is taken */
   start(port: number, host: string): Promise<void>;
+  /** Drops all connections; harmless if it is not listening. */
   stop(): Promise<void>;
   /** `http(s)://host:port`. @throws Error if it has never listened */
   origin(): string;
@@ -27,78 +30,77 @@ export interface Listener {
   malformed(): number;
 }
 
-interface Accepted {
-  readonly number: number;
-  readonly tcp: Socket;
-}
-
 /** A port that hands every request to `receive`, a TLS port if `tls` is given. */
 export function createListener(receive: Receive, tls: BankOptions['tls']): Listener {
-  let origin: string | undefined;
-  let accepted = 0;
+  const connections = createConnections();
   let malformed = 0;
-  let close: (() => Promise<void>) | undefined;
+  let origin: string | undefined;
+  let running: { readonly server: Server; readonly closing: AbortController } | undefined;
 
-  async function start(port: number, host: string): Promise<void> {
-    if (close) throw new Error(`the bank is listening on ${origin} already`);
+  /** A client that never finishes, or leaves a connection idle, is for the client's own deadlines to notice. */
+  function patientServer(): Server {
     const server = tls ? createTlsServer(tls) : createServer();
-    const open = new Map<string, Accepted>();
-    const closing = new AbortController();
-    setMaxListeners(0, closing.signal);
-    // A client that never finishes is for the client's own deadlines to notice, and so is a connection left idle.
-    Object.assign(server, { requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 });
+    server.requestTimeout = 0;
+    server.headersTimeout = 0;
+    server.keepAliveTimeout = 0;
+    return server;
+  }
 
-    server.on('connection', (tcp: Socket) => {
-      accepted += 1;
-      const key = peerOf(tcp);
-      open.set(key, { number: accepted, tcp });
-      tcp.once('close', () => open.delete(key));
-    });
+  function attach(server: Server, closing: AbortSignal): void {
+    const wait = (ms: number) => waited(ms, closing);
+    const closeIdle = () => server.closeIdleConnections();
     const handle = (request: IncomingMessage, response: ServerResponse) => {
       const { socket } = request;
-      const { number = 0, tcp = socket } = open.get(peerOf(socket)) ?? {};
-      const wait = (ms: number) => waited(ms, closing.signal);
+      const { number, tcp } = connections.of(socket);
       const reset = () => void tcp.resetAndDestroy();
-      const connection = { number, socket, reset, wait, closeIdle: () => server.closeIdleConnections() };
-      receive(request, response, connection).catch((error) => confess(response, error));
+      receive(request, response, { number, socket, reset, wait, closeIdle }).catch((error) => {
+        confess(response, error);
+      });
     };
-    server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    server.on('connection', connections.accept);
+    server.on('request', handle);
+    server.on('checkExpectation', handle);
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       if (!error.code?.startsWith('HPE_')) return socket.destroy();
       malformed += 1;
       return socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
     });
-    server.on('request', handle);
-    server.on('checkExpectation', handle);
-
-    server.listen(port, host);
-    await once(server, 'listening');
-    const address = server.address();
-    const actual = typeof address === 'object' && address ? address.port : port;
-    origin = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${actual}`;
-    close = async () => {
-      close = undefined;
-      closing.abort();
-      const closed = once(server, 'close');
-      server.close();
-      for (const { tcp } of open.values()) tcp.destroy();
-      await closed;
-    };
   }
 
   return {
-    start,
-    stop: async () => close?.(),
+    start: async (port, host) => {
+      if (running) throw new Error(`the bank is listening on ${origin} already`);
+      const closing = new AbortController();
+      setMaxListeners(0, closing.signal);
+      const server = patientServer();
+      attach(server, closing.signal);
+      await once(server.listen(port, host), 'listening');
+      running = { server, closing };
+      origin = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${portOf(server)}`;
+    },
+    stop: async () => {
+      if (!running) return;
+      const { server, closing } = running;
+      running = undefined;
+      closing.abort();
+      const closed = once(server.close(), 'close');
+      connections.drop();
+      await closed;
+    },
     origin: () => {
       if (origin === undefined) throw new Error('the bank has not been started');
       return origin;
     },
-    connections: () => accepted,
+    connections: connections.count,
     malformed: () => malformed,
   };
 }
 
-/** Names a connection in plain and under TLS alike. */
-const peerOf = (socket: Socket) => `${socket.remoteAddress}:${socket.remotePort}`;
+function portOf(server: Server): number {
+  const address = server.address();
+  if (typeof address === 'object' && address) return address.port;
+  throw new Error('the bank listens on no port');
+}
 
 /** A mistake of the bank's own, which a test shall see and not take for a fault it asked for. */
 function confess(response: ServerResponse, error: unknown): void {

@@ -13,7 +13,7 @@ import {
 export type AuthorisationType = 'authorisations' | 'cancellation-authorisations';
 
 /** What an initiation says about the payment it creates. */
-export type Order = Pick<Payment, 'service' | 'product' | 'requestId' | 'contentType' | 'order'>;
+type Order = Pick<Payment, 'service' | 'product' | 'requestId' | 'contentType' | 'order'>;
 
 /** A created payment, as tests and people look at it. */
 export interface PaymentView {

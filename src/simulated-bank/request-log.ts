@@ -41,8 +41,8 @@ export interface RequestLog {
 /** Beyond that the older half is forgotten, so that a bank can run for days; no test comes near. */
 const mostEntries = 200_000;
 
-/** A log with nothing in it. */
-export function createRequestLog(): RequestLog {
+/** A log with nothing in it. `tell` is called whenever something was added. */
+export function createRequestLog(tell: () => void): RequestLog {
   let entries: LoggedRequest[] = [];
 
   return {
@@ -50,7 +50,8 @@ export function createRequestLog(): RequestLog {
       const chunks: Buffer[] = [];
       if (entries.length === mostEntries) entries = entries.slice(mostEntries / 2);
       entries.push(entryOf(request, arrival, chunks));
-      return () => readInto(chunks, request);
+      tell();
+      return () => readInto(chunks, request, tell);
     },
     entries: () => [...entries],
     clear: () => {
@@ -76,9 +77,16 @@ function entryOf(request: IncomingMessage, arrival: Arrival, chunks: readonly Bu
   };
 }
 
-async function readInto(chunks: Buffer[], request: IncomingMessage): Promise<Buffer | undefined> {
+async function readInto(
+  chunks: Buffer[],
+  request: IncomingMessage,
+  tell: () => void,
+): Promise<Buffer | undefined> {
   try {
-    for await (const chunk of request) chunks.push(chunk);
+    for await (const chunk of request) {
+      chunks.push(chunk);
+      tell();
+    }
     return Buffer.concat(chunks);
   } catch {
     return undefined;

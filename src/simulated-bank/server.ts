@@ -25,12 +25,12 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     'relative-without-base': () => '',
   }[options.links ?? 'absolute'];
 
-  const log = createRequestLog();
+  const news = createNews();
+  const log = createRequestLog(news.tell);
   const faults = createFaultQueue();
   const payments = createPayments(name, clock, { ...defaultTimetable, ...options.timetable });
   const operations = createOperations({ payments, clock, links: createLinks(before, name) });
   const listener = createListener(receive, options.tls);
-  const news = createNews();
 
   async function receive(request: IncomingMessage, response: ServerResponse, connection: Connection) {
     const { method = '', url = '', rawHeaders } = request;
@@ -42,7 +42,6 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     const fault = misfortune.fault?.name ?? (misfortune.delay && 'latency');
     const read = log.arrived(request, { connection: connection.number, operation, fault });
     response.once('close', news.tell);
-    news.tell();
     const visit = { route, rawHeaders, misfortune, read, performed: news.tell };
     return serve(operations, { ...visit, connection: { ...connection, response } });
   }

@@ -1,0 +1,185 @@
+/** Faults that break a connection or stall it. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Fault } from '../../../src/simulated-bank/faults.ts';
+import { ask, jsonOrder, pathOf, pay, startedBank } from './kit.ts';
+import { bodyIn, initiationBytes, statusBytes, talk } from './raw.ts';
+
+describe('a fault', () => {
+  test('that breaks the answer of an initiation leaves a payment behind', async (t) => {
+    for (const name of ['reset', 'close-before-answering', 'half-answer', 'half-chunked-answer'] as const) {
+      await t.test(name, async (t) => {
+        const bank = await startedBank(t);
+        bank.fail({ name });
+
+        await talk(bank, initiationBytes);
+
+        assert.equal(bank.payments.length, 1);
+        assert.equal(bank.requests[0]?.fault, name);
+      });
+    }
+  });
+
+  test('that strikes before the effect leaves nothing behind but the request', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'reset', strikes: 'before-effect' });
+
+    const { end } = await talk(bank, initiationBytes);
+
+    assert.equal(end, 'reset');
+    assert.equal(bank.payments.length, 0);
+    assert.equal(bank.requests[0]?.body.toString(), jsonOrder);
+    assert.equal(bank.requests[0]?.bodyComplete, true);
+  });
+
+  test('that strikes before reading is counted though the body never came', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'reset', strikes: 'before-reading' });
+    const head = initiationBytes.slice(0, -jsonOrder.length);
+
+    const { end } = await talk(bank, head);
+
+    assert.equal(end, 'reset');
+    assert.equal(bank.payments.length, 0);
+    assert.equal(bank.requests.length, 1);
+    assert.equal(bank.requests[0]?.bodyComplete, false);
+  });
+
+  test('strikes as often as asked, only the operation named, and not after healing', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'status', status: 503 }, { times: 2, operation: 'initiatePayment' });
+    bank.fail({ name: 'status', status: 500 }, { operation: ['getPaymentStatus', 'getPayment'] });
+
+    const statuses = [(await pay(bank)).status, (await pay(bank)).status, (await pay(bank)).status];
+    const read = await ask(bank, 'GET', pathOf('nobody'));
+    bank.heal();
+    const healed = await ask(bank, 'GET', pathOf('nobody'));
+
+    assert.deepEqual(statuses, [503, 503, 201]);
+    assert.equal(read.status, 500);
+    assert.equal(healed.status, 404);
+  });
+});
+
+describe('the connection', () => {
+  test('is reset after half of the answer has been seen', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'reset-mid-answer' });
+
+    const { received, end } = await talk(bank, initiationBytes);
+
+    assert.equal(end, 'reset');
+    assert.match(received, /^HTTP\/1\.1 201 Created/);
+    assert.ok(bodyIn(received).length < contentLengthIn(received));
+  });
+
+  test('is closed halfway to the end that Content-Length promised', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'half-answer' });
+
+    const { received, end } = await talk(bank, initiationBytes);
+
+    assert.equal(end, 'closed');
+    assert.equal(bodyIn(received).length, Math.floor(contentLengthIn(received) / 2));
+  });
+
+  test('is closed between two chunks', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'half-chunked-answer' });
+
+    const { received, end } = await talk(bank, initiationBytes);
+
+    assert.equal(end, 'closed');
+    assert.match(received, /Transfer-Encoding: chunked/);
+    assert.doesNotMatch(received, /\r\n0\r\n/);
+  });
+
+  test('is closed without a byte', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'close-before-answering' });
+
+    assert.deepEqual(await talk(bank, initiationBytes), { received: '', end: 'closed' });
+  });
+
+  test('stays open and silent when the bank never answers, though the payment exists', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'never-answer' }, { operation: 'initiatePayment' });
+
+    const silent = talk(bank, initiationBytes);
+    await bank.until(() => bank.payments.length === 1);
+    await bank.stop();
+
+    assert.equal((await silent).received, '');
+  });
+
+  test('drips', async (t) => {
+    for (const from of ['head', 'body'] as const) {
+      const bank = await startedBank(t);
+      bank.fail({ name: 'drip', everyMs: 0, from });
+
+      const { received } = await talk(bank, statusBytes('nobody'));
+
+      assert.equal(bodyIn(received).length, contentLengthIn(received));
+    }
+  });
+
+  test('is closed after an answer that says so', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'connection-close' });
+
+    const { received, end } = await talk(bank, initiationBytes);
+
+    assert.match(received, /Connection: close/);
+    assert.equal(end, 'closed');
+  });
+
+  test('is kept after an answer and closed while it is idle', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'close-idle', afterMs: 1 });
+
+    const { received, end } = await talk(bank, initiationBytes);
+
+    assert.match(received, /Connection: keep-alive/);
+    assert.equal(end, 'closed');
+  });
+});
+
+describe('latency', () => {
+  test('adds to another fault, and the payment exists while the answer is late', async (t) => {
+    const bank = await startedBank(t);
+    bank.fail({ name: 'latency', ms: 600_000 }, { operation: 'initiatePayment' });
+    bank.fail({ name: 'status', status: 503 }, { operation: 'getPaymentStatus' });
+    bank.fail({ name: 'latency', ms: 1 }, { operation: 'getPaymentStatus' });
+
+    const late = talk(bank, initiationBytes);
+    await bank.until(() => bank.payments.length === 1);
+    const { received } = await talk(bank, statusBytes('nobody'), /}$/);
+    await bank.stop();
+
+    assert.match(received, /^HTTP\/1\.1 503/);
+    assert.equal((await late).received, '');
+  });
+});
+
+test('every fault leaves the bank fit for the next request', async (t) => {
+  const faults: readonly Fault[] = [
+    { name: 'reset' },
+    { name: 'garbage' },
+    { name: 'two-answers' },
+    { name: 'switching-protocols' },
+    { name: 'never-answer' },
+  ];
+  for (const fault of faults) {
+    const bank = await startedBank(t);
+    bank.fail(fault, { times: 1 });
+
+    const struck = talk(bank, initiationBytes);
+    await bank.until(() => bank.payments.length === 1);
+
+    assert.equal((await pay(bank)).status, 201, fault.name);
+    await bank.stop();
+    await struck;
+  }
+});
+
+const contentLengthIn = (received: string) => Number(/Content-Length: (\d+)/.exec(received)?.[1]);

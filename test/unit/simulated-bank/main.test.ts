@@ -1,0 +1,43 @@
+/** The bank as a command. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const main = fileURLToPath(new URL('../../../src/simulated-bank/main.ts', import.meta.url));
+
+function run(t: TestContext, ...options: readonly string[]) {
+  const child = spawn(process.execPath, [main, ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
+  t.after(() => child.kill('SIGKILL'));
+  return child;
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  test(`npm run bank tells where it listens and goes cleanly on ${signal}`, {
+    timeout: 20_000,
+  }, async (t) => {
+    const bank = run(t, '--port', '0', '--name', 'sandbox', '--base-path', '/xs2a');
+    const [chunk] = await once(bank.stdout.setEncoding('utf8'), 'data');
+    const baseUrl = /sandbox listens at (http:\S+)\/berlingroup\/v1;/.exec(chunk)?.[1] ?? '';
+
+    const answer = await fetch(new URL('/_bank/', baseUrl));
+    const explanation = await answer.json();
+    bank.kill(signal);
+    const [code] = await once(bank, 'exit');
+
+    assert.match(baseUrl, /\/xs2a$/);
+    assert.ok(typeof explanation === 'object' && explanation && 'calls' in explanation);
+    assert.equal(code, 0);
+  });
+}
+
+test('npm run bank says in one line what is wrong with its options', { timeout: 20_000 }, async (t) => {
+  const bank = run(t, '--links', 'sideways');
+
+  const [complaint, [code]] = await Promise.all([text(bank.stderr), once(bank, 'exit')]);
+
+  assert.equal(complaint, '--links is one of absolute, relative, relative-without-base, not sideways\n');
+  assert.equal(code, 1);
+});

@@ -1,0 +1,77 @@
+/** What becomes of a payment that is left alone, and of one that is not. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  defaultTimetable,
+  type Payment,
+  scaStatusAt,
+  statusAt,
+} from '../../../src/simulated-bank/payment-life.ts';
+
+const authorisation = { id: 'sca-1', startedAt: 0, approach: 'REDIRECT' } as const;
+const payment: Payment = {
+  id: 'bank-1',
+  service: 'payments',
+  product: 'sepa-credit-transfers',
+  requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+  createdAt: 0,
+  contentType: 'application/json',
+  order: Buffer.from('{}'),
+  authorisations: [authorisation],
+  cancellations: [],
+  cancellationAsked: false,
+};
+const statusesOf = (one: Payment, moments: readonly number[]) =>
+  moments.map((now) => statusAt(one, now, defaultTimetable));
+
+describe('a payment', () => {
+  test('goes from RCVD to ACCC', () => {
+    const statuses = statusesOf(payment, [0, 4_999, 5_000, 10_000, 20_000, 65_000]);
+
+    assert.deepEqual(statuses, ['RCVD', 'RCVD', 'ACTC', 'ACSP', 'ACSC', 'ACCC']);
+  });
+
+  test('of an instant product has arrived when it is settled', () => {
+    const instant = { ...payment, product: 'instant-sepa-credit-transfers' };
+
+    assert.deepEqual(statusesOf(instant, [19_999, 20_000]), ['ACSP', 'ACCC']);
+  });
+
+  test('that is a standing order rests at ACCP', () => {
+    const standing = { ...payment, service: 'periodic-payments' };
+
+    assert.deepEqual(statusesOf(standing, [5_000, 10_000, 9_000_000]), ['ACTC', 'ACCP', 'ACCP']);
+  });
+
+  test('nobody authorises is rejected in the end', () => {
+    const forgotten = { ...payment, authorisations: [] };
+
+    assert.deepEqual(statusesOf(forgotten, [899_999, 900_000]), ['RCVD', 'RJCT']);
+  });
+
+  test('is cancelled for good', () => {
+    const cancelled = { ...payment, cancelledAt: 1_000 };
+
+    assert.deepEqual(statusesOf(cancelled, [999, 1_000, 9_000_000]), ['RCVD', 'CANC', 'CANC']);
+  });
+
+  test('is not cancelled by an authorisation that comes after the settlement', () => {
+    const late = { ...authorisation, id: 'sca-2', startedAt: 16_000 };
+    const settled = { ...payment, cancellations: [late] };
+
+    assert.deepEqual(statusesOf(settled, [20_000, 21_000]), ['ACSC', 'ACSC']);
+    assert.equal(scaStatusAt(settled, late, 21_000, defaultTimetable), 'failed');
+  });
+
+  test('has the status the bank was told to report', () => {
+    assert.deepEqual(statusesOf({ ...payment, forcedStatus: 'ACCT' }, [0, 9_000_000]), ['ACCT', 'ACCT']);
+  });
+});
+
+test('an authorisation fails with the payment that it was for', () => {
+  const cancelled = { ...payment, cancelledAt: 1_000 };
+
+  assert.equal(scaStatusAt(cancelled, authorisation, 500, defaultTimetable), 'received');
+  assert.equal(scaStatusAt(cancelled, authorisation, 1_000, defaultTimetable), 'failed');
+  assert.equal(scaStatusAt(cancelled, authorisation, 9_000, defaultTimetable), 'failed');
+});
