@@ -9,7 +9,7 @@ export function unreached(cause: unknown): GatewayError {
     'The bank could not be reached; nothing was sent. Try again later.',
     {
       cause,
-      proxyError: connectErrors[codeOf(cause)] ?? 'destination_unavailable',
+      proxyError: connectErrorOf(codeOf(cause)),
     },
   );
 }
@@ -34,6 +34,8 @@ export function unanswered(): GatewayError {
 
 /** A connection that had been made broke before the bank answered, or its answer makes no sense. */
 export function broken(cause: unknown): GatewayError {
+  if (codeOf(cause) === 'HPE_HEADER_OVERFLOW')
+    return malformed("The bank's header is too large", cause, 'http_response_header_section_size');
   if (codeOf(cause).startsWith('HPE_'))
     return malformed('The bank did not answer in valid HTTP', cause, 'http_protocol_error');
   return new GatewayError('OUTCOME_UNKNOWN', `The connection broke before the bank answered. ${whatNext}`, {
@@ -47,6 +49,12 @@ export function malformed(what: string, cause: unknown, proxyError: string): Gat
   return new GatewayError('UPSTREAM_MALFORMED', `${what}. ${whatNext}`, { cause, proxyError });
 }
 
+/** OpenSSL's own codes are too many for a table. */
+function connectErrorOf(code: string): string {
+  if (!code.startsWith('ERR_SSL_')) return connectErrors[code] ?? 'destination_unavailable';
+  return code.includes('_ALERT_') ? 'tls_alert_received' : 'tls_protocol_error';
+}
+
 /** Node's codes of a connection that was not made, as error types of RFC 9209 section 2.3. */
 const connectErrors: Readonly<Record<string, string>> = {
   CONNECT_TIMEOUT: 'connection_timeout',
@@ -58,6 +66,9 @@ const connectErrors: Readonly<Record<string, string>> = {
   ENETUNREACH: 'destination_ip_unroutable',
   ETIMEDOUT: 'connection_timeout',
   CERT_HAS_EXPIRED: 'tls_certificate_error',
+  CERT_NOT_YET_VALID: 'tls_certificate_error',
+  CERT_REVOKED: 'tls_certificate_error',
+  CERT_UNTRUSTED: 'tls_certificate_error',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_certificate_error',
   ERR_TLS_CERT_ALTNAME_INVALID: 'tls_certificate_error',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls_certificate_error',

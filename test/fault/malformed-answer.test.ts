@@ -1,0 +1,18 @@
+import { describe } from 'node:test';
+import { everyCallFails, type Failure } from './promises.ts';
+
+const malformed = (proxyError: string): Failure => ({ status: 502, code: 'UPSTREAM_MALFORMED', proxyError });
+
+describe('an answer of the bank that cannot be believed', { concurrency: true }, () => {
+  everyCallFails({ name: 'garbage' }, malformed('http_protocol_error'));
+  everyCallFails({ name: 'two-content-lengths' }, malformed('http_protocol_error'));
+  everyCallFails({ name: 'carriage-return-in-header' }, malformed('http_protocol_error'));
+  everyCallFails({ name: 'huge-headers' }, malformed('http_response_header_section_size'));
+  everyCallFails({ name: 'switching-protocols' }, malformed('http_upgrade_failed'));
+  everyCallFails({ name: 'corrupt-gzip-answer' }, malformed('http_response_content_coding'));
+
+  const tooLarge = malformed('http_response_body_size');
+  const bytes = 4 * 1024 * 1024 + 1;
+  everyCallFails({ name: 'huge-answer', bytes }, tooLarge);
+  everyCallFails({ name: 'huge-answer', bytes, framing: 'content-length' }, tooLarge);
+});

@@ -1,0 +1,110 @@
+/** What is promised of every call that a fault strikes, whatever the fault. */
+
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { type Fault, momentOf } from '../../src/simulated-bank/faults.ts';
+import { type GatewayUnderTest, type Sections, startLine } from '../kit/gateway.ts';
+import { type Call, callOf, type Method, paymentsPath, type Reply, send } from '../kit/tpp.ts';
+import { within } from '../kit/within.ts';
+
+/** How the gateway tells a TPP that the bank failed. */
+export interface Failure {
+  readonly status: number;
+  readonly code: string;
+  /** Error type of RFC 9209. */
+  readonly proxyError: string;
+}
+
+/** A gateway in front of a bank that holds one payment. */
+export interface Line {
+  readonly bank: SimulatedBank;
+  readonly gateway: GatewayUnderTest;
+  readonly paymentPath: string;
+}
+
+/** A read, an initiation and a cancellation: each must survive every fault. */
+export const methods: readonly Method[] = ['GET', 'POST', 'DELETE'];
+
+/** Deadlines of a few hundred milliseconds, for faults that are only noticed when one passes. */
+export const short: Sections = {
+  deadlines: { connect: '200ms', status: '500ms', read: '500ms', write: '600ms' },
+  shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
+  idempotency: { wait: '100ms' },
+};
+
+/** Longer than every deadline in `short`, with room for a busy machine. Milliseconds. */
+const patienceMs = 4_000;
+
+export async function startLineWithPayment(t: TestContext, sections: Sections = {}): Promise<Line> {
+  const { bank, gateway } = await startLine(t, sections);
+  const { status, body } = await send(gateway.url, callOf('POST', paymentsPath));
+  assert.equal(status, 201);
+  const { paymentId }: { paymentId: string } = JSON.parse(body);
+  bank.setStatus(paymentId, 'ACTC'); // from here on a cancellation is answered with a body, too
+  return { bank, gateway, paymentPath: `${paymentsPath}/${paymentId}` };
+}
+
+/** A call of that method which the bank would gladly answer. */
+export const callOn = ({ paymentPath }: Line, method: Method): Call =>
+  callOf(method, method === 'POST' ? paymentsPath : paymentPath);
+
+/** The whole promise, for a read, an initiation and a cancellation. */
+export function everyCallFails(fault: Fault, failure: Failure, sections?: Sections): void {
+  for (const method of methods) {
+    test(`${nameOf(fault)}: a ${method} is answered ${failure.status} ${failure.code}, reaches the bank once, and the next call works`, async (t) => {
+      const line = await startLineWithPayment(t, sections);
+      const { bank, gateway } = line;
+      const earlier = { requests: bank.requests.length, payments: bank.payments.length };
+      bank.fail(fault);
+
+      const call = callOn(line, method);
+      const reply = await within(patienceMs, 'an answer', send(gateway.url, call));
+      assertFailure(gateway, call, reply, failure);
+
+      bank.heal();
+      const next = await within(patienceMs, 'the next answer', send(gateway.url, callOn(line, 'GET')));
+      assert.equal(next.status, 200);
+      assert.equal(bank.requests.length - earlier.requests, 2, 'one request for each call');
+      const paid = method === 'POST' && momentOf(fault) === 'after-effect';
+      assert.equal(bank.payments.length - earlier.payments, paid ? 1 : 0);
+    });
+  }
+}
+
+/** The answer says what failed in the standard's format, and one line of the log says the same. */
+export function assertFailure(gateway: GatewayUnderTest, call: Call, reply: Reply, failure: Failure): void {
+  assert.equal(reply.headers['penstock-error'], failure.code);
+  assert.equal(reply.status, failure.status);
+  assert.match(String(reply.headers['proxy-status']), new RegExp(`^penstock; error=${failure.proxyError};`));
+  assert.equal(reply.headers['penstock-environment'], 'sandbox');
+  assert.equal(reply.headers['x-request-id'], call.requestId);
+  assert.equal(reply.headers['cache-control'], 'no-store');
+  assert.equal(JSON.parse(reply.body).tppMessages[0].code, 'SERVICE_UNAVAILABLE');
+
+  const { level, message, error, status, proxyError, environment } = lineOf(gateway, call);
+  assert.deepEqual(
+    { level, message, error, status, proxyError, environment },
+    {
+      level: 'warn',
+      message: 'request failed',
+      error: failure.code,
+      status: failure.status,
+      proxyError: failure.proxyError,
+      environment: 'sandbox',
+    },
+  );
+}
+
+/** The one line that the log has about this call. */
+export function lineOf({ logLines }: GatewayUnderTest, { requestId }: Call): Record<string, unknown> {
+  const lines = logLines.map((line) => JSON.parse(line)).filter((line) => line.requestId === requestId);
+  assert.equal(lines.length, 1);
+  return lines[0];
+}
+
+/** Name and parameters, as far as they are not the defaults. */
+function nameOf({ name, ...parameters }: Fault): string {
+  const values = Object.values(parameters).map((value) => JSON.stringify(value).slice(0, 24));
+  return [name, ...values].join(' ');
+}
