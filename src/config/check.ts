@@ -6,7 +6,7 @@ import type { Circumstances } from './contradictions/contradiction.ts';
 import { type Fault, faultsOf, wording } from './faults.ts';
 import { type Config, type Settings, schema } from './schema.ts';
 import type { Path } from './settings.ts';
-import { overlap, removable, within, without } from './trees.ts';
+import { isMapping, overlap, removable, valueAt, within, without } from './trees.ts';
 
 /** What came of it: a configuration only if there are no faults. */
 export type Checked =
@@ -14,13 +14,13 @@ export type Checked =
   | { readonly kind: 'faulty'; readonly faults: readonly Fault[] };
 
 /** Checks raw settings, each by itself and then all together. */
-export function check(tree: unknown, circumstances: Circumstances): Checked {
+export function check(tree: unknown, circumstances: Omit<Circumstances, 'environmentNames'>): Checked {
   const { settings, faults, spoiled } = salvage(tree);
   if (!settings) return { kind: 'faulty', faults };
 
   const config = complete(settings);
   const contradictions = checks
-    .flatMap((find) => find(config, circumstances))
+    .flatMap((find) => find(config, { ...circumstances, environmentNames: environmentNamesIn(tree) }))
     .filter(
       ({ path, against }) => ![path, ...against].some((part) => spoiled.some((bad) => overlap(part, bad))),
     );
@@ -28,6 +28,11 @@ export function check(tree: unknown, circumstances: Circumstances): Checked {
   if (faults.length + contradictions.length === 0) return { kind: 'valid', config };
   return { kind: 'faulty', faults: [...faults, ...contradictions] };
 }
+
+const environmentNamesIn = (tree: unknown) => {
+  const written = valueAt(tree, ['environments']);
+  return isMapping(written) ? Object.keys(written).filter((name) => name !== 'active') : [];
+};
 
 interface Salvaged {
   readonly settings?: Settings;
@@ -45,7 +50,7 @@ const mostRounds = 20;
  * What is left out takes its default. Where that leads to another fault, it is not told: it is no fault of the user's.
  */
 function salvage(tree: unknown, found: Salvaged = { faults: [], spoiled: [] }, round = 1): Salvaged {
-  const parsed = schema.safeParse(tree, { error: wording });
+  const parsed = schema.safeParse(tree, { error: wording, reportInput: true });
   if (parsed.success) return { ...found, settings: parsed.data };
   if (round > mostRounds) return found;
 

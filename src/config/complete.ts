@@ -21,9 +21,14 @@ export function complete(settings: Settings): Config {
     ...settings,
     listen: { ...settings.listen, publicUrl: settings.listen.publicUrl ?? ownAddress(settings.listen) },
     clients: settings.clients.map((client) => clientOf(client, names)),
-    environments: { active: active ?? names[0] ?? '', all },
+    environments: { active: active ?? onlyOne(names) ?? noName, all },
   };
 }
+
+/** Stands for an active environment that was not named, though there are several: no environment is called so. */
+export const noName = '';
+
+const onlyOne = (names: readonly string[]) => (names.length === 1 ? names[0] : undefined);
 
 /** Hosts that stand for every address of the machine: one can listen on them, but nobody can call them. */
 export const wildcards: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
@@ -49,6 +54,7 @@ const overridden = (
   global: ShapingSettings,
   own: NonNullable<WrittenEnvironment['shaping']>,
 ): ShapingSettings => ({
+  ...global,
   rate: own.rate ?? global.rate,
   burst: own.burst ?? global.burst,
   maxConcurrent: own.maxConcurrent ?? global.maxConcurrent,
@@ -58,7 +64,6 @@ const overridden = (
     read: own.maxWait?.read ?? global.maxWait.read,
     status: own.maxWait?.status ?? global.maxWait.status,
   },
-  expectedInstances: own.expectedInstances ?? global.expectedInstances,
 });
 
 const clientOf = (client: Settings['clients'][number], names: readonly string[]): ClientSettings => ({

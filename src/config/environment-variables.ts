@@ -110,16 +110,21 @@ function unknown(variable: string): Fault & { variable: string } {
 
 /** Text as the value that the file would hold; what does not fit stays text, for the schema to refuse. */
 function valueFrom(text: string, schema: JsonSchema): unknown {
-  const kinds = [schema, ...(schema.anyOf ?? [])].flatMap(({ type }) => type ?? []);
+  const kinds = kindsOf(schema);
   const trimmed = text.trim();
   if (kinds.includes('null') && (trimmed === '' || trimmed === 'null')) return null;
-  if (kinds.includes('boolean')) return { true: true, false: false }[trimmed] ?? text;
+  if (kinds.includes('boolean')) return trimmed === 'true' || (trimmed === 'false' ? false : text);
   if (kinds.includes('integer') && /^-?\d+$/.test(trimmed)) return Number(trimmed);
   if (/^[[{]/.test(trimmed) && (kinds.includes('array') || kinds.includes('object')))
     return fromJson(trimmed);
   if (!kinds.includes('array') || schema.anyOf?.some((choice) => choice.const === trimmed)) return text;
   return trimmed === '' ? [] : trimmed.split(',').map((item) => item.trim());
 }
+
+const kindsOf = ({ type, anyOf = [] }: JsonSchema): readonly string[] => [
+  ...[type ?? []].flat(),
+  ...anyOf.flatMap(kindsOf),
+];
 
 function fromJson(text: string): unknown {
   try {

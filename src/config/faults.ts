@@ -9,6 +9,8 @@ export interface Fault {
   readonly path: Path;
   /** What is wrong, and what to write instead. */
   readonly message: string;
+  /** Other settings that take part in it. */
+  readonly against?: readonly Path[];
 }
 
 /** A path as people write it: `clients[0].name`. */
@@ -21,27 +23,25 @@ export const pathText = (path: Path): string =>
 /** The faults in one issue of the schema: one for each unknown name, else one. */
 export function faultsOf(issue: z.core.$ZodIssue): readonly Fault[] {
   const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key));
-  if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }];
+  if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue) }];
   return issue.keys.map((name) => ({ path: [...path, name], message: unknownName(name, path) }));
 }
 
 /** Words an issue of the schema, unless the setting has words of its own. */
 export function wording(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === 'invalid_type') return typeWording(issue);
+  if (issue.code === 'invalid_type') return `expected ${typeNames[issue.expected] ?? issue.expected}`;
   if (issue.code === 'invalid_value') return `expected ${listText(issue.values.map(String))}`;
   if (issue.code === 'too_small') return `expected at least ${issue.minimum}${entries(issue.origin)}`;
   if (issue.code === 'too_big') return `expected at most ${issue.maximum}${entries(issue.origin)}`;
   return undefined;
 }
 
-function typeWording(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): string {
-  if (issue.input !== undefined) return `expected ${typeNames[issue.expected] ?? issue.expected}`;
-  return `is missing: ${typeNames[issue.expected] ?? issue.expected} is needed here`;
-}
+const messageOf = (issue: z.core.$ZodIssue) =>
+  issue.code === 'invalid_type' && issue.input === undefined ? `is missing; ${issue.message}` : issue.message;
 
 const typeNames: Readonly<Record<string, string>> = {
   string: 'a text',
-  number: 'a number',
+  number: 'a whole number', // settings with fractions are written with a unit
   int: 'a whole number',
   boolean: 'true or false',
   array: 'a list',

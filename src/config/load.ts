@@ -2,12 +2,11 @@
 
 import { readFileSync } from 'node:fs';
 import { check } from './check.ts';
-import { type Overlaid, overlay, type Variables } from './environment-variables.ts';
-import { type Fault, pathText } from './faults.ts';
+import { overlay, type Variables } from './environment-variables.ts';
+import { inOrder, told, toldAt, toldOf } from './places.ts';
 import type { AdminSettings, Config } from './schema.ts';
 import { readSecret } from './secrets.ts';
-import type { Path } from './settings.ts';
-import { isMapping, valueAt, within } from './trees.ts';
+import { isMapping, within } from './trees.ts';
 import { readYaml, type YamlText } from './yaml-text.ts';
 
 /** A configuration, or everything that is wrong with it: one line each, `FILE:LINE path: what to change`. */
@@ -31,31 +30,20 @@ export function loadConfig(file: string | undefined, variables: Variables = proc
   if ('fault' in source) return { kind: 'faulty', faults: [source.fault] };
 
   const { yaml } = source;
-  const { tree, given, faults: unknown } = overlay(sectionsOf(yaml.tree), variables);
-  const checked = yaml.readable
-    ? check(tree, {
-        adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN),
-        fromVariable: (path) => given.some((one) => within(path, one.path)),
-      })
-    : undefined;
+  const overlaid = overlay(sectionsOf(yaml.tree), variables);
+  const checked = check(overlaid.tree, {
+    adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN),
+    fromVariable: (path) => overlaid.given.some((one) => within(path, one.path)),
+  });
 
-  const place = (path: Path): Place => {
-    const variable = variableAt(path, yaml.tree, given);
-    if (variable !== undefined) return { where: variable, order: Infinity };
-    if (file === undefined) return { where: 'configuration', order: Infinity };
-    const line = yaml.lineOf(path);
-    return { where: `${file}:${line}`, order: line };
-  };
-  const faults: readonly Placed[] = [
-    ...yaml.faults.map(({ line, message }) => ({ where: `${file}:${line}`, order: line, path: [], message })),
-    ...(checked?.kind === 'faulty' ? checked.faults : []).map((fault) => ({
-      ...place(fault.path),
-      ...fault,
-    })),
-    ...unknown.map((fault) => ({ ...fault, where: fault.variable, order: Infinity })),
-  ];
-  if (checked?.kind === 'valid' && faults.length === 0) return checked;
-  return { kind: 'faulty', faults: lines(faults) };
+  // Of a text that is no YAML, only this is told: whatever else seems wrong with it may just not have been read.
+  const found = checked.kind === 'faulty' && yaml.readable ? checked.faults : [];
+  const faults = inOrder([
+    ...yaml.faults.map(({ line, message }) => toldAt(file, line, { path: [], message })),
+    ...found.map((fault) => told(fault, { file, yaml, overlaid })),
+    ...overlaid.faults.map((fault) => toldOf(fault.variable, fault)),
+  ]);
+  return checked.kind === 'valid' && faults.length === 0 ? checked : { kind: 'faulty', faults };
 }
 
 /**
@@ -67,22 +55,6 @@ export function loadConfig(file: string | undefined, variables: Variables = proc
 export function adminToken(admin: AdminSettings, variables: Variables = process.env): string | undefined {
   if (variables.PENSTOCK_ADMIN_TOKEN) return variables.PENSTOCK_ADMIN_TOKEN;
   return admin.tokenFile === null ? undefined : readSecret(admin.tokenFile);
-}
-
-interface Place {
-  readonly where: string;
-  /** Faults are told in the order of the file's lines, those of variables last. */
-  readonly order: number;
-}
-type Placed = Fault & Place;
-
-/** The variable that is to blame for what stands at a path, or for what is missing where it led to a mapping of its own. */
-function variableAt(path: Path, fileTree: unknown, given: Overlaid['given']): string | undefined {
-  const around = given.find((one) => within(path, one.path));
-  if (around) return around.variable;
-  const parent = path.slice(0, -1);
-  if (parent.length === 0 || valueAt(fileTree, parent) !== undefined) return undefined;
-  return given.find((one) => within(one.path, parent))?.variable;
 }
 
 function sourceOf(file: string | undefined): { readonly yaml: YamlText } | { readonly fault: string } {
@@ -100,8 +72,3 @@ function sourceOf(file: string | undefined): { readonly yaml: YamlText } | { rea
 /** A section with all its lines commented out is null in YAML, and means its defaults. */
 const sectionsOf = (tree: unknown): unknown =>
   isMapping(tree) ? Object.fromEntries(Object.entries(tree).filter(([, section]) => section !== null)) : tree;
-
-const lines = (faults: readonly Placed[]) =>
-  faults
-    .toSorted((one, other) => one.order - other.order || 0)
-    .map(({ where, path, message }) => `${where} ${path.length > 0 ? `${pathText(path)}: ` : ''}${message}`);

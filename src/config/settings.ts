@@ -37,7 +37,11 @@ export interface Setting {
 }
 
 /** The whole configuration file as JSON Schema, as it is written: durations are texts. */
-export const jsonSchema = z.toJSONSchema(schema, { io: 'input', reused: 'inline' }) as JsonSchema;
+export const jsonSchema = z.toJSONSchema(schema, {
+  io: 'input',
+  reused: 'inline',
+  target: 'draft-7', // what the editors' YAML plugins understand best
+}) as JsonSchema;
 
 /** Every setting that can be given a value, in the order of the schema; lists of objects count as one. */
 export const settings: readonly Setting[] = settingsIn(jsonSchema, [], false);

@@ -23,7 +23,7 @@ export interface Bounds {
 /** Time; milliseconds inside. */
 export const durations: Unit = {
   name: 'duration',
-  shape: /^(\d{1,9}) ?(ms|s|min|h|d)$/,
+  shape: /^(\d{1,15}) ?(ms|s|min|h|d)$/,
   factors: { ms: 1, s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 },
   expected: 'a duration such as 500ms, 10s, 2min, 24h or 400d',
 };
@@ -31,7 +31,7 @@ export const durations: Unit = {
 /** Amounts of data; bytes inside. */
 export const sizes: Unit = {
   name: 'size',
-  shape: /^(\d{1,9}) ?(B|KiB|MiB|GiB)$/,
+  shape: /^(\d{1,15}) ?(B|KiB|MiB|GiB)$/,
   factors: { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
   expected: 'a size such as 512B, 64KiB or 1MiB',
 };

@@ -5,28 +5,28 @@ import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 
 /** A name of ours that may stand in headers, metrics and keys. */
-export const plainName = () =>
-  z
-    .string()
-    .regex(
-      /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
-      'expected a name of letters, digits, ".", "_" and "-", at most 64',
-    );
+export const plainName = () => z.string({ error: aName }).regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, aName);
+
+const aName = 'expected a name of at most 64 letters, digits, ".", "_" and "-"';
 
 /** The name of an environment. */
-export const environmentName = () => z.string().regex(environmentNames, environmentNameExpected);
+export const environmentName = () =>
+  z.string({ error: environmentNameExpected }).regex(environmentNames, environmentNameExpected);
 
-/** What an environment may be called. */
+/** What an environment may be called: it stands in headers, addresses and the names of variables. */
 export const environmentNames = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
+/** The same in words. */
 export const environmentNameExpected = 'expected an environment name of a-z, 0-9 and single "-" between them';
 
 /** An address to listen on. */
 export const host = (fallback: string) =>
   z
-    .string()
-    .refine((text) => isIP(text) !== 0 || hostNames.test(text), 'expected an IP address or a host name')
+    .string({ error: aHost })
+    .refine((text) => isIP(text) !== 0 || hostNames.test(text), aHost)
     .default(fallback);
+
+const aHost = 'expected an IP address or a host name';
 
 /** A port to listen on; 0 lets the system choose one. */
 export const port = (fallback: number) => z.int().min(0).max(65_535).default(fallback);
@@ -36,7 +36,9 @@ export const count = (fallback: number) => z.int().min(1).max(1_000_000).default
 
 /** The path of a file, as the process sees it; whether it can be read shows when it is read. */
 export const file = () =>
-  z.string().refine((text) => text.trim() !== '' && !text.includes('\0'), 'expected the path of a file');
+  z.string({ error: aFile }).refine((text) => text.trim() !== '' && !text.includes('\0'), aFile);
+
+const aFile = 'expected the path of a file';
 
 /** A switch that is either on or off. */
 export const flag = (fallback: boolean) => z.boolean().default(fallback);
@@ -50,7 +52,7 @@ export const fingerprint = () =>
   hash('a SHA-256 fingerprint as 64 hex digits (openssl x509 -noout -fingerprint -sha256)');
 
 /** The address of a web service: scheme, host and path, and nothing else; without a slash at its end inside. */
-export const webAddress = () => z.string().transform(addressOf);
+export const webAddress = () => z.string({ error: `expected ${anAddress}` }).transform(addressOf);
 
 /** Is this host reachable from this machine only? Takes what `URL.hostname` gives, too. */
 export function isLoopback(name: string): boolean {
@@ -80,9 +82,11 @@ const hash = (expected: string) =>
 /** What `echo | sha256sum` and `printf '' | sha256sum` print: the hash of a secret that was never set. */
 const hashesOfNothing = new Set(['', '\n'].map((text) => createHash('sha256').update(text).digest('hex')));
 
+const anAddress = 'an address such as https://api.bank.example/psd2';
+
 function addressOf(text: string, context: z.RefinementCtx): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  const problem = url ? problemOf(url, text) : 'expected an address such as https://api.bank.example/psd2';
+  const problem = url ? problemOf(url, text) : `expected ${anAddress}`;
   if (url && !problem) return url.origin + url.pathname.replace(/\/$/, '');
   context.addIssue({ code: 'custom', message: problem ?? '' });
   return z.NEVER;

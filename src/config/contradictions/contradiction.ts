@@ -15,6 +15,8 @@ export interface Contradiction {
 export interface Circumstances {
   /** Does the environment variable for the operator "admin" hold a token? */
   readonly adminToken: boolean;
+  /** The environments that were written down, those included that cannot be read. */
+  readonly environmentNames: readonly string[];
   /** Was this setting given by an environment variable? */
   fromVariable(path: Path): boolean;
 }

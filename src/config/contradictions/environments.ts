@@ -1,21 +1,27 @@
 /** Contradictions about the sides of the bank. */
 
+import { noName } from '../complete.ts';
 import type { Check } from './contradiction.ts';
 import { repeated } from './contradiction.ts';
 
-export const noEnvironment: Check = ({ environments }) => {
-  if (environments.all.length > 0) return [];
+export const noEnvironment: Check = (_, { environmentNames }) => {
+  if (environmentNames.length > 0) return [];
   const message =
     'at least one environment is needed; write environments: { sandbox: { baseUrl: https://api.bank.example/psd2 } }, ' +
     'or set PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL';
   return [{ path: ['environments'], against: [], message }];
 };
 
-export const activeUnknown: Check = ({ environments }) => {
-  const names = environments.all.map(({ name }) => name);
+export const activeUnknown: Check = ({ environments }, { environmentNames: names }) => {
   if (names.length === 0 || names.includes(environments.active)) return [];
-  const message = `there is no environment of this name; write ${names.join(' or ')}`;
-  return [{ path: ['environments', 'active'], against: [['environments', environments.active]], message }];
+  const unnamed = environments.active === noName;
+  if (unnamed && names.length === 1) return [];
+  const problem = unnamed
+    ? 'with several environments, one must be active'
+    : 'there is no environment of this name';
+  return [
+    { path: ['environments', 'active'], against: [], message: `${problem}; write ${names.join(' or ')}` },
+  ];
 };
 
 export const environmentsMeet: Check = ({ environments }) =>

@@ -31,7 +31,7 @@ const orders: readonly Order[] = [
     lesser: 'statusCache.pendingTtl',
     must: 'not exceed',
     greater: 'statusCache.pendingTtlMax',
-    why: 'which it grows towards',
+    why: 'because it grows towards that',
   },
   {
     lesser: 'idempotency.wait',

@@ -26,7 +26,7 @@ export const admin = z
       ),
     operators: z
       .array(operator)
-      .default([])
+      .prefault([])
       .describe(
         'The operators. With none and without a token, one token is made and printed at start, on loopback only.',
       ),

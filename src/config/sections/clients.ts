@@ -5,7 +5,9 @@ import { rate } from '../units.ts';
 import { count, environmentName, fingerprint, plainName, secretHash } from '../values.ts';
 
 const quota = z.strictObject({
-  rate: rate('20/s').describe('How many requests the client may send; answers from the cache count too.'),
+  rate: rate('20/s').describe(
+    'How many requests the client may send, those answered from the cache included; without a quota, any number.',
+  ),
   burst: count(40).describe('How many of them may come at once.'),
 });
 
@@ -27,12 +29,12 @@ const client = z.strictObject({
     .optional()
     .meta({ defaultText: 'all' })
     .describe('The environments that the client may use.'),
-  quota: quota.optional().meta({ defaultText: 'unlimited' }).describe('How often the client may call.'),
+  quota: quota.optional().describe('How often the client may call; without it, as often as it likes.'),
 });
 
 export const clients = z
   .array(client)
-  .default([])
+  .prefault([])
   .describe(
     'The TPP systems that may call; with none in the list, everybody may, as one client called "anonymous".',
   );

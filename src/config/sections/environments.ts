@@ -2,6 +2,7 @@
 
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { isMapping } from '../trees.ts';
 import {
   environmentName,
   environmentNameExpected,
@@ -84,15 +85,19 @@ export const environments = z
       ),
   })
   .catchall(environment)
-  .superRefine((all, context) => {
-    for (const name of Object.keys(all).filter((key) => !environmentNames.test(key)))
-      context.addIssue({ code: 'custom', path: [name], message: environmentNameExpected });
-  })
+  .superRefine(refuseBadNames, { when: () => true })
   .prefault({})
   .meta({ propertyNames: { pattern: environmentNames.source } })
   .describe(
     'The sides of the bank, by name: sandbox, production, or whatever they are called; at least one.',
   );
+
+/** Also runs if something in an environment is wrong, or that would hide it. */
+function refuseBadNames(all: unknown, context: z.RefinementCtx): void {
+  if (!isMapping(all)) return;
+  for (const name of Object.keys(all).filter((key) => !environmentNames.test(key)))
+    context.addIssue({ code: 'custom', path: [name], message: environmentNameExpected });
+}
 
 function isMetadata(hostname: string): boolean {
   const bare = hostname.replace(/^\[|\]$/g, '');

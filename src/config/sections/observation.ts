@@ -19,7 +19,7 @@ export const tracing = z
   .strictObject({
     otlpUrl: webAddress()
       .nullable()
-      .default(null)
+      .prefault(null)
       .describe('Where spans are sent (OTLP over HTTP); null turns tracing off.'),
     sample: percent('10%').describe('The part of requests that is traced, unless the caller has decided.'),
   })

@@ -21,10 +21,6 @@ const limits = {
   ),
 };
 
-const expectedInstances = count(1).describe(
-  'How many instances share the rate; each takes its part of it while Redis is out of reach.',
-);
-
 export const shaping = z
   .strictObject({
     ...limits,
@@ -32,7 +28,9 @@ export const shaping = z
       .strictObject(maxWait)
       .prefault({})
       .describe('How long a call may wait for its turn, by lane; then it is refused with QUEUE_TIMEOUT.'),
-    expectedInstances,
+    expectedInstances: count(1).describe(
+      'How many instances share the rate; each takes its part of it while Redis is out of reach.',
+    ),
   })
   .prefault({})
   .describe('How fast each environment is called, and how long a call may wait for its turn.');
@@ -51,7 +49,6 @@ export const shapingOverrides = z.strictObject({
     })
     .optional()
     .describe('How long a call may wait for its turn, by lane.'),
-  expectedInstances: overriding(expectedInstances),
 });
 
 /** A setting without its default, or every environment would override the global value with it. */

@@ -32,7 +32,7 @@ export const state = z
   .strictObject({
     redis: redis
       .nullable()
-      .default(null)
+      .prefault(null)
       .describe(
         'The Redis that all instances share: an address, { cluster: [..] } or { sentinels: [..], name }. ' +
           'A password belongs into the environment variable.',

@@ -1,0 +1,29 @@
+/** docs/errors.md: every way in which the gateway itself fails a request. */
+
+import { kinds } from '../../src/flow/errors.ts';
+import { code, madeFrom, page, table } from './markdown.ts';
+
+const whose = { tpp: 'the TPP', gateway: 'the gateway', aspsp: 'the bank' } as const;
+
+/** The page, from the table of errors. */
+export const errorsPage = (): string =>
+  page([
+    '# Errors',
+    madeFrom('src/flow/errors.ts'),
+    'What the bank answers passes through unchanged. These are the errors that the gateway makes itself: ' +
+      'the code stands in the header `Penstock-Error`, the message code in the body (`tppMessages`), ' +
+      'and the error type in `Proxy-Status` (RFC 9209).',
+    'Where the bank can have seen the request, nothing is known about a payment: do not initiate it again. ' +
+      'Read its status, or ask with the same `X-Request-ID`.',
+    table(
+      ['code', 'HTTP', 'message code', 'whose fault', 'can the bank have seen it', 'error type'],
+      Object.entries(kinds).map(([name, kind]) => [
+        code(name),
+        String(kind.status),
+        code(kind.tppCode),
+        whose[kind.origin],
+        kind.reached,
+        code(kind.proxyError),
+      ]),
+    ),
+  ]);

@@ -1,0 +1,49 @@
+/**
+ * Writes every file that is made from the source.
+ *
+ * `--check` writes nothing, names the files that are stale, and exits with 1 if there are any.
+ */
+
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { configurationPage, configurationSchema } from './docs/configuration.ts';
+import { errorsPage } from './docs/errors.ts';
+
+interface GeneratedFile {
+  readonly file: string;
+  readonly content: () => string;
+}
+
+const generated: readonly GeneratedFile[] = [
+  { file: 'docs/configuration.md', content: configurationPage },
+  { file: 'config/penstock.schema.json', content: configurationSchema },
+  { file: 'docs/errors.md', content: errorsPage },
+];
+
+const stale = generated.filter(({ file, content }) => textOf(file) !== content());
+
+if (process.argv.includes('--check')) {
+  for (const { file } of stale) console.error(`${file} is stale; run: npm run docs`);
+  process.exitCode = stale.length > 0 ? 1 : 0;
+} else {
+  stale.forEach(write);
+}
+
+function write({ file, content }: GeneratedFile): void {
+  mkdirSync(dirname(inRepository(file)), { recursive: true });
+  writeFileSync(inRepository(file), content());
+  console.log(`wrote ${file}`);
+}
+
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(inRepository(file), 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function inRepository(file: string): string {
+  return fileURLToPath(new URL(`../${file}`, import.meta.url));
+}

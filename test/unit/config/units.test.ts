@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  amountOf,
+  duration,
+  durations,
+  durationText,
+  percent,
+  percentages,
+  rate,
+  rates,
+  size,
+  sizes,
+} from '../../../src/config/units.ts';
+
+const messageOf = (result: { error?: { issues: readonly { message: string }[] } | undefined }) =>
+  result.error?.issues[0]?.message;
+
+describe('durations', () => {
+  test('become milliseconds, whatever their unit', () => {
+    const written = ['500ms', '10s', '2min', '24h', '400d', '10 s'];
+    const inside = [500, 10_000, 120_000, 86_400_000, 34_560_000_000, 10_000];
+    assert.deepEqual(
+      written.map((text) => amountOf(durations, text)),
+      inside,
+    );
+  });
+
+  test('that are not written with a known unit are refused with examples', () => {
+    for (const text of ['10', '', 's', '1.5s', '-1s', '1e3s', '10 sec', '10S', '1h30min', ' 1s', '٣s'])
+      assert.equal(
+        messageOf(duration('1s').safeParse(text)),
+        'expected a duration such as 500ms, 10s, 2min, 24h or 400d',
+      );
+  });
+
+  test('written as plain numbers are refused, for nobody can tell their unit', () => {
+    assert.match(messageOf(duration('1s').safeParse(10)) ?? '', /^expected a duration such as/);
+  });
+
+  test('of nothing are refused unless the setting allows it', () => {
+    assert.equal(messageOf(duration('1s').safeParse('0s')), 'expected at least 1ms');
+    assert.equal(duration('1s', { min: '0ms' }).parse('0s'), 0);
+  });
+
+  test('may lie on the bounds of their setting, not beyond', () => {
+    const bounded = duration('1min', { min: '1s', max: '2min' });
+    assert.deepEqual([bounded.parse('1s'), bounded.parse('120s')], [1000, 120_000]);
+    assert.equal(messageOf(bounded.safeParse('999ms')), 'expected at least 1s');
+    assert.equal(messageOf(bounded.safeParse('3min')), 'expected at most 2min');
+  });
+
+  test('that are left out take the default, read like any other', () => {
+    assert.equal(duration('1h').parse(undefined), 3_600_000);
+  });
+
+  test('come back from their text as they went in', () => {
+    fc.assert(fc.property(fc.nat(), (ms) => assert.equal(amountOf(durations, durationText(ms)), ms)));
+  });
+
+  test('are told in the largest unit that fits evenly', () => {
+    assert.deepEqual([0, 1500, 2000, 90_000, 120_000, 86_400_000].map(durationText), [
+      '0ms',
+      '1500ms',
+      '2s',
+      '90s',
+      '2min',
+      '1d',
+    ]);
+  });
+});
+
+describe('sizes', () => {
+  test('become bytes, counted by 1024', () => {
+    assert.deepEqual(
+      ['512B', '64KiB', '1MiB', '2GiB'].map((text) => amountOf(sizes, text)),
+      [512, 65_536, 1_048_576, 2_147_483_648],
+    );
+  });
+
+  test('in units that may mean 1000 or 1024 are refused', () => {
+    for (const text of ['1MB', '1M', '1kB', '1mib'])
+      assert.equal(messageOf(size('1MiB').safeParse(text)), 'expected a size such as 512B, 64KiB or 1MiB');
+  });
+
+  test('of nothing are refused', () => {
+    assert.equal(messageOf(size('1MiB').safeParse('0B')), 'expected at least 1B');
+  });
+});
+
+describe('rates', () => {
+  test('become tokens per second', () => {
+    assert.deepEqual(
+      ['50/s', '120/min', '7200/h', '0.5/s'].map((text) => amountOf(rates, text)),
+      [50, 2, 2, 0.5],
+    );
+  });
+
+  test('of nothing are refused: a bank that may not be called is an environment that is not there', () => {
+    assert.equal(messageOf(rate('1/s').safeParse('0/s')), 'expected at least 1/h');
+  });
+
+  test('without a unit are refused with examples', () => {
+    assert.equal(messageOf(rate('1/s').safeParse('50')), 'expected a rate such as 50/s, 100/min or 10/h');
+  });
+});
+
+describe('percentages', () => {
+  test('become fractions', () => {
+    assert.deepEqual(
+      ['0%', '50%', '12.5%', '100%'].map((text) => amountOf(percentages, text)),
+      [0, 0.5, 0.125, 1],
+    );
+  });
+
+  test('above the whole are refused', () => {
+    assert.equal(messageOf(percent('50%').safeParse('101%')), 'expected at most 100%');
+  });
+
+  test('written as fractions are refused, for 0.5 may be half or half a percent', () => {
+    assert.equal(messageOf(percent('50%').safeParse(0.5)), 'expected a percentage such as 50%');
+  });
+});
+
+test('whatever is written, a unit reads it or refuses it, and never throws', () => {
+  const likely = fc.stringMatching(/^-?\d{0,12}\.?\d{0,3} ?[a-zA-Z/%]{0,4}$/);
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), likely), (text) => {
+      for (const unit of [durations, sizes, rates, percentages]) {
+        const amount = amountOf(unit, text);
+        assert.ok(amount === undefined || (Number.isFinite(amount) && amount >= 0));
+      }
+    }),
+  );
+});
+
+test('every whole number of every unit is read as that number of them', () => {
+  fc.assert(
+    fc.property(fc.nat({ max: 999 }), (number) => {
+      for (const unit of [durations, sizes, rates, percentages])
+        for (const [name, factor] of Object.entries(unit.factors))
+          assert.equal(amountOf(unit, `${number}${name}`), number * factor);
+    }),
+  );
+});
