@@ -1,0 +1,98 @@
+/** The whole life of a payment, of every service and format, through the gateway and beside it: nothing differs. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { exampleOf } from '../kit/examples.ts';
+import { startTwins, type Twins } from '../kit/twins.ts';
+
+/** Service, product, and the example that orders it. */
+const products = [
+  ['payments', 'sepa-credit-transfers', 'initiate-payment-json'],
+  ['payments', 'pain.001-sepa-credit-transfers', 'initiate-payment-pain001'],
+  ['bulk-payments', 'sepa-credit-transfers', 'initiate-payment-json'],
+  ['bulk-payments', 'pain.001-sepa-credit-transfers', 'initiate-payment-pain001'],
+  ['periodic-payments', 'sepa-credit-transfers', 'initiate-periodic-payment-json'],
+  ['periodic-payments', 'pain.001-sepa-credit-transfers', 'initiate-periodic-payment-multipart'],
+] as const;
+
+const explicitly = ['TPP-Explicit-Authorisation-Preferred', 'true'] as const;
+const firstOf = (bank: SimulatedBank) => bank.payments[0];
+
+for (const standardVersion of ['1.3.6', '1.3.11']) {
+  describe(`in front of a bank that speaks ${standardVersion}`, () => {
+    for (const [service, product, order] of products) {
+      const path = `/berlingroup/v1/${service}/${product}`;
+
+      test(`${order} on /${service}/${product}: every operation passes unharmed, and so does its answer`, async (t) => {
+        const twins = await startTwins(t, {}, standardVersion);
+        await initiate(twins, path, order, 'payment-1');
+        await read(twins, service, `${path}/payment-1`);
+        await authorise(twins, `${path}/payment-1/authorisations`, (bank) => firstOf(bank)?.authorisationIds);
+        twins.clock.advance(5_000);
+        await cancelWithAuthorisation(twins, `${path}/payment-1`);
+
+        await initiate(twins, path, order, 'payment-2');
+        await cancelAtOnce(twins, `${path}/payment-2`);
+
+        assert.equal(
+          new Set(twins.bank.requests.map(({ operation }) => operation)).size,
+          service === 'bulk-payments' ? 6 : 7,
+        );
+      });
+    }
+  });
+}
+
+async function initiate(twins: Twins, path: string, order: string, id: string): Promise<void> {
+  for (const bank of [twins.bank, twins.other]) bank.nextPaymentId(id);
+  const { body = '', headers } = exampleOf(order);
+  const sent = headers.filter(([name]) => !['X-Request-ID', explicitly[0]].includes(name));
+  const answer = await twins.ask({
+    ...{ method: 'POST', path: () => path, body },
+    headers: [...sent, explicitly],
+  });
+  assert.equal(answer.status, 201);
+}
+
+async function read(twins: Twins, service: string, payment: string): Promise<void> {
+  if (service !== 'bulk-payments') {
+    assert.equal((await twins.ask({ method: 'GET', path: () => payment })).status, 200);
+  }
+  for (const format of ['application/json', 'application/xml']) {
+    const headers = [['Accept', format]] as const;
+    const status = await twins.ask({ method: 'GET', path: () => `${payment}/status`, headers });
+    assert.equal(status.status, 200);
+    assert.equal(status.header('Content-Type'), format);
+  }
+}
+
+async function authorise(
+  twins: Twins,
+  path: string,
+  idsAt: (bank: SimulatedBank) => readonly string[] | undefined,
+): Promise<void> {
+  const headers = [['Content-Type', 'application/json']] as const;
+  const started = await twins.ask({ method: 'POST', path: () => path, headers, body: '{}' });
+  assert.equal(started.status, 201);
+  assert.equal((await twins.ask({ method: 'GET', path: () => path })).status, 200);
+  const one = await twins.ask({ method: 'GET', path: (bank) => `${path}/${idsAt(bank)?.[0]}` });
+  assert.equal(one.status, 200);
+}
+
+async function cancelWithAuthorisation(twins: Twins, payment: string): Promise<void> {
+  const asked = await twins.ask({ method: 'DELETE', path: () => payment });
+  assert.equal(asked.status, 202);
+  await authorise(
+    twins,
+    `${payment}/cancellation-authorisations`,
+    (bank) => firstOf(bank)?.cancellationAuthorisationIds,
+  );
+}
+
+async function cancelAtOnce(twins: Twins, payment: string): Promise<void> {
+  const { status, body, fields } = await twins.ask({ method: 'DELETE', path: () => payment });
+  assert.equal(status, 204);
+  assert.equal(body.length, 0);
+  assert.ok(!fields.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name)));
+}

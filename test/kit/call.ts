@@ -1,0 +1,69 @@
+/** A client that sends exactly the fields it is given and shows the answer exactly as it came. */
+
+import { randomUUID } from 'node:crypto';
+import { request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import type { Field } from './fields.ts';
+import { within } from './within.ts';
+
+/** One request; fields keep their order, case and repetitions. */
+export interface Call {
+  readonly method: string;
+  /** The request target, sent as it stands. */
+  readonly path: string;
+  /** Without `Host` and the framing; a new `X-Request-ID` is added if there is none. */
+  readonly headers?: readonly Field[];
+  readonly body?: string | Buffer | undefined;
+}
+
+/** One answer. */
+export interface Reply {
+  readonly status: number;
+  readonly fields: readonly Field[];
+  /** The bytes, whatever their content coding. */
+  readonly body: Buffer;
+  readonly text: string;
+  /** The first value of a field, in any case. */
+  header(name: string): string | undefined;
+}
+
+/** Sends a request on a connection of its own and waits for the whole answer. */
+export function call(origin: string, { method, path, headers = [], body }: Call): Promise<Reply> {
+  const fields: readonly Field[] = [
+    ['Host', new URL(origin).host],
+    ...(has(headers, 'x-request-id') ? [] : ([['X-Request-ID', randomUUID()]] as const)),
+    ...headers,
+    ...(body === undefined ? [] : ([['Content-Length', String(Buffer.byteLength(body))]] as const)),
+    ['Connection', 'close'],
+  ];
+  const { promise, resolve, reject } = Promise.withResolvers<Reply>();
+  const { hostname, port } = new URL(origin);
+  const sent = request({ hostname, port, method, path, headers: fields.flat(), agent: false });
+  sent.once('error', reject).once('response', (answer) => {
+    buffer(answer).then((bytes) => {
+      const { rawHeaders, statusCode = 0 } = answer;
+      resolve(replyOf(statusCode, pairs(rawHeaders), bytes));
+    }, reject);
+  });
+  sent.end(body);
+  return within(20_000, `an answer to ${method} ${path}`, promise);
+}
+
+/** The object in a JSON body. */
+export function jsonOf({ text }: Pick<Reply, 'text'>): Readonly<Record<string, unknown>> {
+  return JSON.parse(text);
+}
+
+/** The pairs of Node's flat list. */
+export const pairs = (rawHeaders: readonly string[]): readonly Field[] =>
+  rawHeaders.flatMap((name, index) =>
+    index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? ''] as const] : [],
+  );
+
+const has = (fields: readonly Field[], wanted: string) =>
+  fields.some(([name]) => name.toLowerCase() === wanted);
+
+function replyOf(status: number, fields: readonly Field[], body: Buffer): Reply {
+  const header = (name: string) => fields.find(([field]) => field.toLowerCase() === name.toLowerCase())?.[1];
+  return { status, fields, body, text: body.toString('utf8'), header };
+}
