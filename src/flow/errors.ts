@@ -1,6 +1,7 @@
 /** Every way in which the gateway itself can fail a request: one row each, in the order of the line. */
 
 import type { HeaderFields } from '../pis/headers.ts';
+import type { Lane } from '../pis/operations.ts';
 
 interface Kind {
   /** HTTP status of the answer. */
@@ -100,8 +101,9 @@ interface Details {
 /**
  * A request that the gateway fails by itself.
  *
- * The message goes to the TPP and into the log: it says what happened and what to do next, and quotes
- * nothing that came with the request, which may be secret or personal.
+ * The message goes to the TPP and into the log: it says what happened, and what to do next unless that
+ * depends on the operation (`withAdvice`); it quotes nothing that came with the request, which may be secret
+ * or personal.
  */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
@@ -121,17 +123,24 @@ export class GatewayError extends Error {
   }
 }
 
-/** What a TPP does after an outcome that is not known; ends the text of every error whose row says `maybe`. */
-export const whatNext =
-  'The bank may have acted on the request: do not initiate the payment again; read its status, or ask again with the same X-Request-ID.';
-
 /** Any thrown value as a GatewayError: what is not one already is a fault of ours. */
 export function asGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  return new GatewayError('INTERNAL', `Something failed inside the gateway. ${whatNext}`, { cause: thrown });
+  return new GatewayError('INTERNAL', 'Something failed inside the gateway.', { cause: thrown });
 }
 
 /** The same error, with the environment that had been chosen when it happened. */
 export function inEnvironment(error: GatewayError, environment: string): GatewayError {
   return new GatewayError(error.code, error.message, { ...error, cause: error.cause, environment });
 }
+
+/** The same error; where the bank can have seen the request, its text ends with what the TPP does next. */
+export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
+  if (kinds[error.code].reached === 'no') return error;
+  const message = `${error.message} ${lane === 'write' ? afterWrite : afterRead}`;
+  return new GatewayError(error.code, message, { ...error, cause: error.cause });
+}
+
+const afterRead = 'Reading changed nothing at the bank: ask again.';
+const afterWrite =
+  'The bank may have acted on the request: do not initiate the payment again; read its status, or ask again with the same X-Request-ID.';

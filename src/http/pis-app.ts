@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express from 'express';
-import { asGatewayError, type GatewayError } from '../flow/errors.ts';
+import { asGatewayError, type GatewayError, withAdvice } from '../flow/errors.ts';
 import type { PisRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
 import { fieldsOf, headerValue } from '../pis/headers.ts';
@@ -32,7 +32,7 @@ export function createPisApp({ read, line, refused }: PisAppParts): RequestListe
     }
     await line(request)
       .then((response) => writeResponse(answer, request, response))
-      .catch((thrown) => fail(asGatewayError(thrown)));
+      .catch((thrown) => fail(withAdvice(asGatewayError(thrown), request.operation.lane)));
   };
 
   const app = express();

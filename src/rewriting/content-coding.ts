@@ -2,7 +2,7 @@
 
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
-import { GatewayError, whatNext } from '../flow/errors.ts';
+import { GatewayError } from '../flow/errors.ts';
 import type { PisResponse } from '../flow/messages.ts';
 import { listMembers } from '../pis/headers.ts';
 
@@ -53,7 +53,7 @@ function undecodable({ environment }: PisResponse, coding: string, cause: unknow
   const [what, proxyError] = tooLarge
     ? [`is longer than ${maxDecodedBytes} bytes when decoded from ${coding}`, 'http_response_body_size']
     : [`cannot be decoded from ${coding}`, 'http_response_content_coding'];
-  return new GatewayError('UPSTREAM_MALFORMED', `The bank's answer ${what}. ${whatNext}`, {
+  return new GatewayError('UPSTREAM_MALFORMED', `The bank's answer ${what}.`, {
     cause,
     environment,
     proxyError,

@@ -1,6 +1,6 @@
 /** What can go wrong with one call to the bank, told as an error of the table: above all, whether the bank can have seen it. */
 
-import { GatewayError, whatNext } from '../flow/errors.ts';
+import { GatewayError } from '../flow/errors.ts';
 
 /** No connection was made within the time, or it was refused: nothing was sent. */
 export function unreached(cause: unknown): GatewayError {
@@ -27,7 +27,7 @@ export function neverSent(): GatewayError {
 
 /** The deadline passed after the request may have been sent. */
 export function unanswered(): GatewayError {
-  return new GatewayError('OUTCOME_UNKNOWN', `The bank did not answer in time. ${whatNext}`, {
+  return new GatewayError('OUTCOME_UNKNOWN', 'The bank did not answer in time.', {
     proxyError: 'http_response_timeout',
   });
 }
@@ -38,7 +38,7 @@ export function broken(cause: unknown): GatewayError {
     return malformed("The bank's header is too large", cause, 'http_response_header_section_size');
   if (codeOf(cause).startsWith('HPE_'))
     return malformed('The bank did not answer in valid HTTP', cause, 'http_protocol_error');
-  return new GatewayError('OUTCOME_UNKNOWN', `The connection broke before the bank answered. ${whatNext}`, {
+  return new GatewayError('OUTCOME_UNKNOWN', 'The connection broke before the bank answered.', {
     cause,
     proxyError: 'connection_terminated',
   });
@@ -46,7 +46,7 @@ export function broken(cause: unknown): GatewayError {
 
 /** The bank began to answer, but what came is not a whole HTTP answer. */
 export function malformed(what: string, cause: unknown, proxyError: string): GatewayError {
-  return new GatewayError('UPSTREAM_MALFORMED', `${what}. ${whatNext}`, { cause, proxyError });
+  return new GatewayError('UPSTREAM_MALFORMED', `${what}.`, { cause, proxyError });
 }
 
 /** OpenSSL's own codes are too many for a table. */

@@ -80,7 +80,9 @@ export function assertFailure(gateway: GatewayUnderTest, call: Call, reply: Repl
   assert.equal(reply.headers['penstock-environment'], 'sandbox');
   assert.equal(reply.headers['x-request-id'], call.requestId);
   assert.equal(reply.headers['cache-control'], 'no-store');
-  assert.equal(JSON.parse(reply.body).tppMessages[0].code, 'SERVICE_UNAVAILABLE');
+  const [{ code, text }]: [Record<string, string>] = JSON.parse(reply.body).tppMessages;
+  assert.equal(code, 'SERVICE_UNAVAILABLE');
+  assert.match(text ?? '', adviceFor(call, failure));
 
   const { level, message, error, status, proxyError, environment } = lineOf(gateway, call);
   assert.deepEqual(
@@ -94,6 +96,14 @@ export function assertFailure(gateway: GatewayUnderTest, call: Call, reply: Repl
       environment: 'sandbox',
     },
   );
+}
+
+/** Reading moves no money: only after a write that the bank may have seen, paying again would be paying twice. */
+function adviceFor({ method }: Call, { code }: Failure): RegExp {
+  if (code === 'UPSTREAM_UNREACHED' || code === 'QUEUE_TIMEOUT')
+    return /nothing was sent\. Try again[^:]*\.$/;
+  if (method === 'GET') return /^[^:]*\. Reading changed nothing at the bank: ask again\.$/;
+  return /The bank may have acted on the request: do not initiate the payment again; read its status, or ask again with the same X-Request-ID\.$/;
 }
 
 /** The one line that the log has about this call. */
