@@ -36,7 +36,7 @@ export interface Setting {
   readonly required: boolean;
 }
 
-/** The whole configuration file as JSON Schema, as it is written: durations are texts. */
+/** The whole configuration file as JSON Schema, as it is written: durations are texts. Its type is what we make use of. */
 export const jsonSchema = z.toJSONSchema(schema, {
   io: 'input',
   reused: 'inline',

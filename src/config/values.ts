@@ -14,10 +14,11 @@ export const environmentName = () =>
   z.string({ error: environmentNameExpected }).regex(environmentNames, environmentNameExpected);
 
 /** What an environment may be called: it stands in headers, addresses and the names of variables. */
-export const environmentNames = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+export const environmentNames = /^(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
 /** The same in words. */
-export const environmentNameExpected = 'expected an environment name of a-z, 0-9 and single "-" between them';
+export const environmentNameExpected =
+  'expected an environment name of at most 64 a-z, 0-9 and single "-" between them';
 
 /** An address to listen on. */
 export const host = (fallback: string) =>

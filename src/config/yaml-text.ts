@@ -31,7 +31,9 @@ export function readYaml(text: string): YamlText {
   const faults = problems.map(({ code, message, pos }) => ({
     line: lineAt(pos[0]),
     message:
-      code === 'DUPLICATE_KEY' ? 'this name stands here twice; remove one' : `not valid YAML: ${message}`,
+      code === 'DUPLICATE_KEY'
+        ? 'this name stands here twice; remove one'
+        : `not valid YAML: ${withoutText(message)}`,
   }));
 
   const content = contentOf(document);
@@ -42,6 +44,9 @@ export function readYaml(text: string): YamlText {
     lineOf: (path) => lineAt(offsetOf(document, path)),
   };
 }
+
+/** What the parser says, without what it found: behind the colon stands a piece of the text, which may be a secret. */
+const withoutText = (message: string) => message.replace(/: .*/s, '');
 
 /** Aliases are resolved here, which fails if there are suspiciously many. */
 function contentOf(document: Document.Parsed): { tree?: unknown; fault?: string } {

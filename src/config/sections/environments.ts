@@ -2,6 +2,7 @@
 
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { nearest } from '../nearest.ts';
 import { isMapping } from '../trees.ts';
 import {
   environmentName,
@@ -70,8 +71,7 @@ export const environment = z.strictObject(
       .describe('What differs from the global shaping in this environment.'),
   },
   {
-    error: (issue) =>
-      issue.code === 'invalid_type' ? 'expected an environment: a mapping with baseUrl in it' : undefined,
+    error: (issue) => (issue.code === 'invalid_type' ? expectedInstead(issue.path?.at(-1)) : undefined),
   },
 );
 
@@ -91,6 +91,11 @@ export const environments = z
   .describe(
     'The sides of the bank, by name: sandbox, production, or whatever they are called; at least one.',
   );
+
+const expectedInstead = (name: PropertyKey | undefined) => {
+  const expected = 'expected an environment: a mapping with baseUrl in it';
+  return nearest(String(name), ['active']) ? `${expected}; or did you mean active?` : expected;
+};
 
 /** Also runs if something in an environment is wrong, or that would hide it. */
 function refuseBadNames(all: unknown, context: z.RefinementCtx): void {

@@ -64,7 +64,7 @@ port: 8080
   test('in the name of an environment are told together with those inside it', () => {
     assert.deepEqual(faultsIn('environments:\n  Sand_Box: { baseUrl: https://a.example, probePath: x }'), [
       ':2 environments.Sand_Box.probePath: expected a path that begins with a slash',
-      ':2 environments.Sand_Box: expected an environment name of a-z, 0-9 and single "-" between them',
+      ':2 environments.Sand_Box: expected an environment name of at most 64 a-z, 0-9 and single "-" between them',
     ]);
   });
 
@@ -81,6 +81,12 @@ port: 8080
     assert.match(faultsIn('- a list')[0] ?? '', /^:1 expected a mapping \(names with values\)/);
   });
 
+  test('in the word active are not taken for an environment', () => {
+    assert.deepEqual(faultsIn('environments:\n  activ: a\n  a: { baseUrl: https://a.example }'), [
+      ':2 environments.activ: expected an environment: a mapping with baseUrl in it; or did you mean active?',
+    ]);
+  });
+
   test('in what an alias stands for are told where it was written', () => {
     const aliased =
       'shaping: { maxWait: &w { read: 1 } }\nenvironments:\n  a: { baseUrl: https://a.example, shaping: { maxWait: *w } }';
@@ -92,6 +98,16 @@ port: 8080
 
   test('never quote a value, which may be a secret in the wrong place', () => {
     const canary = 'CANARY-hunter2';
+    const broken = [
+      `a: "${canary}`,
+      `@${canary}`,
+      `a: b: ${canary}`,
+      `a: *${canary}`,
+      `a: !${canary} b`,
+      `a: [${canary}`,
+    ];
+    for (const text of [canary, ...broken]) assert.ok(!faultsIn(text).join().includes(canary), text);
+
     for (const value of [canary, [canary], { x: canary }, [{ name: 'a', tokenSha256: canary }]]) {
       const tree = inEnvironment.reduce<unknown>((so, path) => withValue(so, path, value), {});
       const faults = faultsIn(JSON.stringify(tree));
