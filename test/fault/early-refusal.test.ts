@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { startBank, startGateway } from '../kit/gateway.ts';
+import { startPlainServer } from '../kit/plain-server.ts';
+import { callOf, paymentsPath, send } from '../kit/tpp.ts';
+import { within } from '../kit/within.ts';
+
+const refusal = 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
+
+/** As large as the gateway takes: more than the buffers of a connection hold. */
+const large = { ...callOf('POST', paymentsPath), body: ' '.repeat(1024 * 1024) };
+
+describe('a bank that answers 413 before it has read the body', () => {
+  test('is heard, though the rest of the body can no longer be sent', async (t) => {
+    const bank = await startPlainServer(t, (socket) => {
+      socket.pause();
+      socket.end(refusal);
+    });
+    const sandbox = { baseUrl: `http://127.0.0.1:${bank.port}` };
+    const gateway = await startGateway(t, { environments: { sandbox } });
+
+    const reply = await within(4_000, 'an answer', send(gateway.url, large));
+
+    assert.equal(reply.status, 413);
+    assert.equal(reply.body, 'too large');
+    assert.equal(bank.connections.length, 1);
+  });
+
+  test('is asked once, and the next call works', async (t) => {
+    const bank = await startBank(t);
+    const sandbox = { baseUrl: bank.baseUrl };
+    const gateway = await startGateway(t, { environments: { sandbox } });
+    bank.fail({ name: 'status', status: 413, strikes: 'before-reading' }, { times: 1 });
+
+    assert.equal((await within(4_000, 'an answer', send(gateway.url, large))).status, 413);
+    assert.equal(bank.requests.length, 1);
+    const next = await within(4_000, 'an answer', send(gateway.url, callOf('POST', paymentsPath)));
+    assert.equal(next.status, 201);
+    assert.equal(bank.payments.length, 1);
+  });
+});

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Sections } from '../kit/gateway.ts';
+import { callOf, send } from '../kit/tpp.ts';
+import { within } from '../kit/within.ts';
+import { callOn, lineOf, methods, startLineWithPayment } from './promises.ts';
+
+/** One connection to the bank; a status read may hold it longer than any other call may wait. */
+const narrow: Sections = {
+  upstream: { maxSockets: 1 },
+  deadlines: { connect: '200ms', status: '5s', read: '300ms', write: '300ms' },
+  shaping: { maxConcurrent: 1, maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
+  idempotency: { wait: '100ms' },
+};
+
+describe('when all connections to the bank are taken', { concurrency: true }, () => {
+  for (const method of methods) {
+    test(`a ${method} that gets none before its deadline is refused with QUEUE_TIMEOUT and never sent`, async (t) => {
+      const line = await startLineWithPayment(t, narrow);
+      const { bank, gateway, paymentPath } = line;
+      const before = bank.requests.length;
+      bank.fail({ name: 'latency', ms: 800 }, { operation: 'getPaymentStatus', times: 1 });
+      const holder = send(gateway.url, callOf('GET', `${paymentPath}/status`));
+      await bank.until(() => bank.requests.length === before + 1);
+
+      const call = callOn(line, method);
+      const reply = await within(4_000, 'an answer', send(gateway.url, call));
+      assert.equal(reply.status, 503);
+      assert.equal(reply.headers['penstock-error'], 'QUEUE_TIMEOUT');
+      assert.match(String(reply.headers['proxy-status']), /^penstock; error=connection_limit_reached;/);
+      assert.equal(reply.headers['retry-after'], '1');
+      assert.match(reply.body, /nothing was sent/);
+      const { level, error, status } = lineOf(gateway, call);
+      assert.deepEqual({ level, error, status }, { level: 'warn', error: 'QUEUE_TIMEOUT', status: 503 });
+
+      assert.equal((await within(4_000, 'the first answer', holder)).status, 200);
+      const next = await within(4_000, 'the next answer', send(gateway.url, callOn(line, 'GET')));
+      assert.equal(next.status, 200);
+      assert.equal(bank.requests.length - before, 2, 'the holder and the next call');
+    });
+  }
+
+  test('others wait for one to become free, and no further one is opened', async (t) => {
+    const line = await startLineWithPayment(t, {
+      upstream: { maxSockets: 2 },
+      shaping: { maxConcurrent: 2 },
+    });
+    line.bank.fail({ name: 'latency', ms: 5 });
+    const replies = await Promise.all(
+      Array.from({ length: 30 }, () =>
+        within(8_000, 'an answer', send(line.gateway.url, callOn(line, 'GET'))),
+      ),
+    );
+
+    assert.ok(replies.every(({ status }) => status === 200));
+    assert.ok(line.bank.connections <= 2);
+  });
+});
