@@ -45,7 +45,7 @@ export function call(origin: string, { method, path, headers = [], body }: Call)
       resolve(replyOf(statusCode, pairs(rawHeaders), bytes));
     }, reject);
   });
-  sent.end(body);
+  sent.end(body === undefined ? undefined : Buffer.from(body)); // a text would have Node write the fields in UTF-8, too
   return within(20_000, `an answer to ${method} ${path}`, promise);
 }
 
