@@ -79,7 +79,7 @@ function linkTokens(text: string): readonly Token[] {
       case '"': {
         const token = { start: at, end: endOfString(text, at) };
         if (here.isObject && key === undefined) key = decoded(text, token);
-        else if (here.isObject && here.role === 'link' && key === 'href') found.push(token);
+        else if (here.role === 'link' && key === 'href') found.push(token);
         at = token.end - 1;
       }
     }

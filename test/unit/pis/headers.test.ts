@@ -63,7 +63,7 @@ describe('fields that travel on', () => {
   test('C2, C8, C11: neither hop-by-hop fields nor those that Connection names do', () => {
     const request: HeaderFields = [
       ['Connection', 'close, X-Internal'],
-      ['connection', 'TE , x-other'],
+      ['connection', 'Extra , x-other'],
       ['Keep-Alive', 'timeout=5'],
       ['TE', 'trailers'],
       ['Trailer', 'Digest'],
@@ -79,7 +79,7 @@ describe('fields that travel on', () => {
       ['X-Bank-Own', 'stays'],
     ];
 
-    assert.deepEqual(connectionOptions(request), ['close', 'x-internal', 'te', 'x-other']);
+    assert.deepEqual(connectionOptions(request), ['close', 'x-internal', 'extra', 'x-other']);
     assert.deepEqual(endToEnd(request), [
       ['PSU-IP-Address', '192.168.8.16'],
       ['X-Bank-Own', 'stays'],

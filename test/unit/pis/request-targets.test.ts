@@ -82,6 +82,23 @@ describe('tricks with the path', () => {
     });
   }
 
+  test('are refused with the reason', () => {
+    const why = (target: string) => {
+      const found = match('GET', target);
+      return found.kind === 'malformed' ? found.why : found.kind;
+    };
+
+    assert.equal(why(`${payment}?a=b`), 'the standard has no query parameters');
+    assert.equal(why(`${payment}/`), 'the path has an empty segment or a trailing slash');
+    assert.equal(why(`${payment}/..`), 'the path has a dot segment');
+    assert.equal(why(`${payment}%2F`), 'the path holds a character it may not');
+    assert.equal(why(`${payment}${'a'.repeat(256)}`), 'a path segment is longer than 256 characters');
+    assert.equal(
+      why(`${v1}/payments/p=/1`),
+      'the path segment {payment-product} holds a character it may not',
+    );
+  });
+
   test('B4: another case is another path', () => {
     for (const target of [
       '/Berlingroup/v1/payments/p/1',

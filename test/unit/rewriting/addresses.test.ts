@@ -68,6 +68,13 @@ describe("an address of the bank's API", () => {
     assert.equal(own('/v1/berlin-group/v1/payments/p/1'), `${gateway}/v1/berlin-group/v1/payments/p/1`);
     assert.equal(own('/v1/payments/p/1'), `${gateway}/v1/berlin-group/v1/payments/p/1`);
     assert.equal(own('https://api.bank.example/v1/payments/p/1'), undefined);
+
+    const below = {
+      ...asked('/berlingroup/v1/payments/p'),
+      environment: { ...environment, basePath: '/v1' },
+    };
+    const versioned = createPublicAddresses(gateway, 'berlingroup')(below);
+    assert.equal(versioned('/v1/berlingroup/v1/payments/p/1'), `${here}/payments/p/1`);
   });
 });
 
@@ -89,6 +96,7 @@ describe('any other address stays', () => {
       '/v1',
       '/v2/payments/p/1',
       '../../../../../login',
+      '../../../../v1/payments/p/1',
     ]);
   });
 
@@ -108,6 +116,8 @@ describe('any other address stays', () => {
       `//evil.example${path}`,
       '//evil/v1/payments/p/1',
       '///evil/v1/payments/p/1',
+      `///api.bank.example${path}`,
+      `https:///api.bank.example${path}`,
       `https:///evil.example${path}`,
       `https:/evil.example${path}`,
       `https:${path}`,
