@@ -56,7 +56,7 @@ describe('a TPP that hangs up while its call is at the bank', { concurrency: tru
     await until(4_000, 'the log tells it', () =>
       line.gateway.logLines.some((text) => text.includes(call.requestId)),
     );
-    assert.equal(lineOf(line.gateway, call).error, 'REQUEST_TIMEOUT');
+    assert.equal(lineOf(line.gateway, call).message, 'request refused');
     const next = await within(4_000, 'the next answer', send(line.gateway.url, callOn(line, 'GET')));
     assert.equal(next.status, 200);
     assert.equal(line.bank.requests.length - before, 1, 'only the next call');

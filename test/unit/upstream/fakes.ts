@@ -1,0 +1,74 @@
+/** Stands for what node:http tells about a call to the bank, moment by moment. */
+
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { type ClientRequest, IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { GatewayError } from '../../../src/flow/errors.ts';
+import { type BankAnswer, type Exchange, followExchange } from '../../../src/upstream/exchange.ts';
+
+/** One followed call, and what it came to. */
+export interface Followed {
+  readonly exchange: Exchange;
+  /** What came out, in order: never more than one. */
+  readonly outcomes: readonly (BankAnswer | GatewayError)[];
+  /** How often the connection was to be closed. */
+  readonly abandoned: () => number;
+}
+
+/** Follows a call that may take `totalMs` in all and 100 ms to connect. */
+export function follow(totalMs = 1_000): Followed {
+  const outcomes: (BankAnswer | GatewayError)[] = [];
+  let abandoned = 0;
+  const exchange = followExchange(
+    { totalMs, connectMs: 100 },
+    {
+      done: (answer) => void outcomes.push(answer),
+      lost: (error) => void outcomes.push(error),
+      abandon: () => {
+        abandoned += 1;
+      },
+    },
+  );
+  return { exchange, outcomes, abandoned: () => abandoned };
+}
+
+/** A socket of the pool that is still being connected, in plain or under TLS. */
+export const connectingSocket = () => Object.assign(new Socket(), { connecting: true });
+export const connectingTlsSocket = () => Object.assign(new TLSSocket(new Socket()), { connecting: true });
+
+/** A socket of the pool that was used before. */
+export const connectedSocket = () => new Socket();
+export const connectedTlsSocket = () =>
+  Object.assign(new TLSSocket(new Socket()), { connecting: false, authorized: true });
+
+/** A request as node:http makes it when it has found a socket: an emitter with a `socket` is all that is looked at. */
+export function requestOn(socket: Socket): ClientRequest {
+  return Object.assign(new EventEmitter(), { socket }) as unknown as ClientRequest;
+}
+
+/** The head of an answer; its body is pushed into it. */
+export function answerHead(status: number, rawHeaders: readonly string[] = []): IncomingMessage {
+  const answer = new IncomingMessage(new Socket());
+  answer.statusCode = status;
+  answer.rawHeaders.push(...rawHeaders);
+  return answer;
+}
+
+/** Ends an answer the way the parser does when all of it has come. */
+export function complete(answer: IncomingMessage): void {
+  answer.complete = true;
+  answer.push(null);
+}
+
+/** Code and error type of the one error that came out. */
+export function failure({ outcomes }: Followed): readonly string[] {
+  const [error, ...more] = outcomes;
+  assert.ok(error instanceof GatewayError);
+  assert.equal(more.length, 0);
+  return [error.code, error.proxyError];
+}
+
+/** What Node tells of a connection that the bank reset. */
+export const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
