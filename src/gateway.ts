@@ -1,23 +1,36 @@
-/** Builds every part once from the configuration, wires them, and opens and closes the two doors together. */
+/** Builds what lasts, opens and closes the two doors together, and takes a new configuration while it runs. */
 
 import { createServer } from 'node:http';
-import { createAdminApp } from './admin/admin-app.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Operator } from './admin/access.ts';
+import { createAdminApp, type Readiness } from './admin/admin-app.ts';
+import { assemble } from './assembly.ts';
+import { masked } from './config/masked.ts';
 import type { Config } from './config/schema.ts';
+import { createActiveEnvironment } from './environments/active-environment.ts';
+import { createAffinity } from './environments/affinity.ts';
+import { createAudit } from './environments/audit.ts';
+import { createSwitch } from './environments/switch-environment.ts';
 import { createListener } from './http/listener.ts';
-import { createPisApp } from './http/pis-app.ts';
-import { createRequestReader } from './http/read-request.ts';
 import { close, open } from './http/server-life.ts';
-import { pipeline } from './pipeline.ts';
-import { createMatcher } from './pis/operations.ts';
+import { createMemoryState } from './state/memory.ts';
+import type { State } from './state/ports.ts';
+import { createRedisState } from './state/redis.ts';
 import type { Log } from './telemetry/log.ts';
 import { observeRefusal } from './telemetry/observe.ts';
-import { createAgent } from './upstream/agent.ts';
-import { createTransport } from './upstream/transport.ts';
 
 /** A gateway that is either serving or not, never half. */
 export interface Gateway {
-  /** Opens both doors; if one cannot be opened, the other is closed again and the promise rejects. */
+  /**
+   * Opens both doors; if one cannot be opened, the other is closed again.
+   *
+   * @throws Error with a sentence that says what to change
+   */
   start(): Promise<Addresses>;
+  /** Takes another configuration for all requests to come. @returns settings that need a restart to take effect */
+  reload(config: Config): readonly string[];
+  /** Says that it is going (readiness, `Connection: close`), and goes on serving. */
+  drain(): void;
   /** Takes no new connections, lets running requests end, and closes. */
   stop(): Promise<void>;
 }
@@ -28,59 +41,113 @@ export interface Addresses {
   readonly adminPort: number;
 }
 
+/** How often what instances share is looked at, in milliseconds: the longest that a switch goes unnoticed. */
+const heartbeatMs = 1_000;
+
 /** A gateway by this configuration; nothing is opened yet. */
-export function createGateway(config: Config, log: Log): Gateway {
-  const { listen, admin, standard, deadlines, upstream } = config;
-  const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
-  const ways = new Map(
-    config.environments.all.map((environment) => {
-      const agent = createAgent(environment, upstream);
-      return [environment.name, { agent, transport: createTransport(environment, agent, deadlines.connect) }];
-    }),
-  );
+export function createGateway(config: Config, log: Log, operators: readonly Operator[]): Gateway {
+  const state = stateOf(config, log);
+  const active = createActiveEnvironment(state, config.environments.active, log);
+  const affinity = createAffinity(state, config.payments.rememberFor, log);
+  const audit = createAudit(state.keyValues, log);
+  const lasting = { log, active, affinity };
+  let assembly = assemble(config, lasting);
+  let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
-  const refused = observeRefusal(log);
-  const line = pipeline({
-    log,
-    environments,
-    activeEnvironment: present(environments.get(config.environments.active)),
-    publicUrl: listen.publicUrl,
-    segment: standard.segment,
-    transportTo: (name) => present(ways.get(name)).transport,
-  });
-  const read = createRequestReader({
-    match: createMatcher(standard),
-    maxBodyBytes: listen.maxBody,
-    deadlineMs: deadlines,
-  });
-
-  let serving = false;
-  const tppDoor = createListener(createPisApp({ read, line, refused }), refused);
+  const tppDoor = createListener((request, answer) => assembly.serve(request, answer), observeRefusal(log));
   const adminDoor = createServer(
-    createAdminApp(() => ({ ready: serving, reasons: serving ? [] : ['not serving'] })),
+    createAdminApp(
+      { host: config.admin.host, operators, readiness, log },
+      {
+        environments: () => assembly.config.environments.all,
+        active,
+        switchEnvironment: createSwitch({ active, audit, log, tryOut: (name) => assembly.tryOut(name) }),
+        audit,
+        configuration: () => masked(assembly.config),
+      },
+    ),
   );
+  const heart = createHeart(async () => {
+    await active.read();
+    await affinity.settle();
+  });
+
+  function readiness(): Readiness {
+    const trouble = state.trouble();
+    const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
+    const reasons = [...(phase === 'serving' ? [] : [phase]), ...(trouble ? [trouble] : []), ...emptied];
+    return { ready: phase === 'serving' && trouble === undefined, reasons };
+  }
 
   return {
     async start() {
-      const adminPort = await open(adminDoor, admin.host, admin.port);
-      const tppPort = await open(tppDoor, listen.host, listen.port).catch(async (error: unknown) => {
-        await close(adminDoor);
-        throw error;
-      });
-      serving = true;
+      await state.open();
+      await active.read().catch(() => {}); // out of reach: the heartbeat goes on trying, and readiness says so
+      const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
+      const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port).catch(
+        async (cause: unknown) => {
+          await close(adminDoor);
+          throw cause;
+        },
+      );
+      heart.start();
+      phase = 'serving';
       return { tppPort, adminPort };
     },
+    reload(next) {
+      assembly = assemble(next, lasting);
+      return needingRestart.filter((section) => !isDeepStrictEqual(at(config, section), at(next, section)));
+    },
+    drain() {
+      phase = 'draining';
+      tppDoor.drain();
+    },
     async stop() {
-      serving = false;
-      await Promise.all([close(tppDoor), close(adminDoor)]);
-      for (const { agent } of ways.values()) agent.destroy();
+      this.drain();
+      await Promise.all([close(tppDoor.server), close(adminDoor)]);
+      phase = 'closed';
+      heart.stop();
+      await affinity.settle().catch(() => {});
+      await state.close();
     },
   };
 }
 
-/** What a valid configuration guarantees to be there. */
-function present<Value>(value: Value | undefined): Value {
-  if (value === undefined)
-    throw new Error('the configuration names an environment that it does not describe');
-  return value;
+/** What the doors and the state were built with; the rest of the configuration can be exchanged. */
+const needingRestart = ['listen.host', 'listen.port', 'listen.tls', 'admin', 'state', 'payments', 'log'];
+
+function at(config: Config, path: string): unknown {
+  return path.split('.').reduce<unknown>((value, name) => Object(value)[name], config);
+}
+
+function stateOf({ state }: Config, log: Log): State {
+  if (state.redis === null) {
+    log(
+      'warn',
+      'the state is kept in memory: a restart forgets where payments live and which environment is active',
+    );
+    return createMemoryState();
+  }
+  return createRedisState(state.redis, state.prefix, (trouble) => {
+    if (trouble === undefined) log('info', 'the shared state is well');
+    else log('error', 'the shared state is in trouble', { why: trouble });
+  });
+}
+
+/** Beats regularly, never twice at once; a beat that fails is not fatal, the next one tries again. */
+function createHeart(beat: () => Promise<void>) {
+  let running = false;
+  const once = async () => {
+    if (running) return;
+    running = true;
+    await beat().catch(() => {});
+    running = false;
+  };
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    start: () => {
+      timer = setInterval(once, heartbeatMs);
+    },
+    stop: () => clearInterval(timer),
+  };
 }

@@ -1,78 +1,97 @@
 #!/usr/bin/env node
-/** The command line: serve, check. */
+/** The command line: which command, with which configuration. */
 
 import { parseArgs } from 'node:util';
+import { createAdminClient } from './commands/admin-client.ts';
+import { verifyAudit } from './commands/audit.ts';
+import { type Printed, showEnvironments, useEnvironment } from './commands/environment.ts';
+import { serve } from './commands/serve.ts';
 import { configSource, loadConfig } from './config/load.ts';
-import { notInEffectYet } from './config/not-in-effect.ts';
 import type { Config } from './config/schema.ts';
-import { createGateway } from './gateway.ts';
-import { createLog } from './telemetry/log.ts';
 
 const usage = `Usage: penstock COMMAND [--config FILE]
 
-  serve    run the gateway
-  check    say what is wrong with the configuration, and do nothing else
+  serve                       run the gateway; SIGHUP reads the configuration again
+  check                       say what is wrong with the configuration, and do nothing else
+  environment                 show the environments of the running gateway, and which one is active
+  environment use NAME --reason TEXT [--confirm NAME] [--force]
+                              send new payments there; production must be confirmed by its name
+  audit verify                check the chain of the audit log
 
 The configuration is FILE, or the file that PENSTOCK_CONFIG names; any setting can be overridden by an
-environment variable. See docs/configuration.md.`;
+environment variable (docs/configuration.md). Commands that speak to a running gateway find it by the
+configuration's admin section and identify themselves by PENSTOCK_ADMIN_TOKEN or admin.tokenFile.`;
 
 /** Exit codes of sysexits.h: the command line is wrong, the configuration is wrong. */
 const exitUsage = 64;
 const exitConfig = 78;
 
-const commands: Readonly<Record<string, (config: Config) => Promise<void>>> = {
-  serve,
-  check: async () => console.log('The configuration is valid.'),
-};
-
-const { name, configFile } = commandLine();
-const command = commands[name];
-if (!command) leave(exitUsage, usage);
-await command(validConfig(configFile));
-
-async function serve(config: Config): Promise<void> {
-  const log = createLog(config.log);
-  for (const sentence of notInEffectYet(config)) log('warn', sentence);
-
-  const gateway = createGateway(config, log);
-  const { tppPort, adminPort } = await gateway.start().catch((cause: unknown): never => {
-    log('error', 'the gateway cannot start', { why: String(cause) });
-    process.exit(1);
-  });
-  log('info', 'serving', {
-    tppSystems: `${config.listen.host}:${tppPort}`,
-    operators: `${config.admin.host}:${adminPort}`,
-    publicUrl: config.listen.publicUrl,
-    environment: config.environments.active,
-  });
-
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, async () => {
-      log('info', 'stopping', { signal });
-      await gateway.stop();
-      log('info', 'stopped');
-    });
-  }
+const { words, values } = commandLine();
+switch (words.join(' ')) {
+  case 'serve':
+    await serve(validConfig(), () => loadConfig(configSource(values.config)));
+    break;
+  case 'check':
+    validConfig();
+    console.log('The configuration is valid.');
+    break;
+  case 'environment':
+    await print(showEnvironments);
+    break;
+  case `environment use ${words[2]}`:
+    if (values.reason === undefined) leave(exitUsage, 'Say why, for the audit log: --reason TEXT');
+    await print((call) =>
+      useEnvironment(call, { ...values, environment: words[2] ?? '', reason: values.reason ?? '' }),
+    );
+    break;
+  case 'audit verify':
+    await print(verifyAudit);
+    break;
+  default:
+    leave(exitUsage, usage);
 }
 
-function commandLine(): { readonly name: string; readonly configFile: string | undefined } {
+function commandLine() {
   try {
-    const { positionals, values } = parseArgs({
+    const { positionals, values: given } = parseArgs({
       allowPositionals: true,
-      options: { config: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+      options: {
+        config: { type: 'string' },
+        reason: { type: 'string' },
+        confirm: { type: 'string' },
+        force: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h' },
+      },
     });
-    if (values.help) leave(0, usage);
-    return { name: positionals.length === 1 ? (positionals[0] ?? '') : '', configFile: values.config };
+    if (given.help) leave(0, usage);
+    return { words: positionals, values: given };
   } catch (cause) {
-    return leave(exitUsage, `${cause instanceof Error ? cause.message : cause}\n\n${usage}`);
+    return leave(exitUsage, `${messageOf(cause)}\n\n${usage}`);
   }
 }
 
-function validConfig(file: string | undefined): Config {
-  const loaded = loadConfig(configSource(file));
+function validConfig(): Config {
+  const loaded = loadConfig(configSource(values.config));
   if (loaded.kind === 'valid') return loaded.config;
   const count = loaded.faults.length === 1 ? 'is one fault' : `are ${loaded.faults.length} faults`;
   return leave(exitConfig, [`There ${count} in the configuration:`, ...loaded.faults].join('\n'));
+}
+
+/** Runs a command that speaks to the running gateway. */
+async function print(
+  command: (call: ReturnType<typeof createAdminClient>) => Promise<Printed>,
+): Promise<void> {
+  try {
+    const { lines, exitCode } = await command(createAdminClient(validConfig()));
+    console.log(lines.join('\n'));
+    process.exitCode = exitCode;
+  } catch (cause) {
+    leave(1, messageOf(cause));
+  }
+}
+
+function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 function leave(code: number, text: string): never {

@@ -5,6 +5,8 @@
  * Why in this order: docs/architecture/life-of-a-request.md.
  */
 
+import type { ActiveEnvironment } from './environments/active-environment.ts';
+import type { Affinity } from './environments/affinity.ts';
 import { chooseEnvironment } from './environments/choose-environment.ts';
 import type { Environment } from './flow/environment.ts';
 import type { PisRequest } from './flow/messages.ts';
@@ -19,7 +21,10 @@ import type { Transport } from './upstream/transport.ts';
 export interface Parts {
   readonly log: Log;
   readonly environments: ReadonlyMap<string, Environment>;
-  readonly activeEnvironment: Environment;
+  readonly tenants: number;
+  readonly active: ActiveEnvironment;
+  readonly affinity: Affinity;
+  readonly ifStateFails: 'refuse' | 'allow';
   /** Where TPP systems reach the gateway; stands in every link that goes out. */
   readonly publicUrl: string;
   readonly segment: string;
@@ -30,6 +35,6 @@ export interface Parts {
 export const pipeline = (parts: Parts): Handler<PisRequest> =>
   enter<PisRequest>()
     .through(observe(parts.log))
-    .through(chooseEnvironment(parts.environments, parts.activeEnvironment)) // from here on, request.environment is known
+    .through(chooseEnvironment(parts)) // from here on, request.environment is known
     .through(rewriteUrls(parts.publicUrl, parts.segment))
     .arrive(callUpstream(parts.transportTo));

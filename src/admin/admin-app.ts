@@ -1,13 +1,33 @@
-/** The operators' application: health for whoever runs the process. */
+/** The operators' application: health for whoever runs the process, and the API for operators. */
 
 import type { RequestListener } from 'node:http';
-import express from 'express';
+import express, { type ErrorRequestHandler } from 'express';
+import { asGatewayError, kinds } from '../flow/errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import { admitOperators, type Operator, refuseForeignHosts } from './access.ts';
+import { type AdminParts, createRoutes } from './routes.ts';
 
-/** Whether the gateway can take requests now, and if not, why. */
-export type Readiness = () => { readonly ready: boolean; readonly reasons: readonly string[] };
+/** Whether the gateway can take requests now, and what there is to say about it. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
+}
 
-/** `/health/live`: the process runs. `/health/ready`: it can serve; the bank's health is not part of that. */
-export function createAdminApp(readiness: Readiness): RequestListener {
+interface Door {
+  readonly host: string;
+  readonly operators: readonly Operator[];
+  readonly readiness: () => Readiness;
+  readonly log: Log;
+}
+
+/**
+ * `/health/live`: the process runs. `/health/ready`: it can serve; the bank's health is not part of that.
+ * Everything else wants the token of an operator, whatever its path.
+ */
+export function createAdminApp(
+  { host, operators, readiness, log }: Door,
+  parts: AdminParts,
+): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -25,8 +45,32 @@ export function createAdminApp(readiness: Readiness): RequestListener {
     const { ready, reasons } = readiness();
     response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not ready', reasons });
   });
+
+  app.use(refuseForeignHosts(host), admitOperators(operators));
+  app.use('/api', createRoutes(parts));
   app.use((_request, response) => {
-    response.status(404).json({ error: 'There is nothing here; see /health/live and /health/ready.' });
+    response.status(404).json({ error: 'There is nothing here.' });
   });
+  app.use(failed(log));
   return app;
 }
+
+/** Four parameters: that is how Express knows it from any other handler. */
+const failed = (log: Log): ErrorRequestHandler => {
+  return (thrown: unknown, _request, response, next) => {
+    if (response.headersSent) return next(thrown);
+    if (isRefusedBody(thrown))
+      return response.status(400).json({ error: 'The body must be JSON, of 16 kB at most.' });
+    const error = asGatewayError(thrown);
+    if (error.code === 'INTERNAL')
+      log('error', 'a request of an operator failed', { why: String(error.cause) });
+    return response.status(kinds[error.code].status).json({ error: error.message, code: error.code });
+  };
+};
+
+/** What body-parser throws carries the status it would answer with. */
+const isRefusedBody = (thrown: unknown) =>
+  thrown instanceof Error &&
+  'status' in thrown &&
+  Number(thrown.status) >= 400 &&
+  Number(thrown.status) < 500;

@@ -4,8 +4,8 @@ import { complete } from './complete.ts';
 import { checks } from './contradictions/all.ts';
 import type { Circumstances } from './contradictions/contradiction.ts';
 import { type Fault, faultsOf, wording } from './faults.ts';
+import type { Path } from './path.ts';
 import { type Config, type Settings, schema } from './schema.ts';
-import type { Path } from './settings.ts';
 import { isMapping, overlap, removable, valueAt, within, without } from './trees.ts';
 
 /** What came of it: a configuration only if there are no faults. */

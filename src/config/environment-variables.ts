@@ -2,10 +2,11 @@
 
 import type { Fault } from './faults.ts';
 import { nearest } from './nearest.ts';
-import { anyName, type JsonSchema, type Path, type Setting, settings } from './settings.ts';
+import type { Path } from './path.ts';
+import { anyName, type JsonSchema, type Setting, settings } from './settings.ts';
 import { isMapping, valueAt, withValue } from './trees.ts';
 
-/** The variables of a process, as `process.env` has them. */
+/** The variables of a process. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** A tree of raw settings with the variables laid over it. */

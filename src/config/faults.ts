@@ -2,7 +2,8 @@
 
 import type { z } from 'zod';
 import { nearest } from './nearest.ts';
-import { namesAt, type Path, settings } from './settings.ts';
+import type { Path } from './path.ts';
+import { namesAt, settings } from './settings.ts';
 
 /** One thing that is wrong, and at which setting. */
 export interface Fault {

@@ -2,7 +2,7 @@
 
 import type { Overlaid } from './environment-variables.ts';
 import { type Fault, pathText } from './faults.ts';
-import type { Path } from './settings.ts';
+import type { Path } from './path.ts';
 import { valueAt, within } from './trees.ts';
 import type { YamlText } from './yaml-text.ts';
 

@@ -1,10 +1,8 @@
 /** The settings as a flat list, read from the schema: for environment variables, suggestions and the documentation. */
 
 import { z } from 'zod';
+import type { Path } from './path.ts';
 import { schema } from './schema.ts';
-
-/** Where a setting stands: names, and the index of an entry in a list. */
-export type Path = readonly (string | number)[];
 
 /** Stands for the name of any environment in the path of a setting. */
 export const anyName = '*';

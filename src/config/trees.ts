@@ -1,6 +1,6 @@
 /** Plain trees of mappings and lists, as YAML and JSON give them: reading and changing them by path, by copy. */
 
-import type { Path } from './settings.ts';
+import type { Path } from './path.ts';
 
 export type Mapping = Readonly<Record<string, unknown>>;
 

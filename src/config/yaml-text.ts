@@ -10,7 +10,7 @@ import {
   type ParsedNode,
   parseDocument,
 } from 'yaml';
-import type { Path } from './settings.ts';
+import type { Path } from './path.ts';
 
 /** What a YAML text holds. */
 export interface YamlText {

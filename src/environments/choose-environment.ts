@@ -1,34 +1,105 @@
-/** STAGE 3. Decides which side of the bank a request goes to; from here on it is known, in answers and errors alike. */
+/**
+ * STAGE 3. Decides which side of the bank a request goes to, and learns on the way back where a new payment was born.
+ *
+ * From here on the environment is known, in answers and errors alike; a switch meanwhile does not concern this request.
+ */
 
 import type { Environment } from '../flow/environment.ts';
 import { asGatewayError, GatewayError, inEnvironment } from '../flow/errors.ts';
-import type { PisRequest, RoutedRequest } from '../flow/messages.ts';
+import type { PisRequest, PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { ActiveEnvironment } from './active-environment.ts';
+import type { Affinity } from './affinity.ts';
+import { forForgottenPayment, forKnownPayment, forNewPayment, paymentUnknown } from './choice.ts';
+import { paymentIdOf } from './payment-id.ts';
+
+interface Facts {
+  readonly environments: ReadonlyMap<string, Environment>;
+  /** How many tenants share this gateway: with one alone, a payment that nobody remembers can only be theirs. */
+  readonly tenants: number;
+  readonly active: ActiveEnvironment;
+  readonly affinity: Affinity;
+  /** Whether requests may go on while the shared state is out of reach. */
+  readonly ifStateFails: 'refuse' | 'allow';
+  readonly log: Log;
+}
 
 /**
- * The environment that `Penstock-Environment` names, else the active one.
- *
- * @throws GatewayError ENVIRONMENT_UNKNOWN if the named one does not exist
+ * @throws GatewayError ENVIRONMENT_FORBIDDEN, ENVIRONMENT_MISMATCH, PAYMENT_UNKNOWN, or STATE_UNAVAILABLE if where the
+ *   request belongs cannot be found out
  */
-export function chooseEnvironment(
-  environments: ReadonlyMap<string, Environment>,
-  active: Environment,
-): Stage<PisRequest, RoutedRequest> {
+export function chooseEnvironment(facts: Facts): Stage<PisRequest, RoutedRequest> {
+  const { environments, affinity, log } = facts;
+
   return async (request, next) => {
-    const environment =
-      request.namedEnvironment === undefined ? active : environments.get(request.namedEnvironment);
-    if (!environment) throw unknown(environments);
+    const environment = environments.get(await environmentOf(facts, request));
+    if (!environment) throw notConfigured();
     try {
-      return await next({ ...request, environment });
+      const response = await next({ ...request, environment });
+      if (request.operation.createsPayment && (response.status === 200 || response.status === 201)) {
+        await learn(request, response);
+      }
+      return response;
     } catch (thrown) {
       throw inEnvironment(asGatewayError(thrown), environment.name);
     }
   };
+
+  async function learn({ operation, client }: PisRequest, response: PisResponse): Promise<void> {
+    const paymentId = await paymentIdOf(response);
+    if (paymentId === undefined) {
+      log('warn', 'the bank accepted a payment without naming a paymentId', {
+        environment: response.environment,
+      });
+      return;
+    }
+    const home = { environment: response.environment, tenant: client.tenant };
+    await affinity.learn(
+      paymentId,
+      home,
+      operation.paymentService === 'periodic-payments' ? 'endless' : 'remembered',
+    );
+  }
 }
 
-function unknown(environments: ReadonlyMap<string, Environment>): GatewayError {
-  const names = [...environments.keys()].join(', ');
-  return new GatewayError('ENVIRONMENT_UNKNOWN', `Penstock-Environment must be one of: ${names}.`, {
-    field: 'Penstock-Environment',
-  });
+async function environmentOf(facts: Facts, request: PisRequest): Promise<string> {
+  const { environments, tenants, active, affinity } = facts;
+  const [only = '', ...more] = environments.keys();
+  if (more.length === 0 && tenants === 1) return only;
+
+  const { paymentId } = request.operation;
+  if (paymentId === undefined) {
+    const record = await unlessStateFails(facts, () => active.read(), active.known());
+    return forNewPayment(request, record?.environment);
+  }
+  const ask = () => affinity.homesOf(paymentId, request.client.tenant);
+  // Among several tenants nobody may be taken at his word: whose payment it is must be known.
+  const homes = tenants > 1 ? await ask() : await unlessStateFails(facts, ask, []);
+  if (homes.length > 0) return forKnownPayment(request, homes);
+  if (tenants > 1) throw paymentUnknown();
+  return forForgottenPayment(request, active.known()?.environment);
+}
+
+/** Asks the shared state; where the configuration allows to go on without it, says so loudly and takes `otherwise`. */
+async function unlessStateFails<Value>(
+  { ifStateFails, log }: Facts,
+  ask: () => Promise<Value>,
+  otherwise: Value,
+): Promise<Value> {
+  try {
+    return await ask();
+  } catch (thrown) {
+    if (ifStateFails === 'refuse') throw thrown;
+    log('warn', 'a request goes on without the shared state, as idempotency.ifStateFails allows', {
+      why: asGatewayError(thrown).message,
+    });
+    return otherwise;
+  }
+}
+
+function notConfigured(): GatewayError {
+  const text =
+    'The environment that this request belongs to is not configured on this instance; ask the operators.';
+  return new GatewayError('STATE_UNAVAILABLE', text);
 }

@@ -94,6 +94,8 @@ interface Details {
   readonly environment?: string | undefined;
   /** A finer error type of RFC 9209 than the row's. */
   readonly proxyError?: string;
+  /** A finer message code of the Berlin Group than the row's. */
+  readonly tppCode?: string;
   /** Which header or field the fault lies in; `path` of the Berlin Group's message. */
   readonly field?: string | undefined;
 }
@@ -110,6 +112,7 @@ export class GatewayError extends Error {
   readonly headers: HeaderFields;
   readonly environment: string | undefined;
   readonly proxyError: string;
+  readonly tppCode: string;
   readonly field: string | undefined;
 
   constructor(code: ErrorCode, message: string, details: Details = {}) {
@@ -119,6 +122,7 @@ export class GatewayError extends Error {
     this.headers = details.headers ?? [];
     this.environment = details.environment;
     this.proxyError = details.proxyError ?? kinds[code].proxyError;
+    this.tppCode = details.tppCode ?? kinds[code].tppCode;
     this.field = details.field;
   }
 }

@@ -9,6 +9,8 @@ export interface Client {
   readonly name: string;
   /** Payments, cached answers and reservations of one tenant are invisible to every other. */
   readonly tenant: string;
+  /** Names of the environments it may use; never none. */
+  readonly environments: readonly string[];
 }
 
 /** A request that passed the door: one of the eight operations, well-formed, complete. */

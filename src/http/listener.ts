@@ -21,18 +21,30 @@ const limits = {
   maxHeaderSize: 16_384,
 } as const;
 
+/** The door, and how it is closed without a failed request. */
+export interface Listener {
+  readonly server: Server;
+  /** From now on every answer, of running requests too, asks the TPP to take another connection. */
+  drain(): void;
+}
+
 /**
  * A server whose requests all go to `serve`, whatever they expect or want to upgrade to.
  *
  * @param unreadable told of what could not be read as a request at all, and was answered here
  */
-export function createListener(serve: RequestListener, unreadable: (error: GatewayError) => void): Server {
+export function createListener(serve: RequestListener, unreadable: (error: GatewayError) => void): Listener {
   const server = createServer(limits);
   // 0 = no limit: the door counts and refuses, where Node would silently drop what is beyond.
   server.maxHeadersCount = 0;
 
   const latest = new WeakMap<Socket, { request: IncomingMessage; answer: ServerResponse }>();
+  const running = new Set<ServerResponse>();
+  let draining = false;
   const take: RequestListener = (request, answer) => {
+    running.add(answer);
+    answer.once('close', () => running.delete(answer));
+    if (draining) answer.shouldKeepAlive = false;
     latest.set(request.socket, { request, answer });
     request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
     serve(request, answer);
@@ -58,7 +70,13 @@ export function createListener(serve: RequestListener, unreadable: (error: Gatew
       exchange.request.emit('error', protocolError(cause));
     }
   });
-  return server;
+  return {
+    server,
+    drain() {
+      draining = true;
+      for (const answer of running) answer.shouldKeepAlive = false;
+    },
+  };
 }
 
 function ignored(): void {}

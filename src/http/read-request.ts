@@ -2,20 +2,24 @@
  * The door: makes a PisRequest of what came in, or refuses it.
  *
  * Refusals come in a fixed order: framing and path (400), shape (404), method (405), client (401),
- * headers (400), body (413). Nothing that is refused here has been seen by the bank.
+ * headers (400), environment (403), body (413). Nothing that is refused here has been seen by the bank.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../flow/errors.ts';
-import type { PisRequest } from '../flow/messages.ts';
+import type { Client, PisRequest } from '../flow/messages.ts';
 import { endToEnd, type HeaderFields, headerValue, without } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
+import type { IdentifyClient } from './clients.ts';
 import { checkFraming } from './framing.ts';
 import { announcesBody, readBody } from './read-body.ts';
 import { requestIdOf } from './request-id.ts';
 
 interface DoorSettings {
   readonly match: Matcher;
+  readonly identify: IdentifyClient;
+  /** Names of all that are configured. */
+  readonly environments: readonly string[];
   readonly maxBodyBytes: number;
   /** For the whole call, from its arrival, in milliseconds. */
   readonly deadlineMs: Readonly<Record<Lane, number>>;
@@ -29,19 +33,21 @@ export type RequestReader = (
 ) => Promise<PisRequest>;
 
 /** Reads requests by one installation's rules. */
-export function createRequestReader({ match, maxBodyBytes, deadlineMs }: DoorSettings): RequestReader {
+export function createRequestReader(settings: DoorSettings): RequestReader {
+  const { match, identify, environments, maxBodyBytes, deadlineMs } = settings;
   return async (incoming, fields, answer) => {
     const arrivedAtMs = performance.now();
     checkFraming(fields, incoming.httpVersion);
     const operation = operationOf(match, incoming);
+    const client = identify(incoming, fields);
     const requestId = requestIdOf(fields);
-    const namedEnvironment = headerValue(fields, 'penstock-environment');
     refuseUnexpectedBody(operation, incoming);
+    const namedEnvironment = namedIn(fields, environments, client);
 
     if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') answer.writeContinue();
     return {
       operation,
-      client: { name: 'anonymous', tenant: 'anonymous' },
+      client,
       requestId,
       ...(namedEnvironment !== undefined && { namedEnvironment }),
       headers: forTheBank(fields),
@@ -78,6 +84,19 @@ function refuseUnexpectedBody(operation: Operation, incoming: IncomingMessage): 
   throw new GatewayError(
     'BODY_UNEXPECTED',
     `A ${operation.method} carries no body here; send it without one.`,
+  );
+}
+
+/** The environment that the TPP asks for, known to exist and to be open to the client. */
+function namedIn(fields: HeaderFields, environments: readonly string[], client: Client): string | undefined {
+  const name = headerValue(fields, 'penstock-environment');
+  if (name === undefined || client.environments.includes(name)) return name;
+  const field = 'Penstock-Environment';
+  const text = `Penstock-Environment must be one of: ${client.environments.join(', ')}.`;
+  throw new GatewayError(
+    environments.includes(name) ? 'ENVIRONMENT_FORBIDDEN' : 'ENVIRONMENT_UNKNOWN',
+    text,
+    { field },
   );
 }
 

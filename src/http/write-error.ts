@@ -24,9 +24,14 @@ export interface Caller {
 
 /** How an error looks to the caller. */
 export function errorAnswer(error: GatewayError, { requestId, accept }: Caller): ErrorAnswer {
-  const { status, tppCode } = kinds[error.code];
+  const { status } = kinds[error.code];
   const { contentType, body } = errorBody(
-    { code: error.code, tppCode, text: error.message, ...(error.field && { field: error.field }) },
+    {
+      code: error.code,
+      tppCode: error.tppCode,
+      text: error.message,
+      ...(error.field && { field: error.field }),
+    },
     accept,
   );
   return {

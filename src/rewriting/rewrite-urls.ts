@@ -1,11 +1,11 @@
 /** STAGE 5. On the way back: the bank's own addresses become addresses of the gateway. */
 
+import { decodedBody } from '../flow/content-coding.ts';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
 import { type HeaderField, headerValue, without } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
 import { createPublicAddresses, type ToPublic } from './addresses.ts';
-import { decodedBody } from './content-coding.ts';
 import { rewriteLinks } from './links.ts';
 
 /**

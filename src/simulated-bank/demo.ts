@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { operatorsOf } from '../admin/operators.ts';
 import { loadConfig } from '../config/load.ts';
 import { createGateway } from '../gateway.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -12,6 +13,9 @@ const { values } = parseArgs({ options: { tour: { type: 'boolean', default: fals
 
 const sandbox = createSimulatedBank({ name: 'sandbox' });
 const production = createSimulatedBank({ name: 'production', basePath: '/psd2', links: 'relative' });
+
+/** No secret: the demo's doors are open on this machine only. */
+const demoToken = 'demo';
 
 if (values.tour) await tour();
 else await demo();
@@ -51,7 +55,9 @@ async function tour(): Promise<void> {
 function demoGateway(overrides: Readonly<Record<string, string>>) {
   const loaded = loadConfig(join(import.meta.dirname, '../../config/demo.yaml'), overrides);
   if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
-  return { config: loaded.config, gateway: createGateway(loaded.config, createLog(loaded.config.log)) };
+  const { config } = loaded;
+  const { operators } = operatorsOf(config.admin, demoToken);
+  return { config, gateway: createGateway(config, createLog(config.log), operators) };
 }
 
 function occupied(cause: NodeJS.ErrnoException): never {

@@ -15,16 +15,21 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   rewriting: ['pis', 'flow', 'config', 'state', 'telemetry'],
   upstream: ['pis', 'flow', 'config', 'state', 'telemetry'],
   http: ['pis', 'flow', 'config', 'telemetry'],
-  admin: ['pis', 'flow', 'config', 'telemetry'],
+  admin: ['pis', 'flow', 'config', 'telemetry', 'environments'],
   'pipeline.ts': [
     ...['pis', 'flow', 'config', 'telemetry'],
     ...['idempotency', 'environments', 'status-cache', 'rewriting', 'upstream'],
   ],
-  'gateway.ts': [
-    ...['pis', 'flow', 'config', 'state', 'telemetry', 'http', 'admin', 'pipeline.ts'],
+  'assembly.ts': [
+    ...['pis', 'flow', 'config', 'state', 'telemetry', 'http', 'pipeline.ts'],
     ...['idempotency', 'environments', 'status-cache', 'rewriting', 'upstream'],
   ],
-  'main.ts': ['gateway.ts', 'config', 'telemetry', 'flow'],
+  'gateway.ts': [
+    ...['pis', 'flow', 'config', 'state', 'telemetry', 'http', 'admin', 'assembly.ts'],
+    ...['idempotency', 'environments', 'status-cache', 'rewriting', 'upstream'],
+  ],
+  commands: ['gateway.ts', 'admin', 'config', 'telemetry'],
+  'main.ts': ['commands', 'config'],
   'simulated-bank': ['pis'],
 };
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
+import { operatorsOf } from '../../src/admin/operators.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { createGateway } from '../../src/gateway.ts';
@@ -14,6 +15,9 @@ import { createLog } from '../../src/telemetry/log.ts';
 
 /** Where TPP systems reach the gateway under test: in links only, never on the network. */
 export const publicUrl = 'https://gateway.example';
+
+/** The operator's token of every gateway under test. */
+export const adminToken = 'token-of-the-tests';
 
 export interface GatewayUnderTest {
   /** Origin of the TPP systems' door on this machine. */
@@ -50,7 +54,8 @@ export async function startGateway(t: TestContext, sections: Sections): Promise<
     admin: { port: 0, ...section(sections, 'admin') },
   });
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
-  const gateway = createGateway(config, log);
+  const { operators } = operatorsOf(config.admin, adminToken);
+  const gateway = createGateway(config, log, operators);
   const { tppPort, adminPort } = await gateway.start();
   t.after(() => gateway.stop());
   return {

@@ -1,7 +1,7 @@
 /** What two settings say against each other, though each is fine alone. */
 
+import type { Path } from '../path.ts';
 import type { Config } from '../schema.ts';
-import type { Path } from '../settings.ts';
 
 /** A contradiction, told at the setting that should change. */
 export interface Contradiction {

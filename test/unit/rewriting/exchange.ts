@@ -24,7 +24,7 @@ export function asked(path: string): RoutedRequest {
   assert.ok(found?.kind === 'operation', path);
   return {
     operation: found.operation,
-    client: { name: 'shop', tenant: 'shop' },
+    client: { name: 'shop', tenant: 'shop', environments: ['sandbox'] },
     requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
     headers: [],
     body: Buffer.alloc(0),

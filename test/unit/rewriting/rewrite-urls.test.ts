@@ -4,7 +4,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import { GatewayError } from '../../../src/flow/errors.ts';
 import type { PisResponse } from '../../../src/flow/messages.ts';
 import type { HeaderFields } from '../../../src/pis/headers.ts';
-import { maxDecodedBytes } from '../../../src/rewriting/content-coding.ts';
+import { maxDecodedBytes } from '../../../src/flow/content-coding.ts';
 import { rewriteUrls } from '../../../src/rewriting/rewrite-urls.ts';
 import { answer, asked } from './exchange.ts';
 

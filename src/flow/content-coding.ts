@@ -2,9 +2,9 @@
 
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
-import { GatewayError } from '../flow/errors.ts';
-import type { PisResponse } from '../flow/messages.ts';
 import { listMembers } from '../pis/headers.ts';
+import { GatewayError } from './errors.ts';
+import type { PisResponse } from './messages.ts';
 
 /**
  * How large a body may become. Answers with links are a few kilobytes; 4 MiB leaves room for a bulk payment

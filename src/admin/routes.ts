@@ -1,0 +1,89 @@
+/** What operators can ask and do over HTTP: environments and the switch, the audit log, the configuration. */
+
+import express, { type Response, type Router } from 'express';
+import { z } from 'zod';
+import type { ActiveEnvironment } from '../environments/active-environment.ts';
+import type { Audit } from '../environments/audit.ts';
+import type { SwitchEnvironment } from '../environments/switch-environment.ts';
+
+/** One side of the bank, as operators see it. */
+export interface EnvironmentView {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly standardVersion: string;
+}
+
+export interface AdminParts {
+  readonly environments: () => readonly EnvironmentView[];
+  readonly active: ActiveEnvironment;
+  readonly switchEnvironment: SwitchEnvironment;
+  readonly audit: Audit;
+  /** The configuration in effect, its secrets masked. */
+  readonly configuration: () => unknown;
+}
+
+const sentence = z.string().trim().min(1, 'expected a reason, for the audit log').max(500);
+
+const switchBody = z.strictObject({
+  environment: z.string({ error: 'expected the name of an environment' }),
+  reason: sentence,
+  confirm: z.string().optional(),
+  force: z.boolean().default(false),
+});
+
+/** The routes below `/api`. Errors are handed to Express; whoever asks is known already. */
+export function createRoutes({
+  environments,
+  active,
+  switchEnvironment,
+  audit,
+  configuration,
+}: AdminParts): Router {
+  const routes = express.Router({ caseSensitive: true, strict: true });
+  routes.use(express.json({ limit: '16kb' }));
+
+  routes.get('/environments', async (_request, response) => {
+    const record = await active.read().catch(() => active.known());
+    response.json({
+      active: record?.environment ?? null,
+      version: record?.version ?? null,
+      environments: environments(),
+    });
+  });
+
+  routes.put('/environments/active', async (request, response) => {
+    const order = switchBody.safeParse(request.body);
+    if (!order.success) {
+      response.status(400).json({ error: faultsOf(order.error) });
+      return;
+    }
+    const outcome = await switchEnvironment({ ...order.data, who: operatorOf(response) });
+    if (outcome.kind === 'refused') {
+      response.status(409).json({ error: `Not switched: ${outcome.why}.`, preflight: outcome.preflight });
+      return;
+    }
+    const { from, version, preflight } = outcome;
+    response.json({ active: order.data.environment, from, version, preflight });
+  });
+
+  routes.get('/audit', async (_request, response) => {
+    response.json(await audit.newest(100));
+  });
+
+  routes.get('/audit/verify', async (_request, response) => {
+    response.json(await audit.verify());
+  });
+
+  routes.get('/config', (_request, response) => {
+    response.json(configuration());
+  });
+
+  return routes;
+}
+
+const operatorOf = (response: Response) => String(response.locals.operator);
+
+const faultsOf = (error: z.ZodError) =>
+  error.issues
+    .map(({ path, message }) => `${path.length > 0 ? path.join('.') : 'body'}: ${message}`)
+    .join('; ');

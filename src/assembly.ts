@@ -1,0 +1,86 @@
+/** What one configuration makes of the gateway; a reload builds it anew, and running requests end in the old one. */
+
+import type { RequestListener } from 'node:http';
+import type { Config, EnvironmentSettings } from './config/schema.ts';
+import type { ActiveEnvironment } from './environments/active-environment.ts';
+import type { Affinity } from './environments/affinity.ts';
+import { type PreflightReport, preflight } from './environments/preflight.ts';
+import { createClients } from './http/clients.ts';
+import { createPisApp } from './http/pis-app.ts';
+import { createRequestReader } from './http/read-request.ts';
+import { pipeline } from './pipeline.ts';
+import { createMatcher } from './pis/operations.ts';
+import type { Log } from './telemetry/log.ts';
+import { observeRefusal } from './telemetry/observe.ts';
+import { createAgent } from './upstream/agent.ts';
+import { createTransport } from './upstream/transport.ts';
+
+/** What outlives a reload. */
+export interface Lasting {
+  readonly log: Log;
+  readonly active: ActiveEnvironment;
+  readonly affinity: Affinity;
+}
+
+export interface Assembly {
+  readonly config: Config;
+  readonly serve: RequestListener;
+  /** Tries an environment out; `undefined` if there is none of that name. */
+  readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
+}
+
+/** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
+export function assemble(config: Config, { log, active, affinity }: Lasting): Assembly {
+  const { listen, standard, deadlines, upstream } = config;
+  const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
+  const transports = new Map(
+    config.environments.all.map((environment) => {
+      return [
+        environment.name,
+        createTransport(environment, createAgent(environment, upstream), deadlines.connect),
+      ];
+    }),
+  );
+
+  const line = pipeline({
+    log,
+    environments,
+    tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
+    active,
+    affinity,
+    ifStateFails: config.idempotency.ifStateFails,
+    publicUrl: listen.publicUrl,
+    segment: standard.segment,
+    transportTo: (name) => transports.get(name) ?? unknown(name),
+  });
+  const read = createRequestReader({
+    match: createMatcher(standard),
+    identify: createClients(config.clients, [...environments.keys()]),
+    environments: [...environments.keys()],
+    maxBodyBytes: listen.maxBody,
+    deadlineMs: deadlines,
+  });
+
+  return {
+    config,
+    serve: createPisApp({ read, line, refused: observeRefusal(log) }),
+    tryOut: (name) => {
+      const environment = environments.get(name);
+      return environment && tryOut(environment, config);
+    },
+  };
+}
+
+/** Over a connection of its own: nothing pooled is taken for a proof. */
+async function tryOut(environment: EnvironmentSettings, { upstream }: Config): Promise<PreflightReport> {
+  const agent = createAgent(environment, upstream);
+  try {
+    return await preflight({ url: environment.baseUrl + environment.probePath, agent });
+  } finally {
+    agent.destroy();
+  }
+}
+
+function unknown(environment: string): never {
+  throw new Error(`there is no environment ${environment}`);
+}

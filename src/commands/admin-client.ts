@@ -1,0 +1,40 @@
+/** How commands speak to a running gateway: over the operators' listener, with an operator's token. */
+
+import { adminToken } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+
+/** What the operators' API answered. */
+export interface AdminAnswer {
+  readonly ok: boolean;
+  readonly status: number;
+  readonly body: unknown;
+}
+
+export type CallAdmin = (
+  method: 'GET' | 'PUT' | 'POST',
+  path: string,
+  body?: unknown,
+) => Promise<AdminAnswer>;
+
+/** @throws Error with a sentence that says what to do, if the gateway cannot be reached or no token is at hand */
+export function createAdminClient({ admin }: Config): CallAdmin {
+  const token = adminToken(admin);
+  if (token === undefined) {
+    throw new Error(
+      'No token: set PENSTOCK_ADMIN_TOKEN (the gateway prints one at start if none is configured).',
+    );
+  }
+  const host = admin.host.includes(':') ? `[${admin.host}]` : admin.host;
+  const origin = `http://${host}:${admin.port}`;
+
+  return async (method, path, body) => {
+    const response = await fetch(`${origin}/api${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    }).catch((cause: unknown): never => {
+      throw new Error(`No gateway answers at ${origin}: is it running with this configuration?`, { cause });
+    });
+    return { ok: response.ok, status: response.status, body: await response.json() };
+  };
+}

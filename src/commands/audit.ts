@@ -1,0 +1,20 @@
+/** `penstock audit verify`: walks the chain of the audit log. */
+
+import { z } from 'zod';
+import type { CallAdmin } from './admin-client.ts';
+import type { Printed } from './environment.ts';
+
+const verificationShape = z.object({ records: z.number(), broken: z.string().optional() });
+
+/** Exit code 1 if a record was altered, removed or inserted. */
+export async function verifyAudit(call: CallAdmin): Promise<Printed> {
+  const answer = await call('GET', '/audit/verify');
+  if (!answer.ok)
+    return { lines: [`The audit log cannot be read: ${JSON.stringify(answer.body)}`], exitCode: 1 };
+  const { records, broken } = verificationShape.parse(answer.body);
+  if (broken) return { lines: [`The audit log is broken: ${broken}.`], exitCode: 1 };
+  return {
+    lines: [`The audit log is whole: ${records} records, each following the one before.`],
+    exitCode: 0,
+  };
+}

@@ -1,0 +1,128 @@
+/**
+ * Which environment new payments go to: one value that all instances share, changed by operators while the gateway runs.
+ *
+ * The configured one is only the first value. The value carries a version, and the highest version wins: a state that
+ * lost it, or came back from an old backup, is given it again by any instance that remembers. It also carries an epoch:
+ * a new one tells every instance that the shared state has been emptied meanwhile.
+ */
+
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { GatewayError } from '../flow/errors.ts';
+import type { Announcements, KeyValues } from '../state/ports.ts';
+import type { Log } from '../telemetry/log.ts';
+
+const key = 'environment:active';
+const channel = 'environment';
+
+const recordShape = z.object({
+  environment: z.string(),
+  version: z.int().positive(),
+  epoch: z.string(),
+});
+
+/** The shared value. */
+export type ActiveRecord = Readonly<z.output<typeof recordShape>>;
+
+export interface ActiveEnvironment {
+  /** The last value known to this instance; `undefined` if it never could read one. */
+  known(): ActiveRecord | undefined;
+  /**
+   * Reads the shared value, and restores it if the state lost it.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached
+   */
+  read(): Promise<ActiveRecord>;
+  /**
+   * Makes this environment the active one, on all instances.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; it is not known then whether it was done
+   */
+  change(environment: string): Promise<{ readonly from: ActiveRecord; readonly to: ActiveRecord }>;
+  /** Whether the shared state was emptied, as far as this instance could notice, since it runs. */
+  stateWasEmptied(): boolean;
+}
+
+interface Shared {
+  readonly keyValues: KeyValues;
+  readonly announcements: Announcements;
+}
+
+/** @param configured the value that a new installation begins with */
+export function createActiveEnvironment(
+  { keyValues, announcements }: Shared,
+  configured: string,
+  log: Log,
+): ActiveEnvironment {
+  let known: ActiveRecord | undefined;
+  let emptied = false;
+
+  announcements.subscribe(channel, () => void read().catch(() => {})); // missed or failed: the next regular read sees it
+
+  async function read(): Promise<ActiveRecord> {
+    const raw = await keyValues.read(key);
+    const stored = raw === undefined ? undefined : parsed(raw);
+    if (stored && stored.version >= (known?.version ?? 0)) return adopt(stored);
+    return restore(raw);
+  }
+
+  /** The state holds nothing, or something older than what is known here. */
+  async function restore(raw: string | undefined): Promise<ActiveRecord> {
+    const next: ActiveRecord = {
+      environment: known?.environment ?? configured,
+      version: known?.version ?? 1,
+      epoch: randomUUID(),
+    };
+    const done = await (raw === undefined
+      ? keyValues.writeIfAbsent(key, JSON.stringify(next))
+      : keyValues.replace(key, raw, JSON.stringify(next)));
+    return done ? adopt(next) : read();
+  }
+
+  function adopt(record: ActiveRecord): ActiveRecord {
+    if (known && known.epoch !== record.epoch) {
+      emptied = true;
+      log('error', 'the shared state was emptied: what it remembered of payments is lost', {
+        activeEnvironment: record.environment,
+      });
+    }
+    if (known?.environment !== record.environment) {
+      log('info', 'the active environment is known', {
+        environment: record.environment,
+        version: record.version,
+      });
+    }
+    known = record;
+    return record;
+  }
+
+  async function change(
+    environment: string,
+  ): Promise<{ readonly from: ActiveRecord; readonly to: ActiveRecord }> {
+    const from = await read();
+    const to = { ...from, environment, version: from.version + 1 };
+    if (!(await keyValues.replace(key, JSON.stringify(from), JSON.stringify(to)))) return change(environment);
+    adopt(to);
+    await announcements.publish(channel, String(to.version)).catch(() => {}); // the others read it every second besides
+    return { from, to };
+  }
+
+  return { known: () => known, read, change, stateWasEmptied: () => emptied };
+}
+
+function parsed(raw: string): ActiveRecord {
+  const result = recordShape.safeParse(parsedJson(raw));
+  if (result.success) return result.data;
+  throw new GatewayError(
+    'STATE_UNAVAILABLE',
+    `The shared state holds something else under "${key}"; remove it.`,
+  );
+}
+
+function parsedJson(raw: string): unknown {
+  try {
+    return JSON.parse(raw);
+  } catch {
+    return undefined;
+  }
+}

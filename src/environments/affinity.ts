@@ -1,0 +1,140 @@
+/**
+ * Where each payment was born: every (environment, tenant) in which its id was seen, learnt from the bank's answer to
+ * the initiation and never overwritten. Two banks may give the same id; then both are remembered.
+ *
+ * What this instance has learnt or read it keeps in memory, so that payments it remembers go on while the shared state
+ * is out of reach.
+ */
+
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { asGatewayError } from '../flow/errors.ts';
+import type { Announcements, KeyValues } from '../state/ports.ts';
+import type { Log } from '../telemetry/log.ts';
+import {
+  type Home,
+  type Lasting,
+  type PaymentRecord,
+  parseRecord,
+  withHome,
+  writtenRecord,
+} from './payment-record.ts';
+
+export interface Affinity {
+  /**
+   * Every home of a payment id, other tenants' included; none if nobody remembers it.
+   *
+   * @param tenant who asks: what this instance remembers by itself is enough only if it names this tenant
+   * @throws GatewayError STATE_UNAVAILABLE if this instance does not remember it and cannot ask
+   */
+  homesOf(paymentId: string, tenant: string): Promise<readonly Home[]>;
+  /** Remembers a home, at once in this instance; what the shared state does not take now it is told later. */
+  learn(paymentId: string, home: Home, lasts: Lasting): Promise<void>;
+  /** Tells the shared state what it has not taken yet. */
+  settle(): Promise<void>;
+}
+
+interface Lesson {
+  readonly key: string;
+  readonly home: Home;
+  readonly lasts: Lasting;
+}
+
+interface Shared {
+  readonly keyValues: KeyValues;
+  readonly announcements: Announcements;
+}
+
+/** How many payments an instance keeps in its own memory: about 300 bytes each. */
+const keptPayments = 100_000;
+/** How long that is believed without asking the shared state, which may have learnt of a second home. Milliseconds. */
+const believedMs = 30_000;
+const dayMs = 24 * 3_600_000;
+const channel = 'payment';
+
+/** @param rememberForMs how long a payment is remembered after it was last used; standing orders without end */
+export function createAffinity(
+  { keyValues, announcements }: Shared,
+  rememberForMs: number,
+  log: Log,
+): Affinity {
+  const kept = new LRUCache<string, { readonly record: PaymentRecord; readonly readAtMs: number }>({
+    max: keptPayments,
+  });
+  const untold = new Set<Lesson>();
+  announcements.subscribe(channel, (key) => void kept.delete(key));
+
+  /** Homes are only ever added: what is kept here joins what the state says. */
+  function keep(key: string, record: PaymentRecord): readonly Home[] {
+    const own = kept.peek(key)?.record.homes ?? [];
+    const joined = own.reduce(
+      (sum, home) => withHome(sum, { home, lasts: record.lasts }, record.renewedAt),
+      record,
+    );
+    kept.set(key, { record: joined, readAtMs: performance.now() });
+    return joined.homes;
+  }
+
+  async function homesOf(paymentId: string, tenant: string): Promise<readonly Home[]> {
+    const key = keyOf(paymentId);
+    const own = kept.get(key);
+    const ownWord = own?.record.homes.some((home) => home.tenant === tenant) ? own : undefined;
+    if (ownWord && performance.now() - ownWord.readAtMs < believedMs) return ownWord.record.homes;
+    try {
+      return await ask(key);
+    } catch (thrown) {
+      if (ownWord) return ownWord.record.homes;
+      throw thrown;
+    }
+  }
+
+  async function ask(key: string): Promise<readonly Home[]> {
+    const raw = await keyValues.read(key);
+    if (raw === undefined) return kept.get(key)?.record.homes ?? [];
+    const record = parseRecord(raw);
+    if (record.lasts === 'remembered' && Date.now() - record.renewedAt > dayMs) {
+      const renewed = writtenRecord({ ...record, renewedAt: Date.now() });
+      await keyValues.replace(key, raw, renewed, rememberForMs);
+    }
+    return keep(key, record);
+  }
+
+  async function learn(paymentId: string, home: Home, lasts: Lasting): Promise<void> {
+    const lesson = { key: keyOf(paymentId), home, lasts };
+    keep(lesson.key, withHome(undefined, lesson, Date.now()));
+    await tell(lesson).catch((thrown: unknown) => {
+      untold.add(lesson);
+      log('error', 'a payment is remembered by this instance alone until the shared state can be reached', {
+        environment: home.environment,
+        why: asGatewayError(thrown).message,
+      });
+    });
+  }
+
+  async function tell(lesson: Lesson): Promise<void> {
+    const raw = await keyValues.read(lesson.key);
+    const record = withHome(raw === undefined ? undefined : parseRecord(raw), lesson, Date.now());
+    const ttlMs = record.lasts === 'endless' ? undefined : rememberForMs;
+    const written = writtenRecord(record);
+    const done = await (raw === undefined
+      ? keyValues.writeIfAbsent(lesson.key, written, ttlMs)
+      : keyValues.replace(lesson.key, raw, written, ttlMs));
+    if (!done) return tell(lesson);
+    keep(lesson.key, record);
+    if (record.homes.length > 1) await announcements.publish(channel, lesson.key);
+  }
+
+  async function settle(): Promise<void> {
+    for (const lesson of untold) {
+      await tell(lesson);
+      untold.delete(lesson);
+    }
+  }
+
+  return { homesOf, learn, settle };
+}
+
+/** The id itself stays out of the shared state: only its hash is a key. */
+function keyOf(paymentId: string): string {
+  return `payment:${createHash('sha256').update(paymentId).digest('base64url')}`;
+}

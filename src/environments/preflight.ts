@@ -1,0 +1,69 @@
+/** The pre-flight before a switch: one real request to the bank, told step by step. */
+
+import { type Agent, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+
+/** One step that a connection takes: it went well, or it is where the pre-flight ended. */
+export interface PreflightStep {
+  readonly step: 'dns' | 'tcp' | 'tls' | 'certificate' | 'answer';
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+export interface PreflightReport {
+  readonly ok: boolean;
+  readonly steps: readonly PreflightStep[];
+}
+
+/** What is called: the probe of an environment, over connections made as for any payment. */
+export interface Probe {
+  readonly url: string;
+  /** Makes a new connection: nothing pooled is taken for a proof. */
+  readonly agent: Agent;
+}
+
+/** For the whole pre-flight, in milliseconds. */
+const limitMs = 5_000;
+
+/** Finds the name, connects, checks the certificate's dates, and wants an answer below 500. Never rejects. */
+export function preflight({ url, agent }: Probe): Promise<PreflightReport> {
+  const steps: PreflightStep[] = [];
+  const secure = url.startsWith('https:');
+  const passed = (step: PreflightStep['step'], detail: string) => void steps.push({ step, ok: true, detail });
+
+  return new Promise((resolve) => {
+    const over = (last: PreflightStep) => resolve({ ok: last.ok, steps: [...steps, last] });
+    const signal = AbortSignal.timeout(limitMs);
+    const request = (secure ? requestHttps : requestHttp)(url, { agent, signal });
+
+    request.on('socket', (socket: Socket) => {
+      socket.once('lookup', (error, address) => error || passed('dns', `${address}`));
+      socket.once('connect', () => passed('tcp', `${socket.remoteAddress}:${socket.remotePort}`));
+      socket.once('secureConnect', () => {
+        if (!(socket instanceof TLSSocket)) return;
+        passed('tls', socket.getProtocol() ?? '');
+        passed('certificate', `valid until ${socket.getPeerCertificate().valid_to}`);
+      });
+    });
+    request.on('response', (response) => {
+      response.resume().on('error', () => {});
+      const status = response.statusCode ?? 0;
+      over({ step: 'answer', ok: status < 500, detail: `status ${status}` });
+    });
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      const detail = signal.aborted ? `no success within ${limitMs} ms` : (error.code ?? error.message);
+      over({ step: nextAfter(steps, secure, error.code ?? ''), ok: false, detail });
+    });
+    request.end();
+  });
+}
+
+/** The step that did not come to its end. */
+function nextAfter(steps: readonly PreflightStep[], secure: boolean, code: string): PreflightStep['step'] {
+  const done = new Set(steps.map(({ step }) => step));
+  if (!done.has('tcp')) return done.has('dns') || code === 'ECONNREFUSED' ? 'tcp' : 'dns';
+  if (!secure || done.has('tls')) return 'answer';
+  return code.startsWith('CERT_') ? 'certificate' : 'tls';
+}

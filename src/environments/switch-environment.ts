@@ -1,0 +1,73 @@
+/** The safest click of the day: another environment for new payments, proven, confirmed, and on record. */
+
+import { asGatewayError } from '../flow/errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { ActiveEnvironment } from './active-environment.ts';
+import type { Audit } from './audit.ts';
+import type { PreflightReport } from './preflight.ts';
+
+/** What an operator asks for. */
+export interface SwitchOrder {
+  readonly who: string;
+  readonly environment: string;
+  /** Stands in the audit log. */
+  readonly reason: string;
+  /** The environment's name again, where it needs to be confirmed. */
+  readonly confirm?: string | undefined;
+  /** Switches although the pre-flight fails. */
+  readonly force: boolean;
+}
+
+export type SwitchOutcome =
+  | {
+      readonly kind: 'switched';
+      readonly from: string;
+      readonly version: number;
+      readonly preflight: PreflightReport;
+    }
+  | { readonly kind: 'refused'; readonly why: string; readonly preflight?: PreflightReport };
+
+/** @throws GatewayError STATE_UNAVAILABLE if the shared state cannot be reached */
+export type SwitchEnvironment = (order: SwitchOrder) => Promise<SwitchOutcome>;
+
+/** Where money moves: a slip of the finger must not be enough. */
+const confirmed = 'production';
+
+interface SwitchParts {
+  readonly active: ActiveEnvironment;
+  readonly audit: Audit;
+  readonly log: Log;
+  /** Tries an environment out; `undefined` if there is none of that name. */
+  readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
+}
+
+/** The switch of one gateway; every use of it is an audit record, refused ones included. */
+export function createSwitch({ active, audit, log, tryOut }: SwitchParts): SwitchEnvironment {
+  return async (order) => {
+    const outcome = await attempt(order);
+    const { who, environment, reason, force } = order;
+    const forced = outcome.kind === 'switched' && !outcome.preflight.ok;
+    const record = {
+      who,
+      action: 'switch environment',
+      outcome: forced ? 'forced' : outcome.kind,
+      details: { environment, reason, force, ...outcome },
+    };
+    await audit.append(record).catch((thrown: unknown) => {
+      log('error', 'an audit record stands in this log alone', { why: asGatewayError(thrown).message });
+    });
+    return outcome;
+  };
+
+  async function attempt({ environment, confirm, force }: SwitchOrder): Promise<SwitchOutcome> {
+    const trial = tryOut(environment);
+    if (!trial) return { kind: 'refused', why: 'there is no environment of this name' };
+    if (environment === confirmed && confirm !== environment) {
+      return { kind: 'refused', why: `switching to ${confirmed} must be confirmed by its name` };
+    }
+    const report = await trial;
+    if (!report.ok && !force) return { kind: 'refused', why: 'the pre-flight failed', preflight: report };
+    const { from, to } = await active.change(environment);
+    return { kind: 'switched', from: from.environment, version: to.version, preflight: report };
+  }
+}

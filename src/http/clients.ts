@@ -1,0 +1,71 @@
+/** Who calls: a TPP system known by its API key or by its certificate; without any configured, everybody is "anonymous". */
+
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { TLSSocket } from 'node:tls';
+import { GatewayError } from '../flow/errors.ts';
+import type { Client } from '../flow/messages.ts';
+import { type HeaderFields, headerValue } from '../pis/headers.ts';
+
+/** A client as configured: SHA-256 of its key, or fingerprint of its certificate, in lower-case hex. */
+export interface KnownClient extends Client {
+  readonly apiKeySha256?: string | undefined;
+  readonly certificateSha256?: string | undefined;
+}
+
+/** @throws GatewayError CLIENT_UNKNOWN */
+export type IdentifyClient = (incoming: IncomingMessage, fields: HeaderFields) => Client;
+
+/** @param environments what the anonymous client may use */
+export function createClients(
+  known: readonly KnownClient[],
+  environments: readonly string[],
+): IdentifyClient {
+  const anonymous: Client = { name: 'anonymous', tenant: 'anonymous', environments };
+  if (known.length === 0) return () => anonymous;
+
+  return (incoming, fields) => {
+    const key = headerValue(fields, 'x-api-key');
+    const fingerprint = fingerprintOf(incoming);
+    const byKey = key === undefined ? [] : holding(known, 'apiKeySha256', sha256(key));
+    const byCertificate = fingerprint === undefined ? [] : holding(known, 'certificateSha256', fingerprint);
+    // Whoever shows both must be one and the same: a stolen key is of no use with another's certificate.
+    const [client] = key === undefined ? byCertificate : byKey;
+    if (!client || (key !== undefined && byCertificate.some((other) => other !== client)))
+      throw unknown(known);
+    const { name, tenant, environments: own } = client;
+    return { name, tenant, environments: own };
+  };
+}
+
+/** Compares with every client, in constant time: neither a right prefix nor a place in the list shows. */
+function holding(
+  known: readonly KnownClient[],
+  property: 'apiKeySha256' | 'certificateSha256',
+  digest: Buffer,
+): readonly KnownClient[] {
+  return known.filter((client) => {
+    const expected = Buffer.from(client[property] ?? '', 'hex');
+    return expected.length === digest.length && timingSafeEqual(expected, digest);
+  });
+}
+
+const sha256 = (text: string) => createHash('sha256').update(text, 'latin1').digest();
+
+function fingerprintOf({ socket }: IncomingMessage): Buffer | undefined {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
+  const certificate = socket.getPeerX509Certificate();
+  return certificate && createHash('sha256').update(certificate.raw).digest();
+}
+
+function unknown(known: readonly KnownClient[]): GatewayError {
+  const byKey = known.some(({ apiKeySha256 }) => apiKeySha256 !== undefined);
+  if (!byKey) {
+    return new GatewayError('CLIENT_UNKNOWN', 'Connect with the certificate of a known client.', {
+      tppCode: 'CERTIFICATE_MISSING',
+    });
+  }
+  return new GatewayError('CLIENT_UNKNOWN', 'Send the API key of a known client as X-API-Key.', {
+    field: 'X-API-Key',
+  });
+}
