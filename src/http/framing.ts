@@ -43,7 +43,13 @@ export function checkFraming(fields: HeaderFields, httpVersion: string): void {
   if (fields.length > maxFields) {
     throw new GatewayError('HEADERS_TOO_LARGE', `The request has more than ${maxFields} header fields.`);
   }
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    throw faulty(undefined, 'The versions of HTTP spoken here are 1.1 and 1.0.');
+  }
   refuseDoubtfulNames(fields);
+  if (httpVersion === '1.1' && headerValue(fields, 'host') === undefined) {
+    throw faulty('host', 'A request needs a Host.');
+  }
   const named = connectionOptions(fields).find((option) => single.has(option));
   if (named) throw faulty('connection', `Connection names ${named}, which must reach the bank.`);
   refuseDoubtfulLength(fields, httpVersion);

@@ -27,7 +27,8 @@ const limits = {
  * @param unreadable told of what could not be read as a request at all, and was answered here
  */
 export function createListener(serve: RequestListener, unreadable: (error: GatewayError) => void): Server {
-  const server = createServer(limits);
+  // The door asks for a Host itself: Node would refuse in words of its own.
+  const server = createServer({ ...limits, requireHostHeader: false });
   // 0 = no limit: the door counts and refuses, where Node would silently drop what is beyond.
   server.maxHeadersCount = 0;
 
