@@ -34,6 +34,8 @@ export function createListener(serve: RequestListener, unreadable: (error: Gatew
 
   const latest = new WeakMap<Socket, { request: IncomingMessage; answer: ServerResponse }>();
   const take: RequestListener = (request, answer) => {
+    // Behind the request whose answer is the last of its connection, nothing is served: nobody would get the answer.
+    if (latest.get(request.socket)?.answer.shouldKeepAlive === false) return;
     latest.set(request.socket, { request, answer });
     request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
     serve(request, answer);

@@ -32,11 +32,11 @@ export type RequestReader = (
 export function createRequestReader({ match, maxBodyBytes, deadlineMs }: DoorSettings): RequestReader {
   return async (incoming, fields, answer) => {
     const arrivedAtMs = performance.now();
-    checkFraming(fields, incoming.httpVersion);
+    orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
     const operation = operationOf(match, incoming);
     const requestId = requestIdOf(fields);
     const namedEnvironment = headerValue(fields, 'penstock-environment');
-    refuseUnexpectedBody(operation, incoming);
+    orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
 
     if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') answer.writeContinue();
     return {
@@ -50,6 +50,19 @@ export function createRequestReader({ match, maxBodyBytes, deadlineMs }: DoorSet
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],
     };
   };
+}
+
+/**
+ * Where it is in doubt where a request ends, what follows on the connection may be part of it, and is never
+ * taken for the next one (RFC 9112 section 11.2).
+ */
+function orEndConnection(answer: ServerResponse, check: () => void): void {
+  try {
+    check();
+  } catch (doubt) {
+    answer.shouldKeepAlive = false;
+    throw doubt;
+  }
 }
 
 function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
