@@ -54,6 +54,8 @@ export function createListener(
     // Behind the request whose answer is the last of its connection, nothing is served: nobody would get the answer.
     if (latest.get(request.socket)?.answer.shouldKeepAlive === false) return;
     latest.set(request.socket, { request, answer });
+    // Nor behind a wish to upgrade: Node drops what came in the same packet, and would go on in the middle of a request.
+    if (request.headers.upgrade !== undefined) answer.shouldKeepAlive = false;
     request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
     serve(request, answer);
   };
