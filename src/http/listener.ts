@@ -48,6 +48,8 @@ export function createListener(
   const server = createServer({ ...limits, requireHostHeader: false });
   // 0 = no limit: the door counts and refuses, where Node would silently drop what is beyond.
   server.maxHeadersCount = 0;
+  // A TPP may end its side when it has asked, and still gets its answer. Node's types do not know the property.
+  Object.assign(server, { httpAllowHalfOpen: true });
 
   const latest = new WeakMap<Socket, { request: IncomingMessage; answer: ServerResponse }>();
   const take: RequestListener = (request, answer) => {
@@ -101,6 +103,8 @@ function protocolError(cause: NodeJS.ErrnoException): GatewayError {
       return new GatewayError('HEADERS_TOO_LARGE', 'The request line and headers are larger than 16 KiB.', {
         cause,
       });
+    case 'HPE_INVALID_EOF_STATE':
+      return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end.', { cause });
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end in time.', { cause });
     default:
