@@ -11,7 +11,7 @@ import type { PisRequest } from '../flow/messages.ts';
 import { endToEnd, type HeaderFields, headerValue, without } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import { checkFraming } from './framing.ts';
-import { announcesBody, readBody } from './read-body.ts';
+import { announcesBody, readBody, refuseTooLargeBody } from './read-body.ts';
 import { requestIdOf } from './request-id.ts';
 
 interface DoorSettings {
@@ -37,6 +37,7 @@ export function createRequestReader({ match, maxBodyBytes, deadlineMs }: DoorSet
     const requestId = requestIdOf(fields);
     const namedEnvironment = headerValue(fields, 'penstock-environment');
     orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
+    refuseTooLargeBody(incoming, maxBodyBytes);
 
     if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') answer.writeContinue();
     return {
