@@ -104,6 +104,14 @@ const keptHere: ReadonlySet<string> = new Set([
   'penstock-environment',
   'x-api-key',
   'x-real-ip',
+  // Some frameworks let these have their way over the request line: the bank must carry out what was checked here.
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-method',
+  'x-original-uri',
+  'x-original-url',
+  'x-rewrite-url',
 ]);
 
 function forTheBank(fields: HeaderFields): HeaderFields {
