@@ -26,7 +26,7 @@ const commands: Readonly<Record<string, (config: Config) => Promise<void>>> = {
 };
 
 const { name, configFile } = commandLine();
-const command = commands[name];
+const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
 if (!command) leave(exitUsage, usage);
 await command(validConfig(configFile));
 
