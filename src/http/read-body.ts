@@ -3,11 +3,16 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../flow/errors.ts';
 
+/** @throws GatewayError BODY_TOO_LARGE if the head announces more than `maxBytes` */
+export function refuseTooLargeBody(request: IncomingMessage, maxBytes: number): void {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+}
+
 /**
  * The bytes of the body; empty if there is none.
  *
- * @throws GatewayError BODY_TOO_LARGE as soon as it is known; REQUEST_TIMEOUT if the caller went away first,
- *   or whatever the listener found wrong with it on the way
+ * @throws GatewayError BODY_TOO_LARGE as soon as more than `maxBytes` have come; REQUEST_TIMEOUT if the caller
+ *   went away first, or whatever the listener found wrong with it on the way
  */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -26,11 +31,6 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     request.on('error', (cause) => stop(cause instanceof GatewayError ? cause : unfinished(cause)));
     request.on('close', () => stop(unfinished(undefined)));
   });
-}
-
-/** @throws GatewayError BODY_TOO_LARGE if the head announces a larger body: nobody needs to send it then */
-export function refuseLargeBody(request: IncomingMessage, maxBytes: number): void {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 
 /** Whether the head announces a body of at least one byte. */

@@ -11,7 +11,7 @@ import type { PisRequest } from '../flow/messages.ts';
 import { endToEnd, type HeaderFields, headerValue, without } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import { checkFraming } from './framing.ts';
-import { announcesBody, readBody, refuseLargeBody } from './read-body.ts';
+import { announcesBody, readBody, refuseTooLargeBody } from './read-body.ts';
 import { requestIdOf } from './request-id.ts';
 
 interface DoorSettings {
@@ -32,12 +32,12 @@ export type RequestReader = (
 export function createRequestReader({ match, maxBodyBytes, deadlineMs }: DoorSettings): RequestReader {
   return async (incoming, fields, answer) => {
     const arrivedAtMs = performance.now();
-    checkFraming(fields, incoming.httpVersion);
+    orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
     const operation = operationOf(match, incoming);
     const requestId = requestIdOf(fields);
     const namedEnvironment = headerValue(fields, 'penstock-environment');
-    refuseUnexpectedBody(operation, incoming);
-    refuseLargeBody(incoming, maxBodyBytes);
+    orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
+    refuseTooLargeBody(incoming, maxBodyBytes);
 
     if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') answer.writeContinue();
     return {
@@ -51,6 +51,19 @@ export function createRequestReader({ match, maxBodyBytes, deadlineMs }: DoorSet
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],
     };
   };
+}
+
+/**
+ * Where it is in doubt where a request ends, what follows on the connection may be part of it, and is never
+ * taken for the next one (RFC 9112 section 11.2).
+ */
+function orEndConnection(answer: ServerResponse, check: () => void): void {
+  try {
+    check();
+  } catch (doubt) {
+    answer.shouldKeepAlive = false;
+    throw doubt;
+  }
 }
 
 function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
@@ -91,6 +104,14 @@ const keptHere: ReadonlySet<string> = new Set([
   'penstock-environment',
   'x-api-key',
   'x-real-ip',
+  // Some frameworks let these have their way over the request line: the bank must carry out what was checked here.
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-method',
+  'x-original-uri',
+  'x-original-url',
+  'x-rewrite-url',
 ]);
 
 function forTheBank(fields: HeaderFields): HeaderFields {
