@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { assertServes, initiation, refusalOf, requestText, statusRead } from '../kit/attack.ts';
 import { startLine } from '../kit/gateway.ts';
 import { onConnection } from '../kit/raw.ts';
@@ -79,7 +80,10 @@ describe('requests sent before the answers to earlier ones', () => {
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(statusRead());
       await line.bank.until(() => line.bank.requests.length === 1);
-      for (let pieces = 0; pieces < 500; pieces++) connection.send('NONSENSE\r\n\r\n');
+      for (let pieces = 0; pieces < 50; pieces++) {
+        connection.send('NONSENSE\r\n\r\n');
+        await setImmediate(); // a packet of its own
+      }
       assert.equal((await connection.answer()).headers.get('penstock-error'), undefined);
       await connection.closed();
     });
