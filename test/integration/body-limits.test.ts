@@ -2,13 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startLine } from '../kit/gateway.ts';
 import { onConnection } from '../kit/raw.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, statusRead, transfers } from '../kit/request.ts';
-import { until } from '../kit/within.ts';
+import { until, within } from '../kit/within.ts';
 
 const maxBody = 64 * 1024;
 const sections = { listen: { maxBody: '64KiB' } };
@@ -58,9 +60,18 @@ describe('a body of one byte too many', () => {
 describe('a body that is far too large', () => {
   test('lets a TPP that sends all of it first read the answer afterwards', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
+    const socket = connect(gateway.port, '127.0.0.1').setEncoding('latin1').pause();
+    t.after(() => socket.destroy());
     const body = Buffer.alloc(8 * 1024 * 1024, ' ');
-    const reply = await call(gateway.url, { ...initiation, body });
-    assertRefused(reply, 413, 'BODY_TOO_LARGE', 'FORMAT_ERROR');
+
+    const sent = new Promise<unknown>((resolve) => {
+      socket.once('error', resolve).write(head(`Content-Length: ${body.length}`));
+      socket.write(body, resolve);
+    });
+    assert.ifError(await within(10_000, 'the TPP to have sent all', sent));
+    const answer = await within(10_000, 'the answer', once(socket.resume(), 'data'));
+
+    assert.match(String(answer[0]), /^HTTP\/1\.1 413 [\s\S]*BODY_TOO_LARGE/);
     assert.equal(bank.connections, 0);
   });
 
