@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { Operator } from './admin/access.ts';
 import { createAdminApp, type Readiness } from './admin/admin-app.ts';
+import { createRoutes } from './admin/routes.ts';
 import { assemble } from './assembly.ts';
 import { masked } from './config/masked.ts';
 import type { Config } from './config/schema.ts';
@@ -45,7 +46,7 @@ export interface Addresses {
 const heartbeatMs = 1_000;
 
 /** A gateway by this configuration; nothing is opened yet. */
-export function createGateway(config: Config, log: Log, operators: readonly Operator[]): Gateway {
+export function createGateway(config: Config, log: Log, operators: readonly Operator[] = []): Gateway {
   const state = stateOf(config, log);
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
@@ -55,18 +56,14 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
   const tppDoor = createListener((request, answer) => assembly.serve(request, answer), observeRefusal(log));
-  const adminDoor = createServer(
-    createAdminApp(
-      { host: config.admin.host, operators, readiness, log },
-      {
-        environments: () => assembly.config.environments.all,
-        active,
-        switchEnvironment: createSwitch({ active, audit, log, tryOut: (name) => assembly.tryOut(name) }),
-        audit,
-        configuration: () => masked(assembly.config),
-      },
-    ),
-  );
+  const api = createRoutes({
+    environments: () => assembly.config.environments.all,
+    active,
+    switchEnvironment: createSwitch({ active, audit, log, tryOut: (name) => assembly.tryOut(name) }),
+    audit,
+    configuration: () => masked(assembly.config),
+  });
+  const adminDoor = createServer(createAdminApp({ host: config.admin.host, operators, readiness, log }, api));
   const heart = createHeart(async () => {
     await active.read();
     await affinity.settle();

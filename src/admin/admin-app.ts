@@ -1,11 +1,10 @@
 /** The operators' application: health for whoever runs the process, and the API for operators. */
 
 import type { RequestListener } from 'node:http';
-import express, { type ErrorRequestHandler } from 'express';
+import express, { type ErrorRequestHandler, type Router } from 'express';
 import { asGatewayError, kinds } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { admitOperators, type Operator, refuseForeignHosts } from './access.ts';
-import { type AdminParts, createRoutes } from './routes.ts';
 
 /** Whether the gateway can take requests now, and what there is to say about it. */
 export interface Readiness {
@@ -24,10 +23,7 @@ interface Door {
  * `/health/live`: the process runs. `/health/ready`: it can serve; the bank's health is not part of that.
  * Everything else wants the token of an operator, whatever its path.
  */
-export function createAdminApp(
-  { host, operators, readiness, log }: Door,
-  parts: AdminParts,
-): RequestListener {
+export function createAdminApp({ host, operators, readiness, log }: Door, api: Router): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -47,7 +43,7 @@ export function createAdminApp(
   });
 
   app.use(refuseForeignHosts(host), admitOperators(operators));
-  app.use('/api', createRoutes(parts));
+  app.use('/api', api);
   app.use((_request, response) => {
     response.status(404).json({ error: 'There is nothing here.' });
   });

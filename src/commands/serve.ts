@@ -61,7 +61,7 @@ function endOnce(
   return async (signal) => {
     if (ending) process.exit(1);
     ending = true;
-    log('info', 'ending: running requests are let end, a second signal ends at once', { signal });
+    log('info', 'stopping: running requests are let end, a second signal ends at once', { signal });
     gateway.drain();
     await setTimeout(noticeMs);
     const longest = Math.max(deadlines.status, deadlines.read, deadlines.write) + spareMs;
@@ -69,7 +69,7 @@ function endOnce(
       gateway.stop().then(() => true),
       setTimeout(longest, false, { ref: false }),
     ]);
-    log('info', inTime ? 'ended' : 'ended with requests still running');
+    log('info', inTime ? 'stopped' : 'stopped with requests still running');
     process.exit(inTime ? 0 : 1);
   };
 }

@@ -147,4 +147,4 @@ export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
 
 const afterRead = 'Reading changed nothing at the bank: ask again.';
 const afterWrite =
-  'The bank may have acted on the request: do not initiate the payment again; read its status, or ask again with the same X-Request-ID.';
+  'The bank may have acted on the request: do not send it again, but read the status of the payment or ask the bank.';

@@ -24,9 +24,13 @@ const single: ReadonlySet<string> = new Set([
   'host',
   'penstock-environment',
   'psu-id',
+  'psu-id-type',
   'psu-corporate-id',
+  'psu-corporate-id-type',
   'psu-ip-address',
   'signature',
+  'tpp-nok-redirect-uri',
+  'tpp-notification-uri',
   'tpp-redirect-uri',
   'tpp-signature-certificate',
   'transfer-encoding',
@@ -43,7 +47,13 @@ export function checkFraming(fields: HeaderFields, httpVersion: string): void {
   if (fields.length > maxFields) {
     throw new GatewayError('HEADERS_TOO_LARGE', `The request has more than ${maxFields} header fields.`);
   }
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    throw faulty(undefined, 'The versions of HTTP spoken here are 1.1 and 1.0.');
+  }
   refuseDoubtfulNames(fields);
+  if (httpVersion === '1.1' && headerValue(fields, 'host') === undefined) {
+    throw faulty('host', 'A request needs a Host.');
+  }
   const named = connectionOptions(fields).find((option) => single.has(option));
   if (named) throw faulty('connection', `Connection names ${named}, which must reach the bank.`);
   refuseDoubtfulLength(fields, httpVersion);

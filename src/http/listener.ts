@@ -10,16 +10,30 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import { GatewayError } from '../flow/errors.ts';
-import { type ErrorAnswer, errorAnswer } from './write-error.ts';
+import { createRunningAnswers } from './running-answers.ts';
+import { type ErrorAnswer, errorAnswer, lingerMs } from './write-error.ts';
 
-/** Milliseconds and bytes, as Envoy, HAProxy and nginx advise for a server at the edge. */
-const limits = {
+/** What one connection may take. Times in milliseconds. */
+interface ConnectionLimits {
+  /** For a request's head, and for the whole of it. */
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  /** How often the two are looked at. */
+  readonly connectionsCheckingInterval: number;
+  /** How long a connection may rest between two requests. */
+  readonly keepAliveTimeout: number;
+  /** Bytes of the request line and header. */
+  readonly maxHeaderSize: number;
+}
+
+/** As Envoy, HAProxy and nginx advise for a server at the edge. */
+const edgeLimits: ConnectionLimits = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 2_000,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16_384,
-} as const;
+};
 
 /** The door, and how it is closed without a failed request. */
 export interface Listener {
@@ -33,50 +47,62 @@ export interface Listener {
  *
  * @param unreadable told of what could not be read as a request at all, and was answered here
  */
-export function createListener(serve: RequestListener, unreadable: (error: GatewayError) => void): Listener {
-  const server = createServer(limits);
+export function createListener(
+  serve: RequestListener,
+  unreadable: (error: GatewayError) => void,
+  limits = edgeLimits,
+): Listener {
+  // The door asks for a Host itself: Node would refuse in words of its own.
+  const server = createServer({ ...limits, requireHostHeader: false });
   // 0 = no limit: the door counts and refuses, where Node would silently drop what is beyond.
   server.maxHeadersCount = 0;
+  // A TPP may end its side when it has asked, and still gets its answer. Node's types do not know the property.
+  Object.assign(server, { httpAllowHalfOpen: true });
 
   const latest = new WeakMap<Socket, { request: IncomingMessage; answer: ServerResponse }>();
-  const running = new Set<ServerResponse>();
-  let draining = false;
+  const running = createRunningAnswers();
   const take: RequestListener = (request, answer) => {
-    running.add(answer);
-    answer.once('close', () => running.delete(answer));
-    if (draining) answer.shouldKeepAlive = false;
+    // Behind the request whose answer is the last of its connection, nothing is served: nobody would get the answer.
+    if (latest.get(request.socket)?.answer.shouldKeepAlive === false) return;
     latest.set(request.socket, { request, answer });
+    running.add(answer);
+    // Nor behind a wish to upgrade: Node drops what came in the same packet, and would go on in the middle of a request.
+    if (request.headers.upgrade !== undefined) answer.shouldKeepAlive = false;
     request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
     serve(request, answer);
   };
   server.on('request', take).on('checkContinue', take).on('checkExpectation', take);
 
-  server.on('connect', (_request, socket: Socket) => {
-    socket.on('error', ignored).end(raw(noTunnels()));
-  });
-
-  server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
-    const exchange = latest.get(socket);
-    if (cause.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy();
-    } else if (!exchange || exchange.answer.writableFinished) {
-      const error = protocolError(cause);
+  const givenUp = new WeakSet<Socket>();
+  const giveUp = (socket: Socket, error: GatewayError) => {
+    if (givenUp.has(socket)) return; // the parser fails again with every packet that follows
+    givenUp.add(socket);
+    const answerHere = () => {
+      if (!socket.writable) return;
       unreadable(error);
-      socket.end(raw(error), () => socket.destroy());
-    } else if (exchange.request.complete) {
-      // The fault lies in what follows on the connection: the running request still gets its answer.
-      exchange.answer.once('finish', () => socket.destroySoon());
-    } else {
-      exchange.request.emit('error', protocolError(cause));
-    }
-  });
-  return {
-    server,
-    drain() {
-      draining = true;
-      for (const answer of running) answer.shouldKeepAlive = false;
-    },
+      endAndLinger(socket, raw(error));
+    };
+    const exchange = latest.get(socket);
+    if (!exchange || exchange.answer.writableFinished) return answerHere();
+    // The fault lies in what follows on the connection: the running request gets its answer first.
+    if (exchange.request.complete) return exchange.answer.once('finish', answerHere);
+    exchange.request.emit('error', error);
   };
+  server.on('connect', (_request, socket: Socket) => giveUp(socket.on('error', ignored), noTunnels()));
+  server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
+    if (cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else giveUp(socket, protocolError(cause));
+  });
+  return { server, drain: running.drain };
+}
+
+/** Says the last words on a connection, and reads over what is still coming: a reset would overtake them. */
+function endAndLinger(socket: Socket, lastWords: string): void {
+  const timer = setTimeout(() => socket.destroy(), lingerMs);
+  socket
+    .once('close', () => clearTimeout(timer))
+    .resume()
+    .end(lastWords);
 }
 
 function ignored(): void {}
@@ -87,6 +113,8 @@ function protocolError(cause: NodeJS.ErrnoException): GatewayError {
       return new GatewayError('HEADERS_TOO_LARGE', 'The request line and headers are larger than 16 KiB.', {
         cause,
       });
+    case 'HPE_INVALID_EOF_STATE':
+      return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end.', { cause });
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end in time.', { cause });
     default:

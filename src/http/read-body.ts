@@ -3,15 +3,18 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../flow/errors.ts';
 
+/** @throws GatewayError BODY_TOO_LARGE if the head announces more than `maxBytes` */
+export function refuseTooLargeBody(request: IncomingMessage, maxBytes: number): void {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+}
+
 /**
  * The bytes of the body; empty if there is none.
  *
- * @throws GatewayError BODY_TOO_LARGE as soon as it is known; REQUEST_TIMEOUT if the caller went away first,
- *   or whatever the listener found wrong with it on the way
+ * @throws GatewayError BODY_TOO_LARGE as soon as more than `maxBytes` have come; REQUEST_TIMEOUT if the caller
+ *   went away first, or whatever the listener found wrong with it on the way
  */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge(maxBytes));
-
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

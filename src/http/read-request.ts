@@ -12,7 +12,7 @@ import { endToEnd, type HeaderFields, headerValue, without } from '../pis/header
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import type { IdentifyClient } from './clients.ts';
 import { checkFraming } from './framing.ts';
-import { announcesBody, readBody } from './read-body.ts';
+import { announcesBody, readBody, refuseTooLargeBody } from './read-body.ts';
 import { requestIdOf } from './request-id.ts';
 
 interface DoorSettings {
@@ -37,12 +37,13 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
   const { match, identify, environments, maxBodyBytes, deadlineMs } = settings;
   return async (incoming, fields, answer) => {
     const arrivedAtMs = performance.now();
-    checkFraming(fields, incoming.httpVersion);
+    orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
     const operation = operationOf(match, incoming);
     const client = identify(incoming, fields);
     const requestId = requestIdOf(fields);
-    refuseUnexpectedBody(operation, incoming);
+    orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
     const namedEnvironment = namedIn(fields, environments, client);
+    refuseTooLargeBody(incoming, maxBodyBytes);
 
     if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') answer.writeContinue();
     return {
@@ -56,6 +57,19 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],
     };
   };
+}
+
+/**
+ * Where it is in doubt where a request ends, what follows on the connection may be part of it, and is never
+ * taken for the next one (RFC 9112 section 11.2).
+ */
+function orEndConnection(answer: ServerResponse, check: () => void): void {
+  try {
+    check();
+  } catch (doubt) {
+    answer.shouldKeepAlive = false;
+    throw doubt;
+  }
 }
 
 function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
@@ -109,6 +123,14 @@ const keptHere: ReadonlySet<string> = new Set([
   'penstock-environment',
   'x-api-key',
   'x-real-ip',
+  // Some frameworks let these have their way over the request line: the bank must carry out what was checked here.
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-method',
+  'x-original-uri',
+  'x-original-url',
+  'x-rewrite-url',
 ]);
 
 function forTheBank(fields: HeaderFields): HeaderFields {

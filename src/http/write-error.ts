@@ -53,7 +53,7 @@ export function errorAnswer(error: GatewayError, { requestId, accept }: Caller):
 }
 
 /** How long a TPP that is still sending may go on, so that it gets to read why it was refused. Milliseconds. */
-const lingerMs = 2_000;
+export const lingerMs = 2_000;
 
 /** Writes the whole error answer, unless an answer has begun or the TPP has gone. */
 export function writeError(
@@ -66,31 +66,35 @@ export function writeError(
     answer.destroy();
     return;
   }
+  // What is left of an unfinished request is read over, never understood: the connection ends with this answer.
+  if (!request.complete) answer.shouldKeepAlive = false;
   const { status, headers, body } = errorAnswer(error, caller);
-  if (request.complete) writeWhole(answer, status, headers, body);
+  if (request.complete || request.socket.readableEnded) writeWhole(answer, status, headers, body);
   else writeAndLinger(request, answer, { status, headers, body });
 }
 
-/** Answers, then reads on for a while before closing: closing at once would reset the connection under the answer. */
+/**
+ * Answers and ends the gateway's side, then reads on for a while before letting go: a connection that is closed
+ * while something is still coming is reset, and the reset overtakes the answer (RFC 9112 section 9.6).
+ */
 function writeAndLinger(
   request: IncomingMessage,
   answer: ServerResponse,
-  error: Omit<ErrorAnswer, 'reason'>,
+  { status, headers, body }: Omit<ErrorAnswer, 'reason'>,
 ): void {
-  const close = () => {
+  const { socket } = request;
+  const letGo = () => {
     clearTimeout(timer);
-    answer.end();
+    if (socket.writableEnded) socket.destroy();
+    else answer.end(); // it still waits behind an earlier answer, or all has come: Node closes behind it
   };
-  const timer = setTimeout(close, lingerMs);
-  request.once('end', close).once('error', close).once('close', close).resume();
-  answer.writeHead(
-    error.status,
-    [
-      ...error.headers,
-      ['Cache-Control', 'no-store'],
-      ['Content-Length', String(error.body.length)],
-      ['Connection', 'close'],
-    ].flat(),
-  );
-  answer.write(error.body);
+  const timer = setTimeout(letGo, lingerMs);
+  request.once('end', letGo).once('error', letGo).once('close', letGo).resume();
+
+  const framing = [
+    ['Cache-Control', 'no-store'],
+    ['Content-Length', String(body.length)],
+  ];
+  answer.writeHead(status, [...headers, ...framing].flat());
+  answer.write(body, () => socket.end());
 }

@@ -1,6 +1,8 @@
 /** Header fields as they stand on the wire: order, case and repetitions are kept. */
 
+/** A name, in the case in which it was written, and a value. */
 export type HeaderField = readonly [name: string, value: string];
+/** All fields of a message, in the order in which they were written. */
 export type HeaderFields = readonly HeaderField[];
 
 /** Fields that concern one connection only and never travel on (RFC 9110 section 7.6.1, and what is left of older ones). */

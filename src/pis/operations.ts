@@ -5,6 +5,7 @@
  * Source: OpenAPI of NextGenPSD2 XS2A 1.3.6 and 1.3.11, which agree on every path (CC BY 4.0, The Berlin Group).
  */
 
+/** The methods that the standard uses for payments; everything else is refused. */
 export type Method = 'GET' | 'POST' | 'DELETE';
 
 /** Which calls share a queue, a deadline and a circuit: `write` may move money, `status` is polled. */
@@ -23,6 +24,7 @@ interface OperationRow {
 
 const plain = { createsPayment: false, readsStatus: false, changesStatus: false } as const;
 
+/** The rows; where two fit a path, they differ in their method. */
 export const operations = [
   {
     ...plain,
@@ -86,6 +88,7 @@ export const operations = [
   },
 ] as const satisfies readonly OperationRow[];
 
+/** Such as `getPaymentStatus`: the label in logs and metrics. */
 export type OperationName = (typeof operations)[number]['name'];
 
 /** One request line, understood: the traits of its row, its parameters, and the path made from them. */
@@ -114,6 +117,7 @@ export interface PathRules {
   readonly authorisationTypes: 'any' | readonly string[];
 }
 
+/** What a request line is, or why it is refused: 400, 404, 404 and 405. */
 export type Match =
   | { readonly kind: 'operation'; readonly operation: Operation }
   | { readonly kind: 'malformed'; readonly why: string }
@@ -121,7 +125,12 @@ export type Match =
   | { readonly kind: 'unknown-product'; readonly why: string }
   | { readonly kind: 'wrong-method'; readonly allow: readonly Method[] };
 
-/** Understands a method and a raw request target. Refusals come in the order of `Match`. */
+/**
+ * Understands a method and a raw request target, as it stands in the request line. Never throws.
+ *
+ * Refusals come in the order of `Match`, but for one: characters that only ids may hold are judged when the
+ * shape is known, so on an unknown path they count as unknown.
+ */
 export type Matcher = (method: string, target: string) => Match;
 
 /** What every path begins with: `/v1` behind the standard's segment, such as `/berlingroup/v1`. */

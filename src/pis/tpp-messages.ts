@@ -12,6 +12,7 @@ export interface TppError {
   readonly field?: string | undefined;
 }
 
+/** The body of an error answer, with its `Content-Type`. */
 export interface ErrorBody {
   readonly contentType: 'application/json' | 'application/problem+json';
   readonly body: string;

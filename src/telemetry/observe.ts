@@ -48,8 +48,17 @@ function failureOf({ code, message, environment, proxyError, cause }: GatewayErr
     error: code,
     why: message,
     proxyError,
-    ...(code === 'INTERNAL' && { stack: cause instanceof Error ? cause.stack : String(cause) }),
+    ...(code === 'INTERNAL' && { stack: placeOf(cause) }),
   };
+}
+
+/** What was thrown, and where; never its message, which may quote what a request or an answer held, as JSON.parse does. */
+function placeOf(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return `thrown: ${typeof thrown}`;
+  const { name, message, stack = '' } = thrown;
+  const code = 'code' in thrown ? ` ${thrown.code}` : '';
+  const frames = stack.replace(message, '').match(/^ {4}at .+$/gm) ?? [];
+  return [name + code, ...frames].join('\n');
 }
 
 function loudnessOf({ code }: GatewayError): LogLevel {

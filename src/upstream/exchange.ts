@@ -71,7 +71,7 @@ export function followExchange({ totalMs, connectMs }: Limits, ending: Ending): 
       if (phase !== 'waiting' || !socket) return;
       request.once('upgrade', (_answer, upgraded: Socket) => {
         upgraded.destroy();
-        lose(malformed('The bank changed the protocol unasked', undefined, 'http_upgrade_failed'));
+        lose(protocolChanged());
       });
       phase = isMade(socket) ? 'connected' : 'connecting';
       if (phase === 'connected') return;
@@ -85,13 +85,16 @@ export function followExchange({ totalMs, connectMs }: Limits, ending: Ending): 
     answered(answer) {
       if (phase === 'over') return;
       phase = 'answering';
+      const status = answer.statusCode ?? 0;
+      if (status === 101) return lose(protocolChanged()); // without the fields that would make it an upgrade to Node
+      if (status < 200 || status > 599) return lose(malformed(noStatus, undefined, 'http_protocol_error'));
       collect(
         answer,
         (error) => lose(error),
         (body) => {
           if (over()) return;
           const headers = without(endToEnd(fieldsOf(answer.rawHeaders)), framing);
-          ending.done({ status: answer.statusCode ?? 0, headers, body });
+          ending.done({ status, headers, body });
         },
       );
     },
@@ -105,6 +108,12 @@ export function followExchange({ totalMs, connectMs }: Limits, ending: Ending): 
 }
 
 const framing: ReadonlySet<string> = new Set(['content-length']);
+
+const protocolChanged = () =>
+  malformed('The bank changed the protocol unasked', undefined, 'http_upgrade_failed');
+
+/** RFC 9110 section 15: no final answer has another one. */
+const noStatus = 'The bank answered with a status that is none of 200 to 599';
 
 const connectTimeout = Object.assign(new Error('connect time-out'), { code: 'CONNECT_TIMEOUT' });
 

@@ -9,6 +9,12 @@ describe('an answer of the bank that cannot be believed', { concurrency: true },
   everyCallFails({ name: 'carriage-return-in-header' }, malformed('http_protocol_error'));
   everyCallFails({ name: 'huge-headers' }, malformed('http_response_header_section_size'));
   everyCallFails({ name: 'switching-protocols' }, malformed('http_upgrade_failed'));
+  const unasked = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n'; // without Connection: Upgrade
+  everyCallFails({ name: 'garbage', bytes: unasked }, malformed('http_upgrade_failed'));
+  for (const status of ['099', '600', '999']) {
+    const bytes = `HTTP/1.1 ${status} Odd\r\nContent-Length: 0\r\n\r\n`;
+    everyCallFails({ name: 'garbage', bytes }, malformed('http_protocol_error'));
+  }
   everyCallFails({ name: 'corrupt-gzip-answer' }, malformed('http_response_content_coding'));
 
   const tooLarge = malformed('http_response_body_size');

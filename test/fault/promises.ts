@@ -103,7 +103,7 @@ function adviceFor({ method }: Call, { code }: Failure): RegExp {
   if (code === 'UPSTREAM_UNREACHED' || code === 'QUEUE_TIMEOUT')
     return /nothing was sent\. Try again[^:]*\.$/;
   if (method === 'GET') return /^[^:]*\. Reading changed nothing at the bank: ask again\.$/;
-  return /The bank may have acted on the request: do not initiate the payment again; read its status, or ask again with the same X-Request-ID\.$/;
+  return /The bank may have acted on the request: do not send it again, but read the status of the payment or ask the bank\.$/;
 }
 
 /** The one line that the log has about this call. */

@@ -7,7 +7,7 @@ import { call, pairs } from '../kit/call.ts';
 import { exampleOf } from '../kit/examples.ts';
 import { valuesOf } from '../kit/fields.ts';
 import { startLine } from '../kit/gateway.ts';
-import { connectRaw } from '../kit/raw.ts';
+import { onConnection } from '../kit/raw.ts';
 import { initiation, statusRead, transfers } from '../kit/request.ts';
 import { startTwins } from '../kit/twins.ts';
 
@@ -115,44 +115,44 @@ describe('a Digest still verifies at the bank', () => {
 describe('a body that is sent in pieces', () => {
   test('chunked, with extensions and a trailer, arrives whole, with its length and without the trailer', async (t) => {
     const { bank, gateway } = await startLine(t);
-    const connection = await connectRaw(gateway.port);
-    t.after(connection.destroy);
-    connection.send(`${head()}Transfer-Encoding: chunked\r\nTrailer: X-Later\r\n\r\n`);
-    connection.send(`5;name=value\r\n${json.slice(0, 5)}\r\n`);
-    connection.send(`${(json.length - 5).toString(16).toUpperCase()}\r\n${json.slice(5)}\r\n`);
-    connection.send('0\r\nX-Later: smuggled\r\n\r\n');
+    await onConnection(gateway.port, async (connection) => {
+      connection.send(`${head()}Transfer-Encoding: chunked\r\nTrailer: X-Later\r\n\r\n`);
+      connection.send(`5;name=value\r\n${json.slice(0, 5)}\r\n`);
+      connection.send(`${(json.length - 5).toString(16).toUpperCase()}\r\n${json.slice(5)}\r\n`);
+      connection.send('0\r\nX-Later: smuggled\r\n\r\n');
 
-    assert.equal((await connection.answer()).status, 201);
-    const fields = pairs(bank.requests[0]?.rawHeaders ?? []);
-    assert.equal(bank.requests[0]?.body.toString(), json);
-    assert.deepEqual(valuesOf(fields, 'Content-Length'), [String(json.length)]);
-    for (const name of ['Transfer-Encoding', 'Trailer', 'X-Later'])
-      assert.deepEqual(valuesOf(fields, name), []);
+      assert.equal((await connection.answer()).status, 201);
+      const fields = pairs(bank.requests[0]?.rawHeaders ?? []);
+      assert.equal(bank.requests[0]?.body.toString(), json);
+      assert.deepEqual(valuesOf(fields, 'Content-Length'), [String(json.length)]);
+      for (const name of ['Transfer-Encoding', 'Trailer', 'X-Later'])
+        assert.deepEqual(valuesOf(fields, name), []);
+    });
   });
 
   test('byte by byte arrives whole, and nothing reaches the bank before its last one', async (t) => {
     const { bank, gateway } = await startLine(t);
-    const connection = await connectRaw(gateway.port);
-    t.after(connection.destroy);
-    connection.send(`${head()}Content-Length: ${json.length}\r\nExpect: 100-continue\r\n\r\n`);
-    for (const byte of json.slice(0, -1)) connection.send(byte);
-    assert.equal((await call(gateway.url, statusRead)).status, 404); // meanwhile another request has gone all the way
-    assert.equal(bank.requests.length, 1);
-    connection.send(json.slice(-1));
+    await onConnection(gateway.port, async (connection) => {
+      connection.send(`${head()}Content-Length: ${json.length}\r\nExpect: 100-continue\r\n\r\n`);
+      for (const byte of json.slice(0, -1)) connection.send(byte);
+      assert.equal((await call(gateway.url, statusRead)).status, 404); // meanwhile another request has gone all the way
+      assert.equal(bank.requests.length, 1);
+      connection.send(json.slice(-1));
 
-    assert.equal((await connection.answer()).status, 201);
-    assert.equal(bank.requests[1]?.body.toString(), json);
+      assert.equal((await connection.answer()).status, 201);
+      assert.equal(bank.requests[1]?.body.toString(), json);
+    });
   });
 
   test('of exactly the limit passes', async (t) => {
     const { bank, gateway } = await startLine(t, { listen: { maxBody: '64KiB' } });
-    const connection = await connectRaw(gateway.port);
-    t.after(connection.destroy);
-    const body = json.padEnd(64 * 1024, ' ');
-    connection.send(`${head()}Content-Length: ${body.length}\r\n\r\n${body}`);
+    await onConnection(gateway.port, async (connection) => {
+      const body = json.padEnd(64 * 1024, ' ');
+      connection.send(`${head()}Content-Length: ${body.length}\r\n\r\n${body}`);
 
-    assert.equal((await connection.answer()).status, 201);
-    assert.equal(bank.requests[0]?.body.length, 64 * 1024);
+      assert.equal((await connection.answer()).status, 201);
+      assert.equal(bank.requests[0]?.body.length, 64 * 1024);
+    });
   });
 });
 

@@ -11,8 +11,10 @@ export interface Call {
   readonly method: string;
   /** The request target, sent as it stands. */
   readonly path: string;
-  /** Without `Host` and the framing; a new `X-Request-ID` is added if there is none. */
+  /** Without `Host` and the framing. */
   readonly headers?: readonly Field[];
+  /** By default a new `X-Request-ID` is added if there is none. */
+  readonly requestId?: 'as given';
   readonly body?: string | Buffer | undefined;
 }
 
@@ -28,10 +30,12 @@ export interface Reply {
 }
 
 /** Sends a request on a connection of its own and waits for the whole answer. */
-export function call(origin: string, { method, path, headers = [], body }: Call): Promise<Reply> {
+export function call(origin: string, { method, path, headers = [], body, requestId }: Call): Promise<Reply> {
   const fields: readonly Field[] = [
     ['Host', new URL(origin).host],
-    ...(has(headers, 'x-request-id') ? [] : ([['X-Request-ID', randomUUID()]] as const)),
+    ...(requestId === 'as given' || has(headers, 'x-request-id')
+      ? []
+      : ([['X-Request-ID', randomUUID()]] as const)),
     ...headers,
     ...(body === undefined ? [] : ([['Content-Length', String(Buffer.byteLength(body))]] as const)),
     ['Connection', 'close'],

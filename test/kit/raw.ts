@@ -12,9 +12,12 @@ export interface RawAnswer {
 }
 
 export interface RawConnection {
+  /** Text goes out as Latin-1: one byte a character. */
   send(bytes: string | Buffer): void;
-  /** The next whole answer on this connection. */
+  /** The next whole answer on this connection; interim ones are passed over. */
   answer(): Promise<RawAnswer>;
+  /** What has come and was not taken by `answer` yet. */
+  unread(): string;
   /** Comes back when the other side has closed. */
   closed(ms?: number): Promise<void>;
   /** Sends an end of file. */
@@ -46,7 +49,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   );
 
   return {
-    send: (bytes) => void socket.write(bytes),
+    send: (bytes) => void socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
     async answer() {
       let whole: ReturnType<typeof firstAnswer>;
       await until(10_000, 'a whole answer has come', () => {
@@ -58,21 +61,32 @@ export async function connectRaw(port: number): Promise<RawConnection> {
       received = received.slice(whole?.length ?? 0);
       return whole?.answer ?? { status: 0, headers: new Map(), body: '' };
     },
+    unread: () => received,
     closed: (ms = 5_000) => until(ms, 'the other side has closed', () => over),
     end: () => void socket.end(),
     destroy: () => void socket.destroy(),
   };
 }
 
-/** One request on a connection of its own. */
-export async function sendRaw(port: number, bytes: string | Buffer): Promise<RawAnswer> {
+/** A connection for the time that `use` takes: hung up in any case, so that no gateway waits for it. */
+export async function onConnection<Value>(
+  port: number,
+  use: (connection: RawConnection) => Promise<Value>,
+): Promise<Value> {
   const connection = await connectRaw(port);
   try {
-    connection.send(bytes);
-    return await connection.answer();
+    return await use(connection);
   } finally {
     connection.destroy();
   }
+}
+
+/** One request on a connection of its own. */
+export function sendRaw(port: number, bytes: string | Buffer): Promise<RawAnswer> {
+  return onConnection(port, (connection) => {
+    connection.send(bytes);
+    return connection.answer();
+  });
 }
 
 function firstAnswer(text: string): { readonly answer: RawAnswer; readonly length: number } | undefined {

@@ -11,7 +11,7 @@ export const initiation = {
   method: 'POST',
   path: transfers,
   headers: exampleOf('initiate-payment-json').headers.filter(([name]) => name !== 'X-Request-ID'),
-  body: exampleOf('initiate-payment-json').body,
+  body: exampleOf('initiate-payment-json').body ?? '',
 } as const satisfies Call;
 
 /** A status read of some payment. */

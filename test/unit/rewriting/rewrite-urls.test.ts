@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { maxDecodedBytes } from '../../../src/flow/content-coding.ts';
 import { GatewayError } from '../../../src/flow/errors.ts';
 import type { PisResponse } from '../../../src/flow/messages.ts';
 import type { HeaderFields } from '../../../src/pis/headers.ts';
-import { maxDecodedBytes } from '../../../src/flow/content-coding.ts';
 import { rewriteUrls } from '../../../src/rewriting/rewrite-urls.ts';
 import { answer, asked } from './exchange.ts';
 

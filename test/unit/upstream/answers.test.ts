@@ -69,3 +69,18 @@ describe('a call whose answer has begun', () => {
     assert.equal(call.abandoned(), 1);
   });
 });
+
+for (const [status, proxyError] of [
+  [101, 'http_upgrade_failed'],
+  [99, 'http_protocol_error'],
+  [600, 'http_protocol_error'],
+] as const) {
+  test(`a final answer cannot have status ${status}, and its connection is closed`, () => {
+    const call = follow();
+    call.exchange.began(requestOn(connectedSocket()));
+    call.exchange.answered(answerHead(status));
+
+    assert.deepEqual(failure(call), ['UPSTREAM_MALFORMED', proxyError]);
+    assert.equal(call.abandoned(), 1);
+  });
+}

@@ -1,0 +1,44 @@
+/** The answers of Redis: in time, or an error that the gateway understands. */
+
+import { GatewayError } from '../flow/errors.ts';
+
+/** How long a command may take. Within a data centre Redis answers in one; what takes longer is an outage. */
+const answerMs = 50;
+
+/** The answer to a command. @throws GatewayError STATE_UNAVAILABLE; if it came too late, the command is perhaps done */
+export async function answerTo<Answer>(command: Promise<Answer>): Promise<Answer> {
+  try {
+    return await inTime(answerMs, command);
+  } catch (error) {
+    throw new GatewayError(
+      'STATE_UNAVAILABLE',
+      'The state that the gateway instances share cannot be used at the moment; nothing was sent to the bank. Try again.',
+      { cause: new Error(reasonOf(error)), headers: [['Retry-After', '1']] },
+    );
+  }
+}
+
+/**
+ * The answer to a command within a time.
+ *
+ * When the time is over, what has come meanwhile is read first: after a stall of our own process (of 100 ms, say)
+ * the timers run before the sockets are read, and a server that answered in time would be called late.
+ */
+export async function inTime<Answer>(ms: number, command: Promise<Answer>): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    const giveUp = () => reject(new Error(`no answer within ${ms} ms`));
+    timer = setTimeout(() => setImmediate(giveUp), ms);
+  });
+  try {
+    return await Promise.race([command, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Why it failed, in words. The error itself is not passed on: it carries the command, and so the values. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.message || String('code' in error ? error.code : error.name); // several addresses refused: no message
+}

@@ -1,0 +1,83 @@
+/** Hears the announcements of all instances, on a connection of its own that finds its way back when it breaks. */
+
+import { createListeners } from './listeners.ts';
+import type { Announcements } from './ports.ts';
+
+/** How often a silent connection is asked whether it is still there: an idle one would not notice a frozen server. */
+const beatMs = 500;
+
+/** A connection that listens; it does not come back by itself. */
+export interface ListeningConnection {
+  on(event: 'ready' | 'end', happened: () => void): unknown;
+  on(event: 'message', heard: (channel: string, message: string) => void): unknown;
+  on(event: 'error', failed: (error: Error) => void): unknown;
+  connect(): Promise<unknown>;
+  subscribe(...channels: string[]): Promise<unknown>;
+  unsubscribe(...channels: string[]): Promise<unknown>;
+  ping(): Promise<unknown>;
+  disconnect(): void;
+}
+
+/** The ear of one instance. */
+export interface Listening {
+  readonly subscribe: Announcements['subscribe'];
+  close(): void;
+}
+
+/**
+ * Connects when somebody listens first, and again whenever the connection is lost.
+ *
+ * A new connection subscribes to all that is listened to, whichever node it leads to:
+ * in a cluster every node passes every announcement on.
+ *
+ * @param newConnection a connection to a node, not necessarily the one before
+ */
+export function createListening(newConnection: () => ListeningConnection): Listening {
+  let current: ListeningConnection | undefined;
+  let ready = false;
+  let attempt = 0;
+  let closed = false;
+  let beat: NodeJS.Timeout | undefined;
+  let retry: NodeJS.Timeout | undefined;
+
+  /** Asks the server; if it refuses or stays silent, the connection is of no use. */
+  const ask = (question: (connection: ListeningConnection) => Promise<unknown>) => {
+    const asked = current;
+    if (asked && ready) question(asked).catch(() => asked.disconnect());
+  };
+  const listeners = createListeners({
+    first: (channel) => (current ? ask((connection) => connection.subscribe(channel)) : connect()),
+    last: (channel) => ask((connection) => connection.unsubscribe(channel)),
+  });
+
+  function connect() {
+    if (closed) return;
+    const connection = newConnection();
+    current = connection;
+    connection.on('ready', () => {
+      ready = true;
+      attempt = 0;
+      const channels = listeners.channels();
+      if (channels.length > 0) ask(() => connection.subscribe(...channels));
+    });
+    connection.on('message', (channel, message) => listeners.tell(channel, message));
+    connection.on('error', () => {}); // 'end' follows; the watch over the commands says what is wrong
+    connection.on('end', () => {
+      ready = false;
+      attempt += 1;
+      retry = setTimeout(connect, Math.min(50 * attempt, 500));
+    });
+    connection.connect().catch(() => {}); // likewise
+    beat ??= setInterval(() => ask((listening) => listening.ping()), beatMs);
+  }
+
+  return {
+    subscribe: (channel, listener) => listeners.add(channel, listener),
+    close() {
+      closed = true;
+      clearInterval(beat);
+      clearTimeout(retry);
+      current?.disconnect();
+    },
+  };
+}

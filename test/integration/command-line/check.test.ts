@@ -1,0 +1,107 @@
+/** `penstock check`: everything that is wrong with a configuration, at once, before anything is started. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { configFile, startCommand } from '../../kit/command.ts';
+
+const main = ['src/main.ts'];
+
+const tenFaults = `listen:
+  port: 80800
+  publicURL: https://gateway.example
+  maxBody: 1MB
+admin:
+  port: nine
+standard:
+  segment: /berlingroup
+environments:
+  active: staging
+  sandbox:
+    baseUrl: http://bank.example
+deadlines:
+  write: 35
+log:
+  level: loud
+shapping:
+  rate: 50/s
+`;
+
+const valid = `environments:
+  sandbox:
+    baseUrl: https://bank.example/psd2
+`;
+
+describe('penstock check', () => {
+  test('tells all of ten faults in one go, each with its line and its setting, and exits with 78', async (t) => {
+    const file = configFile(t, tenFaults);
+    const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
+
+    assert.equal(await command.ended(), 78);
+    assert.equal(command.stdout(), '');
+    const [headline, ...faults] = command.stderr().trimEnd().split('\n');
+    assert.equal(headline, 'There are 10 faults in the configuration:');
+    const places = [
+      ...['2 listen.port', '3 listen.publicURL', '4 listen.maxBody', '6 admin.port', '8 standard.segment'],
+      ...['10 environments.active', '12 environments.sandbox.baseUrl', '14 deadlines.write'],
+      ...['16 log.level', '17 shapping'],
+    ];
+    assert.deepEqual(
+      faults.map((fault) => fault.replace(/^.*?:(\d+ [\w.]+): .*$/, '$1')),
+      places,
+    );
+    for (const fault of faults) assert.ok(fault.startsWith(`${file}:`), fault);
+  });
+
+  test('tells a fault in a variable by its name', async (t) => {
+    const file = configFile(t, valid);
+    const variables = { PENSTOCK_CONFIG: file, PENSTOCK_LISTEN_PORT: 'eighty', PENSTOCK_LISTEN_PROT: '80' };
+    const command = startCommand(t, process.execPath, [...main, 'check'], variables);
+    assert.equal(await command.ended(), 78);
+    assert.match(command.stderr(), /^PENSTOCK_LISTEN_PORT listen\.port: /m);
+    assert.match(command.stderr(), /^PENSTOCK_LISTEN_PROT .*PENSTOCK_LISTEN_PORT/m);
+  });
+
+  test('says that a valid configuration is valid, and exits with 0', async (t) => {
+    const command = startCommand(t, process.execPath, [...main, 'check', '--config', configFile(t, valid)]);
+    assert.equal(await command.ended(), 0);
+    assert.match(command.stdout(), /is valid/);
+    assert.equal(command.stderr(), '');
+  });
+
+  for (const file of ['config/demo.yaml', 'config/production.example.yaml']) {
+    test(`finds nothing wrong with ${file}`, async (t) => {
+      const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
+      assert.equal(await command.ended(), 0, command.stderr());
+    });
+  }
+
+  test('names a file that cannot be read, and exits with 78', async (t) => {
+    const command = startCommand(t, process.execPath, [...main, 'check', '--config', 'no/such.yaml']);
+    assert.equal(await command.ended(), 78);
+    assert.match(command.stderr(), /no\/such\.yaml/);
+  });
+});
+
+describe('a command line that makes no sense', () => {
+  for (const args of [
+    [],
+    ['swim'],
+    ['serve', 'check'],
+    ['serve', '--cofnig', 'x.yaml'],
+    ['toString'],
+    ['check', '--config'],
+  ]) {
+    test(`(${args.join(' ') || 'nothing'}) is answered with the usage, and exits with 64`, async (t) => {
+      const command = startCommand(t, process.execPath, [...main, ...args]);
+      assert.equal(await command.ended(), 64);
+      assert.match(command.stderr(), /^Usage: penstock COMMAND/m);
+      assert.equal(command.stdout(), '');
+    });
+  }
+
+  test('is not the one that asks for help: that is answered with 0', async (t) => {
+    const command = startCommand(t, process.execPath, [...main, '--help']);
+    assert.equal(await command.ended(), 0);
+    assert.match(command.stdout(), /^Usage: penstock COMMAND/m);
+  });
+});

@@ -1,0 +1,86 @@
+/** `penstock serve` and the demo, as whoever runs them sees them. */
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { call } from '../../kit/call.ts';
+import { configFile, olderNode, type RunningCommand, startCommand } from '../../kit/command.ts';
+import { startBank } from '../../kit/gateway.ts';
+import { takenPort } from '../../kit/ports.ts';
+import { initiation } from '../../kit/request.ts';
+
+const settings = (baseUrl: string, port: number) => `
+listen: { port: ${port} }
+admin: { port: 0 }
+environments:
+  sandbox: { baseUrl: "${baseUrl}" }
+`;
+
+/** One payment through a gateway that was started in this way, and a polite end. */
+async function servesAndStops(t: TestContext, program: string, first: string): Promise<void> {
+  const bank = await startBank(t);
+  const file = configFile(t, settings(bank.baseUrl, 0));
+  const command = startCommand(t, program, [first, 'serve', '--config', file]);
+  await command.says('"serving"');
+
+  assert.equal((await call(`http://${addressIn(command)}`, initiation)).status, 201);
+  assert.equal(bank.payments.length, 1);
+
+  command.kill('SIGTERM');
+  assert.equal(await command.ended(), 0);
+  assert.match(command.stdout(), /"stopped"/);
+  assert.match(command.stderr(), /^The operators' token for this run: PENSTOCK_ADMIN_TOKEN=\S+\n$/);
+}
+
+const addressIn = (command: RunningCommand) => /"tppSystems":"([^"]+)"/.exec(command.stdout())?.[1];
+
+describe('penstock serve', () => {
+  test('says when it serves, does, and ends with 0 on SIGTERM', async (t) => {
+    await servesAndStops(t, process.execPath, 'src/main.ts');
+  });
+
+  test('does the same when it is started by the bin', async (t) => {
+    await servesAndStops(t, process.execPath, 'bin/penstock.cjs');
+  });
+
+  test('does the same on a Node too old for it, by way of the one that is installed beside it', async (t) => {
+    const node = olderNode();
+    if (node === undefined) {
+      t.diagnostic('NOT TESTED: this machine has no Node before 24.14 on its PATH');
+      t.skip('this machine has no Node before 24.14 on its PATH');
+      return;
+    }
+    await servesAndStops(t, node, 'bin/penstock.cjs');
+  });
+
+  test('passes the exit code on from there, too', async (t) => {
+    const node = olderNode();
+    if (node === undefined) return t.skip('this machine has no Node before 24.14 on its PATH');
+    assert.equal(await startCommand(t, node, ['bin/penstock.cjs', 'swim']).ended(), 64);
+  });
+
+  test('ends with 1 and says why if its port is taken', async (t) => {
+    const file = configFile(t, settings('https://bank.example', await takenPort(t)));
+    const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
+    assert.equal(await command.ended(), 1);
+    assert.match(
+      command.stdout(),
+      /the gateway cannot start.*EADDRINUSE|EADDRINUSE.*the gateway cannot start/,
+    );
+    assert.doesNotMatch(command.stdout(), /"serving"/);
+  });
+
+  test('starts nothing with a configuration that is faulty, and ends with 78', async (t) => {
+    const file = configFile(t, 'environments: { sandbox: { baseUrl: "nowhere" } }');
+    const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
+    assert.equal(await command.ended(), 78);
+    assert.equal(command.stdout(), '');
+  });
+});
+
+describe('the demo', () => {
+  test('plays its tour to the end and exits with 0', async (t) => {
+    const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts', '--tour']);
+    assert.equal(await command.ended(), 0, command.stderr());
+    assert.match(command.stdout(), /cancel it/);
+  });
+});

@@ -1,0 +1,167 @@
+/** A TPP that follows a link comes back to the gateway; a payer who follows one comes to the bank. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import type { BankOptions } from '../../src/simulated-bank/bank.ts';
+import { bankSays } from '../kit/bank-says.ts';
+import { call, jsonOf, type Reply } from '../kit/call.ts';
+import { publicUrl, startLine } from '../kit/gateway.ts';
+import { initiation, statusRead } from '../kit/request.ts';
+
+const product = 'v1/payments/sepa-credit-transfers';
+const styles = ['absolute', 'relative', 'relative-without-base'] as const;
+const places = [
+  { basePath: '', segment: 'berlingroup' },
+  { basePath: '/psd2', segment: 'berlingroup' },
+  { basePath: '/xs2a/bank-1', segment: 'v1/berlin-group' },
+  { basePath: '/psd2', segment: '' },
+] as const;
+const publicUrls = [publicUrl, `${publicUrl}/banks/one`, 'http://gateway.example:8080/'];
+
+describe('links of every style, from every place, to every public address lead to the gateway:', () => {
+  for (const links of styles) {
+    for (const { basePath, segment } of places) {
+      for (const address of publicUrls) {
+        const prefix = segment === '' ? '' : `/${segment}`;
+
+        test(`${links}, from ${basePath}${prefix}/v1, to ${address}`, async (t) => {
+          const options: BankOptions = { links, basePath, segment };
+          const sections = { listen: { publicUrl: address }, standard: { segment } };
+          const { bank, gateway } = await startLine(t, sections, options);
+          const home = `${address.replace(/\/$/, '')}${prefix}/${product}`;
+
+          const created = await call(gateway.url, { ...initiation, path: `${prefix}/${product}` });
+
+          const { paymentId, authorisationIds: [sca] = [] } = bank.payments[0] ?? {};
+          assert.equal(created.status, 201);
+          assert.equal(created.header('Location'), `${home}/${paymentId}`);
+          assert.deepEqual(linksOf(created), {
+            self: `${home}/${paymentId}`,
+            status: `${home}/${paymentId}/status`,
+            scaStatus: `${home}/${paymentId}/authorisations/${sca}`,
+            scaRedirect: `https://sca.bank.example/authorise/${sca}`,
+          });
+        });
+      }
+    }
+  }
+
+  test('and can be followed, as far as they stand for one of the eight operations', async (t) => {
+    const { gateway } = await startLine(t, {}, { basePath: '/psd2', links: 'relative' });
+    const { self, status, scaStatus } = linksOf(await call(gateway.url, initiation));
+    for (const link of [self, status, scaStatus]) {
+      assert.equal(
+        (await call(gateway.url, { method: 'GET', path: new URL(link ?? '').pathname })).status,
+        200,
+      );
+    }
+  });
+});
+
+describe('an address stays as it is', () => {
+  const foreign = (origin: string) => ({
+    scaRedirect: { href: `${origin}/berlingroup/v1/payments/of-the-payer` },
+    scaOAuth: { href: `${origin}/berlingroup/v1/.well-known/oauth-authorization-server` },
+    elsewhere: { href: 'https://other.example/berlingroup/v1/payments/1' },
+    otherPort: { href: 'http://127.0.0.1:1/berlingroup/v1/payments/1' },
+    otherScheme: { href: `${origin.replace('http:', 'https:')}/berlingroup/v1/payments/1` },
+    otherApi: { href: `${origin}/other/v1/payments/1` },
+    otherVersion: { href: `${origin}/berlingroup/v2/payments/1` },
+    prefixOnly: { href: `${origin}/berlingroup/v10/payments/1` },
+    withPassword: { href: `${origin.replace('//', '//a:b@')}/berlingroup/v1/payments/1` },
+  });
+
+  test("if it is the payer's, another host's, or outside of the bank's API: not a byte changes", async (t) => {
+    const { bank, gateway } = await startLine(t);
+    const body = JSON.stringify(
+      { _links: foreign(bank.baseUrl), href: `${bank.baseUrl}/berlingroup/v1/` },
+      null,
+      1,
+    );
+    bankSays(bank, { headers: [['Content-Type', 'application/json']], body });
+    assert.equal((await call(gateway.url, statusRead)).text, body);
+  });
+
+  test('if the bank names another host than the one it is reached under', async (t) => {
+    const options = { publicOrigin: 'https://other-name.bank.example' };
+    const { gateway } = await startLine(t, {}, options);
+    const { self } = linksOf(await call(gateway.url, initiation));
+    assert.match(self ?? '', /^https:\/\/other-name\.bank\.example\/berlingroup\/v1\//);
+  });
+
+  test('in Location, if it leads elsewhere; Content-Location of the API changes', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    const headers = [
+      ['Location', 'https://www.bank.example/maintenance'],
+      ['Content-Location', '/berlingroup/v1/payments/p/1?view=full#top'],
+    ] as const;
+    bankSays(bank, { status: '503 Service Unavailable', headers, body: '' });
+    const reply = await call(gateway.url, statusRead);
+    assert.equal(reply.header('Location'), 'https://www.bank.example/maintenance');
+    assert.equal(reply.header('Content-Location'), `${publicUrl}/berlingroup/v1/payments/p/1?view=full#top`);
+  });
+});
+
+describe('around a link that changes', () => {
+  test('every other byte stays, odd white space and repeated members included', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    const body = (href: string) =>
+      `\r\n{ "a":1 ,"a" : 1.0e0,\t"name":"M\u00c3\u00bcller \\/ \\ud83d",\n"_links":{"self" : { "href":"${href}","x":[ ] }}} `;
+    bankSays(bank, {
+      headers: [['Content-Type', 'application/json']],
+      body: body('/berlingroup/v1/payments'),
+    });
+    const reply = await call(gateway.url, statusRead);
+    assert.equal(reply.body.toString('latin1'), body(`${publicUrl}/berlingroup/v1/payments`));
+    assert.equal(reply.header('Content-Length'), String(reply.body.length));
+  });
+
+  test('errors of the bank get theirs rewritten, too', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    const body = '{"code":"X","_links":{"startAuthorisation":{"href":"/v1/payments/p/1/authorisations"}}}';
+    bankSays(bank, {
+      status: '400 Bad Request',
+      headers: [['Content-Type', 'application/problem+json']],
+      body,
+    });
+    const { startAuthorisation } = linksOf(await call(gateway.url, statusRead));
+    assert.equal(startAuthorisation, `${publicUrl}/berlingroup/v1/payments/p/1/authorisations`);
+  });
+});
+
+describe('a compressed answer', () => {
+  const withLink = '{"_links":{"self":{"href":"/v1/payments/p/1"}}}';
+  const headers = [
+    ['Content-Type', 'application/json'],
+    ['Content-Encoding', 'gzip'],
+    ['ETag', '"of-these-bytes"'],
+  ] as const;
+
+  test('with links is unpacked and rewritten, and claims nothing about its bytes any more', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    bankSays(bank, { headers, body: gzipSync(withLink).toString('latin1') });
+    const reply = await call(gateway.url, { ...statusRead, headers: [['Accept-Encoding', 'gzip']] });
+    assert.equal(reply.text, withLink.replace('/v1/', `${publicUrl}/berlingroup/v1/`));
+    assert.equal(reply.header('Content-Encoding'), undefined);
+    assert.equal(reply.header('ETag'), undefined);
+    assert.equal(reply.header('Content-Length'), String(reply.body.length));
+  });
+
+  test('without links keeps its bytes and its coding', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    const packed = gzipSync('{"transactionStatus":"ACCP"}');
+    bankSays(bank, { headers, body: packed.toString('latin1') });
+    const reply = await call(gateway.url, statusRead);
+    assert.deepEqual(reply.body, packed);
+    assert.equal(reply.header('Content-Encoding'), 'gzip');
+    assert.equal(reply.header('ETag'), '"of-these-bytes"');
+  });
+});
+
+function linksOf(reply: Reply): Readonly<Record<string, string>> {
+  const { _links: links = {} } = jsonOf(reply);
+  return Object.fromEntries(
+    Object.entries(links as Record<string, { href: string }>).map(([name, { href }]) => [name, href]),
+  );
+}

@@ -1,0 +1,137 @@
+/** What the door refuses: in which order, in which words, and never at the bank. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Call, call, jsonOf } from '../kit/call.ts';
+import { valuesOf } from '../kit/fields.ts';
+import { startLine } from '../kit/gateway.ts';
+import { assertRefused } from '../kit/refusal.ts';
+import { initiation, statusRead, transfers } from '../kit/request.ts';
+
+/** One fault each, from the first that is looked for to the last, and how it makes a request worse. */
+const faults: readonly (readonly [code: string, status: number, tppCode: string, (call: Call) => Call])[] = [
+  ['HEADER_MALFORMED', 400, 'FORMAT_ERROR', withFields(['PSU-ID', 'one'], ['PSU-ID', 'two'])],
+  ['PATH_MALFORMED', 400, 'FORMAT_ERROR', (one) => ({ ...one, path: `${one.path}//` })],
+  ['PATH_UNKNOWN', 404, 'RESOURCE_UNKNOWN', (one) => ({ ...one, path: '/berlingroup/v1/accounts/1/2/3/4' })],
+  ['PRODUCT_UNKNOWN', 404, 'PRODUCT_UNKNOWN', (one) => ({ ...one, path: one.path.replace('sepa', 'other') })],
+  ['METHOD_NOT_ALLOWED', 405, 'SERVICE_INVALID', (one) => ({ ...one, method: 'PUT' })],
+  ['REQUEST_ID_INVALID', 400, 'FORMAT_ERROR', withFields(['X-Request-ID', 'not-a-uuid'])],
+  ['BODY_TOO_LARGE', 413, 'FORMAT_ERROR', (one) => ({ ...one, body: 'x'.repeat(70_000) })],
+];
+
+function withFields(...fields: NonNullable<Call['headers']>): (call: Call) => Call {
+  return (one) => ({ ...one, headers: [...(one.headers ?? []), ...fields] });
+}
+
+describe('of several faults the first in the order is told', () => {
+  for (const [index, [code, status, tppCode]] of faults.entries()) {
+    const later = faults.slice(index + 1).map(([name]) => name);
+    test(`${code}${later.length > 0 ? ` before ${later.join(', ')}` : ' at last'}`, async (t) => {
+      const sections = {
+        listen: { maxBody: '64KiB' },
+        standard: { paymentProducts: ['sepa-credit-transfers'] },
+      };
+      const { bank, gateway } = await startLine(t, sections);
+      const worst = faults
+        .slice(index)
+        .toReversed()
+        .reduce<Call>((one, [, , , worsen]) => worsen(one), initiation);
+
+      assertRefused(await call(gateway.url, worst), status, code, tppCode);
+      assert.equal(bank.connections, 0);
+    });
+  }
+});
+
+const refusals: Readonly<Record<string, readonly [Call, status: number, code: string, tppCode: string]>> = {
+  'a query': [{ ...statusRead, path: `${statusRead.path}?a=b` }, 400, 'PATH_MALFORMED', 'FORMAT_ERROR'],
+  'a trailing slash': [{ ...statusRead, path: `${transfers}/` }, 400, 'PATH_MALFORMED', 'FORMAT_ERROR'],
+  'a path beyond the eight': [
+    { ...statusRead, path: '/berlingroup/v1/consents' },
+    404,
+    'PATH_UNKNOWN',
+    'RESOURCE_UNKNOWN',
+  ],
+  'another prefix': [{ ...statusRead, path: '/v1/payments/p/1' }, 404, 'PATH_UNKNOWN', 'RESOURCE_UNKNOWN'],
+  'the root': [{ ...statusRead, path: '/' }, 404, 'PATH_UNKNOWN', 'RESOURCE_UNKNOWN'],
+  'a service that is not offered': [
+    { ...initiation, path: '/berlingroup/v1/periodic-payments/sepa-credit-transfers' },
+    404,
+    'PRODUCT_UNKNOWN',
+    'PRODUCT_UNKNOWN',
+  ],
+  'a product that is not offered': [
+    { ...initiation, path: '/berlingroup/v1/payments/target-2-payments' },
+    404,
+    'PRODUCT_UNKNOWN',
+    'PRODUCT_UNKNOWN',
+  ],
+  'a body of a GET': [{ ...statusRead, body: '{}' }, 400, 'BODY_UNEXPECTED', 'FORMAT_ERROR'],
+  'a body of a DELETE': [
+    { method: 'DELETE', path: `${transfers}/1`, body: '{}' },
+    400,
+    'BODY_UNEXPECTED',
+    'FORMAT_ERROR',
+  ],
+  'an environment that does not exist': [
+    { ...statusRead, headers: [['Penstock-Environment', 'Sandbox']] },
+    400,
+    'ENVIRONMENT_UNKNOWN',
+    'FORMAT_ERROR',
+  ],
+  'an expectation nobody meets': [
+    { ...statusRead, headers: [['Expect', 'more']] },
+    417,
+    'EXPECTATION_FAILED',
+    'FORMAT_ERROR',
+  ],
+};
+
+describe('a refusal says in either format what is wrong:', () => {
+  for (const [what, [request, status, code, tppCode]] of Object.entries(refusals)) {
+    for (const [accept, type] of [
+      ['*/*', 'application/json'],
+      ['application/json;q=0.5, application/problem+json', 'application/problem+json'],
+    ] as const) {
+      test(`${what}, as ${type}`, async (t) => {
+        const { bank, gateway } = await startLine(t, {
+          standard: { paymentServices: ['payments'], paymentProducts: ['sepa-credit-transfers'] },
+        });
+        const id = '99391C7E-AD88-49EC-A2AD-99DDCB1F7721';
+        const headers = [['X-Request-ID', id], ['Accept', accept], ...(request.headers ?? [])] as const;
+
+        const reply = await call(gateway.url, { ...request, headers });
+
+        assertRefused(reply, status, code, tppCode);
+        assert.equal(reply.header('Content-Type'), type);
+        assert.equal(reply.header('X-Request-ID'), id);
+        assert.equal(bank.connections, 0);
+      });
+    }
+  }
+});
+
+describe('an X-Request-ID that cannot be echoed', () => {
+  const ids = {
+    missing: undefined,
+    empty: [''],
+    'no UUID': ['1234'],
+    'in braces': ['{99391c7e-ad88-49ec-a2ad-99ddcb1f7721}'],
+  };
+  for (const [what, values = []] of Object.entries({
+    ...ids,
+    repeated: ['99391c7e-ad88-49ec-a2ad-99ddcb1f7721', '99391c7e-ad88-49ec-a2ad-99ddcb1f7722'],
+  })) {
+    test(`(${what}) is refused with a new one, and the message names the header`, async (t) => {
+      const { bank, gateway } = await startLine(t);
+      const headers = values.map((value) => ['X-Request-ID', value] as const);
+
+      const reply = await call(gateway.url, { ...statusRead, headers, requestId: 'as given' });
+
+      assertRefused(reply, 400, 'REQUEST_ID_INVALID', 'FORMAT_ERROR');
+      assert.ok(!values.includes(valuesOf(reply.fields, 'X-Request-ID')[0] ?? ''));
+      assert.match(JSON.stringify(jsonOf(reply)), /"path":"x-request-id"/i);
+      assert.equal(bank.connections, 0);
+    });
+  }
+});

@@ -1,0 +1,85 @@
+/** What an attack on the TPP systems' door is made of: requests as plain text, and what is promised of each. */
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import type { GatewayUnderTest } from './gateway.ts';
+import { onConnection, type RawAnswer, sendRaw } from './raw.ts';
+
+/** Where an attack is aimed at. */
+export interface Line {
+  readonly bank: SimulatedBank;
+  readonly gateway: GatewayUnderTest;
+}
+
+/** How the gateway says no: the status and `Penstock-Error`. */
+export type Refusal = readonly [status: number, code: string];
+
+export const paymentsPath = '/berlingroup/v1/payments/sepa-credit-transfers';
+
+/** The path of a status read that nobody has made before. */
+export const newStatusPath = () => `${paymentsPath}/${randomUUID()}/status`;
+
+/** A request as text; the fields stand behind `Host` and a new `X-Request-ID`. */
+export function requestText(requestLine: string, fields: readonly string[] = [], body = ''): string {
+  const head = [requestLine, 'Host: gateway.example', `X-Request-ID: ${randomUUID()}`, ...fields];
+  return `${head.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** A status read of a payment that nobody has read before. */
+export const statusRead = (...fields: readonly string[]) =>
+  requestText(`GET ${newStatusPath()} HTTP/1.1`, fields);
+
+/** An initiation with these bytes; the fields say how long they are. */
+export function initiation(body: string, ...fields: readonly string[]): string {
+  const usual = ['Content-Type: application/json', 'PSU-IP-Address: 192.168.8.78'];
+  return requestText(`POST ${paymentsPath} HTTP/1.1`, [...usual, ...fields], body);
+}
+
+/** Whether the gateway said it by itself, rather than the bank. */
+export const refusalOf = ({ status, headers }: RawAnswer): Refusal => [
+  status,
+  headers.get('penstock-error') ?? 'none',
+];
+
+/** The gateway refuses these bytes in its own words, and the bank sees nothing of them. */
+export async function assertRefused({ bank, gateway }: Line, bytes: string, refusal: Refusal): Promise<void> {
+  const before = bank.requests.length;
+  const answer = await sendRaw(gateway.port, bytes);
+  assert.deepEqual(refusalOf(answer), refusal, excerpt(bytes));
+  assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/, excerpt(bytes));
+  assert.equal(bank.requests.length, before, `the bank saw ${excerpt(bytes)}`);
+}
+
+/**
+ * The gateway refuses these bytes and closes the connection: whoever reads them differently may take the request
+ * behind them for part of them, or part of them for a request, so nothing behind them is believed either.
+ */
+export async function assertCutOff({ bank, gateway }: Line, bytes: string, refusal: Refusal): Promise<void> {
+  const before = bank.requests.length;
+  await onConnection(gateway.port, async (connection) => {
+    connection.send(bytes + statusRead());
+    const answer = await connection.answer();
+    assert.deepEqual(refusalOf(answer), refusal, excerpt(bytes));
+    assert.equal(answer.headers.get('connection'), 'close', excerpt(bytes));
+    await connection.closed();
+    assert.equal(connection.unread(), '', `something behind ${excerpt(bytes)} was answered`);
+  });
+  assert.equal(bank.requests.length, before, `the bank saw something of ${excerpt(bytes)}`);
+}
+
+/** Another TPP is served as if nothing had happened. */
+export async function assertServes({ bank, gateway }: Line): Promise<void> {
+  const before = bank.requests.length;
+  const answer = await sendRaw(gateway.port, statusRead());
+  assert.equal(answer.headers.get('penstock-error'), undefined);
+  assert.equal(bank.requests.length, before + 1);
+}
+
+/** The values with which a field reached the bank in its latest request; `name` in lower case. */
+export function valuesAtBank({ bank }: Line, name: string): readonly string[] {
+  const flat = bank.requests.at(-1)?.rawHeaders ?? assert.fail('nothing reached the bank');
+  return flat.filter((_, index) => index % 2 === 1 && flat[index - 1]?.toLowerCase() === name);
+}
+
+const excerpt = (bytes: string) => JSON.stringify(bytes.slice(0, 300));

@@ -1,0 +1,101 @@
+/** Marked values for every place of a request and of an answer, to look for where they must never turn up. */
+
+import { randomUUID } from 'node:crypto';
+import { type Fault, type FaultName, faultRows } from '../../src/simulated-bank/faults.ts';
+
+/** A value that tells where it stood. */
+const canary = (place: string) => `canary-${place}`;
+
+/** Well-formed ones, for code that would only take notice of these: IBAN, card, address, mail, token, key. */
+const lookalikes = [
+  'DE89370400440532013000',
+  '4111111111111111',
+  '203.0.113.77',
+  'anna.mueller@mail.example',
+  'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm5hIn0',
+  'MIICXAIBAAKBgQ',
+] as const;
+const [iban, card, address, mail, token, keyBytes] = lookalikes;
+
+/** The word as dumps of buffers show it: in base64, in hexadecimal, and as numbers. */
+const dumps = ['Y2FuYXJ5', '63 ?61 ?6e ?61 ?72 ?79', '99, ?97, ?110, ?97, ?114, ?121'];
+
+/** Finds any of them, in any case. */
+export const anyCanary = new RegExp(
+  ['canary', ...dumps, ...lookalikes.map((value) => value.replaceAll('.', '\\.'))].join('|'),
+  'i',
+);
+
+/** Every header in which a TPP sends something secret or personal, one that we do not know, and a name that tells. */
+export const headersWithCanaries: readonly string[] = [
+  `Authorization: Bearer ${token}.${canary('token')}`,
+  `X-API-Key: ${canary('api-key')}`,
+  `Cookie: session=${canary('cookie')}`,
+  `Consent-ID: ${canary('consent')}`,
+  `PSU-ID: ${mail}`,
+  `PSU-Corporate-ID: ${canary('corporate')}`,
+  `PSU-IP-Address: ${address}`,
+  `PSU-Geo-Location: GEO:52.5;13.4;${canary('geo')}`,
+  `PSU-User-Agent: ${canary('psu-agent')}`,
+  `PSU-Device-ID: ${canary('device')}`,
+  `TPP-Redirect-URI: https://tpp.example/${canary('redirect')}?state=${iban}`,
+  `TPP-Signature-Certificate: ${keyBytes}${canary('certificate')}`,
+  `Signature: keyId="${canary('key-id')}",signature="${keyBytes}"`,
+  `User-Agent: ${canary('agent')}`,
+  `Referer: https://tpp.example/${canary('referer')}`,
+  `X-Forwarded-For: ${address}, ${canary('forwarded')}`,
+  `Forwarded: for=${canary('for')}`,
+  `traceparent: 00-${canary('trace')}`,
+  `X-${canary('name')}: ${canary('value')}`,
+];
+
+export const orderWithCanaries = JSON.stringify({
+  instructedAmount: { currency: 'EUR', amount: '123.50' },
+  debtorAccount: { iban, pan: card },
+  creditorName: canary('creditor'),
+  creditorAccount: { iban },
+  remittanceInformationUnstructured: canary('remittance'),
+});
+
+export const paymentIdWithCanary = canary('payment-id');
+
+/** A request as text, marked wherever it can be. */
+export function requestWithCanaries(requestLine: string, more: readonly string[] = [], body = ''): string {
+  const framing = body === '' ? [] : ['Content-Type: application/json', `Content-Length: ${body.length}`];
+  const fields = [`Host: ${canary('host')}.example`, ...headersWithCanaries, ...framing, ...more];
+  const id = more.some((field) => /^x-request-id:/i.test(field)) ? [] : [`X-Request-ID: ${randomUUID()}`];
+  return `${[requestLine, ...id, ...fields].join('\r\n')}\r\n\r\n${body}`;
+}
+
+const told = `{"tppMessages":[{"text":"${canary('bank-text')} ${iban}"}],"_links":{"self":{"href":"http://[${canary('href')}"}}}`;
+const secretFields = { 'Set-Cookie': canary('bank-cookie'), 'X-Bank-Node': canary('bank-node') };
+const head = `HTTP/1.1 200 OK\r\nX-Bank-Node: ${canary('bank-node')}\r\n`;
+
+/** Every fault there is, and answers that hold something of the bank's own, well-formed and not. */
+export const moods: readonly Fault[] = [
+  ...(Object.keys(faultRows) as FaultName[]).map((name) => ({ name }) as Fault), // each is complete with its defaults
+  { name: 'latency', ms: 1 },
+  ...[200, 204, 302, 400, 401, 404, 429, 500, 503].map((status): Fault => {
+    return { name: 'status', status, headers: secretFields, body: told };
+  }),
+  {
+    name: 'status',
+    status: 201,
+    headers: { ...secretFields, Location: `http://[${canary('location')}` },
+    body: told,
+  },
+  {
+    name: 'status',
+    status: 200,
+    headers: { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' },
+    body: canary('gzip'),
+  },
+  { name: 'garbage', bytes: `${canary('protocol')} ${iban}\r\n\r\n` },
+  { name: 'garbage', bytes: `${head}Content-Length: ${canary('length')}\r\n\r\n` },
+  { name: 'garbage', bytes: `${head}${canary('no-colon')}\r\n\r\n` },
+  { name: 'garbage', bytes: `${head}X: one\r${canary('smuggled')}: two\r\n\r\n` },
+  { name: 'garbage', bytes: `${head}Transfer-Encoding: chunked\r\n\r\n${canary('chunk')}\r\n` },
+  { name: 'garbage', bytes: `${head}Content-Length: 900\r\n\r\n{"cut":"${canary('cut-off')}` },
+  { name: 'garbage', bytes: `HTTP/1.1 101 ${canary('reason')}\r\nUpgrade: ${canary('upgrade')}\r\n\r\n` },
+  { name: 'garbage', bytes: `HTTP/1.1 700 ${canary('reason')}\r\nContent-Length: 0\r\n\r\n` },
+];

@@ -1,0 +1,76 @@
+/** The command line as a process of its own. */
+
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { until, within } from './within.ts';
+
+export const root = join(import.meta.dirname, '../..');
+
+/** What a command has written so far and, when it has ended, how. */
+export interface RunningCommand {
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Waits until the output holds a text. */
+  says(text: string): Promise<void>;
+  /** The exit code, or the name of the signal that ended it. */
+  ended(): Promise<number | string>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** Starts a program in the repository's folder; killed when the test ends, if it still runs. */
+export function startCommand(
+  t: TestContext,
+  program: string,
+  args: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): RunningCommand {
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name));
+  const env = { ...Object.fromEntries(inherited), ...variables };
+  const child = spawn(program, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const written = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].setEncoding('utf8').on('data', (text: string) => {
+      written[stream] += text;
+    });
+  }
+  const { promise: end, resolve } = Promise.withResolvers<number | string>();
+  child.once('close', (code, signal) => resolve(code ?? signal ?? 'nothing'));
+  child.once('error', (error) => resolve(error.message));
+  t.after(() => child.kill('SIGKILL'));
+
+  return {
+    stdout: () => written.stdout,
+    stderr: () => written.stderr,
+    says: (text) => until(20_000, `the command says ${text}`, () => written.stdout.includes(text)),
+    ended: () => within(30_000, 'the command to end', end),
+    kill: (signal) => void child.kill(signal),
+  };
+}
+
+/** A configuration file with this text; removed when the test ends. */
+export function configFile(t: TestContext, text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'penstock.yaml');
+  writeFileSync(file, text);
+  return file;
+}
+
+/** The machine's own Node, if there is one that cannot run TypeScript by itself (before 24.14). */
+export function olderNode(): string | undefined {
+  const candidates = (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.includes('node_modules'))
+    .map((folder) => join(folder, 'node'));
+  return candidates.find((candidate) => existsSync(candidate) && isOlder(candidate));
+}
+
+function isOlder(node: string): boolean {
+  const [major = 0, minor = 0] = execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' })
+    .split('.')
+    .map(Number);
+  return major < 24 || (major === 24 && minor < 14);
+}

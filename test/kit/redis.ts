@@ -1,0 +1,48 @@
+/** A Redis for a test, found or started; without one, the tests that need it are skipped, loudly. */
+
+import type { TestContext } from 'node:test';
+import { Redis } from 'ioredis';
+import { howToGetRedis, redisIsRequired, redisProgram, runningRedis } from './find-redis.ts';
+import { type RedisProcess, startRedisProcess } from './redis-process.ts';
+
+/** A server of this test's own. */
+export interface RedisServer extends RedisProcess {
+  readonly url: string;
+  /** Any command, on a connection of the test's own, such as `command('CONFIG', 'SET', 'maxmemory', '1mb')`. */
+  command(name: string, ...args: readonly string[]): Promise<unknown>;
+  /** Forgets everything. */
+  flush(): Promise<void>;
+}
+
+const missing = `there is no Redis; get one: ${howToGetRedis}`;
+
+/** Why tests that start a Redis of their own are skipped, or false: `test(name, { skip: withoutRedisServer }, ...)`. */
+export const withoutRedisServer: string | false = redisProgram() || redisIsRequired() ? false : missing;
+
+/** Why tests that need any Redis are skipped, or false. */
+export const withoutRedis: string | false = runningRedis() ? false : withoutRedisServer;
+
+/** The address of a Redis that others may use too: keep to your own prefix. */
+export async function sharedRedis(t: TestContext): Promise<string> {
+  return runningRedis() ?? (await startRedis(t)).url;
+}
+
+/** A server that answers, keeps nothing on disk, and ends with the test. @param args further arguments of redis-server */
+export async function startRedis(t: TestContext, args: readonly string[] = []): Promise<RedisServer> {
+  const server = await startRedisProcess(t, { args: () => ['--save', '', '--appendonly', 'no', ...args] });
+  const url = `redis://127.0.0.1:${server.port}`;
+  const command = (name: string, ...rest: readonly string[]) => commandOn(server.port, name, ...rest);
+  return { ...server, url, command, flush: async () => void (await command('FLUSHALL')) };
+}
+
+/** One command to the server on a port, on a connection of its own. */
+export async function commandOn(port: number, name: string, ...args: readonly string[]): Promise<unknown> {
+  const client = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: () => null });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await client.call(name, ...args);
+  } finally {
+    client.disconnect();
+  }
+}

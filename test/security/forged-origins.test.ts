@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { initiation, paymentsPath, requestText, statusRead, valuesAtBank } from '../kit/attack.ts';
+import { publicUrl, startLine } from '../kit/gateway.ts';
+import { sendRaw } from '../kit/raw.ts';
+
+const forged: Readonly<Record<string, string>> = {
+  'X-Forwarded-For': '10.0.0.1',
+  'X-Forwarded-Host': 'evil.example',
+  'X-Forwarded-Proto': 'http',
+  'X-Forwarded-Port': '1',
+  'X-Forwarded-Prefix': '/evil',
+  'X-Forwarded-Anything': 'evil',
+  'x-forwarded-server': 'evil.example',
+  Forwarded: 'for=10.0.0.1;host=evil.example',
+  'X-Real-IP': '10.0.0.1',
+};
+
+/** Known to frameworks that let a field have its way over the request line. */
+const overriding: Readonly<Record<string, string>> = {
+  'X-HTTP-Method-Override': 'DELETE',
+  'X-HTTP-Method': 'DELETE',
+  'X-Method-Override': 'DELETE',
+  'X-Original-Method': 'DELETE',
+  'X-Original-URL': '/admin',
+  'X-Original-URI': '/admin',
+  'X-Rewrite-URL': '/admin',
+};
+
+const lines = (fields: Readonly<Record<string, string>>) =>
+  Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+
+/*
+ * The story: the attacker claims to be somebody else's address, or that the gateway has another name, and finds its
+ * claim in the bank's records, or its own host in the links that the payer will follow.
+ */
+describe('claims about where a request comes from', () => {
+  test('C1: a forged Host is neither in links nor at the bank', async (t) => {
+    const line = await startLine(t);
+    const bytes = initiation('{}', 'Content-Length: 2').replace('gateway.example', 'evil.example');
+    const { status, headers, body } = await sendRaw(line.gateway.port, bytes);
+    assert.equal(status, 201);
+    assert.match(headers.get('location') ?? '', new RegExp(`^${publicUrl}${paymentsPath}/`));
+    assert.doesNotMatch(body, /evil/);
+    assert.deepEqual(valuesAtBank(line, 'host'), [new URL(line.bank.baseUrl).host]);
+  });
+
+  test('C3: those that proxies make never reach the bank, nor the links', async (t) => {
+    const line = await startLine(t);
+    const bytes = initiation('{}', 'Content-Length: 2', ...lines(forged));
+    const { headers, body } = await sendRaw(line.gateway.port, bytes);
+    for (const name of Object.keys(forged))
+      assert.deepEqual(valuesAtBank(line, name.toLowerCase()), [], name);
+    assert.doesNotMatch(`${headers.get('location')} ${body}`, /evil/);
+  });
+
+  test('C3: the payer’s address is content, and stays as the TPP wrote it', async (t) => {
+    const line = await startLine(t);
+    await sendRaw(line.gateway.port, statusRead('PSU-IP-Address: 192.0.2.7', 'X-Forwarded-For: 10.0.0.1'));
+    assert.deepEqual(valuesAtBank(line, 'psu-ip-address'), ['192.0.2.7']);
+  });
+
+  test('C10: what is meant for the gateway stays there', async (t) => {
+    const line = await startLine(t);
+    await sendRaw(line.gateway.port, statusRead('X-API-Key: secret', 'Penstock-Environment: sandbox'));
+    for (const name of ['x-api-key', 'penstock-environment']) assert.deepEqual(valuesAtBank(line, name), []);
+  });
+});
+
+/*
+ * The story: many web frameworks obey a field that names another method or path. The attacker sends a read, which is
+ * not guarded as a write is, and has the bank carry out a cancellation, or another path altogether.
+ */
+describe('fields that override the request line', () => {
+  test('D6: never reach the bank', async (t) => {
+    const line = await startLine(t);
+    const read = requestText(`GET ${paymentsPath}/1 HTTP/1.1`, lines(overriding));
+    await sendRaw(line.gateway.port, read);
+    assert.equal(line.bank.requests.at(-1)?.method, 'GET');
+    for (const name of Object.keys(overriding))
+      assert.deepEqual(valuesAtBank(line, name.toLowerCase()), [], name);
+  });
+});

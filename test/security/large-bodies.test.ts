@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { assertServes, initiation, type Line, refusalOf, requestText } from '../kit/attack.ts';
+import { type Sections, startLine } from '../kit/gateway.ts';
+import { onConnection } from '../kit/raw.ts';
+
+const small: Sections = { listen: { maxBody: '64KiB' } };
+const piece = 'x'.repeat(16 * 1024);
+const chunk = `${piece.length.toString(16)}\r\n${piece}\r\n`;
+
+/** Sends the head and then piece after piece, as a TPP does that does not look at the answer before it has sent all. */
+async function assertTooLarge({ gateway }: Line, head: string, part: string, parts: number): Promise<void> {
+  await onConnection(gateway.port, async (connection) => {
+    connection.send(head);
+    for (let sent = 0; sent < parts; sent++) connection.send(part);
+    const answer = await connection.answer();
+    assert.deepEqual(refusalOf(answer), [413, 'BODY_TOO_LARGE']);
+    assert.equal(answer.headers.get('connection'), 'close');
+    await connection.closed();
+  });
+}
+
+/*
+ * The story: the attacker sends more than any payment has, to fill the gateway's memory or the bank's disks; or it
+ * claims a length beyond all bounds and sends nothing.
+ */
+describe('a body beyond the limit', () => {
+  test('E5: with a length is refused at once, and the TPP that sends it all reads why', async (t) => {
+    const line = await startLine(t, small);
+    const size = 64 * piece.length;
+    await assertTooLarge(line, initiation('', `Content-Length: ${size}`), piece, 64);
+    assert.equal(line.bank.requests.length, 0);
+    await assertServes(line);
+  });
+
+  test('E5: with a length that is never sent is refused at once', async (t) => {
+    const line = await startLine(t, small);
+    for (const length of ['65537', '999999999999999']) {
+      await assertTooLarge(line, initiation('', `Content-Length: ${length}`), '', 0);
+    }
+    assert.equal(line.bank.requests.length, 0);
+  });
+
+  test('E5: in chunks is refused as soon as it is too large', async (t) => {
+    const line = await startLine(t, small);
+    await assertTooLarge(line, initiation('', 'Transfer-Encoding: chunked'), chunk, 5);
+    await assertTooLarge(line, initiation('', 'Transfer-Encoding: chunked'), chunk, 64);
+    await assertTooLarge(
+      line,
+      initiation('', 'Transfer-Encoding: chunked'),
+      '1;extended=yes\r\nx\r\n',
+      70_000,
+    );
+    assert.equal(line.bank.requests.length, 0);
+    await assertServes(line);
+  });
+
+  test('E5: one of exactly the limit is forwarded', async (t) => {
+    const { bank, gateway } = await startLine(t, small);
+    const whole = piece.repeat(4);
+    await onConnection(gateway.port, async (connection) => {
+      connection.send(initiation(whole, `Content-Length: ${whole.length}`));
+      connection.send(initiation(`${chunk.repeat(4)}0\r\n\r\n`, 'Transfer-Encoding: chunked'));
+      for (const _ of [1, 2])
+        assert.equal((await connection.answer()).headers.get('penstock-error'), undefined);
+    });
+    assert.deepEqual(
+      bank.requests.map(({ body }) => body.length),
+      [whole.length, whole.length],
+    );
+  });
+
+  test('E5: a body behind any other refusal is read over, not kept, and the refusal can be read', async (t) => {
+    const line = await startLine(t, small);
+    await onConnection(line.gateway.port, async (connection) => {
+      connection.send(requestText('POST /nowhere HTTP/1.1', [`Content-Length: ${32 * piece.length}`]));
+      for (let sent = 0; sent < 32; sent++) connection.send(piece);
+      assert.deepEqual(refusalOf(await connection.answer()), [404, 'PATH_UNKNOWN']);
+      await connection.closed();
+    });
+    assert.equal(line.bank.requests.length, 0);
+  });
+});
+
+/*
+ * The story: no attack, but looks like one: a bank whose limit is lower than ours says no and stops listening while the
+ * body is still on its way.
+ */
+describe('a bank that refuses a body before it has read it', () => {
+  test('E10: its 413 is passed on as its own', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    bank.fail({ name: 'status', status: 413, strikes: 'before-reading' });
+    const body = piece.repeat(60);
+    await onConnection(gateway.port, async (connection) => {
+      connection.send(initiation(body, `Content-Length: ${body.length}`));
+      assert.deepEqual(refusalOf(await connection.answer()), [413, 'none']);
+    });
+    assert.equal(bank.requests.length, 1);
+  });
+});

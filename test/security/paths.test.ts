@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Line, paymentsPath, refusalOf, requestText } from '../kit/attack.ts';
+import { startLine } from '../kit/gateway.ts';
+import { sendRaw } from '../kit/raw.ts';
+
+const tricks: Readonly<Record<string, readonly string[]>> = {
+  'B1: dot segments': [
+    ...['.', '..', '...%2f', '%2e', '%2E', '%2e%2e', '%2E%2E', '.%2e', '%2e.', '%2E.', '..;', '..;a=b', '.;'],
+    ...[
+      '%252e%252e',
+      '%25%32%65',
+      '..%2f..',
+      '..%5c..',
+      '%c0%ae%c0%ae',
+      '%e0%80%ae',
+      '%u002e%u002e',
+      '..%00',
+    ],
+  ],
+  'B2: encoded and foreign characters': [
+    ...[
+      '%2f',
+      '%2F',
+      '%5c',
+      '%5C',
+      '\\',
+      '%00',
+      '%25',
+      '%252f',
+      ';',
+      ';a=b',
+      '%3b',
+      '%3f',
+      '%23',
+      '%0d%0a',
+      '%0a',
+    ],
+    ...['%09', '%20', '%7f', '%c0%af', '%e2%80%ae', '%', '%%', '%a', '%zz', '%u002f', '%3d%', '%3d', '%2b'],
+    ...[
+      '\xff',
+      '\xc3\xa9',
+      '\xef\xbc\x8f',
+      '"',
+      '<',
+      '>',
+      '|',
+      '^',
+      '`',
+      '{1}',
+      "'",
+      '(',
+      ')',
+      '&',
+      '[',
+      ']',
+    ],
+  ],
+  'B3: empty segments': ['', '/', './', '/.', '//', '/..'],
+  'B5: segments that are too long': ['a'.repeat(257), 'a'.repeat(5_000), '%3D'.repeat(257)],
+  'B6: queries and fragments': ['1?', '1?a=b', '1?a=../..', '1#', '1#a', '1%3fa', '?', '#', '?#'],
+};
+
+/** The trick in every place that a path of the eight shapes has. */
+const placesOf = (trick: string): readonly string[] => [
+  `/${trick}/v1/payments/sepa-credit-transfers/1`,
+  `/berlingroup/${trick}/payments/sepa-credit-transfers/1`,
+  `/berlingroup/v1/${trick}/sepa-credit-transfers/1`,
+  `/berlingroup/v1/payments/${trick}/1`,
+  `${paymentsPath}/${trick}`,
+  `${paymentsPath}/1${trick === '' ? '/' : trick}/status`,
+  `${paymentsPath}/${trick}/status`,
+  `${paymentsPath}/1/${trick}`,
+  `${paymentsPath}/1/authorisations/${trick}`,
+  `${paymentsPath}/1/status/${trick}`,
+  `${trick}${paymentsPath}/1/status`,
+];
+
+/** Among the places, a trick of harmless characters may form a word of its own there: those are other tests'. */
+const isHarmless = (target: string) =>
+  /^(\/[\w.~-]{1,256})+$/.test(target) && !/\/\.{1,2}(\/|$)/.test(target);
+
+async function assertNothingPasses(line: Line, method: string, targets: readonly string[]): Promise<void> {
+  for (const target of targets) {
+    const [status, code] = refusalOf(
+      await sendRaw(line.gateway.port, requestText(`${method} ${target} HTTP/1.1`)),
+    );
+    assert.ok(status === 400 || status === 404, `${method} ${JSON.stringify(target)}: ${status}`);
+    assert.match(
+      code,
+      /^(PATH_MALFORMED|PATH_UNKNOWN|HEADER_MALFORMED)$/,
+      `${method} ${JSON.stringify(target)}`,
+    );
+  }
+  assert.deepEqual(line.bank.requests, []);
+}
+
+/*
+ * The story: the gateway checks a path as one thing, the bank understands it as another. With dots, encoded slashes,
+ * or a second decoding, a read that anybody may make becomes another payment's, or the bank's administration.
+ */
+describe('tricks with the path, over the wire', { concurrency: true }, () => {
+  for (const [name, list] of Object.entries(tricks)) {
+    test(`${name} are refused in every place of a path, and the bank sees nothing`, async (t) => {
+      const line = await startLine(t);
+      const targets = list.flatMap(placesOf).filter((target) => !isHarmless(target));
+      await assertNothingPasses(line, 'GET', targets);
+    });
+  }
+
+  test('B1-B6: the same hold for a payment and a cancellation', async (t) => {
+    const line = await startLine(t);
+    const some = Object.values(tricks).flatMap((list) => list.slice(0, 6));
+    await assertNothingPasses(
+      line,
+      'POST',
+      some.map((trick) => `/berlingroup/v1/payments/${trick}x%`),
+    );
+    await assertNothingPasses(
+      line,
+      'DELETE',
+      some.map((trick) => `${paymentsPath}/${trick}%`),
+    );
+  });
+
+  test('B3, B4: a doubled or trailing slash and another case are other paths', async (t) => {
+    const line = await startLine(t);
+    const path = `${paymentsPath}/1/status`;
+    await assertNothingPasses(line, 'GET', [
+      ...[`/${path}`, `//${path}`, `${path}/`, `${path}//`, path.replaceAll('/', '//'), path.toUpperCase()],
+      ...[
+        path.replace('berlingroup', 'BerlinGroup'),
+        path.replace('v1', 'V1'),
+        path.replace('status', 'Status'),
+      ],
+      ...[
+        '/',
+        '/v1',
+        '/berlingroup',
+        '/berlingroup/v1',
+        '/berlingroup/v1/payments',
+        '/admin',
+        '/ready',
+        '/metrics',
+      ],
+      ...[`${path}/../../../..`, `${paymentsPath}/1/AUTHORISATIONS`, path.replace('v1', 'v2')],
+    ]);
+  });
+
+  test('B6: a target of 20 KB is refused before anybody looks at it', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    const answer = await sendRaw(gateway.port, requestText(`GET /${'a/'.repeat(10_000)} HTTP/1.1`));
+    assert.deepEqual(refusalOf(answer), [431, 'HEADERS_TOO_LARGE']);
+    assert.deepEqual(bank.requests, []);
+  });
+
+  test('an id that real banks issue reaches the bank as it is, even if it was sent encoded', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    for (const id of ['GJv0KO..Fg==_=_bS6p6XvTWI', 'GJv0KO..Fg%3D%3D_%3D_bS6p6XvTWI']) {
+      await sendRaw(gateway.port, requestText(`GET ${paymentsPath}/${id} HTTP/1.1`));
+      assert.equal(bank.requests.at(-1)?.url, `${paymentsPath}/GJv0KO..Fg==_=_bS6p6XvTWI`);
+    }
+  });
+});

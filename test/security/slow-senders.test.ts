@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { setInterval } from 'node:timers';
+import { createListener } from '../../src/http/listener.ts';
+import { createPisApp } from '../../src/http/pis-app.ts';
+import { createRequestReader } from '../../src/http/read-request.ts';
+import { close, open } from '../../src/http/server-life.ts';
+import { createMatcher } from '../../src/pis/operations.ts';
+import { initiation, newStatusPath, refusalOf, requestText } from '../kit/attack.ts';
+import { onConnection } from '../kit/raw.ts';
+
+const limits = {
+  headersTimeout: 150,
+  requestTimeout: 300,
+  connectionsCheckingInterval: 20,
+  keepAliveTimeout: 1_000,
+  maxHeaderSize: 16_384,
+};
+
+/** The TPP systems' door with short limits, and behind it nothing that may ever be reached. */
+async function startDoor(t: TestContext) {
+  const refusals: string[] = [];
+  const read = createRequestReader({
+    match: createMatcher({
+      segment: 'berlingroup',
+      paymentServices: 'any',
+      paymentProducts: 'any',
+      authorisationTypes: 'any',
+    }),
+    identify: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
+    environments: ['sandbox', 'production'],
+    maxBodyBytes: 1024,
+    deadlineMs: { write: 1_000, read: 1_000, status: 1_000 },
+  });
+  const refused = ({ code }: { readonly code: string }) => void refusals.push(code);
+  const line = () => Promise.reject(new Error('a request went on that was never whole'));
+  const { server } = createListener(createPisApp({ read, line, refused }), refused, limits);
+  const port = await open(server, '127.0.0.1', 0);
+  t.after(() => close(server));
+  return { port, refusals };
+}
+
+/*
+ * The story: with a few hundred connections that never finish their requests, each costing one byte now and then, one
+ * machine keeps a server busy that only limits the pause between two bytes.
+ */
+describe('a TPP that sends too slowly', () => {
+  const starts: Readonly<Record<string, string>> = {
+    nothing: '',
+    'half a request line': 'GET /berl',
+    'half a head': `GET ${newStatusPath()} HTTP/1.1\r\nHost: a\r\nX-A: `,
+    'a head and no body': initiation('', 'Content-Length: 1000'),
+    'half a body': initiation('{"a":', 'Content-Length: 1000'),
+    'half a chunk': initiation('100\r\n{"a":', 'Transfer-Encoding: chunked'),
+  };
+
+  for (const [name, bytes] of Object.entries(starts)) {
+    test(`E1, E2: ${name} is answered 408 and closed, also if a byte comes now and then`, async (t) => {
+      const { port, refusals } = await startDoor(t);
+      for (const drip of bytes === '' ? [''] : ['', 'a']) {
+        await onConnection(port, async (connection) => {
+          connection.send(bytes);
+          const dripping = setInterval(() => connection.send(drip), 20);
+          try {
+            assert.deepEqual(refusalOf(await connection.answer()), [408, 'REQUEST_TIMEOUT']);
+            await connection.closed(3_000);
+          } finally {
+            clearInterval(dripping);
+          }
+        });
+      }
+      assert.ok(refusals.length >= 1 && refusals.every((code) => code === 'REQUEST_TIMEOUT'));
+    });
+  }
+
+  test('E1: the second request of a connection has no more time than the first', async (t) => {
+    const { port } = await startDoor(t);
+    await onConnection(port, async (connection) => {
+      connection.send(requestText('GET /nowhere HTTP/1.1'));
+      assert.equal((await connection.answer()).status, 404);
+      connection.send('GET /berl');
+      assert.deepEqual(refusalOf(await connection.answer()), [408, 'REQUEST_TIMEOUT']);
+      await connection.closed();
+    });
+  });
+});

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  assertCutOff,
+  assertRefused,
+  assertServes,
+  initiation,
+  newStatusPath,
+  requestText,
+} from '../kit/attack.ts';
+import { startLine } from '../kit/gateway.ts';
+import { onConnection } from '../kit/raw.ts';
+
+/*
+ * The story: an old or a future version of HTTP follows other rules about the end of a request. The attacker names one
+ * that the gateway only pretends to speak, and smuggles by the rules of the other.
+ */
+describe('another version of HTTP', () => {
+  test('A7: HTTP/0.9, 1.2, 2.0, 3.0 and what is no version are refused and closed', async (t) => {
+    const line = await startLine(t);
+    const versions = [
+      'HTTP/0.9',
+      'HTTP/1.2',
+      'HTTP/2.0',
+      'HTTP/3.0',
+      'HTTP/1.',
+      'HTTP/1',
+      'HTTP/01.1',
+      'http/1.1',
+    ];
+    await Promise.all(
+      [...versions, 'HTTP/1.1.1', 'HTTPS/1.1', 'ICAP/1.0'].map((version) =>
+        t.test(version, () =>
+          assertCutOff(line, requestText(`GET ${newStatusPath()} ${version}`), [400, 'HEADER_MALFORMED']),
+        ),
+      ),
+    );
+    await assertServes(line);
+  });
+
+  test('A7: a request line without a version is refused and closed', async (t) => {
+    const line = await startLine(t);
+    await assertRefused(line, `GET ${newStatusPath()}\r\n\r\n`, [400, 'HEADER_MALFORMED']);
+  });
+
+  test('A7: the opening of an HTTP/2 connection is refused and closed', async (t) => {
+    const line = await startLine(t);
+    await assertRefused(line, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', [400, 'HEADER_MALFORMED']);
+  });
+
+  test('A7: HTTP/1.0 is served with a plain length and closed', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    await onConnection(gateway.port, async (connection) => {
+      connection.send(requestText(`GET ${newStatusPath()} HTTP/1.0`));
+      const { headers, body } = await connection.answer();
+      assert.equal(headers.get('penstock-error'), undefined);
+      assert.equal(headers.get('transfer-encoding'), undefined);
+      assert.equal(headers.get('content-length'), String(body.length));
+      await connection.closed();
+    });
+    assert.equal(bank.requests.at(-1)?.httpVersion, '1.1');
+  });
+
+  test('A7: HTTP/1.0 that wants to be kept alive is served twice on one connection', async (t) => {
+    const { gateway } = await startLine(t);
+    await onConnection(gateway.port, async (connection) => {
+      for (const _ of [1, 2]) {
+        connection.send(requestText(`GET ${newStatusPath()} HTTP/1.0`, ['Connection: keep-alive']));
+        assert.equal((await connection.answer()).headers.get('connection'), 'keep-alive');
+      }
+    });
+  });
+
+  test('A7: HTTP/1.0 knows no chunks', async (t) => {
+    const line = await startLine(t);
+    const bytes = initiation('2\r\n{}\r\n0\r\n\r\n', 'Transfer-Encoding: chunked');
+    await assertCutOff(line, bytes.replace('HTTP/1.1', 'HTTP/1.0'), [400, 'HEADER_MALFORMED']);
+  });
+});

@@ -1,0 +1,54 @@
+/** The id of a call: the caller's own, or a new one where there is none to echo. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { answerIdOf, requestIdOf } from '../../../src/http/request-id.ts';
+import type { HeaderFields } from '../../../src/pis/headers.ts';
+
+const uuid = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
+const of = (...values: readonly string[]): HeaderFields => values.map((value) => ['x-Request-Id', value]);
+
+describe('an X-Request-ID', () => {
+  test('is any UUID, of any version and in any case, and stays as it is written', () => {
+    const spelled = fc.uuid().chain((id) => fc.constantFrom(id, id.toUpperCase()));
+    fc.assert(
+      fc.property(spelled, (id) => {
+        assert.equal(requestIdOf(of(id)), id);
+        assert.equal(answerIdOf(of(id)), id);
+      }),
+    );
+    for (const id of ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']) {
+      assert.equal(requestIdOf(of(id)), id);
+    }
+  });
+
+  test('is refused with the name of the header if it is missing, repeated or anything else', () => {
+    const wrong = [
+      of(),
+      of(''),
+      of(uuid, uuid),
+      of(`${uuid} `),
+      of(` ${uuid}`),
+      of(`{${uuid}}`),
+      of(`urn:uuid:${uuid}`),
+      of(uuid.replaceAll('-', '')),
+      of(`${uuid},${uuid}`),
+      of(uuid.replace('9', 'g')),
+      of(`${uuid}\n`),
+      of('９'.repeat(8) + uuid.slice(8)),
+    ];
+    for (const fields of wrong) {
+      assert.throws(() => requestIdOf(fields), { code: 'REQUEST_ID_INVALID', field: 'X-Request-ID' });
+    }
+  });
+
+  test('that cannot be echoed is answered with a new one, every time another', () => {
+    for (const fields of [of(), of('no uuid'), of(uuid, uuid)]) {
+      const [one, other] = [answerIdOf(fields), answerIdOf(fields)];
+      assert.match(one, /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+      assert.notEqual(one, other);
+      assert.notEqual(one, uuid);
+    }
+  });
+});
