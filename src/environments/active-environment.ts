@@ -48,6 +48,12 @@ interface Shared {
   readonly announcements: Announcements;
 }
 
+/** The shared value, and the very text that stands in the state: only by that can it be replaced. */
+interface Written {
+  readonly raw: string;
+  readonly record: ActiveRecord;
+}
+
 /** @param configured the value that a new installation begins with */
 export function createActiveEnvironment(
   { keyValues, announcements }: Shared,
@@ -59,24 +65,27 @@ export function createActiveEnvironment(
 
   announcements.subscribe(channel, () => void read().catch(() => {})); // missed or failed: the next regular read sees it
 
-  async function read(): Promise<ActiveRecord> {
+  const read = async () => (await look()).record;
+
+  async function look(): Promise<Written> {
     const raw = await keyValues.read(key);
     const stored = raw === undefined ? undefined : parsed(raw);
-    if (stored && stored.version >= (known?.version ?? 0)) return adopt(stored);
-    return restore(raw);
+    if (raw === undefined || !stored || stored.version < (known?.version ?? 0)) return restore(raw);
+    return { raw, record: adopt(stored) };
   }
 
   /** The state holds nothing, or something older than what is known here. */
-  async function restore(raw: string | undefined): Promise<ActiveRecord> {
+  async function restore(raw: string | undefined): Promise<Written> {
     const next: ActiveRecord = {
       environment: known?.environment ?? configured,
       version: known?.version ?? 1,
       epoch: randomUUID(),
     };
+    const written = JSON.stringify(next);
     const done = await (raw === undefined
-      ? keyValues.writeIfAbsent(key, JSON.stringify(next))
-      : keyValues.replace(key, raw, JSON.stringify(next)));
-    return done ? adopt(next) : read();
+      ? keyValues.writeIfAbsent(key, written)
+      : keyValues.replace(key, raw, written));
+    return done ? { raw: written, record: adopt(next) } : look();
   }
 
   function adopt(record: ActiveRecord): ActiveRecord {
@@ -99,9 +108,9 @@ export function createActiveEnvironment(
   async function change(
     environment: string,
   ): Promise<{ readonly from: ActiveRecord; readonly to: ActiveRecord }> {
-    const from = await read();
+    const { raw, record: from } = await look();
     const to = { ...from, environment, version: from.version + 1 };
-    if (!(await keyValues.replace(key, JSON.stringify(from), JSON.stringify(to)))) return change(environment);
+    if (!(await keyValues.replace(key, raw, JSON.stringify(to)))) return change(environment);
     adopt(to);
     await announcements.publish(channel, String(to.version)).catch(() => {}); // the others read it every second besides
     return { from, to };
