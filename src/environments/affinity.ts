@@ -30,7 +30,11 @@ export interface Affinity {
   homesOf(paymentId: string, tenant: string): Promise<readonly Home[]>;
   /** Remembers a home, at once in this instance; what the shared state does not take now it is told later. */
   learn(paymentId: string, home: Home, lasts: Lasting): Promise<void>;
-  /** Tells the shared state what it has not taken yet. */
+  /**
+   * Tells the shared state what it has not taken yet, up to the first that it refuses; the next call begins behind that.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE if it refuses one
+   */
   settle(): Promise<void>;
 }
 
@@ -64,9 +68,9 @@ export function createAffinity(
   const untold = new Set<Lesson>();
   announcements.subscribe(channel, (key) => void kept.delete(key));
 
-  /** Homes are only ever added: what is kept here joins what the state says. */
+  /** Homes are only ever added: what is kept here, or not told yet, joins what the state says. */
   function keep(key: string, record: PaymentRecord): readonly Home[] {
-    const own = kept.peek(key)?.record.homes ?? [];
+    const own = [...(kept.peek(key)?.record.homes ?? []), ...untoldHomes(key)];
     const joined = own.reduce(
       (sum, home) => withHome(sum, { home, lasts: record.lasts }, record.renewedAt),
       record,
@@ -74,6 +78,9 @@ export function createAffinity(
     kept.set(key, { record: joined, readAtMs: performance.now() });
     return joined.homes;
   }
+
+  const untoldHomes = (key: string) =>
+    [...untold].filter((lesson) => lesson.key === key).map(({ home }) => home);
 
   async function homesOf(paymentId: string, tenant: string): Promise<readonly Home[]> {
     const key = keyOf(paymentId);
@@ -90,11 +97,11 @@ export function createAffinity(
 
   async function ask(key: string): Promise<readonly Home[]> {
     const raw = await keyValues.read(key);
-    if (raw === undefined) return kept.get(key)?.record.homes ?? [];
+    if (raw === undefined) return kept.get(key)?.record.homes ?? untoldHomes(key);
     const record = parseRecord(raw);
     if (record.lasts === 'remembered' && Date.now() - record.renewedAt > dayMs) {
       const renewed = writtenRecord({ ...record, renewedAt: Date.now() });
-      await keyValues.replace(key, raw, renewed, rememberForMs);
+      await keyValues.replace(key, raw, renewed, rememberForMs).catch(() => {}); // the next use tries again
     }
     return keep(key, record);
   }
@@ -125,7 +132,9 @@ export function createAffinity(
   }
 
   async function settle(): Promise<void> {
-    for (const lesson of untold) {
+    for (const lesson of [...untold]) {
+      untold.delete(lesson);
+      untold.add(lesson); // at the end: one that cannot be told does not keep the others from it next time
       await tell(lesson);
       untold.delete(lesson);
     }
