@@ -72,9 +72,13 @@ export function createAudit(keyValues: KeyValues, log: Log): Audit {
     return record;
   }
 
-  /** The number of the newest record: the head is only a hint, for an instance may have died before it moved it. */
+  /**
+   * The number of the newest record. The head is only a hint: an instance may have died before it moved it, and
+   * whoever sets it back or spoils it must not hide anything by that.
+   */
   async function head(): Promise<number> {
-    let number = Number((await keyValues.read(headKey)) ?? 0);
+    const hint = Number(await keyValues.read(headKey));
+    let number = Number.isSafeInteger(hint) && hint > 0 ? hint : 0;
     while ((await keyValues.read(keyOf(number + 1))) !== undefined) number += 1;
     return number;
   }
