@@ -2,7 +2,7 @@
 
 import { type Agent, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
 /** One step that a connection takes: it went well, or it is where the pre-flight ended. */
@@ -31,6 +31,7 @@ const limitMs = 5_000;
 export function preflight({ url, agent }: Probe): Promise<PreflightReport> {
   const steps: PreflightStep[] = [];
   const secure = url.startsWith('https:');
+  const named = isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0;
   const passed = (step: PreflightStep['step'], detail: string) => void steps.push({ step, ok: true, detail });
 
   return new Promise((resolve) => {
@@ -54,16 +55,26 @@ export function preflight({ url, agent }: Probe): Promise<PreflightReport> {
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
       const detail = signal.aborted ? `no success within ${limitMs} ms` : (error.code ?? error.message);
-      over({ step: nextAfter(steps, secure, error.code ?? ''), ok: false, detail });
+      over({ step: nextAfter(steps, { named, secure }, error.code ?? ''), ok: false, detail });
     });
     request.end();
   });
 }
 
+interface Address {
+  /** Has it a name, which must be found first? */
+  readonly named: boolean;
+  readonly secure: boolean;
+}
+
 /** The step that did not come to its end. */
-function nextAfter(steps: readonly PreflightStep[], secure: boolean, code: string): PreflightStep['step'] {
+function nextAfter(
+  steps: readonly PreflightStep[],
+  { named, secure }: Address,
+  code: string,
+): PreflightStep['step'] {
   const done = new Set(steps.map(({ step }) => step));
-  if (!done.has('tcp')) return done.has('dns') || code === 'ECONNREFUSED' ? 'tcp' : 'dns';
+  if (!done.has('tcp')) return named && !done.has('dns') ? 'dns' : 'tcp';
   if (!secure || done.has('tls')) return 'answer';
   return code.startsWith('CERT_') ? 'certificate' : 'tls';
 }

@@ -1,4 +1,4 @@
-/** A key and a self-signed certificate for 127.0.0.1, made anew at each run: no private key lies in the repository. */
+/** A key and self-signed certificates for 127.0.0.1, made anew at each run: no private key lies in the repository. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 
 /** One DER value (X.690): tag, length, content. */
@@ -19,22 +19,26 @@ const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const name = sequence(der(0x31, sequence(commonName, der(0x0c, Buffer.from('simulated bank')))));
 const addresses = sequence(der(0x87, Buffer.of(127, 0, 0, 1)));
 
-/** TBSCertificate (RFC 5280 section 4.1). */
-const content = sequence(
-  der(0xa0, der(0x02, Buffer.of(2))),
-  der(0x02, Buffer.of(1)),
-  ecdsaWithSha256,
-  name,
-  sequence(time('250101000000Z'), time('491231235959Z')),
-  name,
-  pair.publicKey.export({ type: 'spki', format: 'der' }),
-  der(0xa3, sequence(sequence(subjectAltName, der(0x04, addresses)))),
-);
-const signature = der(0x03, Buffer.of(0), sign('sha256', content, pair.privateKey));
-const base64 = sequence(content, ecdsaWithSha256, signature).toString('base64');
-
 /** PEM. */
-export const certificate = `-----BEGIN CERTIFICATE-----\n${base64}\n-----END CERTIFICATE-----\n`;
+export const certificate = certificateValid('250101000000Z', '491231235959Z');
 
 /** PEM. */
 export const key = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+/** PEM. @param from its first second, @param until its last: UTCTime (RFC 5280 section 4.1.2.5.1) */
+export function certificateValid(from: string, until: string): string {
+  /** TBSCertificate (RFC 5280 section 4.1). */
+  const content = sequence(
+    der(0xa0, der(0x02, Buffer.of(2))),
+    der(0x02, Buffer.of(1)),
+    ecdsaWithSha256,
+    name,
+    sequence(time(from), time(until)),
+    name,
+    pair.publicKey.export({ type: 'spki', format: 'der' }),
+    der(0xa3, sequence(sequence(subjectAltName, der(0x04, addresses)))),
+  );
+  const signature = der(0x03, Buffer.of(0), sign('sha256', content, pair.privateKey));
+  const base64 = sequence(content, ecdsaWithSha256, signature).toString('base64');
+  return `-----BEGIN CERTIFICATE-----\n${base64}\n-----END CERTIFICATE-----\n`;
+}
