@@ -41,33 +41,37 @@ interface SwitchParts {
   readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
 }
 
-/** The switch of one gateway; every use of it is an audit record, refused ones included. */
+/** The switch of one gateway; every use of it is an audit record, refused and failed ones included. */
 export function createSwitch({ active, audit, log, tryOut }: SwitchParts): SwitchEnvironment {
   return async (order) => {
-    const outcome = await attempt(order);
-    const { who, environment, reason, force } = order;
-    const forced = outcome.kind === 'switched' && !outcome.preflight.ok;
-    const record = {
-      who,
-      action: 'switch environment',
-      outcome: forced ? 'forced' : outcome.kind,
-      details: { environment, reason, force, ...outcome },
-    };
-    await audit.append(record).catch((thrown: unknown) => {
-      log('error', 'an audit record stands in this log alone', { why: asGatewayError(thrown).message });
-    });
-    return outcome;
+    try {
+      const outcome = await attempt(order);
+      const forced = outcome.kind === 'switched' && !outcome.preflight.ok;
+      await record(order, forced ? 'forced' : outcome.kind, outcome);
+      return outcome;
+    } catch (thrown) {
+      await record(order, 'failed', { why: asGatewayError(thrown).message });
+      throw thrown;
+    }
   };
 
   async function attempt({ environment, confirm, force }: SwitchOrder): Promise<SwitchOutcome> {
-    const trial = tryOut(environment);
-    if (!trial) return { kind: 'refused', why: 'there is no environment of this name' };
     if (environment === confirmed && confirm !== environment) {
       return { kind: 'refused', why: `switching to ${confirmed} must be confirmed by its name` };
     }
-    const report = await trial;
+    const report = await tryOut(environment);
+    if (!report) return { kind: 'refused', why: 'there is no environment of this name' };
     if (!report.ok && !force) return { kind: 'refused', why: 'the pre-flight failed', preflight: report };
     const { from, to } = await active.change(environment);
     return { kind: 'switched', from: from.environment, version: to.version, preflight: report };
+  }
+
+  /** Never fails: the log stream has the record before the state is asked to keep it. */
+  async function record(order: SwitchOrder, outcome: string, more: object): Promise<void> {
+    const { who, environment, reason, force } = order;
+    const details = { environment, reason, force, ...more };
+    await audit.append({ who, action: 'switch environment', outcome, details }).catch((thrown: unknown) => {
+      log('error', 'an audit record stands in this log alone', { why: asGatewayError(thrown).message });
+    });
   }
 }
