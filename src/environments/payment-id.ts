@@ -6,10 +6,10 @@ import type { PisResponse } from '../flow/messages.ts';
 
 const initiated = z.object({ paymentId: z.string().min(1) });
 
-/** `paymentId` of an initiation's answer; `undefined` if it names none. */
+/** `paymentId` of an initiation's answer; `undefined` if it names none, or cannot be read. */
 export async function paymentIdOf(response: PisResponse): Promise<string | undefined> {
-  const body = await decodedBody(response);
   try {
+    const body = await decodedBody(response);
     return initiated.parse(JSON.parse((body ?? response.body).toString('utf8'))).paymentId;
   } catch {
     return undefined;
