@@ -28,13 +28,15 @@ export function createAdminClient({ admin }: Config): CallAdmin {
   const origin = `http://${host}:${admin.port}`;
 
   return async (method, path, body) => {
-    const response = await fetch(`${origin}/api${path}`, {
-      method,
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    }).catch((cause: unknown): never => {
+    try {
+      const response = await fetch(`${origin}/api${path}`, {
+        method,
+        headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      return { ok: response.ok, status: response.status, body: await response.json() };
+    } catch (cause) {
       throw new Error(`No gateway answers at ${origin}: is it running with this configuration?`, { cause });
-    });
-    return { ok: response.ok, status: response.status, body: await response.json() };
+    }
   };
 }

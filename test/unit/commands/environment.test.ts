@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { showEnvironments, useEnvironment } from '../../../src/commands/environment.ts';
+import { gatewaySaying } from './calls.ts';
+
+const environments = [
+  {
+    name: 'sandbox',
+    baseUrl: 'https://sandbox.bank.example',
+    standardVersion: '1.3.11',
+    origin: 'unknown to the command',
+  },
+  { name: 'production', baseUrl: 'https://bank.example/psd2', standardVersion: '1.3.6' },
+];
+const order = { environment: 'production', reason: 'go-live', confirm: 'production', force: false };
+const steps = [
+  { step: 'tcp', ok: true, detail: '192.0.2.1:443' },
+  { step: 'certificate', ok: false, detail: 'CERT_HAS_EXPIRED' },
+];
+
+describe('penstock environment', () => {
+  test('shows one line for each, and marks the active one', async () => {
+    const { call, asked } = gatewaySaying(200, { active: 'production', version: 2, environments });
+    assert.deepEqual(await showEnvironments(call), {
+      lines: [
+        '  sandbox      1.3.11   https://sandbox.bank.example',
+        '* production   1.3.6    https://bank.example/psd2',
+      ],
+      exitCode: 0,
+    });
+    assert.deepEqual(asked, [['GET', '/environments']]);
+  });
+
+  test('marks none while nobody knows which is active', async () => {
+    const { call } = gatewaySaying(200, { active: null, version: null, environments });
+    const { lines } = await showEnvironments(call);
+    assert.ok(lines.every((line) => line.startsWith('  ')));
+  });
+
+  test('says what the gateway says if it refuses', async () => {
+    const { call } = gatewaySaying(401, { error: 'Send the token of an operator.' });
+    assert.deepEqual(await showEnvironments(call), {
+      lines: ['Send the token of an operator.'],
+      exitCode: 1,
+    });
+  });
+});
+
+describe('penstock environment use', () => {
+  test('sends the order, and prints the steps of the pre-flight', async () => {
+    const body = {
+      active: 'production',
+      from: 'sandbox',
+      version: 2,
+      preflight: { ok: true, steps: steps.slice(0, 1) },
+    };
+    const { call, asked } = gatewaySaying(200, body);
+    assert.deepEqual(await useEnvironment(call, order), {
+      lines: ['ok     tcp          192.0.2.1:443', 'New payments go to production now.'],
+      exitCode: 0,
+    });
+    assert.deepEqual(asked, [['PUT', '/environments/active', order]]);
+  });
+
+  test('prints the steps and the reason if the switch is refused, and fails', async () => {
+    const { call } = gatewaySaying(409, {
+      error: 'Not switched: the pre-flight failed.',
+      preflight: { ok: false, steps },
+    });
+    assert.deepEqual(await useEnvironment(call, order), {
+      lines: [
+        'ok     tcp          192.0.2.1:443',
+        'FAILED certificate  CERT_HAS_EXPIRED',
+        'Not switched: the pre-flight failed.',
+      ],
+      exitCode: 1,
+    });
+  });
+
+  test('fails without a pre-flight to show, too', async () => {
+    for (const [body, line] of [
+      [{ error: 'The shared state cannot be reached.' }, 'The shared state cannot be reached.'],
+      [{}, 'refused'],
+    ] as const) {
+      assert.deepEqual(await useEnvironment(gatewaySaying(503, body).call, order), {
+        lines: [line],
+        exitCode: 1,
+      });
+    }
+  });
+});
