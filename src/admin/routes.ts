@@ -22,7 +22,8 @@ export interface AdminParts {
   readonly configuration: () => unknown;
 }
 
-const sentence = z.string().trim().min(1, 'expected a reason, for the audit log').max(500);
+const expected = 'expected a reason, for the audit log';
+const sentence = z.string({ error: expected }).trim().min(1, expected).max(500);
 
 const switchBody = z.strictObject({
   environment: z.string({ error: 'expected the name of an environment' }),

@@ -1,0 +1,61 @@
+/** The operators' API in front of a switch, an audit log and a state that are real; only the bank is not. */
+
+import { createHash } from 'node:crypto';
+import type { RequestListener } from 'node:http';
+import { createAdminApp } from '../../src/admin/admin-app.ts';
+import { createRoutes } from '../../src/admin/routes.ts';
+import { createActiveEnvironment } from '../../src/environments/active-environment.ts';
+import { createAudit } from '../../src/environments/audit.ts';
+import type { PreflightReport } from '../../src/environments/preflight.ts';
+import { createSwitch } from '../../src/environments/switch-environment.ts';
+import { createFailingState, type FailingState } from '../kit/failing-state.ts';
+import { createLogLines, type LogLine } from '../kit/log-lines.ts';
+
+/** Credentials: Olga may change things, Rita may look. */
+export const olga = { Authorization: 'Bearer token-of-olga' };
+export const rita = { Authorization: 'Bearer token-of-rita' };
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const operators = [
+  { name: 'olga', tokenSha256: sha256('token-of-olga'), role: 'operate' },
+  { name: 'rita', tokenSha256: sha256('token-of-rita'), role: 'read' },
+] as const;
+
+export const environments = [
+  { name: 'sandbox', baseUrl: 'https://sandbox.bank.example', standardVersion: '1.3.11' },
+  { name: 'production', baseUrl: 'https://bank.example/psd2', standardVersion: '1.3.6' },
+];
+
+export const healthy: PreflightReport = {
+  ok: true,
+  steps: [{ step: 'answer', ok: true, detail: 'status 200' }],
+};
+export const failing: PreflightReport = {
+  ok: false,
+  steps: [{ step: 'tcp', ok: false, detail: 'ECONNREFUSED' }],
+};
+
+interface OperatorsUnderTest {
+  readonly app: RequestListener;
+  readonly state: FailingState;
+  readonly lines: readonly LogLine[];
+}
+
+/** An application; every pre-flight of its switch comes to this. */
+export function startOperators(report = healthy): OperatorsUnderTest {
+  const state = createFailingState();
+  const { log, lines } = createLogLines();
+  const active = createActiveEnvironment(state, 'sandbox', log);
+  const audit = createAudit(state.keyValues, log);
+  const tryOut = (name: string) =>
+    environments.some((environment) => environment.name === name) ? Promise.resolve(report) : undefined;
+  const api = createRoutes({
+    environments: () => environments,
+    active,
+    switchEnvironment: createSwitch({ active, audit, log, tryOut }),
+    audit,
+    configuration: () => ({ log: { level: 'info' } }),
+  });
+  const readiness = () => ({ ready: true, reasons: [] });
+  return { app: createAdminApp({ host: 'gateway.internal', operators, readiness, log }, api), state, lines };
+}
