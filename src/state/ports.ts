@@ -1,13 +1,18 @@
 /** What the gateway asks of the state that its instances share. In memory, on Redis: one contract, one suite of tests. */
 
-/** Values under names. Every operation touches one key, so that it may live on any node of a cluster. */
+/**
+ * Values under names. Every operation touches one key, so that it may live on any node of a cluster.
+ *
+ * A value is text; half of a surrogate pair comes back as U+FFFD.
+ */
 export interface KeyValues {
   /**
    * @returns the value, or `undefined` if there is none or it has expired
-   * @throws GatewayError STATE_UNAVAILABLE here and in every operation, if the state cannot be reached in time
+   * @throws GatewayError STATE_UNAVAILABLE here and in every operation, if the state does not answer in time or refuses
+   *   (it is full, say); what should have been written is then perhaps written
    */
   read(key: string): Promise<string | undefined>;
-  /** Sets a value whatever was there. @param ttlMs how long it lives; for ever if left out */
+  /** Sets a value whatever was there. @param ttlMs how long it lives (> 0); for ever if left out, here and below */
   write(key: string, value: string, ttlMs?: number): Promise<void>;
   /** Sets a value if there is none. @returns whether it was set */
   writeIfAbsent(key: string, value: string, ttlMs?: number): Promise<boolean>;
@@ -38,11 +43,11 @@ export interface Reservations {
   reserve(bucket: string, rate: BucketRate, maxWaitMs: number): Promise<number | undefined>;
 }
 
-/** Short messages to all instances; whoever is away misses them. */
+/** Short messages to all instances, the sender included; whoever is away misses them, and their order may change. */
 export interface Announcements {
-  /** @throws GatewayError STATE_UNAVAILABLE if nobody can have heard it */
+  /** @throws GatewayError STATE_UNAVAILABLE if it is not known that anybody can have heard it */
   publish(channel: string, message: string): Promise<void>;
-  /** Listens from now on, across reconnections. @returns stops listening */
+  /** Listens from now on, across reconnections. @param listener must not throw @returns stops listening */
   subscribe(channel: string, listener: (message: string) => void): () => void;
 }
 

@@ -2,24 +2,30 @@
 
 import { GatewayError } from '../flow/errors.ts';
 
-/** How long a command may take. Within a data centre Redis answers in one; what takes longer is an outage. */
-const answerMs = 50;
+/** How a command is awaited. */
+export type AnswerTo = <Answer>(command: Promise<Answer>) => Promise<Answer>;
 
-/** The answer to a command. @throws GatewayError STATE_UNAVAILABLE; if it came too late, the command is perhaps done */
-export async function answerTo<Answer>(command: Promise<Answer>): Promise<Answer> {
-  try {
-    return await inTime(answerMs, command);
-  } catch (error) {
-    throw new GatewayError(
-      'STATE_UNAVAILABLE',
-      'The state that the gateway instances share cannot be used at the moment; nothing was sent to the bank. Try again.',
-      { cause: new Error(reasonOf(error)), headers: [['Retry-After', '1']] },
-    );
-  }
+/**
+ * Awaits commands for a time.
+ *
+ * What it returns throws GatewayError STATE_UNAVAILABLE; if the answer came too late, the command is perhaps done.
+ */
+export function answersWithin(ms: number): AnswerTo {
+  return async (command) => {
+    try {
+      return await inTime(ms, command);
+    } catch (error) {
+      throw new GatewayError(
+        'STATE_UNAVAILABLE',
+        'The state that the gateway instances share cannot be used at the moment; nothing was sent to the bank. Try again.',
+        { cause: new Error(reasonOf(error)), headers: [['Retry-After', '1']] },
+      );
+    }
+  };
 }
 
 /**
- * The answer to a command within a time.
+ * The answer to a command, if it comes within a time.
  *
  * When the time is over, what has come meanwhile is read first: after a stall of our own process (of 100 ms, say)
  * the timers run before the sockets are read, and a server that answered in time would be called late.

@@ -21,6 +21,8 @@ export interface ListeningConnection {
 /** The ear of one instance. */
 export interface Listening {
   readonly subscribe: Announcements['subscribe'];
+  /** Leaves the connection for a new one. */
+  renew(): void;
   close(): void;
 }
 
@@ -56,14 +58,17 @@ export function createListening(newConnection: () => ListeningConnection): Liste
     current = connection;
     connection.on('ready', () => {
       ready = true;
-      attempt = 0;
-      const channels = listeners.channels();
-      if (channels.length > 0) ask(() => connection.subscribe(...channels));
+      ask(async () => {
+        const channels = listeners.channels();
+        if (channels.length > 0) await connection.subscribe(...channels);
+        attempt = 0; // not before: a server that refuses is not to be asked without a pause
+      });
     });
     connection.on('message', (channel, message) => listeners.tell(channel, message));
     connection.on('error', () => {}); // 'end' follows; the watch over the commands says what is wrong
     connection.on('end', () => {
       ready = false;
+      if (closed) return;
       attempt += 1;
       retry = setTimeout(connect, Math.min(50 * attempt, 500));
     });
@@ -73,6 +78,7 @@ export function createListening(newConnection: () => ListeningConnection): Liste
 
   return {
     subscribe: (channel, listener) => listeners.add(channel, listener),
+    renew: () => current?.disconnect(),
     close() {
       closed = true;
       clearInterval(beat);

@@ -69,6 +69,15 @@ export function sentinelOptions({ urls, name }: RedisSettings & { kind: 'sentine
   };
 }
 
+/** For a connection to each of the sentinels themselves, which does not come back by itself. */
+export const sentinelsOptions = ({ urls }: RedisSettings & { kind: 'sentinels' }) =>
+  urls.map((url) => ({
+    ...connection,
+    ...placeOf(url, 26379),
+    ...credentialsIn(urls[0]),
+    retryStrategy: () => null,
+  }));
+
 /** For each node of a cluster, with the credentials of the first address. */
 export function nodeOptions({ urls }: RedisSettings & { kind: 'cluster' }) {
   const { retryStrategy: _retry, enableOfflineQueue: _queue, ...rest } = connection;

@@ -3,16 +3,17 @@
 import { Cluster, Redis, type Result } from 'ioredis';
 import type { RedisSettings } from '../config/schema.ts';
 import type { KeyValues, Reservations, State } from './ports.ts';
-import { answerTo, reasonOf } from './redis-answer.ts';
-import { watchHealth } from './redis-health.ts';
+import { type AnswerTo, answersWithin } from './redis-answer.ts';
 import { createListening } from './redis-listening.ts';
 import {
   clusterOptions,
   nodeOptions,
   sentinelOptions,
+  sentinelsOptions,
   singleOptions,
   startupNodes,
 } from './redis-options.ts';
+import { watchRedis } from './redis-watch.ts';
 
 /** How long `open` waits for a Redis that does not answer. */
 const openMs = 1000;
@@ -45,6 +46,10 @@ interface Way {
   reports(): readonly Promise<string>[];
   /** A connection to any node, which does not come back by itself. */
   newConnection(): Redis;
+  /** One to each of those who tell when another master takes over. */
+  readonly newSentinels: readonly (() => Redis)[];
+  /** Whether such news means that the client is connected to a master that is none any more. */
+  isLeftBehind(news: string): boolean;
 }
 
 /**
@@ -52,56 +57,55 @@ interface Way {
  *
  * @param prefix   what every key and every channel begins with
  * @param onChange told once whenever trouble begins, ends, or becomes another; all is well at first
+ * @param answerMs how long a command may take; within a data centre Redis answers in one or two
  */
 export function createRedisState(
   settings: RedisSettings,
   prefix: string,
   onChange: (trouble: string | undefined) => void = () => {},
+  answerMs = 50,
 ): State {
-  const { client, reports, newConnection } = wayTo(settings);
+  const { client, reports, newConnection, newSentinels, isLeftBehind } = wayTo(settings);
+  const answerTo = answersWithin(answerMs);
   const named = (name: string) => `${prefix}${name}`;
   const listening = createListening(newConnection);
-  let complaint: string | undefined;
-  const watch = watchHealth({ reports, complaint: () => complaint }, (health) =>
-    onChange(health.kind === 'well' ? undefined : health.trouble),
-  );
-  const complain = (error: unknown) => {
-    complaint = reasonOf(error);
+  const sentinels = newSentinels.map(createListening);
+  const watch = watchRedis(reports, onChange);
+  const complaints = settings.kind === 'cluster' ? 'node error' : 'error'; // a cluster's own errors do not say why
+  client.on('error', () => {}).on(complaints, watch.complain);
+  client.on('close', watch.lookNow).on('ready', watch.lookNow);
+  const move = (news: string) => {
+    if (!isLeftBehind(news)) return;
+    client.disconnect(true);
+    listening.renew();
   };
-  client.on('error', complain).on('node error', complain);
-  client.on('close', watch.lookNow).on('ready', () => {
-    complaint = undefined;
-    watch.lookNow();
-  });
   const close = async () => {
     watch.end();
-    listening.close();
+    for (const connection of [listening, ...sentinels]) connection.close();
     client.disconnect();
   };
 
   return {
-    keyValues: keyValuesIn(client, named),
-    reservations: reservationsIn(client, named),
+    keyValues: keyValuesIn(client, named, answerTo),
+    reservations: reservationsIn(client, named, answerTo),
     announcements: {
       publish: async (channel, message) => void (await answerTo(client.publish(named(channel), message))),
       subscribe: (channel, listener) => listening.subscribe(named(channel), listener),
     },
     async open() {
-      client.connect().catch(complain);
+      client.connect().catch(() => {}); // it goes on trying by itself, and complains
+      for (const sentinel of sentinels) sentinel.subscribe('+switch-master', move);
       const health = await watch.begin(openMs);
       if (health.kind !== 'unfit') return;
       await close();
       throw new Error(health.trouble);
     },
-    trouble() {
-      const health = watch.health();
-      return health.kind === 'well' ? undefined : health.trouble;
-    },
+    trouble: watch.trouble,
     close,
   };
 }
 
-function keyValuesIn(client: Client, named: (key: string) => string): KeyValues {
+function keyValuesIn(client: Client, named: (key: string) => string, answerTo: AnswerTo): KeyValues {
   return {
     read: async (key) => (await answerTo(client.get(named(key)))) ?? undefined,
     async write(key, value, ttlMs) {
@@ -129,7 +133,7 @@ function keyValuesIn(client: Client, named: (key: string) => string): KeyValues 
 /** Redis counts whole milliseconds, and takes no value that lives for none. */
 const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
 
-function reservationsIn(client: Client, named: (key: string) => string): Reservations {
+function reservationsIn(client: Client, named: (key: string) => string, answerTo: AnswerTo): Reservations {
   return {
     async reserve(bucket, { perSecond, burst }, maxWaitMs) {
       const wait = await answerTo(client.reserveTurn(named(bucket), perSecond, burst, maxWaitMs));
@@ -139,8 +143,17 @@ function reservationsIn(client: Client, named: (key: string) => string): Reserva
 }
 
 function wayTo(settings: RedisSettings): Way {
-  if (settings.kind === 'cluster') return wayToCluster(settings);
-  const options = settings.kind === 'single' ? singleOptions(settings) : sentinelOptions(settings);
+  switch (settings.kind) {
+    case 'single':
+      return { ...wayToMaster(singleOptions(settings)), newSentinels: [], isLeftBehind: () => false };
+    case 'sentinels':
+      return wayBySentinels(settings);
+    case 'cluster':
+      return wayToCluster(settings);
+  }
+}
+
+function wayToMaster(options: ReturnType<typeof singleOptions | typeof sentinelOptions>) {
   const client = new Redis(options);
   return {
     client,
@@ -149,18 +162,56 @@ function wayTo(settings: RedisSettings): Way {
   };
 }
 
+/** A master that was replaced may serve on for seconds, and what is written to it is lost: so the sentinels are listened to. */
+function wayBySentinels(settings: RedisSettings & { kind: 'sentinels' }): Way {
+  const way = wayToMaster(sentinelOptions(settings));
+  return {
+    ...way,
+    newSentinels: sentinelsOptions(settings).map((options) => () => new Redis(options)),
+    isLeftBehind(news) {
+      const [name, , , host, port] = news.split(' '); // name, old host and port, new host and port
+      if (name !== settings.name || way.client.status !== 'ready') return false;
+      const { remoteAddress, remotePort } = way.client.stream;
+      return host !== remoteAddress || Number(port) !== remotePort;
+    },
+  };
+}
+
 function wayToCluster(settings: RedisSettings & { kind: 'cluster' }): Way {
   const startup = startupNodes(settings);
   const client = new Cluster(startup, clusterOptions(settings));
+  let owners: readonly string[] = [];
+  client.on('refresh', () => {
+    owners = client.nodes('master').map(addressOf);
+  });
   let turn = 0;
   return {
     client,
-    reports: () => client.nodes('master').flatMap((node) => [node.info('memory'), node.cluster('INFO')]),
+    reports() {
+      const masters = client.nodes('master');
+      const lost = owners.filter((owner) => !masters.map(addressOf).includes(owner));
+      return [
+        ...lost.map(unreached),
+        ...masters.flatMap((node) => [node.info('memory'), node.cluster('INFO')]),
+      ];
+    },
     newConnection() {
       const known = client.nodes().map(({ options: { host, port } }) => ({ host, port }));
       const nodes = known.length > 0 ? known : startup;
-      const node = nodes[turn++ % nodes.length];
-      return new Redis({ ...nodeOptions(settings), ...node, retryStrategy: () => null });
+      return new Redis({
+        ...nodeOptions(settings),
+        ...nodes[turn++ % nodes.length],
+        retryStrategy: () => null,
+      });
     },
+    newSentinels: [],
+    isLeftBehind: () => false,
   };
+}
+
+const addressOf = ({ options: { host, port } }: Redis) => `${host}:${port}`;
+
+/** The client drops a node that it has lost, although slots belong to it, and takes it up again once a second. */
+async function unreached(address: string): Promise<never> {
+  throw new Error(`no connection to ${address}`);
 }

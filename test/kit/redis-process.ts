@@ -5,14 +5,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { howToGetRedis, redisProgram } from './find-redis.ts';
+import type { Life } from './life.ts';
 import { until } from './within.ts';
 
 /** A server on a port of this machine. */
 export interface RedisProcess {
   readonly port: number;
-  /** Its folder: it goes with the test. */
+  /** Its folder, which goes when it ends. */
   readonly folder: string;
   /** Stops it where it stands (SIGSTOP): connections stay, and nothing answers. */
   freeze(): void;
@@ -30,18 +30,15 @@ export interface Launch {
   readonly args?: (port: number, folder: string) => readonly string[];
 }
 
-/** A server that answers; ends with the test. */
-export async function startRedisProcess(
-  t: TestContext,
-  { args = () => [] }: Launch = {},
-): Promise<RedisProcess> {
+/** A server that answers; ends with the life it is given. */
+export async function startRedisProcess(life: Life, { args = () => [] }: Launch = {}): Promise<RedisProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-redis-'));
   let child: ChildProcess | undefined;
   const kill = async () => {
     child?.kill('SIGKILL');
     await until(5_000, 'redis-server is gone', () => !child || hasEnded(child));
   };
-  t.after(async () => {
+  life.after(async () => {
     await kill();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -111,17 +108,17 @@ function ping(port: number): Promise<boolean> {
     const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
     socket.setTimeout(500, () => socket.destroy());
     socket.on('data', (data) => {
-      resolve(data.toString().startsWith('+PONG'));
+      resolve(/^(\+PONG|-NOAUTH)/.test(data.toString()));
       socket.destroy();
     });
     socket.on('error', () => {}).on('close', () => resolve(false));
   });
 }
 
-/** A free port below those that the system hands out by itself: nobody takes it while the server is away. */
+/** A free port that, like the one 10 000 above it, lies below those that the system hands out: nobody takes it meanwhile. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = 12_000 + Math.floor(Math.random() * 20_000);
+    const port = 12_000 + Math.floor(Math.random() * 10_000);
     if (await isFree(port)) return port;
   }
 }

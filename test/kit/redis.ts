@@ -1,8 +1,8 @@
 /** A Redis for a test, found or started; without one, the tests that need it are skipped, loudly. */
 
-import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
 import { howToGetRedis, redisIsRequired, redisProgram, runningRedis } from './find-redis.ts';
+import type { Life } from './life.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
 
 /** A server of this test's own. */
@@ -23,13 +23,13 @@ export const withoutRedisServer: string | false = redisProgram() || redisIsRequi
 export const withoutRedis: string | false = runningRedis() ? false : withoutRedisServer;
 
 /** The address of a Redis that others may use too: keep to your own prefix. */
-export async function sharedRedis(t: TestContext): Promise<string> {
-  return runningRedis() ?? (await startRedis(t)).url;
+export async function sharedRedis(life: Life): Promise<string> {
+  return runningRedis() ?? (await startRedis(life)).url;
 }
 
 /** A server that answers, keeps nothing on disk, and ends with the test. @param args further arguments of redis-server */
-export async function startRedis(t: TestContext, args: readonly string[] = []): Promise<RedisServer> {
-  const server = await startRedisProcess(t, { args: () => ['--save', '', '--appendonly', 'no', ...args] });
+export async function startRedis(life: Life, args: readonly string[] = []): Promise<RedisServer> {
+  const server = await startRedisProcess(life, { args: () => ['--save', '', '--appendonly', 'no', ...args] });
   const url = `redis://127.0.0.1:${server.port}`;
   const command = (name: string, ...rest: readonly string[]) => commandOn(server.port, name, ...rest);
   return { ...server, url, command, flush: async () => void (await command('FLUSHALL')) };

@@ -1,0 +1,24 @@
+/** What the contract needs to know of a kind of state, so that one suite can put all of them to the test. */
+
+import type { TestContext } from 'node:test';
+import type { State } from '../../src/state/ports.ts';
+
+/** One kind of state: in memory, in one Redis, in a cluster. */
+export interface KindOfState {
+  /** Why it cannot be tested here, or false. */
+  readonly skip: string | false;
+  /** An empty store. */
+  store(t: TestContext): Promise<Store>;
+}
+
+/** One place where state is kept, with a clock of its own. */
+export interface Store {
+  /** An open state on this store: another one at each call, if several can share it. */
+  client(): Promise<State>;
+  /** An open state whose keys are spelt the same and are others. */
+  stranger(): Promise<State>;
+  /** Milliseconds on the store's clock. */
+  now(): number;
+  /** Lets time pass until the condition holds; fails with `what` if it does not within `ms` milliseconds. */
+  until(ms: number, what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
+}

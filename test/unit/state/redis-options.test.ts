@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  clusterOptions,
+  nodeOptions,
+  sentinelOptions,
+  singleOptions,
+  startupNodes,
+} from '../../../src/state/redis-options.ts';
+
+const single = (url: string) => {
+  const { host, port, db, username, password, tls } = singleOptions({ kind: 'single', url });
+  return { host, port, db, username, password, tls };
+};
+const bare = { username: undefined, password: undefined, tls: undefined };
+
+describe('the options for Redis', () => {
+  test('an address says host, port, database, credentials and TLS', () => {
+    assert.deepEqual(single('redis://redis.example'), { host: 'redis.example', port: 6379, db: 0, ...bare });
+    assert.deepEqual(single('redis://[::1]:7000/3'), { host: '::1', port: 7000, db: 3, ...bare });
+    assert.deepEqual(single('rediss://user:p%40ss%2Fword@redis.example/'), {
+      ...{ host: 'redis.example', port: 6379, db: 0 },
+      ...{ username: 'user', password: 'p@ss/word', tls: {} },
+    });
+    assert.equal(single('redis://:100%@redis.example').password, '100%');
+  });
+
+  test('sentinels and their master are told the credentials of the first address', () => {
+    const urls = ['rediss://user:word@one.example/2', 'rediss://two.example:7000'];
+    const options = sentinelOptions({ kind: 'sentinels', urls, name: 'main' });
+    assert.deepEqual(options.sentinels, [
+      { host: 'one.example', port: 26379 },
+      { host: 'two.example', port: 7000 },
+    ]);
+    const { name, db, username, password, sentinelUsername, sentinelPassword } = options;
+    assert.deepEqual([name, db, username, password], ['main', 2, 'user', 'word']);
+    assert.deepEqual([sentinelUsername, sentinelPassword], ['user', 'word']);
+    assert.deepEqual([options.tls, options.sentinelTLS, options.enableTLSForSentinelMode], [{}, {}, true]);
+  });
+
+  test('plain sentinels without credentials are told none', () => {
+    const options = sentinelOptions({ kind: 'sentinels', urls: ['redis://one.example'], name: 'main' });
+    for (const absent of ['tls', 'username', 'password', 'sentinelTLS', 'sentinelPassword']) {
+      assert.equal(absent in options, false, absent);
+    }
+  });
+
+  test('all nodes of a cluster are told the credentials of the first address', () => {
+    const settings = {
+      kind: 'cluster' as const,
+      urls: ['rediss://:word@one.example', 'redis://two.example:7001'],
+    };
+    assert.deepEqual(startupNodes(settings), [
+      { host: 'one.example', port: 6379 },
+      { host: 'two.example', port: 7001 },
+    ]);
+    const { password, tls } = nodeOptions(settings);
+    assert.deepEqual([password, tls], ['word', {}]);
+    assert.deepEqual(clusterOptions(settings).redisOptions, nodeOptions(settings));
+  });
+
+  test('nothing waits for Redis to come back, or is sent again after it has', () => {
+    const options = singleOptions({ kind: 'single', url: 'redis://redis.example' });
+    assert.equal(options.enableOfflineQueue, false);
+    assert.equal(options.maxRetriesPerRequest, 0);
+    assert.equal(options.autoResendUnfulfilledCommands, false);
+    assert.deepEqual([1, 5, 10, 1_000].map(options.retryStrategy), [50, 250, 500, 500]);
+    const cluster = clusterOptions({ kind: 'cluster', urls: ['redis://redis.example'] });
+    assert.deepEqual([cluster.enableOfflineQueue, cluster.retryDelayOnFailover], [false, 0]);
+  });
+});
