@@ -12,7 +12,8 @@ export const masked = (config: Config): unknown => maskedValue(config, '');
 
 function maskedValue(value: unknown, name: string): unknown {
   if (secret.has(name)) return mask;
-  if (typeof value === 'string') return value.replace(/(?<=:\/\/)[^/@]*(?=@)/, mask);
+  // Credentials end at the last @ before the path: a password may hold others (WHATWG URL, authority state).
+  if (typeof value === 'string') return value.replace(/(?<=:\/\/)[^/?#]*(?=@)/, mask);
   if (Array.isArray(value)) return value.map((one) => maskedValue(one, name));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, maskedValue(one, key)]));
