@@ -1,6 +1,6 @@
 /** The operators' application: health for whoever runs the process, and the API for operators. */
 
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type Router } from 'express';
 import { asGatewayError, kinds } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -48,7 +48,15 @@ export function createAdminApp({ host, operators, readiness, log }: Door, api: R
     response.status(404).json({ error: 'There is nothing here.' });
   });
   app.use(failed(log));
-  return app;
+  // A target that Express cannot parse passes none of these handlers, the guard included.
+  return (request, response) =>
+    Reflect.apply(app, undefined, [request, response, () => refuseUnreadable(response)]);
+}
+
+function refuseUnreadable(response: ServerResponse): void {
+  response.statusCode = 400;
+  response.setHeader('Content-Type', 'application/json').setHeader('Cache-Control', 'no-store');
+  response.end(JSON.stringify({ error: 'The address cannot be read.' }));
 }
 
 /** Four parameters: that is how Express knows it from any other handler. */

@@ -1,0 +1,249 @@
+/**
+ * Somebody on the same machine or network, or a web page in an operator's browser, tries to get past the operators' door
+ * without a token: with other methods, other spellings of the path, under a name of his own, or with a cookie.
+ */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { call } from '../kit/call.ts';
+import { watchComparisons } from '../kit/constant-time.ts';
+import { adminToken, type GatewayUnderTest, startLine } from '../kit/gateway.ts';
+import { operate, shown } from '../kit/operator.ts';
+import { type RawAnswer, sendRaw } from '../kit/raw.ts';
+
+/** A request line and fields as they stand, with a body that would switch. */
+async function knock(
+  { adminUrl }: GatewayUnderTest,
+  line: string,
+  fields: readonly string[] = [],
+): Promise<RawAnswer> {
+  const { host, port } = new URL(adminUrl);
+  const body = '{"environment":"sandbox","reason":"an attack"}';
+  const own = [
+    `Host: ${host}`,
+    'Connection: close',
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ];
+  const kept = own.filter((field) => !fields.some((other) => other.startsWith(field.split(':')[0] ?? '')));
+  return sendRaw(Number(port), `${line} HTTP/1.1\r\n${[...kept, ...fields].join('\r\n')}\r\n\r\n${body}`);
+}
+
+const paths = [
+  ...['/', '/api', '/api/', '/api/environments', '/api/environments/active', '/api/audit', '/api/config'],
+  ...['/ADMIN', '/API/environments', '/Api/Environments', '//api/environments', '/api//environments', '//'],
+  ...['/api;x', '/api;x=y/environments', '/api/environments;x', '/%61pi/environments', '/api/%65nvironments'],
+  ...['/api/..', '/api/../api/environments', '/./api/environments', '/health/../api/environments'],
+  ...[
+    '/health/live/../../api/environments',
+    '/health/live%2f..%2f..%2fapi',
+    '/api%2fenvironments',
+    '/api\\environments',
+  ],
+  ...[
+    '/health/live/',
+    '/health/LIVE',
+    '/health//live',
+    '/health/live;x',
+    '/health',
+    '/api/%',
+    '/api/%ff',
+    '/%',
+    '*',
+  ],
+  ...['http://localhost/api/environments', '/?/api', '/api?x=/health/live', '/metrics'],
+];
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY', 'PROPFIND'];
+
+describe("the operators' door without a token", () => {
+  for (const method of methods) {
+    test(`is shut for ${method} in every form of the path, with the same answer, and changes nothing`, async (t) => {
+      const { gateway } = await startLine(t);
+      for (const path of paths) {
+        const { status, headers, body } = await knock(gateway, `${method} ${path}`).catch(
+          (cause: unknown) => {
+            throw new Error(`no answer to ${method} ${path}`, { cause });
+          },
+        );
+        assert.equal(status, 401, path);
+        assert.equal(headers.get('www-authenticate'), 'Bearer realm="penstock"', path);
+        assert.equal(headers.get('set-cookie'), undefined, path);
+        assert.deepEqual(JSON.parse(body), {
+          error: 'Send the token of an operator: Authorization: Bearer TOKEN.',
+        });
+      }
+      assert.equal((await shown(gateway, '/api/environments')).version, 1);
+    });
+  }
+
+  test('is shut for HEAD', async (t) => {
+    const { gateway } = await startLine(t);
+    for (const path of paths) {
+      assert.equal((await call(gateway.adminUrl, { method: 'HEAD', path })).status, 401, path);
+    }
+  });
+
+  test('is shut for a target that nobody can read: that is said like anything else', async (t) => {
+    const { gateway } = await startLine(t);
+    for (const method of methods) {
+      assert.equal((await knock(gateway, `${method} ?/api/environments`)).status, 400);
+      const { status, headers, body } = await knock(gateway, `${method} http://[/api/environments`);
+      assert.equal(status, 400);
+      assert.equal(headers.get('cache-control'), 'no-store');
+      assert.deepEqual(JSON.parse(body), { error: 'The address cannot be read.' });
+    }
+  });
+
+  test('is shut for what only looks like one', async (t) => {
+    const { gateway } = await startLine(t);
+    const credentials = [
+      ...[
+        'Bearer',
+        'Bearer ',
+        `Bearer ${adminToken}x`,
+        `Bearer ${adminToken.toUpperCase()}`,
+        `Bearer ${adminToken.slice(1)}`,
+      ],
+      ...[
+        adminToken,
+        `Basic ${adminToken}`,
+        `Bearer ${adminToken} ${adminToken}`,
+        `Bearer,${adminToken}`,
+        `Bearer  ${adminToken}`,
+      ],
+      ...[
+        `Basic ${Buffer.from(`admin:${adminToken}`).toString('base64')}`,
+        'Bearer undefined',
+        'Bearer null',
+      ],
+    ];
+    for (const credential of credentials) {
+      const { status } = await knock(gateway, 'GET /api/environments', [`Authorization: ${credential}`]);
+      assert.equal(status, 401, credential);
+    }
+    for (const fields of [
+      [`Cookie: token=${adminToken}; Authorization=Bearer ${adminToken}`],
+      [`X-API-Key: ${adminToken}`],
+    ]) {
+      assert.equal((await knock(gateway, 'GET /api/environments', fields)).status, 401);
+    }
+    assert.equal(
+      (await knock(gateway, `GET /api/environments?token=${adminToken}&access_token=${adminToken}`)).status,
+      401,
+    );
+  });
+
+  test('is open for health alone, and that tells no more than how it is', async (t) => {
+    const { gateway } = await startLine(t);
+    const live = await call(gateway.adminUrl, { method: 'GET', path: '/health/live' });
+    assert.deepEqual([live.status, live.text], [200, '{"status":"live"}']);
+    const ready = await call(gateway.adminUrl, { method: 'GET', path: '/health/ready' });
+    assert.deepEqual([ready.status, ready.text], [200, '{"status":"ready","reasons":[]}']);
+    assert.equal((await knock(gateway, 'PUT /health/live')).status, 401);
+  });
+});
+
+describe("the operators' door with a token", () => {
+  test('is shut under a name of somebody else (DNS rebinding), and nothing changes', async (t) => {
+    const { gateway } = await startLine(t);
+    const token = `Authorization: Bearer ${adminToken}`;
+    const hosts = [
+      'evil.example',
+      'evil.example:9090',
+      'localhost.evil.example',
+      '127.0.0.1.evil.example',
+      'localhost:1@evil.example',
+      '0x7f.1',
+      'localhost.',
+      '',
+    ];
+    for (const host of hosts) {
+      for (const line of ['GET /api/environments', 'PUT /api/environments/active']) {
+        assert.equal((await knock(gateway, line, [token, `Host: ${host}`])).status, 421, host);
+      }
+    }
+    assert.equal((await shown(gateway, '/api/environments')).version, 1);
+  });
+
+  test('is open under its addresses, as localhost, and in any case of that', async (t) => {
+    const { gateway } = await startLine(t);
+    for (const host of [
+      '127.0.0.1',
+      '127.0.0.1:9090',
+      'localhost:9090',
+      'LOCALHOST',
+      '[::1]:9090',
+      '10.0.0.7',
+    ]) {
+      const fields = [`Authorization: bearer ${adminToken}`, `Host: ${host}`];
+      assert.equal((await knock(gateway, 'GET /api/environments', fields)).status, 200, host);
+    }
+  });
+
+  test('sets no cookie and lets nobody keep, guess or frame its answers', async (t) => {
+    const { gateway } = await startLine(t);
+    for (const path of [
+      '/api/environments',
+      '/api/config',
+      '/api/audit',
+      '/nothing',
+      '/health/live',
+      '/health/ready',
+    ]) {
+      const { header } = await operate(gateway, 'GET', path);
+      assert.equal(header('Set-Cookie'), undefined);
+      assert.equal(header('Cache-Control'), 'no-store');
+      assert.equal(header('X-Content-Type-Options'), 'nosniff');
+      assert.equal(header('Access-Control-Allow-Origin'), undefined);
+      assert.equal(header('X-Powered-By'), undefined);
+    }
+  });
+
+  test('changes nothing by GET', async (t) => {
+    const { gateway } = await startLine(t);
+    for (const path of [
+      '/api/environments/active',
+      '/api/environments/active?environment=sandbox&reason=x',
+    ]) {
+      assert.equal((await operate(gateway, 'GET', path)).status, 404);
+    }
+    assert.equal((await shown(gateway, '/api/environments')).version, 1);
+  });
+
+  test('answers a request that it cannot read with 400, and goes on', async (t) => {
+    const { gateway } = await startLine(t);
+    const token = `Authorization: Bearer ${adminToken}`;
+    assert.equal(
+      (await knock(gateway, 'PUT /api/environments/active', [token, 'Content-Encoding: gzip'])).status,
+      400,
+    );
+    assert.equal(
+      (
+        await knock(gateway, 'PUT /api/environments/active', [
+          token,
+          'Content-Type: application/json; charset=klingon',
+        ])
+      ).status,
+      400,
+    );
+    assert.equal((await knock(gateway, 'PUT /api/environments/active', [token])).status, 200);
+  });
+});
+
+test("operators' tokens are compared in constant time, with every one, whichever it is", async (t) => {
+  const comparisons = watchComparisons(t);
+  const operators = ['1', '2', '3'].map((digit) => ({
+    name: `operator-${digit}`,
+    tokenSha256: digit.repeat(64),
+  }));
+  const { gateway } = await startLine(t, { admin: { operators } });
+  for (const token of [adminToken, 'wrong']) {
+    const before = comparisons();
+    await call(gateway.adminUrl, {
+      method: 'GET',
+      path: '/api/audit',
+      headers: [['Authorization', `Bearer ${token}`]],
+    });
+    assert.equal(comparisons() - before, 4);
+  }
+});
