@@ -41,10 +41,14 @@ interface Order {
 }
 
 /** Switches, and prints the pre-flight's steps whatever came of it. */
-export async function useEnvironment(call: CallAdmin, order: Order): Promise<Printed> {
-  const answer = await call('PUT', '/environments/active', order);
+export async function useEnvironment(
+  call: CallAdmin,
+  { environment, reason, confirm, force }: Order,
+): Promise<Printed> {
+  // One by one: the order may have come with other options of the command line, and the gateway refuses those.
+  const answer = await call('PUT', '/environments/active', { environment, reason, confirm, force });
   if (!answer.ok) return refused(answer.body);
-  return { lines: [...stepsOf(answer.body), `New payments go to ${order.environment} now.`], exitCode: 0 };
+  return { lines: [...stepsOf(answer.body), `New payments go to ${environment} now.`], exitCode: 0 };
 }
 
 function refused(body: unknown): Printed {

@@ -62,6 +62,12 @@ describe('penstock environment use', () => {
     assert.deepEqual(asked, [['PUT', '/environments/active', order]]);
   });
 
+  test('sends nothing but the order, whatever else stood on the command line', async () => {
+    const { call, asked } = gatewaySaying(200, {});
+    await useEnvironment(call, Object.assign({ config: 'penstock.yaml' }, order));
+    assert.deepEqual(asked, [['PUT', '/environments/active', order]]);
+  });
+
   test('prints the steps and the reason if the switch is refused, and fails', async () => {
     const { call } = gatewaySaying(409, {
       error: 'Not switched: the pre-flight failed.',

@@ -1,0 +1,52 @@
+/** `penstock serve` as a process of its own, with its two doors and its configuration file at hand. */
+
+import { writeFileSync } from 'node:fs';
+import type { TestContext } from 'node:test';
+import { stringify } from 'yaml';
+import { configFile, type RunningCommand, startCommand } from './command.ts';
+import { adminToken, type Sections } from './gateway.ts';
+
+export interface Served {
+  readonly command: RunningCommand;
+  readonly port: number;
+  readonly url: string;
+  readonly adminUrl: string;
+  /** Runs another command of the same installation beside it, against its operators' door. */
+  run(...args: readonly string[]): RunningCommand;
+  /** Writes another configuration, or any text, into the file; nothing is told to the process. */
+  rewrite(content: Sections | string): void;
+}
+
+const main = 'src/main.ts';
+
+/** A serving gateway on free ports; killed when the test ends, if it still runs. */
+export async function startServed(t: TestContext, sections: Sections): Promise<Served> {
+  const file = configFile(t, stringify(onFreePorts(sections)));
+  const variables = { PENSTOCK_ADMIN_TOKEN: adminToken };
+  const command = startCommand(t, process.execPath, [main, 'serve', '--config', file], variables);
+  await command.says('"serving"');
+  const [tppPort, adminPort] = ['tppSystems', 'operators'].map((door) => portIn(command, door));
+  return {
+    command,
+    port: Number(tppPort),
+    url: `http://127.0.0.1:${tppPort}`,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
+    run: (...args) =>
+      startCommand(t, process.execPath, [main, ...args, '--config', file], {
+        ...variables,
+        PENSTOCK_ADMIN_PORT: String(adminPort),
+      }),
+    rewrite: (content) => {
+      writeFileSync(file, typeof content === 'string' ? content : stringify(onFreePorts(content)));
+    },
+  };
+}
+
+const onFreePorts = (sections: Sections): Sections => ({
+  listen: { port: 0 },
+  admin: { port: 0 },
+  ...sections,
+});
+
+const portIn = (command: RunningCommand, door: string) =>
+  new RegExp(`"${door}":"[^"]*:(\\d+)"`).exec(command.stdout())?.[1];
