@@ -1,0 +1,114 @@
+/** A gateway that is told to read its configuration again (SIGHUP), without a request being lost. */
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, type TestContext, test } from 'node:test';
+import { call } from '../kit/call.ts';
+import { type Sections, startBank } from '../kit/gateway.ts';
+import { shown, switchTo } from '../kit/operator.ts';
+import { initiation } from '../kit/request.ts';
+import { type Served, startServed } from '../kit/served.ts';
+import { until } from '../kit/within.ts';
+
+const client = (name: string) => ({
+  name,
+  tenant: 'shop',
+  apiKeySha256: createHash('sha256').update(name).digest('hex'),
+});
+
+/** What comes of a payment by a client, whose key is its name. */
+async function payAs({ url }: Served, name: string): Promise<readonly [number, string | undefined]> {
+  const { status, header } = await call(url, {
+    ...initiation,
+    headers: [...initiation.headers, ['X-API-Key', name]],
+  });
+  return [status, header('Penstock-Environment')];
+}
+
+async function start(t: TestContext) {
+  const [sandbox, production] = [
+    await startBank(t, { name: 'sandbox' }),
+    await startBank(t, { name: 'production' }),
+  ];
+  const environments = { active: 'sandbox', sandbox: { baseUrl: sandbox.baseUrl } };
+  const sections: Sections = { clients: [client('one')], environments };
+  const served = await startServed(t, sections);
+  return { sandbox, production, served, sections, environments };
+}
+
+/** Rewrites the file, and waits until the gateway has said what it made of it. @returns the line of its log */
+async function reload(
+  { command, rewrite }: Served,
+  content: Sections | string,
+): Promise<Record<string, unknown>> {
+  const about = () =>
+    command
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('the configuration') || line.includes('the old one stays'));
+  const before = about().length;
+  rewrite(content);
+  command.kill('SIGHUP');
+  await until(10_000, 'the gateway has read its configuration', () => about().length > before);
+  return JSON.parse(about().at(-1) ?? '{}');
+}
+
+describe('a reload', () => {
+  test('lets a new client in, and keeps one out that is gone', async (t) => {
+    const { served, sections } = await start(t);
+    assert.deepEqual([(await payAs(served, 'one'))[0], (await payAs(served, 'two'))[0]], [201, 401]);
+    const { level, message } = await reload(served, { ...sections, clients: [client('two')] });
+    assert.deepEqual([level, message], ['info', 'the configuration was read again']);
+    assert.deepEqual([(await payAs(served, 'one'))[0], (await payAs(served, 'two'))[0]], [401, 201]);
+  });
+
+  test('brings in an environment that can be switched to, and leaves the active one alone', async (t) => {
+    const { served, sections, environments, production } = await start(t);
+    const both = { ...environments, active: 'production', production: { baseUrl: production.baseUrl } };
+    await reload(served, { ...sections, environments: both });
+    assert.deepEqual(await payAs(served, 'one'), [201, 'sandbox']);
+    await switchTo(served, 'production');
+    assert.deepEqual(await payAs(served, 'one'), [201, 'production']);
+    assert.equal((await shown(served, '/api/environments')).version, 2);
+  });
+
+  for (const [what, content] of [
+    ['is faulty', { environments: { sandbox: { baseUrl: 'nowhere' } } }],
+    ['is no YAML', 'environments: {{'],
+    ['is empty', ''],
+  ] as const) {
+    test(`keeps the old configuration if the new one ${what}, and says every fault`, async (t) => {
+      const { served } = await start(t);
+      const { level, message, faults } = await reload(served, content);
+      assert.deepEqual([level, message], ['error', 'the configuration is faulty; the old one stays']);
+      assert.match(String(faults), /environments|penstock\.yaml/);
+      assert.deepEqual(await payAs(served, 'one'), [201, 'sandbox']);
+    });
+  }
+
+  test('names the settings that need a restart, and takes over the others', async (t) => {
+    const { served, sections } = await start(t);
+    const { level, needRestart } = await reload(served, {
+      ...sections,
+      clients: [client('two')],
+      listen: { port: 0, host: '127.0.0.2' },
+      log: { level: 'debug' },
+      payments: { rememberFor: '30d' },
+    });
+    assert.deepEqual([level, needRestart], ['info', 'listen.host, payments, log']);
+    assert.equal((await payAs(served, 'two'))[0], 201);
+    const again = await reload(served, sections);
+    assert.equal(again.needRestart, undefined, 'back to what it was started with');
+  });
+
+  test('shows in the configuration that operators see', async (t) => {
+    const { served, sections } = await start(t);
+    await reload(served, { ...sections, clients: [client('one'), client('two')] });
+    const { clients } = await shown(served, '/api/config');
+    assert.ok(Array.isArray(clients));
+    assert.deepEqual(
+      clients.map(({ name }) => name),
+      ['one', 'two'],
+    );
+  });
+});
