@@ -6,11 +6,13 @@ import { howToGetRedis, redisIsRequired, redisProgram, runningRedis } from '../t
 
 const found = () => runningRedis() ?? redisProgram();
 
+const aptGet = '/usr/bin/apt-get';
+
 /** Whether packages may be installed here. */
-const mayInstall = () => process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
+const mayInstall = () => process.getuid?.() === 0 && existsSync(aptGet);
 
 function apt(...args: readonly string[]): boolean {
-  const { status } = spawnSync('apt-get', ['-qq', '-o', 'Acquire::Retries=1', ...args], {
+  const { status } = spawnSync(aptGet, ['-qq', '-o', 'Acquire::Retries=1', ...args], {
     stdio: 'ignore',
     timeout: 120_000,
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },

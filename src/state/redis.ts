@@ -2,8 +2,9 @@
 
 import { Cluster, Redis, type Result } from 'ioredis';
 import type { RedisSettings } from '../config/schema.ts';
-import type { KeyValues, Reservations, State } from './ports.ts';
-import { type AnswerTo, answersWithin } from './redis-answer.ts';
+import type { State } from './ports.ts';
+import { answersWithin } from './redis-answer.ts';
+import { keyValuesBy, reservationsBy } from './redis-commands.ts';
 import { createListening } from './redis-listening.ts';
 import {
   clusterOptions,
@@ -53,11 +54,11 @@ interface Way {
 }
 
 /**
- * The state in a Redis; not connected before `open`.
+ * The state in a Redis; not connected before `open`, or before somebody listens.
  *
  * @param prefix   what every key and every channel begins with
  * @param onChange told once whenever trouble begins, ends, or becomes another; all is well at first
- * @param answerMs how long a command may take; within a data centre Redis answers in one or two
+ * @param answerMs how long a command may take, at most 500; within a data centre Redis answers in one or two
  */
 export function createRedisState(
   settings: RedisSettings,
@@ -65,36 +66,31 @@ export function createRedisState(
   onChange: (trouble: string | undefined) => void = () => {},
   answerMs = 50,
 ): State {
-  const { client, reports, newConnection, newSentinels, isLeftBehind } = wayTo(settings);
+  const way = wayTo(settings);
+  const { client } = way;
   const answerTo = answersWithin(answerMs);
   const named = (name: string) => `${prefix}${name}`;
-  const listening = createListening(newConnection);
-  const sentinels = newSentinels.map(createListening);
-  const watch = watchRedis(reports, onChange);
+  const ears = earsOf(way);
+  const watch = watchRedis(way.reports, onChange);
   const complaints = settings.kind === 'cluster' ? 'node error' : 'error'; // a cluster's own errors do not say why
   client.on('error', () => {}).on(complaints, watch.complain);
   client.on('close', watch.lookNow).on('ready', watch.lookNow);
-  const move = (news: string) => {
-    if (!isLeftBehind(news)) return;
-    client.disconnect(true);
-    listening.renew();
-  };
   const close = async () => {
     watch.end();
-    for (const connection of [listening, ...sentinels]) connection.close();
+    ears.close();
     client.disconnect();
   };
 
   return {
-    keyValues: keyValuesIn(client, named, answerTo),
-    reservations: reservationsIn(client, named, answerTo),
+    keyValues: keyValuesBy(client, named, answerTo),
+    reservations: reservationsBy(client, named, answerTo),
     announcements: {
       publish: async (channel, message) => void (await answerTo(client.publish(named(channel), message))),
-      subscribe: (channel, listener) => listening.subscribe(named(channel), listener),
+      subscribe: (channel, listener) => ears.subscribe(named(channel), listener),
     },
     async open() {
       client.connect().catch(() => {}); // it goes on trying by itself, and complains
-      for (const sentinel of sentinels) sentinel.subscribe('+switch-master', move);
+      ears.followSentinels();
       const health = await watch.begin(openMs);
       if (health.kind !== 'unfit') return;
       await close();
@@ -105,39 +101,22 @@ export function createRedisState(
   };
 }
 
-function keyValuesIn(client: Client, named: (key: string) => string, answerTo: AnswerTo): KeyValues {
-  return {
-    read: async (key) => (await answerTo(client.get(named(key)))) ?? undefined,
-    async write(key, value, ttlMs) {
-      const set =
-        ttlMs === undefined
-          ? client.set(named(key), value)
-          : client.set(named(key), value, 'PX', wholeMs(ttlMs));
-      await answerTo(set);
-    },
-    async writeIfAbsent(key, value, ttlMs) {
-      const set =
-        ttlMs === undefined
-          ? client.set(named(key), value, 'NX')
-          : client.set(named(key), value, 'PX', wholeMs(ttlMs), 'NX');
-      return (await answerTo(set)) === 'OK';
-    },
-    async replace(key, expected, value, ttlMs) {
-      const ttl = ttlMs === undefined ? [] : [wholeMs(ttlMs)];
-      return (await answerTo(client.replaceIfUnchanged(named(key), expected, value, ...ttl))) === 1;
-    },
-    remove: async (key) => void (await answerTo(client.del(named(key)))),
+/** All that is listened to: the other instances, and the sentinels. */
+function earsOf({ client, newConnection, newSentinels, isLeftBehind }: Way) {
+  const listening = createListening(newConnection);
+  const sentinels = newSentinels.map(createListening);
+  const move = (news: string) => {
+    if (!isLeftBehind(news)) return;
+    client.disconnect(true);
+    listening.renew();
   };
-}
-
-/** Redis counts whole milliseconds, and takes no value that lives for none. */
-const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
-
-function reservationsIn(client: Client, named: (key: string) => string, answerTo: AnswerTo): Reservations {
   return {
-    async reserve(bucket, { perSecond, burst }, maxWaitMs) {
-      const wait = await answerTo(client.reserveTurn(named(bucket), perSecond, burst, maxWaitMs));
-      return wait === null ? undefined : Number(wait);
+    subscribe: listening.subscribe,
+    followSentinels() {
+      for (const sentinel of sentinels) sentinel.subscribe('+switch-master', move);
+    },
+    close() {
+      for (const connection of [listening, ...sentinels]) connection.close();
     },
   };
 }

@@ -1,7 +1,8 @@
-/** A Redis of some kind as a place for the contract: one server for a whole file, another prefix for each test. */
+/** A place in a Redis for each test of the contract: names of its own on a server that they share. */
 
 import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
+import { Redis } from 'ioredis';
 import type { RedisSettings } from '../../src/config/schema.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createRedisState } from '../../src/state/redis.ts';
@@ -21,10 +22,20 @@ export function storeIn(t: TestContext, settings: RedisSettings): Store {
     return state;
   };
   const prefix = `penstock-test:${randomUUID()}:`;
+  if (settings.kind === 'single') t.after(() => removeAll(settings.url, prefix));
   return {
-    client: () => opened(prefix),
-    stranger: () => opened(`penstock-test:${randomUUID()}:`),
+    client: () => opened(`${prefix}ours:`),
+    stranger: () => opened(`${prefix}theirs:`),
     now: () => performance.now(),
     until,
   };
+}
+
+/** The server may be somebody's: nothing is left on it. */
+async function removeAll(url: string, prefix: string): Promise<void> {
+  const client = new Redis(url);
+  for await (const keys of client.scanStream({ match: `${prefix}*`, count: 1_000 })) {
+    if (keys.length > 0) await client.del(...keys);
+  }
+  client.disconnect();
 }

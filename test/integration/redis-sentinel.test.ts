@@ -7,7 +7,7 @@ import { openState, timesToFail, timeToRecover } from '../kit/redis-outage.ts';
 import { startSentinels } from '../kit/redis-sentinels.ts';
 import { until } from '../kit/within.ts';
 
-describe('a master that sentinels watch', { skip: withoutRedisServer }, () => {
+describe('a master that sentinels watch', { skip: withoutRedisServer, concurrency: 2 }, () => {
   test('dies: everything fails at once until a replica has taken over, then works on', async (t) => {
     const { urls, name, master } = await startSentinels(t);
     const state = await openState(t, { kind: 'sentinels', urls: [...urls], name });

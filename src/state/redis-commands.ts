@@ -1,0 +1,64 @@
+/** The commands that keep values and book turns in Redis. */
+
+import type { KeyValues, Reservations } from './ports.ts';
+import type { AnswerTo } from './redis-answer.ts';
+
+/** What is asked of Redis: two of its commands in a few forms, and the scripts of redis-scripts.ts. */
+export interface Commands {
+  get(key: string): Promise<string | null>;
+  set(key: string, value: string): Promise<'OK'>;
+  set(key: string, value: string, px: 'PX', ttlMs: number): Promise<'OK'>;
+  set(key: string, value: string, nx: 'NX'): Promise<'OK' | null>;
+  set(key: string, value: string, px: 'PX', ttlMs: number, nx: 'NX'): Promise<'OK' | null>;
+  del(key: string): Promise<number>;
+  replaceIfUnchanged(key: string, expected: string, value: string, ...ttlMs: number[]): Promise<number>;
+  reserveTurn(key: string, perSecond: number, burst: number, maxWaitMs: number): Promise<string | null>;
+}
+
+/** @param named the key in Redis for a key of ours */
+export function keyValuesBy(
+  commands: Commands,
+  named: (key: string) => string,
+  answerTo: AnswerTo,
+): KeyValues {
+  return {
+    read: async (key) => (await answerTo(commands.get(named(key)))) ?? undefined,
+    async write(key, value, ttlMs) {
+      const forEver = ttlMs === undefined;
+      await answerTo(
+        forEver ? commands.set(named(key), value) : commands.set(named(key), value, 'PX', wholeMs(ttlMs)),
+      );
+    },
+    async writeIfAbsent(key, value, ttlMs) {
+      const forEver = ttlMs === undefined;
+      const set = await answerTo(
+        forEver
+          ? commands.set(named(key), value, 'NX')
+          : commands.set(named(key), value, 'PX', wholeMs(ttlMs), 'NX'),
+      );
+      return set === 'OK';
+    },
+    async replace(key, expected, value, ttlMs) {
+      const ttl = ttlMs === undefined ? [] : [wholeMs(ttlMs)];
+      return (await answerTo(commands.replaceIfUnchanged(named(key), expected, value, ...ttl))) === 1;
+    },
+    remove: async (key) => void (await answerTo(commands.del(named(key)))),
+  };
+}
+
+/** Redis counts whole milliseconds, and takes no value that lives for none. */
+const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
+
+/** @param named the key in Redis for a bucket */
+export function reservationsBy(
+  commands: Commands,
+  named: (bucket: string) => string,
+  answerTo: AnswerTo,
+): Reservations {
+  return {
+    async reserve(bucket, { perSecond, burst }, maxWaitMs) {
+      const wait = await answerTo(commands.reserveTurn(named(bucket), perSecond, burst, maxWaitMs));
+      return wait === null ? undefined : Number(wait);
+    },
+  };
+}
