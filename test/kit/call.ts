@@ -1,7 +1,7 @@
 /** A client that sends exactly the fields it is given and shows the answer exactly as it came. */
 
 import { randomUUID } from 'node:crypto';
-import { request } from 'node:http';
+import { type Agent, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import type { Field } from './fields.ts';
 import { within } from './within.ts';
@@ -29,8 +29,16 @@ export interface Reply {
   header(name: string): string | undefined;
 }
 
-/** Sends a request on a connection of its own and waits for the whole answer. */
-export function call(origin: string, { method, path, headers = [], body, requestId }: Call): Promise<Reply> {
+/**
+ * Sends a request and waits for the whole answer.
+ *
+ * @param agent keeps connections; without one, this request has a connection of its own
+ */
+export function call(
+  origin: string,
+  { method, path, headers = [], body, requestId }: Call,
+  agent?: Agent,
+): Promise<Reply> {
   const fields: readonly Field[] = [
     ['Host', new URL(origin).host],
     ...(requestId === 'as given' || has(headers, 'x-request-id')
@@ -38,11 +46,11 @@ export function call(origin: string, { method, path, headers = [], body, request
       : ([['X-Request-ID', randomUUID()]] as const)),
     ...headers,
     ...(body === undefined ? [] : ([['Content-Length', String(Buffer.byteLength(body))]] as const)),
-    ['Connection', 'close'],
+    ...(agent ? [] : ([['Connection', 'close']] as const)),
   ];
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
   const { hostname, port } = new URL(origin);
-  const sent = request({ hostname, port, method, path, headers: fields.flat(), agent: false });
+  const sent = request({ hostname, port, method, path, headers: fields.flat(), agent: agent ?? false });
   sent.once('error', reject).once('response', (answer) => {
     buffer(answer).then((bytes) => {
       const { rawHeaders, statusCode = 0 } = answer;

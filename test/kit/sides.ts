@@ -33,11 +33,7 @@ export async function startSides(t: TestContext, sections: Sections = {}): Promi
       sandbox: { baseUrl: sandbox.baseUrl, standardVersion: '1.3.11' },
       production: { baseUrl: production.baseUrl, standardVersion: '1.3.6' },
     },
-    clients: [
-      { name: 'shop', tenant: 'shop', apiKeySha256: sha256(keyOf('shop')) },
-      { name: 'till', tenant: 'shop', apiKeySha256: sha256(keyOf('till')), environments: ['sandbox'] },
-      { name: 'rival', tenant: 'rival', apiKeySha256: sha256(keyOf('rival')) },
-    ],
+    clients: clientSettings(),
     ...sections,
   });
 
@@ -60,6 +56,13 @@ export async function startSides(t: TestContext, sections: Sections = {}): Promi
     reached: () => [callsOf(sandbox), callsOf(production)],
   };
 }
+
+/** The clients as they stand in the configuration. */
+export const clientSettings = () => [
+  { name: 'shop', tenant: 'shop', apiKeySha256: sha256(keyOf('shop')) },
+  { name: 'till', tenant: 'shop', apiKeySha256: sha256(keyOf('till')), environments: ['sandbox'] },
+  { name: 'rival', tenant: 'rival', apiKeySha256: sha256(keyOf('rival')) },
+];
 
 /** The call with an environment named. */
 export const inside = (environment: string, { headers = [], ...rest }: Call): Call => ({
