@@ -10,7 +10,9 @@ import { createPisApp } from './http/pis-app.ts';
 import { createRequestReader } from './http/read-request.ts';
 import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
+import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
+import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createAgent } from './upstream/agent.ts';
 import { createTransport } from './upstream/transport.ts';
@@ -20,17 +22,21 @@ export interface Lasting {
   readonly log: Log;
   readonly active: ActiveEnvironment;
   readonly affinity: Affinity;
+  readonly status: LastingStatus;
+  readonly metrics: Metrics;
 }
 
 export interface Assembly {
   readonly config: Config;
   readonly serve: RequestListener;
+  /** Makes every instance forget what is kept of a payment, or of all. @throws GatewayError STATE_UNAVAILABLE */
+  readonly purge: Purge;
   /** Tries an environment out; `undefined` if there is none of that name. */
   readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
 }
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
-export function assemble(config: Config, { log, active, affinity }: Lasting): Assembly {
+export function assemble(config: Config, { log, active, affinity, status, metrics }: Lasting): Assembly {
   const { listen, standard, deadlines, upstream } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const transports = new Map(
@@ -42,6 +48,8 @@ export function assemble(config: Config, { log, active, affinity }: Lasting): As
     }),
   );
 
+  const cache = createStatusCache(config, status, metrics.statusRead);
+
   const line = pipeline({
     log,
     environments,
@@ -49,6 +57,7 @@ export function assemble(config: Config, { log, active, affinity }: Lasting): As
     active,
     affinity,
     ifStateFails: config.idempotency.ifStateFails,
+    statusCache: cache,
     publicUrl: listen.publicUrl,
     segment: standard.segment,
     transportTo: (name) => transports.get(name) ?? unknown(name),
@@ -63,6 +72,7 @@ export function assemble(config: Config, { log, active, affinity }: Lasting): As
 
   return {
     config,
+    purge: cache.purge,
     serve: createPisApp({ read, line, refused: observeRefusal(log) }),
     tryOut: (name) => {
       const environment = environments.get(name);

@@ -17,7 +17,9 @@ import { close, open } from './http/server-life.ts';
 import { createMemoryState } from './state/memory.ts';
 import type { State } from './state/ports.ts';
 import { createRedisState } from './state/redis.ts';
+import { createLastingStatus } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
+import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 
 /** A gateway that is either serving or not, never half. */
@@ -51,7 +53,9 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
-  const lasting = { log, active, affinity };
+  const status = createLastingStatus(state);
+  const metrics = createMetrics();
+  const lasting = { log, active, affinity, status, metrics };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
@@ -62,11 +66,16 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
     switchEnvironment: createSwitch({ active, audit, log, tryOut: (name) => assembly.tryOut(name) }),
     audit,
     configuration: () => masked(assembly.config),
+    purge: (payment) => assembly.purge(payment),
   });
-  const adminDoor = createServer(createAdminApp({ host: config.admin.host, operators, readiness, log }, api));
+  const adminDoor = createServer(
+    createAdminApp({ host: config.admin.host, operators, readiness, metrics, log }, api),
+  );
   const heart = createHeart(async () => {
     await active.read();
     await affinity.settle();
+    await status.places.refresh();
+    await status.late.settle();
   });
 
   function readiness(): Readiness {

@@ -12,6 +12,7 @@ import type { Environment } from './flow/environment.ts';
 import type { PisRequest } from './flow/messages.ts';
 import { enter, type Handler } from './flow/stage.ts';
 import { rewriteUrls } from './rewriting/rewrite-urls.ts';
+import { cacheStatus, type StatusCache } from './status-cache/cache-status.ts';
 import type { Log } from './telemetry/log.ts';
 import { observe } from './telemetry/observe.ts';
 import { callUpstream } from './upstream/call-upstream.ts';
@@ -25,6 +26,7 @@ export interface Parts {
   readonly active: ActiveEnvironment;
   readonly affinity: Affinity;
   readonly ifStateFails: 'refuse' | 'allow';
+  readonly statusCache: StatusCache;
   /** Where TPP systems reach the gateway; stands in every link that goes out. */
   readonly publicUrl: string;
   readonly segment: string;
@@ -36,5 +38,6 @@ export const pipeline = (parts: Parts): Handler<PisRequest> =>
   enter<PisRequest>()
     .through(observe(parts.log))
     .through(chooseEnvironment(parts)) // from here on, request.environment is known
+    .through(cacheStatus(parts.statusCache))
     .through(rewriteUrls(parts.publicUrl, parts.segment))
     .arrive(callUpstream(parts.transportTo));

@@ -4,6 +4,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type Router } from 'express';
 import { asGatewayError, kinds } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import { admitOperators, type Operator, refuseForeignHosts } from './access.ts';
 
 /** Whether the gateway can take requests now, and what there is to say about it. */
@@ -16,6 +17,7 @@ interface Door {
   readonly host: string;
   readonly operators: readonly Operator[];
   readonly readiness: () => Readiness;
+  readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly log: Log;
 }
 
@@ -23,7 +25,10 @@ interface Door {
  * `/health/live`: the process runs. `/health/ready`: it can serve; the bank's health is not part of that.
  * Everything else wants the token of an operator, whatever its path.
  */
-export function createAdminApp({ host, operators, readiness, log }: Door, api: Router): RequestListener {
+export function createAdminApp(
+  { host, operators, readiness, metrics, log }: Door,
+  api: Router,
+): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -40,6 +45,10 @@ export function createAdminApp({ host, operators, readiness, log }: Door, api: R
   app.get('/health/ready', (_request, response) => {
     const { ready, reasons } = readiness();
     response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not ready', reasons });
+  });
+
+  app.get('/metrics', async (_request, response) => {
+    response.set('Content-Type', metrics.contentType).send(await metrics.text());
   });
 
   app.use(refuseForeignHosts(host), admitOperators(operators));

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { Audit } from '../environments/audit.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
+import type { Purge } from '../status-cache/create-status-cache.ts';
 
 /** One side of the bank, as operators see it. */
 export interface EnvironmentView {
@@ -20,10 +21,18 @@ export interface AdminParts {
   readonly audit: Audit;
   /** The configuration in effect, its secrets masked. */
   readonly configuration: () => unknown;
+  /** Makes every instance forget what is kept of a payment, or of all. @throws GatewayError STATE_UNAVAILABLE */
+  readonly purge: Purge;
 }
 
 const expected = 'expected a reason, for the audit log';
 const sentence = z.string({ error: expected }).trim().min(1, expected).max(500);
+
+/** Without a payment everything is forgotten, whatever the environment: forgetting too much does no harm. */
+const purgeQuery = z.strictObject({
+  environment: z.string().optional(),
+  payment: z.string().min(1).optional(),
+});
 
 const switchBody = z.strictObject({
   environment: z.string({ error: 'expected the name of an environment' }),
@@ -39,6 +48,7 @@ export function createRoutes({
   switchEnvironment,
   audit,
   configuration,
+  purge,
 }: AdminParts): Router {
   const routes = express.Router({ caseSensitive: true, strict: true });
   routes.use(express.json({ limit: '16kb' }));
@@ -73,6 +83,16 @@ export function createRoutes({
 
   routes.get('/audit/verify', async (_request, response) => {
     response.json(await audit.verify());
+  });
+
+  routes.delete('/status-cache', async (request, response) => {
+    const asked = purgeQuery.safeParse(request.query);
+    if (!asked.success) {
+      response.status(400).json({ error: faultsOf(asked.error) });
+      return;
+    }
+    await purge(asked.data);
+    response.status(204).end();
   });
 
   routes.get('/config', (_request, response) => {

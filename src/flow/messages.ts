@@ -41,9 +41,9 @@ export interface PisResponse {
   /** End-to-end fields, repetitions kept; framing is the door's business. */
   readonly headers: HeaderFields;
   readonly body: Buffer;
-  readonly servedFrom: 'bank';
+  readonly servedFrom: 'bank' | 'cache' | 'stale-cache' | 'shared';
   /** Name of the environment that the request was sent to. */
   readonly environment: string;
-  /** How long the bank took, in milliseconds. */
-  readonly upstreamMs: number;
+  /** How long the bank took, in milliseconds, if it was asked. */
+  readonly upstreamMs?: number;
 }

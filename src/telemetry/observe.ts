@@ -15,7 +15,7 @@ export function observe(log: Log): Stage<PisRequest> {
         environment: response.environment,
         status: response.status,
         servedFrom: response.servedFrom,
-        upstreamMs: rounded(response.upstreamMs),
+        ...(response.upstreamMs !== undefined && { upstreamMs: rounded(response.upstreamMs) }),
       });
       return response;
     } catch (thrown) {

@@ -5,9 +5,13 @@ import { describe, test } from 'node:test';
 import express from 'express';
 import supertest from 'supertest';
 import { createAdminApp, type Readiness } from '../../src/admin/admin-app.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 
 const appThat = (readiness: () => Readiness) =>
-  createAdminApp({ host: '127.0.0.1', operators: [], readiness, log: () => {} }, express.Router());
+  createAdminApp(
+    { host: '127.0.0.1', operators: [], readiness, metrics: createMetrics(), log: () => {} },
+    express.Router(),
+  );
 
 const serving = () => ({ ready: true, reasons: [] });
 const starting = () => ({ ready: false, reasons: ['not serving'] });

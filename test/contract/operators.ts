@@ -8,6 +8,7 @@ import { createActiveEnvironment } from '../../src/environments/active-environme
 import { createAudit } from '../../src/environments/audit.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createSwitch } from '../../src/environments/switch-environment.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
 import { createLogLines, type LogLine } from '../kit/log-lines.ts';
 
@@ -54,8 +55,16 @@ export function startOperators(report = healthy): OperatorsUnderTest {
     active,
     switchEnvironment: createSwitch({ active, audit, log, tryOut }),
     audit,
+    purge: async () => {},
     configuration: () => ({ log: { level: 'info' } }),
   });
   const readiness = () => ({ ready: true, reasons: [] });
-  return { app: createAdminApp({ host: 'gateway.internal', operators, readiness, log }, api), state, lines };
+  return {
+    app: createAdminApp(
+      { host: 'gateway.internal', operators, readiness, metrics: createMetrics(), log },
+      api,
+    ),
+    state,
+    lines,
+  };
 }

@@ -1,0 +1,56 @@
+/** An answer, and what the cache has to say about it (RFC 9211; `Age`: RFC 9111 section 5.1). */
+
+import type { PisResponse } from '../flow/messages.ts';
+import type { HeaderField } from '../pis/headers.ts';
+import type { Entry } from './document.ts';
+
+/** Where an answer came from; `request`: the TPP wanted the bank to be asked. */
+export type Verdict = 'hit' | 'stale' | 'shared' | 'miss' | 'request' | 'bypass';
+
+export interface CachedAnswer {
+  readonly verdict: Verdict;
+  readonly response: PisResponse;
+  /** Whether whoever asked the same meanwhile may have it too. */
+  readonly shareable: boolean;
+}
+
+/** @param entry what it was made of, unless the bank has just answered */
+export function cacheAnswer(response: PisResponse, verdict: Verdict, entry?: Entry): CachedAnswer {
+  const ageMs = entry ? Math.max(0, Date.now() - entry.fetchedAt) : 0;
+  const fields: readonly HeaderField[] = [
+    ['Cache-Status', `penstock; ${words(verdict, entry ? entry.ttlMs - ageMs : 0)}`],
+    ...(entry ? ([['Age', String(Math.floor(ageMs / 1_000))]] as const) : []),
+  ];
+  return {
+    verdict,
+    shareable: true,
+    response: { ...response, headers: [...response.headers, ...fields], servedFrom: sources[verdict] },
+  };
+}
+
+const sources = {
+  hit: 'cache',
+  stale: 'stale-cache',
+  shared: 'shared',
+  miss: 'bank',
+  request: 'bank',
+  bypass: 'bank',
+} as const satisfies Record<Verdict, PisResponse['servedFrom']>;
+
+function words(verdict: Verdict, freshForMs: number): string {
+  const ttl = `ttl=${Math.ceil(freshForMs / 1_000)}`;
+  switch (verdict) {
+    case 'hit':
+      return `hit; ${ttl}`;
+    case 'stale':
+      return `hit; fwd=stale; ${ttl}`;
+    case 'shared':
+      return 'fwd=miss; collapsed';
+    case 'miss':
+      return 'fwd=miss';
+    case 'request':
+      return 'fwd=request';
+    case 'bypass':
+      return 'fwd=bypass';
+  }
+}

@@ -1,0 +1,81 @@
+/** Where an answer is kept: under which payment, and under which variant of the request. */
+
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import type { RoutedRequest } from '../flow/messages.ts';
+import { headerValues } from '../pis/headers.ts';
+import type { Announcements, KeyValues } from '../state/ports.ts';
+
+export interface Place {
+  /** The key of the payment's document; the id itself does not stand in it. */
+  readonly key: string;
+  /** Everything that an answer may depend on, credentials included, as one keyed hash. */
+  readonly variant: string;
+  /** The credentials alone, as a keyed hash: what is dropped when the bank refuses them. */
+  readonly credential: string;
+}
+
+export interface Places {
+  /** @throws GatewayError STATE_UNAVAILABLE if the installation's secret is not known yet and cannot be read */
+  of(request: RoutedRequest): Promise<Place>;
+  /** Looks whether another instance has taken a new secret. @throws GatewayError STATE_UNAVAILABLE */
+  refresh(): Promise<void>;
+  /** Takes a new secret: nothing that was kept is found again. @throws GatewayError STATE_UNAVAILABLE */
+  renew(): Promise<void>;
+}
+
+const secretKey = 'status:secret';
+const channel = 'status-secret';
+const newSecret = () => randomBytes(32).toString('base64');
+
+/** The key of a payment's document. Nothing a path or a header held is readable in it. */
+export function documentKey(environment: string, paymentId: string): string {
+  return `status:${createHash('sha256').update(`${environment}\0${paymentId}`).digest('base64url')}`;
+}
+
+/** Places under a secret of the installation, made by whoever comes first and kept in the state. */
+export function createPlaces({
+  keyValues,
+  announcements,
+}: {
+  readonly keyValues: KeyValues;
+  readonly announcements: Announcements;
+}): Places {
+  let secret: string | undefined;
+  announcements.subscribe(channel, () => void refresh().catch(() => {})); // the next regular look sees it
+
+  async function refresh(): Promise<void> {
+    const made = newSecret();
+    const stored = await keyValues.read(secretKey);
+    if (stored !== undefined) secret = stored;
+    else if (await keyValues.writeIfAbsent(secretKey, made)) secret = made;
+    else await refresh();
+  }
+
+  return {
+    refresh,
+    async renew() {
+      secret = newSecret();
+      await keyValues.write(secretKey, secret);
+      await announcements.publish(channel, '').catch(() => {});
+    },
+    async of({ operation, environment, client, headers }) {
+      if (secret === undefined) await refresh();
+      const hash = hashUnder(secret ?? '');
+      const values = (name: string) => headerValues(headers, name).join('\n');
+      const credential = hash([client.tenant, values('authorization')]);
+      const { paymentService, paymentProduct, paymentId = '' } = operation;
+      return {
+        key: documentKey(environment.name, paymentId),
+        variant: hash([
+          ...[credential, paymentService, paymentProduct],
+          ...['accept', 'accept-encoding', 'consent-id', 'psu-id'].map(values),
+        ]),
+        credential,
+      };
+    },
+  };
+}
+
+/** Short hashes of lists of texts, which tell nobody without the secret what was hashed. */
+const hashUnder = (secret: string) => (parts: readonly string[]) =>
+  createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url').slice(0, 22);

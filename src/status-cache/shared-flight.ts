@@ -1,0 +1,101 @@
+/**
+ * One question to the bank for all who ask the same: within an instance by sharing a promise, across instances by a
+ * lease in the shared state, whose holder asks while the others wait for the document to change.
+ */
+
+import { randomUUID } from 'node:crypto';
+import type { Announcements, KeyValues } from '../state/ports.ts';
+
+export interface SharedFlights {
+  /** Runs `lead`, or shares the run that is under way under this name. */
+  share<Value>(
+    name: string,
+    lead: () => Promise<Value>,
+  ): { readonly joined: boolean; readonly landing: Promise<Value> };
+  /**
+   * Asks the bank by `ask` as the only instance, or waits until `look` finds what another instance has brought.
+   *
+   * @param key  the payment's document, whose changes are announced
+   * @param look comes back with what is there meanwhile, or `undefined`
+   */
+  acrossInstances<Value>(key: string, name: string, steps: FlightSteps<Value>): Promise<Value>;
+}
+
+interface FlightSteps<Value> {
+  readonly look: () => Promise<Value | undefined>;
+  readonly ask: () => Promise<Value>;
+  /** Until when to wait for another instance: milliseconds of `performance.now()`. */
+  readonly untilMs: number;
+}
+
+/** A holder that dies gives the lease up after this time; nobody waits for it in vain for longer. Milliseconds. */
+const leaseMs = 3_000;
+/** How often those who wait look by themselves, should an announcement be lost. Milliseconds. */
+const lookMs = 200;
+const channel = 'status';
+
+export function createSharedFlights({
+  keyValues,
+  announcements,
+}: {
+  readonly keyValues: KeyValues;
+  readonly announcements: Announcements;
+}): SharedFlights {
+  const flights = new Map<string, Promise<unknown>>();
+  const waiting = new Map<string, Set<() => void>>();
+  announcements.subscribe(channel, (key) => {
+    for (const wake of waiting.get(key) ?? []) wake();
+  });
+
+  function share<Value>(name: string, lead: () => Promise<Value>) {
+    const running = flights.get(name);
+    // All flights of one name have one type: the name says which kind of answer it brings.
+    if (running) return { joined: true, landing: running as Promise<Value> };
+    const landing = lead().finally(() => flights.delete(name));
+    flights.set(name, landing);
+    return { joined: false, landing };
+  }
+
+  async function acrossInstances<Value>(
+    key: string,
+    name: string,
+    steps: FlightSteps<Value>,
+  ): Promise<Value> {
+    const lease = `status:flight:${name}`;
+    const holder = randomUUID();
+    while (!(await keyValues.writeIfAbsent(lease, holder, leaseMs))) {
+      if (performance.now() > steps.untilMs) return steps.ask();
+      await changed(key);
+      const found = await steps.look();
+      if (found !== undefined) return found;
+    }
+    const renewal = setInterval(
+      () => void keyValues.replace(lease, holder, holder, leaseMs).catch(() => {}),
+      leaseMs / 3,
+    );
+    try {
+      return (await steps.look()) ?? (await steps.ask());
+    } finally {
+      clearInterval(renewal);
+      await keyValues.remove(lease).catch(() => {}); // it ends by itself
+      await announcements.publish(channel, key).catch(() => {});
+    }
+  }
+
+  function changed(key: string): Promise<void> {
+    return new Promise((resolve) => {
+      const wakers = waiting.get(key) ?? new Set();
+      waiting.set(key, wakers);
+      const wake = () => {
+        clearTimeout(timer);
+        wakers.delete(wake);
+        if (wakers.size === 0) waiting.delete(key);
+        resolve();
+      };
+      const timer = setTimeout(wake, lookMs);
+      wakers.add(wake);
+    });
+  }
+
+  return { share, acrossInstances };
+}
