@@ -7,6 +7,7 @@ import { callOn, lineOf, methods, startLineWithPayment } from './promises.ts';
 
 /** One connection to the bank; a status read may hold it longer than any other call may wait. */
 const narrow: Sections = {
+  statusCache: { enabled: false }, // it would have the holder ask again: a DELETE has overtaken it
   upstream: { maxSockets: 1 },
   deadlines: { connect: '200ms', status: '5s', read: '300ms', write: '300ms' },
   shaping: { maxConcurrent: 1, maxWait: { write: '100ms', read: '100ms', status: '100ms' } },

@@ -6,9 +6,12 @@ import { bankSays } from '../kit/bank-says.ts';
 import { call } from '../kit/call.ts';
 import { but, carried, type Field, valuesOf } from '../kit/fields.ts';
 import { startLine } from '../kit/gateway.ts';
-import { statusRead } from '../kit/request.ts';
+import { statusRead, transfers } from '../kit/request.ts';
 
 const uuid = '99391C7E-AD88-49EC-A2AD-99DDCB1F7721';
+
+/** Of another payment, so that the bank is asked again. */
+const otherRead = { method: 'GET', path: `${transfers}/another-payment/status` } as const;
 
 const own: readonly Field[] = [
   ['Content-Type', 'application/json'],
@@ -36,6 +39,13 @@ describe("the fields of the bank's answer", () => {
     assert.deepEqual(carried(reply.fields), carried([...own, ['X-Request-ID', uuid]]));
   });
 
+  test("keep what the bank's own caches say, before what the gateway says", async (t) => {
+    const { bank, gateway } = await startLine(t);
+    bankSays(bank, { headers: [['Cache-Status', 'front; hit']] });
+    const { fields } = await call(gateway.url, statusRead);
+    assert.deepEqual(valuesOf(fields, 'Cache-Status'), ['front; hit', 'penstock; fwd=miss']);
+  });
+
   test('that belong to its connection do not travel on, nor do those that Connection names', async (t) => {
     const { bank, gateway } = await startLine(t);
     const names = ['Keep-Alive', 'Proxy-Authenticate', 'Proxy-Connection', 'Trailer', 'X-Hop'];
@@ -54,7 +64,7 @@ describe("the fields of the bank's answer", () => {
     bankSays(bank, { headers: [['Date', date]] });
     assert.deepEqual(valuesOf((await call(gateway.url, statusRead)).fields, 'Date'), [date]);
     bankSays(bank, {});
-    assert.equal(valuesOf((await call(gateway.url, statusRead)).fields, 'Date').length, 1);
+    assert.equal(valuesOf((await call(gateway.url, otherRead)).fields, 'Date').length, 1);
   });
 
   for (const echoed of [[], ['00000000-0000-4000-8000-000000000000'], ['not a uuid', 'twice']]) {
@@ -71,7 +81,7 @@ describe("the fields of the bank's answer", () => {
     bankSays(bank, {});
     assert.deepEqual(valuesOf((await call(gateway.url, statusRead)).fields, 'Cache-Control'), ['no-store']);
     bankSays(bank, { headers: [['cache-control', 'private, max-age=1']] });
-    assert.deepEqual(valuesOf((await call(gateway.url, statusRead)).fields, 'Cache-Control'), [
+    assert.deepEqual(valuesOf((await call(gateway.url, otherRead)).fields, 'Cache-Control'), [
       'private, max-age=1',
     ]);
   });

@@ -5,8 +5,8 @@ export type Field = readonly [name: string, value: string];
 /** What belongs to one connection, or is made by whoever sends: it may differ between two sides. */
 const ofTheConnection = ['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'host', 'date'];
 
-/** What the gateway itself says in every answer. */
-const ofTheGateway = ['penstock-environment', 'cache-control'];
+/** What the gateway itself says in every answer, or in that to a status read. */
+const ofTheGateway = ['penstock-environment', 'cache-control', 'cache-status'];
 
 /** The fields that must be the same on both sides, in an order that can be compared: repetitions keep theirs. */
 export function carried(fields: readonly Field[]): readonly Field[] {

@@ -51,6 +51,8 @@ export async function startTwins(
       const through = await call(url, { ...message, headers, path: path(bank) });
       assertSameRequest(bank, other);
       assertSameAnswer({ through, bank }, { direct, other });
+      const isStatus = path(bank).endsWith('/status');
+      assert.equal(through.header('Cache-Status'), isStatus ? 'penstock; fwd=miss' : undefined);
       return through;
     },
   };
