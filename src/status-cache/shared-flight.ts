@@ -61,10 +61,11 @@ export function createSharedFlights({
     name: string,
     steps: FlightSteps<Value>,
   ): Promise<Value> {
-    const lease = `status:flight:${name}`;
+    const lease = `${key}:flight:${name}`;
     const holder = randomUUID();
-    while (!(await keyValues.writeIfAbsent(lease, holder, leaseMs))) {
-      if (performance.now() > steps.untilMs) return steps.ask();
+    const take = () => keyValues.writeIfAbsent(lease, holder, leaseMs).catch(() => 'unknown' as const);
+    for (let taken = await take(); taken !== true; taken = await take()) {
+      if (taken === 'unknown' || performance.now() > steps.untilMs) return steps.ask();
       await changed(key);
       const found = await steps.look();
       if (found !== undefined) return found;
@@ -77,8 +78,11 @@ export function createSharedFlights({
       return (await steps.look()) ?? (await steps.ask());
     } finally {
       clearInterval(renewal);
-      await keyValues.remove(lease).catch(() => {}); // it ends by itself
-      await announcements.publish(channel, key).catch(() => {});
+      const release = async () => {
+        await keyValues.remove(lease);
+        await announcements.publish(channel, key);
+      };
+      await release().catch(() => {}); // it ends by itself
     }
   }
 
