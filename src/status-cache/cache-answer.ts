@@ -2,7 +2,7 @@
 
 import type { PisResponse } from '../flow/messages.ts';
 import type { HeaderField } from '../pis/headers.ts';
-import type { Entry } from './document.ts';
+import type { Entry } from './entry.ts';
 
 /** Where an answer came from; `request`: the TPP wanted the bank to be asked. */
 export type Verdict = 'hit' | 'stale' | 'shared' | 'miss' | 'request' | 'bypass';
@@ -10,22 +10,25 @@ export type Verdict = 'hit' | 'stale' | 'shared' | 'miss' | 'request' | 'bypass'
 export interface CachedAnswer {
   readonly verdict: Verdict;
   readonly response: PisResponse;
+  /** What the answer was made of, unless the bank has just given it. */
+  readonly entry?: Entry;
   /** Whether whoever asked the same meanwhile may have it too. */
   readonly shareable: boolean;
+  /**
+   * When it was the newest that anybody knew, at the earliest: milliseconds of `performance.now()`. Who asked later may
+   * have seen a newer status before.
+   */
+  readonly asOfMs: number;
 }
 
-/** @param entry what it was made of, unless the bank has just answered */
-export function cacheAnswer(response: PisResponse, verdict: Verdict, entry?: Entry): CachedAnswer {
-  const ageMs = entry ? Math.max(0, Date.now() - entry.fetchedAt) : 0;
+/** The answer with what the TPP is told about it. @param nowMs milliseconds since 1970 */
+export function toldAnswer({ response, verdict, entry }: CachedAnswer, nowMs: number): PisResponse {
+  const ageMs = entry ? Math.max(0, nowMs - entry.fetchedAt) : 0;
   const fields: readonly HeaderField[] = [
     ['Cache-Status', `penstock; ${words(verdict, entry ? entry.ttlMs - ageMs : 0)}`],
     ...(entry ? ([['Age', String(Math.floor(ageMs / 1_000))]] as const) : []),
   ];
-  return {
-    verdict,
-    shareable: true,
-    response: { ...response, headers: [...response.headers, ...fields], servedFrom: sources[verdict] },
-  };
+  return { ...response, headers: [...response.headers, ...fields], servedFrom: sources[verdict] };
 }
 
 const sources = {

@@ -34,6 +34,8 @@ export function cacheStatus(cache: StatusCache): Stage<RoutedRequest> {
         return cache.reads.pass(request, next);
       case 'only-if-cached':
         return (await cache.reads.known(request)) ?? notCached();
+      case 'impossible':
+        return notCached();
       case 'ask-the-bank':
         return cache.reads.ask(request, next);
       case 'any':

@@ -2,9 +2,11 @@
 
 import type { Config } from '../config/schema.ts';
 import type { Announcements, KeyValues } from '../state/ports.ts';
+import { createAskBank } from './ask-bank.ts';
 import type { Verdict } from './cache-answer.ts';
 import type { StatusCache } from './cache-status.ts';
-import { createEntries } from './entries.ts';
+import { type Clock, createClock } from './clock.ts';
+import { createEntries, createForget, type Forget } from './entries.ts';
 import { createLateForgetting, type LateForgetting } from './late-forgetting.ts';
 import { createPlaces, documentKey, type Places } from './place.ts';
 import { createStatusReads } from './read-status.ts';
@@ -17,10 +19,12 @@ interface Shared {
 
 /** What outlives a reload of the configuration. */
 export interface LastingStatus {
-  readonly shared: Shared;
+  readonly keyValues: KeyValues;
   readonly places: Places;
   readonly flights: SharedFlights;
+  readonly forget: Forget;
   readonly late: LateForgetting;
+  readonly now: Clock;
 }
 
 /** Which payment is to be forgotten; all of them if none is named. Without an environment, in every one. */
@@ -29,39 +33,41 @@ export type Purge = (which: {
   readonly payment?: string | undefined;
 }) => Promise<void>;
 
-export function createLastingStatus(shared: Shared): LastingStatus {
+export function createLastingStatus(shared: Shared, now: Clock = createClock()): LastingStatus {
+  const places = createPlaces(shared);
+  const forget = createForget(shared);
   return {
-    shared,
-    places: createPlaces(shared),
+    keyValues: shared.keyValues,
+    places,
     flights: createSharedFlights(shared),
-    late: createLateForgetting(),
+    forget,
+    late: createLateForgetting({ forget, forgetEverything: places.renew }),
+    now,
   };
 }
 
-/** Longer than any call can take: a read that began before a payment was forgotten must find that it was. Milliseconds. */
-const longestCallMs = 15 * 60_000;
-
 export function createStatusCache(
   { statusCache: settings, environments, idempotency }: Config,
-  { shared, places, flights, late }: LastingStatus,
+  { keyValues, places, flights, forget, late, now }: LastingStatus,
   count: (verdict: Verdict, environment: string) => void,
 ): StatusCache & { readonly purge: Purge } {
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
-  const entries = createEntries(
-    shared,
-    Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl, longestCallMs),
-  );
+  const keptForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
+  const entries = createEntries(keyValues, keptForMs, late.settleOf);
+  const forgetLater = late.add;
+  const forgetInAnyCase = (key: string) => forget(key).catch(() => forgetLater(key));
+  const askBank = createAskBank({ entries, settings, forget: forgetInAnyCase, forgetLater, now });
 
   return {
     enabled: settings.enabled,
-    reads: createStatusReads({ places, entries, flights, settings, count }),
-    forget: entries.forget,
-    forgetLater: (key) => late.add(key, () => entries.forget(key)),
+    reads: createStatusReads({ places, entries, flights, askBank, forgetLater, now, count }),
+    forget,
+    forgetLater,
     ifStateFails: idempotency.ifStateFails,
     async purge({ environment, payment }) {
       if (payment === undefined) return places.renew();
       const names = environment === undefined ? environments.all.map(({ name }) => name) : [environment];
-      await Promise.all(names.map((name) => entries.forget(documentKey(name, payment))));
+      await Promise.all(names.map((name) => forget(documentKey(name, payment))));
     },
   };
 }

@@ -3,8 +3,8 @@
 import type { PisRequest, PisResponse } from '../flow/messages.ts';
 import { type HeaderFields, headerValue, headerValues, listMembers } from '../pis/headers.ts';
 
-/** How a status read wants to be answered. */
-export type Wish = 'any' | 'ask-the-bank' | 'only-if-cached' | 'leave-the-cache-alone';
+/** How a status read wants to be answered; `impossible`: neither by the cache nor by the bank. */
+export type Wish = 'any' | 'ask-the-bank' | 'only-if-cached' | 'leave-the-cache-alone' | 'impossible';
 
 /** Fields with which a request asks for something else than the whole current answer, or for an answer to itself alone. */
 const singular = [
@@ -19,31 +19,42 @@ const singular = [
 
 /** RFC 9111 section 5.2.1. A signed read was checked by the bank once only: it is never answered by another's. */
 export function wishOf({ headers }: PisRequest): Wish {
-  const directives = listMembers(headers, 'cache-control');
-  if (directives.includes('no-store')) return 'leave-the-cache-alone';
-  if (singular.some((name) => headerValue(headers, name) !== undefined)) return 'leave-the-cache-alone';
-  if (directives.includes('only-if-cached')) return 'only-if-cached';
-  return directives.some((one) => one === 'no-cache' || one === 'max-age=0') ? 'ask-the-bank' : 'any';
+  const directives = directivesIn(headers);
+  const wantsTheBank = directives.has('no-cache') || directives.get('max-age') === '0';
+  const isSingular = singular.some((name) => headerValue(headers, name) !== undefined);
+  if (directives.has('only-if-cached')) return wantsTheBank || isSingular ? 'impossible' : 'only-if-cached';
+  if (isSingular || directives.has('no-store')) return 'leave-the-cache-alone';
+  return wantsTheBank ? 'ask-the-bank' : 'any';
 }
 
-/** Request fields that an entry's key holds: an answer may vary with these. */
-const keyed: ReadonlySet<string> = new Set([
-  'accept',
-  'accept-encoding',
-  'authorization',
-  'consent-id',
-  'psu-id',
-]);
+/** Request fields that tell who asks: every entry belongs to these. */
+export const credentialFields = ['authorization', 'cookie'] as const;
+
+/** Further request fields that an answer may vary with, for all of which an entry's key holds the values. */
+export const variantFields = [
+  ...['accept', 'accept-encoding', 'accept-language', 'consent-id'],
+  ...['psu-id', 'psu-id-type', 'psu-corporate-id', 'psu-corporate-id-type'],
+] as const;
+
+const keyed: ReadonlySet<string> = new Set([...credentialFields, ...variantFields]);
 
 /**
- * Whether an answer may be kept for equal requests (RFC 9111 section 3). `private` may: every entry belongs to one
- * tenant and its credentials.
+ * Whether an answer may be kept for equal requests (RFC 9111 section 3). `private` may if the request had credentials:
+ * the entry then belongs to nobody else.
  */
-export function mayBeKept({ status, headers }: PisResponse): boolean {
+export function mayBeKept(request: PisRequest, { status, headers }: PisResponse): boolean {
   if (status !== 200 || headerValue(headers, 'set-cookie') !== undefined) return false;
-  if (listMembers(headers, 'cache-control').some((one) => one === 'no-store' || one === 'no-cache'))
-    return false;
+  const directives = directivesIn(headers);
+  if (directives.has('no-store') || directives.has('no-cache')) return false;
+  const hasOwner = credentialFields.some((name) => headerValue(request.headers, name) !== undefined);
+  if (directives.has('private') && !hasOwner) return false;
   return listMembers(headers, 'vary').every((name) => keyed.has(name));
+}
+
+/** Whether the bank wants to be asked before an answer that is no longer fresh is used (RFC 9111 section 4.2.4). */
+export function forbidsStale(headers: HeaderFields): boolean {
+  const directives = directivesIn(headers);
+  return ['must-revalidate', 'proxy-revalidate', 's-maxage'].some((name) => directives.has(name));
 }
 
 /** How old the answer was when it came, by its own `Age`, in milliseconds (RFC 9111 section 5.1). */
@@ -51,10 +62,29 @@ export function ageOnArrivalMs(headers: HeaderFields): number {
   return secondsIn(headerValues(headers, 'age')[0]) ?? 0;
 }
 
-/** What the bank itself allows at most (`max-age`), in milliseconds. */
-export function allowedMs(headers: HeaderFields): number {
-  const maxAge = listMembers(headers, 'cache-control').find((one) => one.startsWith('max-age='));
-  return secondsIn(maxAge?.slice('max-age='.length)) ?? Number.POSITIVE_INFINITY;
+/**
+ * How long the bank itself allows an answer to be used, in milliseconds; not at all, if it cannot be understood (RFC
+ * 9111 sections 4.2.1 and 5.3).
+ *
+ * @param nowMs milliseconds since 1970
+ */
+export function allowedMs(headers: HeaderFields, nowMs: number): number {
+  const directives = directivesIn(headers);
+  const lives = ['max-age', 's-maxage'].filter((name) => directives.has(name));
+  if (lives.length > 0) return Math.min(...lives.map((name) => secondsIn(directives.get(name)) ?? 0));
+  const expires = headerValue(headers, 'expires');
+  if (expires === undefined) return Number.POSITIVE_INFINITY;
+  const sentAt = Date.parse(headerValue(headers, 'date') ?? '') || nowMs;
+  return Math.max(0, (Date.parse(expires) || 0) - sentAt);
+}
+
+/** The directives of `Cache-Control` by name, with their arguments; of several equal ones the first. */
+function directivesIn(headers: HeaderFields): ReadonlyMap<string, string> {
+  const pairs = listMembers(headers, 'cache-control').map((member): [string, string] => {
+    const [name = '', argument = ''] = member.split('=', 2);
+    return [name.trim(), argument.trim().replaceAll('"', '')];
+  });
+  return new Map(pairs.toReversed());
 }
 
 function secondsIn(text: string | undefined): number | undefined {

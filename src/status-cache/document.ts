@@ -6,21 +6,9 @@
  * generation is never kept under another: a slow read cannot bring an older status back.
  */
 
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { HeaderFields } from '../pis/headers.ts';
-
-/** An answer of the bank, as it was sent on. */
-export interface Entry {
-  readonly headers: HeaderFields;
-  /** The bytes, in base64. */
-  readonly body: string;
-  /** When the bank had said so: milliseconds since 1970, its own `Age` taken off. */
-  readonly fetchedAt: number;
-  readonly ttlMs: number;
-  /** Which credential it was fetched with, as a keyed hash. */
-  readonly credential: string;
-}
+import type { Entry } from './entry.ts';
 
 export interface StatusDocument {
   /** Empty if nothing was ever kept. */
@@ -30,6 +18,16 @@ export interface StatusDocument {
   /** Since when the payment is known to stand there: milliseconds since 1970. */
   readonly since: number;
   /** By variant: everything in a request that an answer may depend on. */
+  readonly entries: Readonly<Record<string, Entry>>;
+}
+
+/** What an answer of the bank tells of a payment. */
+export interface Sighting {
+  /** Where the payment stands: equal for equal statuses. */
+  readonly standing: string;
+  /** Milliseconds since 1970. */
+  readonly seenAt: number;
+  /** The answer itself by its variant, if it may be kept; else empty. */
   readonly entries: Readonly<Record<string, Entry>>;
 }
 
@@ -53,22 +51,18 @@ const documentShape = z.object({
 /** More than that is not kept, and what is larger is not ours: characters. */
 const maxLength = 256 * 1024;
 
-export const nothing: StatusDocument = { generation: '', standing: undefined, since: 0, entries: {} };
+const nothing: StatusDocument = { generation: '', standing: undefined, since: 0, entries: {} };
 
 /** A payment of which nothing is known any more, since now. */
 export function forgotten(): StatusDocument {
   return { ...nothing, generation: randomUUID() };
 }
 
-/** The document with one answer more; a new generation without the others, if they stand elsewhere. */
-export function withEntry(
-  document: StatusDocument,
-  variant: string,
-  { standing, entry }: { readonly standing: string; readonly entry: Entry },
-): StatusDocument {
-  if (document.standing === standing)
-    return { ...document, entries: { ...document.entries, [variant]: entry } };
-  return { generation: randomUUID(), standing, since: entry.fetchedAt, entries: { [variant]: entry } };
+/** The document after a sighting: a new generation without the earlier entries, if the payment stands elsewhere now. */
+export function withSighting(document: StatusDocument, sighting: Sighting): StatusDocument {
+  const { standing, seenAt, entries } = sighting;
+  if (document.standing === standing) return { ...document, entries: { ...document.entries, ...entries } };
+  return { generation: randomUUID(), standing, since: seenAt, entries };
 }
 
 /** The document without what was fetched with this credential. */
@@ -77,22 +71,28 @@ export function withoutCredential(document: StatusDocument, credential: string):
   return { ...document, entries: Object.fromEntries(rest) };
 }
 
-/** As it is stored; `undefined` if it is too large to be. */
-export function written({ generation, standing, since, entries }: StatusDocument): string | undefined {
-  const e = Object.fromEntries(
-    Object.entries(entries).map(([variant, { headers, body, fetchedAt, ttlMs, credential }]) => {
-      return [variant, { h: headers, b: body, f: fetchedAt, t: ttlMs, c: credential }];
-    }),
-  );
-  const text = JSON.stringify({ v: 1, g: generation, s: standing, a: since, e });
-  return text.length > maxLength ? undefined : text;
+/** As it is stored: of too many entries, the newer ones. */
+export function written(document: StatusDocument): string {
+  const { generation, standing, since, entries } = document;
+  const all = Object.entries(entries);
+  const e = all.map(([variant, { headers, body, fetchedAt, ttlMs, credential }]) => {
+    return [variant, { h: headers, b: body, f: fetchedAt, t: ttlMs, c: credential }] as const;
+  });
+  const text = JSON.stringify({ v: 1, g: generation, s: standing, a: since, e: Object.fromEntries(e) });
+  if (text.length <= maxLength || all.length === 0) return text;
+  const newer = all.toSorted(([, one], [, other]) => other.fetchedAt - one.fetchedAt);
+  return written({ ...document, entries: Object.fromEntries(newer.slice(0, Math.floor(all.length / 2))) });
 }
 
-/** What a stored value says; nothing, if it is corrupt, foreign, oversized, or of a later version. */
+/**
+ * What a stored value says; nothing, if it is corrupt, foreign, oversized, or of a later version. Each of those is a
+ * generation of its own: whoever writes it may be keeping a newer status.
+ */
 export function parsed(text: string | undefined): StatusDocument {
-  if (text === undefined || text.length > maxLength) return nothing;
-  const result = documentShape.safeParse(jsonOf(text));
-  if (!result.success) return nothing;
+  if (text === undefined) return nothing;
+  const result = documentShape.safeParse(text.length > maxLength ? undefined : jsonOf(text));
+  if (!result.success)
+    return { ...nothing, generation: createHash('sha256').update(text).digest('base64url') };
   const { g, s, a, e } = result.data;
   const entries = Object.entries(e).map(([variant, { h, b, f, t, c }]) => {
     return [variant, { headers: h, body: b, fetchedAt: f, ttlMs: t, credential: c }] as const;

@@ -1,19 +1,19 @@
-/** The kept answers in the shared state: read, kept, forgotten, each by one compare-and-set on the payment's document. */
+/** The kept answers in the shared state: read, noted, forgotten, each by one compare-and-set on the payment's document. */
 
 import type { Announcements, KeyValues } from '../state/ports.ts';
 import {
-  type Entry,
   forgotten,
   parsed,
+  type Sighting,
   type StatusDocument,
-  withEntry,
   withoutCredential,
+  withSighting,
   written,
 } from './document.ts';
 
-/** What became of an answer that was to be kept. */
-export type Keeping =
-  /** It is kept, or need not be: it may be served. */
+/** What became of a sighting that was to be noted. */
+export type Noting =
+  /** Nothing newer is known: what was seen may be served. */
   | 'current'
   /** The payment was forgotten, or another status was seen, since the bank was asked: it may be too old to be served. */
   | 'outdated';
@@ -22,53 +22,67 @@ export type Keeping =
 export interface StatusEntries {
   read(key: string): Promise<StatusDocument>;
   /** @param asked the generation under which the bank was asked */
-  keep(key: string, asked: string, kept: KeptAnswer): Promise<Keeping>;
-  forget(key: string): Promise<void>;
+  note(key: string, asked: string, sighting: Sighting): Promise<Noting>;
   dropCredential(key: string, credential: string): Promise<void>;
 }
 
-export interface KeptAnswer {
-  readonly variant: string;
-  /** Where the payment stands by this answer: equal for equal statuses. */
-  readonly standing: string;
-  readonly entry: Entry;
+interface Shared {
+  readonly keyValues: KeyValues;
+  readonly announcements: Announcements;
 }
 
-/** @param keptForMs how long a document lives after it was last written: longer than any entry in it is of use */
-export function createEntries(
-  { keyValues, announcements }: { readonly keyValues: KeyValues; readonly announcements: Announcements },
-  keptForMs: number,
-): StatusEntries {
-  const read = async (key: string) => parsed(await keyValues.read(key));
+/** Longer than any call can take: a read that began before a payment was forgotten must find that it was. Milliseconds. */
+const longestCallMs = 15 * 60_000;
 
-  async function keep(key: string, asked: string, kept: KeptAnswer): Promise<Keeping> {
+/** Makes every instance forget a payment. @throws GatewayError STATE_UNAVAILABLE if that cannot be done */
+export type Forget = (key: string) => Promise<void>;
+
+export function createForget({ keyValues, announcements }: Shared): Forget {
+  return async (key) => {
+    await keyValues.write(key, written(forgotten()), longestCallMs);
+    await announcements.publish('status', key).catch(() => {}); // whoever waits for it looks by himself, too
+  };
+}
+
+/**
+ * @param keptForMs   how long a document lives after it was last written: longer than any entry in it is of use
+ * @param forgetFirst done before a document is read: what is owed to it
+ */
+export function createEntries(
+  keyValues: KeyValues,
+  keptForMs: number,
+  forgetFirst: (key: string) => Promise<void>,
+): StatusEntries {
+  const lifeMs = Math.max(keptForMs, longestCallMs);
+
+  async function note(key: string, asked: string, sighting: Sighting): Promise<Noting> {
     const raw = await keyValues.read(key);
     const document = parsed(raw);
-    if (document.generation !== asked) return document.standing === kept.standing ? 'current' : 'outdated';
-    const next = written(withEntry(document, kept.variant, kept));
-    if (next === undefined) return 'current';
-    return (await put(key, raw, next)) ? 'current' : keep(key, asked, kept);
+    const isKnown = document.standing === sighting.standing;
+    if (document.generation !== asked) return isKnown ? 'current' : 'outdated';
+    if (isKnown && Object.keys(sighting.entries).length === 0) return 'current';
+    const next = written(withSighting(document, sighting));
+    return (await put(key, raw, next)) ? 'current' : note(key, asked, sighting);
   }
 
   async function dropCredential(key: string, credential: string): Promise<void> {
     const raw = await keyValues.read(key);
     const next = written(withoutCredential(parsed(raw), credential));
-    if (raw === undefined || next === undefined || next === raw) return;
+    if (raw === undefined || next === raw) return;
     if (!(await put(key, raw, next))) return dropCredential(key, credential);
   }
 
   const put = (key: string, raw: string | undefined, next: string) =>
     raw === undefined
-      ? keyValues.writeIfAbsent(key, next, keptForMs)
-      : keyValues.replace(key, raw, next, keptForMs);
+      ? keyValues.writeIfAbsent(key, next, lifeMs)
+      : keyValues.replace(key, raw, next, lifeMs);
 
   return {
-    read,
-    keep,
+    note,
     dropCredential,
-    async forget(key) {
-      await keyValues.write(key, written(forgotten()) ?? '', keptForMs);
-      await announcements.publish('status', key).catch(() => {}); // whoever waits for it looks by himself, too
+    async read(key) {
+      await forgetFirst(key);
+      return parsed(await keyValues.read(key));
     },
   };
 }

@@ -4,6 +4,7 @@ import { createHash, createHmac, randomBytes } from 'node:crypto';
 import type { RoutedRequest } from '../flow/messages.ts';
 import { headerValues } from '../pis/headers.ts';
 import type { Announcements, KeyValues } from '../state/ports.ts';
+import { credentialFields, variantFields } from './directives.ts';
 
 export interface Place {
   /** The key of the payment's document; the id itself does not stand in it. */
@@ -54,22 +55,20 @@ export function createPlaces({
   return {
     refresh,
     async renew() {
-      secret = newSecret();
-      await keyValues.write(secretKey, secret);
+      const made = newSecret();
+      await keyValues.write(secretKey, made);
+      secret = made; // not before: a look that is under way may still bring the old one
       await announcements.publish(channel, '').catch(() => {});
     },
     async of({ operation, environment, client, headers }) {
       if (secret === undefined) await refresh();
       const hash = hashUnder(secret ?? '');
       const values = (name: string) => headerValues(headers, name).join('\n');
-      const credential = hash([client.tenant, values('authorization')]);
+      const credential = hash([client.tenant, ...credentialFields.map(values)]);
       const { paymentService, paymentProduct, paymentId = '' } = operation;
       return {
         key: documentKey(environment.name, paymentId),
-        variant: hash([
-          ...[credential, paymentService, paymentProduct],
-          ...['accept', 'accept-encoding', 'consent-id', 'psu-id'].map(values),
-        ]),
+        variant: hash([...[credential, paymentService, paymentProduct], ...variantFields.map(values)]),
         credential,
       };
     },

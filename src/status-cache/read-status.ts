@@ -1,18 +1,14 @@
 /** How one status read is answered: from what is kept, by sharing a question that is under way, or by asking the bank. */
 
-import { createHash } from 'node:crypto';
-import { decodedBody } from '../flow/content-coding.ts';
-import { asGatewayError, type ErrorCode } from '../flow/errors.ts';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
-import { headerValue, without } from '../pis/headers.ts';
-import { transactionStatusIn } from '../pis/status-body.ts';
-import { type CachedAnswer, cacheAnswer, type Verdict } from './cache-answer.ts';
-import { ageOnArrivalMs, allowedMs, mayBeKept } from './directives.ts';
-import type { Entry, StatusDocument } from './document.ts';
+import type { AskBank } from './ask-bank.ts';
+import { type CachedAnswer, toldAnswer, type Verdict } from './cache-answer.ts';
+import type { Clock } from './clock.ts';
+import type { StatusDocument } from './document.ts';
 import type { StatusEntries } from './entries.ts';
-import { type FreshnessSettings, ttlOf } from './freshness.ts';
-import type { Place, Places } from './place.ts';
+import { isFresh, responseOf } from './entry.ts';
+import { documentKey, type Place, type Places } from './place.ts';
 import type { SharedFlights } from './shared-flight.ts';
 
 type Next = Handler<RoutedRequest>;
@@ -31,114 +27,83 @@ export interface StatusReads {
 
 interface Parts {
   readonly places: Places;
-  readonly entries: StatusEntries;
+  readonly entries: Pick<StatusEntries, 'read'>;
   readonly flights: SharedFlights;
-  readonly settings: FreshnessSettings & { readonly staleTtl: number };
+  readonly askBank: AskBank;
+  readonly forgetLater: (key: string) => void;
+  readonly now: Clock;
   readonly count: (verdict: Verdict, environment: string) => void;
 }
 
-/** How often an answer that turns out to be outdated is fetched again. */
-const mostAttempts = 3;
 /** What a call to the bank needs at least, of a deadline that is spent waiting for another instance. Milliseconds. */
 const callMs = 1_000;
 
-export function createStatusReads({ places, entries, flights, settings, count }: Parts): StatusReads {
+export function createStatusReads(parts: Parts): StatusReads {
+  const { places, entries, flights, askBank, forgetLater, now, count } = parts;
+  const readIfPossible = (key: string) => entries.read(key).catch(() => undefined);
+  const placeOf = (request: RoutedRequest) => places.of(request).catch(() => undefined);
+
   async function through(request: RoutedRequest, next: Next, wish: 'any' | 'fresh'): Promise<PisResponse> {
-    const place = await places.of(request).catch(() => undefined);
-    if (!place) return pass(request, next);
-    const { joined, landing } = flights.share(`${place.key} ${place.variant} ${wish}`, () =>
-      wish === 'any' ? lookOrAsk(request, next, place) : askBank(request, next, place, 'request'),
-    );
-    const landed = await landing;
-    if (joined && !landed.shareable) return pass(request, next);
-    return told(joined && landed.verdict === 'miss' ? { ...landed, verdict: 'shared' } : landed);
+    const place = await placeOf(request);
+    if (!place) return blindly(request, next);
+    for (;;) {
+      const { joined, landing } = flights.share(`${place.key} ${place.variant} ${wish}`, () =>
+        wish === 'any' ? lookOrAsk(request, next, place) : askAnyway(request, next, place),
+      );
+      const landed = await landing;
+      if (!joined) return told(landed);
+      if (!landed.shareable) return pass(request, next);
+      if (landed.asOfMs >= request.arrivedAtMs) return told(asShared(landed));
+    }
   }
 
   async function lookOrAsk(request: RoutedRequest, next: Next, place: Place): Promise<CachedAnswer> {
-    const document = await entries.read(place.key).catch(() => undefined);
-    if (!document) return cacheAnswer(await next(request), 'miss');
-    const hit = freshIn(document, place, request, 'hit');
-    if (hit) return hit;
+    const question = { request, next, place, why: 'miss' } as const;
+    const asOfMs = performance.now();
+    const document = await readIfPossible(place.key);
+    if (!document) return askBank(question, undefined);
+    const hit = freshIn(document, place, request);
+    if (hit) return { ...hit, verdict: 'hit', asOfMs };
     return flights.acrossInstances(place.key, `${place.variant}:${document.generation}`, {
-      look: async () => {
-        const now = await entries.read(place.key).catch(() => undefined);
-        return now && freshIn(now, place, request, 'shared');
-      },
-      ask: () => askBank(request, next, place, 'miss'),
+      look: () => brought(request, place),
+      ask: async () => askBank(question, await readIfPossible(place.key)),
       untilMs: request.deadlineAtMs - callMs,
     });
   }
 
-  async function askBank(
-    request: RoutedRequest,
-    next: Next,
-    place: Place,
-    why: 'miss' | 'request',
-    attempt = 1,
-  ): Promise<CachedAnswer> {
-    const document = await entries.read(place.key).catch(() => undefined);
-    let response: PisResponse;
-    try {
-      response = await next(request);
-    } catch (thrown) {
-      const stale = bankFailed(asGatewayError(thrown).code) ? await staleFor(request, place, why) : undefined;
-      if (stale) return stale;
-      throw thrown;
-    }
-    if (response.status >= 500) return (await staleFor(request, place, why)) ?? cacheAnswer(response, why);
-    if (response.status === 401 || response.status === 403) {
-      await entries.dropCredential(place.key, place.credential).catch(() => {});
-    }
-    if (response.status !== 200 || !document) return cacheAnswer(response, why);
-    if (!mayBeKept(response)) return { ...cacheAnswer(response, why), shareable: false };
-
-    const kept = await answerToKeep(request, response, place, document);
-    const keeping = await entries.keep(place.key, document.generation, kept).catch(() => 'current' as const);
-    if (keeping === 'outdated' && attempt < mostAttempts)
-      return askBank(request, next, place, why, attempt + 1);
-    return cacheAnswer(response, why);
+  /** What another instance has fetched meanwhile. */
+  async function brought(request: RoutedRequest, place: Place): Promise<CachedAnswer | undefined> {
+    const asOfMs = performance.now();
+    const document = await readIfPossible(place.key);
+    const fresh = document && freshIn(document, place, request);
+    return fresh && { ...fresh, verdict: 'shared', asOfMs };
   }
 
-  async function answerToKeep(
-    { operation }: RoutedRequest,
-    response: PisResponse,
-    { variant, credential }: Place,
-    document: StatusDocument,
-  ) {
-    const body = (await decodedBody(response)) ?? response.body;
-    const status = transactionStatusIn(body, headerValue(response.headers, 'content-type'));
-    const standing = status ?? createHash('sha256').update(body).digest('base64url');
-    const ageMs = ageOnArrivalMs(response.headers);
-    const fetchedAt = Date.now() - ageMs;
-    const restedMs = document.standing === standing ? fetchedAt - document.since : 0;
-    const ttlMs = Math.min(
-      ttlOf(settings, operation.paymentService, status, restedMs),
-      allowedMs(response.headers),
-    );
-    const headers = without(response.headers, ownFields);
-    return {
-      variant,
-      standing,
-      entry: { headers, body: response.body.toString('base64'), fetchedAt, ttlMs, credential },
-    };
-  }
-
-  async function staleFor(request: RoutedRequest, place: Place, why: 'miss' | 'request') {
-    if (why === 'request') return undefined;
-    const document = await entries.read(place.key).catch(() => undefined);
-    const entry = document?.entries[place.variant];
-    return entry && ageOf(entry) <= settings.staleTtl
-      ? cacheAnswer(responseOf(entry, request), 'stale', entry)
-      : undefined;
-  }
+  const askAnyway = async (request: RoutedRequest, next: Next, place: Place) =>
+    askBank({ request, next, place, why: 'request' }, await readIfPossible(place.key));
 
   async function pass(request: RoutedRequest, next: Next): Promise<PisResponse> {
-    return told({ ...cacheAnswer(await next(request), 'bypass'), shareable: false });
+    const place = await placeOf(request);
+    if (!place) return blindly(request, next);
+    return told(await askBank({ request, next, place, why: 'bypass' }, await readIfPossible(place.key)));
   }
 
-  function told({ verdict, response }: CachedAnswer): PisResponse {
-    count(verdict, response.environment);
-    return response;
+  /** While not even the secret is known. */
+  async function blindly(request: RoutedRequest, next: Next): Promise<PisResponse> {
+    const response = await next(request);
+    forgetLater(documentKey(request.environment.name, request.operation.paymentId ?? ''));
+    return told({ response, verdict: 'bypass', shareable: false, asOfMs: 0 });
+  }
+
+  function freshIn(document: StatusDocument, { variant }: Place, { environment }: RoutedRequest) {
+    const entry = document.entries[variant];
+    if (!entry || !isFresh(entry, now())) return undefined;
+    return { response: responseOf(entry, environment.name), entry, shareable: true };
+  }
+
+  function told(answer: CachedAnswer): PisResponse {
+    count(answer.verdict, answer.response.environment);
+    return toldAnswer(answer, now());
   }
 
   return {
@@ -146,38 +111,15 @@ export function createStatusReads({ places, entries, flights, settings, count }:
     ask: (request, next) => through(request, next, 'fresh'),
     pass,
     async known(request) {
-      const place = await places.of(request).catch(() => undefined);
-      const document = place && (await entries.read(place.key).catch(() => undefined));
-      const found = document && freshIn(document, place, request, 'hit');
-      return found && told(found);
+      const place = await placeOf(request);
+      const found = place && (await brought(request, place));
+      return found && told({ ...found, verdict: 'hit' });
     },
   };
 }
 
-/** What is of this one answer only: the age is told anew, and every caller gets his own id. */
-const ownFields: ReadonlySet<string> = new Set(['age', 'x-request-id']);
-
-const failures: ReadonlySet<ErrorCode> = new Set([
-  ...(['QUEUE_FULL', 'QUEUE_TIMEOUT', 'CIRCUIT_OPEN'] as const),
-  ...(['UPSTREAM_UNREACHED', 'UPSTREAM_MALFORMED', 'OUTCOME_UNKNOWN'] as const),
-]);
-const bankFailed = (code: ErrorCode) => failures.has(code);
-
-/** Negative if a clock was set back meanwhile: such an entry is not believed to be fresh. */
-const ageOf = ({ fetchedAt }: Entry) => Date.now() - fetchedAt;
-
-function freshIn(document: StatusDocument, { variant }: Place, request: RoutedRequest, verdict: Verdict) {
-  const entry = document.entries[variant];
-  if (!entry || ageOf(entry) < 0 || ageOf(entry) >= entry.ttlMs) return undefined;
-  return cacheAnswer(responseOf(entry, request), verdict, entry);
-}
-
-function responseOf({ headers, body }: Entry, { environment }: RoutedRequest): PisResponse {
-  return {
-    status: 200,
-    headers,
-    body: Buffer.from(body, 'base64'),
-    servedFrom: 'cache',
-    environment: environment.name,
-  };
+/** As whoever had to wait for it is told; what was kept already is a hit for everybody. */
+function asShared(landed: CachedAnswer): CachedAnswer {
+  const isNews = landed.verdict === 'miss' || landed.verdict === 'request';
+  return isNews ? { ...landed, verdict: 'shared' } : landed;
 }

@@ -1,0 +1,140 @@
+/**
+ * Asks the bank for a status, and notes what it says: an answer is kept if it may be, and a status that nobody has seen
+ * before makes all earlier answers forgotten, whether or not the new one is kept.
+ */
+
+import { createHash } from 'node:crypto';
+import { decodedBody } from '../flow/content-coding.ts';
+import { asGatewayError, type ErrorCode } from '../flow/errors.ts';
+import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
+import type { Handler } from '../flow/stage.ts';
+import { headerValue, without } from '../pis/headers.ts';
+import { transactionStatusIn } from '../pis/status-body.ts';
+import type { CachedAnswer } from './cache-answer.ts';
+import type { Clock } from './clock.ts';
+import { ageOnArrivalMs, allowedMs, forbidsStale, mayBeKept } from './directives.ts';
+import type { Sighting, StatusDocument } from './document.ts';
+import type { StatusEntries } from './entries.ts';
+import { ageMsOf, responseOf } from './entry.ts';
+import { type FreshnessSettings, ttlOf } from './freshness.ts';
+import type { Place } from './place.ts';
+
+/** Why the bank is asked: nothing fresh is known, the TPP wants it so, or its read is for itself alone. */
+export type Why = 'miss' | 'request' | 'bypass';
+
+/** A read that is on its way to the bank. */
+export interface Question {
+  readonly request: RoutedRequest;
+  readonly next: Handler<RoutedRequest>;
+  readonly place: Place;
+  readonly why: Why;
+}
+
+/** @param document what is kept of the payment; `undefined` if that cannot be found out. @throws what `next` throws */
+export type AskBank = (question: Question, document: StatusDocument | undefined) => Promise<CachedAnswer>;
+
+interface Parts {
+  readonly entries: StatusEntries;
+  /** Makes every instance forget a payment, later if it cannot be done now. */
+  readonly forget: (key: string) => Promise<void>;
+  readonly forgetLater: (key: string) => void;
+  readonly settings: FreshnessSettings & { readonly staleTtl: number };
+  readonly now: Clock;
+}
+
+/** How often an answer that turns out to be outdated is fetched again. */
+const mostAttempts = 3;
+
+export function createAskBank({ entries, forget, forgetLater, settings, now }: Parts): AskBank {
+  const ask = (question: Question, document: StatusDocument | undefined) => attempt(question, document, 1);
+
+  async function attempt(
+    question: Question,
+    document: StatusDocument | undefined,
+    count: number,
+  ): Promise<CachedAnswer> {
+    const { request, next, place, why } = question;
+    const askedAtMs = performance.now();
+    let response: PisResponse;
+    try {
+      response = await next(request);
+    } catch (thrown) {
+      const stale = bankFailed(thrown) && document ? await staleFor(question) : undefined;
+      if (stale) return stale;
+      throw thrown;
+    }
+    const answer = { response, verdict: why, shareable: true };
+    if (response.status >= 500) {
+      const stale = document && (await staleFor(question));
+      return stale ?? { ...answer, asOfMs: performance.now() };
+    }
+    if (response.status === 401 || response.status === 403)
+      await entries.dropCredential(place.key, place.credential).catch(() => {});
+    if (response.status !== 200) return { ...answer, asOfMs: performance.now() };
+
+    const notedAtMs = performance.now();
+    const noting = document ? await note(question, response, document) : 'unknown';
+    if (noting === 'outdated' && why !== 'bypass' && count < mostAttempts)
+      return attempt(question, await entries.read(place.key).catch(() => undefined), count + 1);
+    if (noting === 'outdated') await forget(place.key); // or it may be newer than what is kept
+    if (noting === 'unknown') forgetLater(place.key);
+    const shareable = mayBeKept(request, response);
+    return { ...answer, shareable, asOfMs: noting === 'current' ? notedAtMs : askedAtMs };
+  }
+
+  async function note(question: Question, response: PisResponse, document: StatusDocument) {
+    const sighting = await sightingIn(question, response, document);
+    return entries.note(question.place.key, document.generation, sighting).catch(() => 'unknown' as const);
+  }
+
+  async function sightingIn(
+    { request, place, why }: Question,
+    response: PisResponse,
+    document: StatusDocument,
+  ): Promise<Sighting> {
+    const { headers } = response;
+    const body = (await decodedBody(response).catch(() => undefined)) ?? response.body;
+    const status = transactionStatusIn(body, headerValue(headers, 'content-type'));
+    const standing = fingerprint(place.key, status ?? body);
+    const nowMs = now();
+    const seenAt = nowMs - ageOnArrivalMs(headers);
+    if (why === 'bypass' || !mayBeKept(request, response)) return { standing, seenAt, entries: {} };
+
+    const restedMs = document.standing === standing ? seenAt - document.since : 0;
+    const ttlMs = Math.min(
+      ttlOf(settings, request.operation.paymentService, status, restedMs),
+      allowedMs(headers, nowMs),
+    );
+    const entry = {
+      headers: without(headers, ownFields),
+      body: response.body.toString('base64'),
+      ...{ fetchedAt: seenAt, ttlMs, credential: place.credential },
+    };
+    return { standing, seenAt, entries: { [place.variant]: entry } };
+  }
+
+  async function staleFor({ request, place, why }: Question): Promise<CachedAnswer | undefined> {
+    if (why !== 'miss') return undefined;
+    const asOfMs = performance.now();
+    const document = await entries.read(place.key).catch(() => undefined);
+    const entry = document?.entries[place.variant];
+    if (!entry || ageMsOf(entry, now()) >= settings.staleTtl || forbidsStale(entry.headers)) return undefined;
+    const response = responseOf(entry, request.environment.name);
+    return { response, verdict: 'stale', entry, shareable: true, asOfMs };
+  }
+
+  return ask;
+}
+
+/** What is of this one answer only: the age is told anew, and every caller gets his own id. */
+const ownFields: ReadonlySet<string> = new Set(['age', 'x-request-id']);
+
+const failures: ReadonlySet<ErrorCode> = new Set([
+  ...(['QUEUE_FULL', 'QUEUE_TIMEOUT', 'CIRCUIT_OPEN'] as const),
+  ...(['UPSTREAM_UNREACHED', 'UPSTREAM_MALFORMED', 'OUTCOME_UNKNOWN'] as const),
+]);
+const bankFailed = (thrown: unknown) => failures.has(asGatewayError(thrown).code);
+
+/** Enough to tell one status from another; of an answer that may not be stored, nothing else stays. */
+const fingerprint = (key: string, status: string | Buffer) =>
+  createHash('sha256').update(key).update(status).digest('base64url').slice(0, 22);

@@ -1,0 +1,106 @@
+/** Instances of a gateway, reduced to their status cache, before a bank that says what the test says. */
+
+import assert from 'node:assert/strict';
+import type { PisResponse, RoutedRequest } from '../../../src/flow/messages.ts';
+import type { Handler } from '../../../src/flow/stage.ts';
+import { createMatcher, type Method } from '../../../src/pis/operations.ts';
+import type { State } from '../../../src/state/ports.ts';
+import { cacheStatus } from '../../../src/status-cache/cache-status.ts';
+import { createLastingStatus, createStatusCache } from '../../../src/status-cache/create-status-cache.ts';
+import type { Field } from '../../kit/fields.ts';
+import { configOf, type Sections } from '../../kit/gateway.ts';
+
+/** Who asks for what; one TPP and one payment unless told otherwise. */
+export interface Asking {
+  readonly tenant?: string;
+  readonly payment?: string;
+  readonly service?: string;
+  readonly headers?: readonly Field[];
+  /** How long the call may take from now on, in milliseconds. */
+  readonly withinMs?: number;
+}
+
+export interface Instance {
+  /** Sends a request through the stage, as the line does. */
+  ask(request: RoutedRequest): Promise<PisResponse>;
+  /** How often a read was answered in each way. */
+  readonly counts: ReadonlyMap<string, number>;
+  readonly purge: ReturnType<typeof createStatusCache>['purge'];
+  /** One beat of the gateway's heart. */
+  beat(): Promise<void>;
+}
+
+const environments = { sandbox: { baseUrl: 'http://127.0.0.1:9', standardVersion: '1.3.11' } };
+const defaults = configOf({ environments });
+
+/** @param now milliseconds since 1970; by default the machine's */
+export function createInstance(
+  state: State,
+  bank: Handler<RoutedRequest>,
+  sections: Sections = {},
+  now?: () => number,
+): Instance {
+  const config = Object.keys(sections).length > 0 ? configOf({ environments, ...sections }) : defaults;
+  const counts = new Map<string, number>();
+  const lasting = createLastingStatus(state, now);
+  const cache = createStatusCache(config, lasting, (verdict) =>
+    counts.set(verdict, (counts.get(verdict) ?? 0) + 1),
+  );
+  const stage = cacheStatus(cache);
+  return {
+    ask: (request) => stage(request, bank),
+    counts,
+    purge: cache.purge,
+    async beat() {
+      await lasting.places.refresh();
+      await lasting.late.settle();
+    },
+  };
+}
+
+export const statusRead = (asking: Asking = {}) => requestOf('GET', '/status', asking);
+export const cancellation = (asking: Asking = {}) => requestOf('DELETE', '', asking);
+export const authorisation = (asking: Asking = {}) => requestOf('POST', '/authorisations', asking);
+
+const match = createMatcher({
+  segment: 'berlingroup',
+  paymentServices: 'any',
+  paymentProducts: 'any',
+  authorisationTypes: 'any',
+});
+
+function requestOf(method: Method, tail: string, asking: Asking): RoutedRequest {
+  const { tenant = 'shop', payment = 'a-payment', service = 'payments', headers = [] } = asking;
+  const found = match(method, `/berlingroup/v1/${service}/sepa-credit-transfers/${payment}${tail}`);
+  assert.ok(found.kind === 'operation');
+  const arrivedAtMs = performance.now();
+  return {
+    operation: found.operation,
+    client: { name: tenant, tenant, environments: ['sandbox'] },
+    requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+    headers,
+    body: Buffer.alloc(0),
+    arrivedAtMs,
+    deadlineAtMs: arrivedAtMs + (asking.withinMs ?? 10_000),
+    environment: { name: 'sandbox', origin: 'http://127.0.0.1:9', basePath: '', standardVersion: '1.3.11' },
+  };
+}
+
+/** An answer of the bank in JSON, with whatever stands beside the status. */
+export function statusAnswer(
+  transactionStatus: string,
+  headers: readonly Field[] = [],
+  more: object = {},
+): PisResponse {
+  const body = JSON.stringify({ transactionStatus, ...more });
+  return answerOf(200, [['Content-Type', 'application/json'], ...headers], body);
+}
+
+/** Any answer of the bank. */
+export function answerOf(status: number, headers: readonly Field[] = [], body = ''): PisResponse {
+  return { status, headers, body: Buffer.from(body), servedFrom: 'bank', environment: 'sandbox' };
+}
+
+/** The transaction status in an answer. */
+export const statusIn = ({ body }: PisResponse): string =>
+  String(JSON.parse(body.toString()).transactionStatus);

@@ -1,0 +1,155 @@
+/** No TPP sees a status older than one it has seen: each way in which it could. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import { createFailingState } from '../../kit/failing-state.ts';
+import type { Field } from '../../kit/fields.ts';
+import { createHeldState } from '../../kit/held-state.ts';
+import { cancellation, createInstance, statusIn, statusRead } from './instance.ts';
+import { bankThatSays } from './moving-bank.ts';
+
+const withToken = (token: string, ...headers: readonly Field[]) =>
+  statusRead({ headers: [['Authorization', `Bearer ${token}`], ...headers] });
+
+describe('a status that one token has seen', () => {
+  test('is not followed by an older one that another token was kept with', async () => {
+    const bank = bankThatSays('RCVD');
+    const { ask } = createInstance(createMemoryState(), bank.says);
+    await ask(withToken('one'));
+    bank.told.now = 'ACTC';
+    assert.equal(statusIn(await ask(withToken('two'))), 'ACTC');
+    assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+  });
+
+  test('is not followed by an older one that was long on its way: that read is asked again', async () => {
+    const bank = bankThatSays('RCVD');
+    const { ask } = createInstance(createMemoryState(), bank.says);
+    const letGo = bank.hold();
+    const slow = ask(withToken('one'));
+    await setImmediate();
+    bank.told.now = 'ACTC';
+    await ask(withToken('two'));
+    letGo();
+    assert.equal(statusIn(await slow), 'ACTC');
+  });
+
+  for (const [answer, fields] of [
+    ['must not be stored', [['Cache-Control', 'no-store']]],
+    ['sets a cookie', [['Set-Cookie', 'session=1']]],
+    ['varies with anything', [['Vary', '*']]],
+  ] as const) {
+    test(`is not followed by an older one, although its answer ${answer}`, async () => {
+      const bank = bankThatSays('RCVD');
+      const { ask } = createInstance(createMemoryState(), bank.says);
+      await ask(withToken('one'));
+      Object.assign(bank.told, { now: 'ACTC', fields });
+      assert.equal(statusIn(await ask(withToken('two'))), 'ACTC');
+      assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+    });
+  }
+
+  for (const field of [
+    ['Signature', 'keyId="1"'],
+    ['Cache-Control', 'no-store'],
+    ['Range', 'bytes=0-'],
+  ] as const) {
+    test(`is not followed by an older one, although it was asked for with ${field[0]}: ${field[1]}`, async () => {
+      const bank = bankThatSays('RCVD');
+      const { ask } = createInstance(createMemoryState(), bank.says);
+      await ask(withToken('one'));
+      bank.told.now = 'ACTC';
+      assert.equal(statusIn(await ask(withToken('one', field))), 'ACTC');
+      assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+    });
+  }
+
+  test('is not followed by an older one, although its answer is too large to be kept', async () => {
+    const bank = bankThatSays('RCVD');
+    const { ask } = createInstance(createMemoryState(), bank.says);
+    await ask(withToken('one'));
+    Object.assign(bank.told, { now: 'ACTC', more: { psuMessage: 'x'.repeat(300_000) } });
+    assert.equal(statusIn(await ask(withToken('two'))), 'ACTC');
+    assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+  });
+
+  test('while the state was out of reach is not followed by an older one when it is back', async () => {
+    const bank = bankThatSays('RCVD');
+    const state = createFailingState();
+    const { ask } = createInstance(state, bank.says);
+    await ask(withToken('one'));
+    state.fail();
+    bank.told.now = 'ACTC';
+    assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+    state.heal();
+    assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+  });
+
+  test('while the state took nothing is not followed by an older one', async () => {
+    const bank = bankThatSays('RCVD');
+    const state = createFailingState();
+    const { ask } = createInstance(state, bank.says);
+    await ask(withToken('one'));
+    state.fail('write', 'writeIfAbsent', 'replace');
+    bank.told.now = 'ACTC';
+    assert.equal(statusIn(await ask(withToken('two'))), 'ACTC');
+    assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+  });
+
+  test('and that a later version of the gateway has kept is not replaced by an older one', async () => {
+    const bank = bankThatSays('RCVD');
+    const state = createMemoryState();
+    const { ask } = createInstance(state, bank.says);
+    const keys: string[] = [];
+    const spy = createFailingState(state);
+    await createInstance(spy, bank.says).ask(withToken('zero'));
+    keys.push(...spy.asked.filter((one) => /^read status:(?!secret)/.test(one)).map((one) => one.slice(5)));
+    const key = keys[0] ?? assert.fail();
+    await state.keyValues.write(key, '{"v":2,"status":"RCVD"}');
+    const letGo = bank.hold();
+    const slow = ask(withToken('one'));
+    await setImmediate();
+    bank.told.now = 'ACTC';
+    await state.keyValues.write(key, '{"v":2,"status":"ACTC"}');
+    letGo();
+    assert.equal(statusIn(await slow), 'ACTC');
+  });
+});
+
+describe('a read that came after an answer was decided', () => {
+  test('does not share it, though it is still on its way from the state', async () => {
+    const bank = bankThatSays('RCVD');
+    const shared = createMemoryState();
+    const slow = createHeldState(shared);
+    const [here, there] = [createInstance(slow, bank.says), createInstance(shared, bank.says)];
+    await here.ask(withToken('one'));
+    const letGo = slow.hold('read');
+    const early = here.ask(withToken('one')); // reads RCVD, and does not hear of it yet
+    await setImmediate();
+    bank.told.now = 'ACTC';
+    assert.equal(statusIn(await there.ask(withToken('two'))), 'ACTC');
+    const late = here.ask(withToken('one'));
+    await setImmediate();
+    letGo();
+    assert.equal(statusIn(await late), 'ACTC');
+    await early;
+  });
+
+  test('does not share it, though its lease is still being given back', async () => {
+    const bank = bankThatSays('RCVD');
+    const shared = createMemoryState();
+    const slow = createHeldState(shared);
+    const [here, there] = [createInstance(slow, bank.says), createInstance(shared, bank.says)];
+    const letGo = slow.hold('remove');
+    const early = here.ask(withToken('one'));
+    for (let turn = 0; turn < 5; turn++) await setImmediate();
+    bank.told.now = 'ACTC';
+    await there.ask(cancellation());
+    const late = here.ask(withToken('one'));
+    await setImmediate();
+    letGo();
+    assert.equal(statusIn(await late), 'ACTC');
+    await early;
+  });
+});
