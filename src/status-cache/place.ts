@@ -45,8 +45,10 @@ export function createPlaces({
   announcements.subscribe(channel, () => void refresh().catch(() => {})); // the next regular look sees it
 
   async function refresh(): Promise<void> {
-    const made = newSecret();
+    const known = secret;
     const stored = await keyValues.read(secretKey);
+    if (secret !== known) return; // renewed meanwhile: what was read may be older
+    const made = newSecret();
     if (stored !== undefined) secret = stored;
     else if (await keyValues.writeIfAbsent(secretKey, made)) secret = made;
     else await refresh();
@@ -57,7 +59,7 @@ export function createPlaces({
     async renew() {
       const made = newSecret();
       await keyValues.write(secretKey, made);
-      secret = made; // not before: a look that is under way may still bring the old one
+      secret = made;
       await announcements.publish(channel, '').catch(() => {});
     },
     async of({ operation, environment, client, headers }) {

@@ -1,0 +1,110 @@
+/** What stands in the shared state, and what becomes of it if somebody else has written there. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import { parsed, withSighting, written } from '../../../src/status-cache/document.ts';
+import type { Entry } from '../../../src/status-cache/entry.ts';
+import { createFailingState, type FailingState } from '../../kit/failing-state.ts';
+import { createInstance, statusAnswer, statusRead } from './instance.ts';
+
+const secrets = ['payment-42', 'Bearer-token', 'anna@example', 'consent-7', 'session-9', 'shop-tenant'];
+
+const secretRead = statusRead({
+  tenant: 'shop-tenant',
+  payment: 'payment-42',
+  headers: [
+    ['Authorization', 'Bearer-token'],
+    ['PSU-ID', 'anna@example'],
+    ['Consent-ID', 'consent-7'],
+    ['Cookie', 'session-9'],
+  ],
+});
+
+const keysOf = ({ asked }: FailingState) => [...new Set(asked.map((one) => one.split(' ')[1] ?? ''))];
+
+describe('in the shared state', () => {
+  test('no key and no value shows a token, a consent, the PSU, the tenant or the payment', async () => {
+    const state = createFailingState();
+    const { ask } = createInstance(state, async () => statusAnswer('ACTC'));
+    await ask(secretRead);
+    for (const key of keysOf(state)) {
+      const stored = `${key} ${await state.keyValues.read(key)}`;
+      const decoded = stored.replaceAll(/[\w+/=-]{16,}/g, (text) => Buffer.from(text, 'base64').toString());
+      for (const secret of secrets)
+        assert.ok(!`${stored} ${decoded}`.includes(secret), `${secret} in ${key}`);
+      if (key !== 'status') assert.match(key, /^status:/);
+    }
+  });
+
+  test('the same read stands elsewhere in another installation: the secret differs', async () => {
+    const variants = async () => {
+      const state = createFailingState();
+      await createInstance(state, async () => statusAnswer('ACTC')).ask(secretRead);
+      const document = keysOf(state).find((key) => /^status:[\w-]{43}$/.test(key)) ?? assert.fail();
+      return Object.keys(parsed(await state.keyValues.read(document)).entries);
+    };
+    assert.notDeepEqual(await variants(), await variants());
+  });
+});
+
+describe('a value that is not ours', () => {
+  for (const [what, value] of [
+    ['no JSON', 'garbage'],
+    ['empty', ''],
+    ['of a later version', '{"v":2,"g":"1","a":0,"e":{}}'],
+    ['of another shape', '{"v":1,"g":7,"a":"x","e":[]}'],
+    [
+      'with a body that is no base64',
+      '{"v":1,"g":"1","a":0,"e":{"x":{"h":[],"b":"%","f":0,"t":9e99,"c":""}}}',
+    ],
+    ['too large', JSON.stringify({ v: 1, g: 'x'.repeat(300_000), a: 0, e: {} })],
+    ['deep', '['.repeat(100_000)],
+  ] as const) {
+    test(`(${what}) counts as nothing, and is replaced by what the bank says`, async () => {
+      const state = createFailingState(createMemoryState());
+      const { ask, counts } = createInstance(state, async () => statusAnswer('ACTC'));
+      await ask(statusRead());
+      const key = keysOf(state).find((one) => /^status:[\w-]{43}$/.test(one)) ?? assert.fail();
+      await state.keyValues.write(key, value);
+      assert.equal((await ask(statusRead())).servedFrom, 'bank');
+      assert.equal((await ask(statusRead())).servedFrom, 'cache');
+      assert.equal(counts.get('miss'), 2);
+    });
+  }
+
+  test('has a generation of its own, and the same one each time', () => {
+    const [one, other] = ['garbage', 'other garbage'].map((text) => parsed(text).generation);
+    assert.notEqual(one, other);
+    assert.equal(parsed('garbage').generation, one);
+    assert.notEqual(one, parsed(undefined).generation);
+  });
+});
+
+describe('a document', () => {
+  const entry = (fetchedAt: number, size = 10): Entry => {
+    return { headers: [], body: 'A'.repeat(size * 4), fetchedAt, ttlMs: 1_000, credential: 'c' };
+  };
+
+  test('comes back as it was written', () => {
+    const sighting = { standing: 's', seenAt: 5, entries: { variant: entry(5) } };
+    const document = withSighting(parsed(undefined), sighting);
+    assert.deepEqual(parsed(written(document)), document);
+  });
+
+  test('never grows beyond its bound: the newest answers stay', () => {
+    const entries = Object.fromEntries(
+      Array.from({ length: 400 }, (_, index) => [`v${index}`, entry(index, 1_000)]),
+    );
+    const text = written({ generation: 'g', standing: 's', since: 0, entries });
+    assert.ok(text.length <= 256 * 1024);
+    const kept = Object.keys(parsed(text).entries);
+    assert.ok(kept.length >= 30 && kept.includes('v399') && !kept.includes('v0'));
+  });
+
+  test('keeps the status alone if the answer is too large', () => {
+    const entries = { variant: entry(0, 100_000) };
+    const text = written({ generation: 'g', standing: 's', since: 7, entries });
+    assert.deepEqual(parsed(text), { generation: 'g', standing: 's', since: 7, entries: {} });
+  });
+});
