@@ -18,7 +18,7 @@ describe('in any history of reads, cancellations, authorisations and changes at 
         const instances = [0, 1].map(() => createInstance(slowWayTo(state, scheduler, always), bank));
         await play(scheduler, instances, moveOn, workers);
       }),
-      seeded(t, 300),
+      seeded(t, 200),
     );
   });
 
@@ -38,7 +38,7 @@ describe('in any history of reads, cancellations, authorisations and changes at 
           const instances = [createInstance(state, bank, { idempotency: { ifStateFails } })];
           await play(scheduler, instances, moveOn, workers);
         }),
-        seeded(t, 150),
+        seeded(t, 100),
       );
     });
   }

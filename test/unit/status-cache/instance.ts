@@ -1,6 +1,7 @@
 /** Instances of a gateway, reduced to their status cache, before a bank that says what the test says. */
 
 import assert from 'node:assert/strict';
+import type { Config } from '../../../src/config/schema.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/flow/messages.ts';
 import type { Handler } from '../../../src/flow/stage.ts';
 import { createMatcher, type Method } from '../../../src/pis/operations.ts';
@@ -31,7 +32,15 @@ export interface Instance {
 }
 
 const environments = { sandbox: { baseUrl: 'http://127.0.0.1:9', standardVersion: '1.3.11' } };
-const defaults = configOf({ environments });
+const configs = new Map<string, Config>();
+
+/** Each configuration is read once: random histories make thousands of instances. */
+function configWith(sections: Sections): Config {
+  const name = JSON.stringify(sections);
+  const config = configs.get(name) ?? configOf({ environments, ...sections });
+  configs.set(name, config);
+  return config;
+}
 
 /** @param now milliseconds since 1970; by default the machine's */
 export function createInstance(
@@ -40,7 +49,7 @@ export function createInstance(
   sections: Sections = {},
   now?: () => number,
 ): Instance {
-  const config = Object.keys(sections).length > 0 ? configOf({ environments, ...sections }) : defaults;
+  const config = configWith(sections);
   const counts = new Map<string, number>();
   const lasting = createLastingStatus(state, now);
   const cache = createStatusCache(config, lasting, (verdict) =>

@@ -1,0 +1,102 @@
+/** Random histories over HTTP, on two instances and a real Redis: time never runs backwards for a TPP. */
+
+import assert from 'node:assert/strict';
+import { Agent } from 'node:http';
+import { describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import fc from 'fast-check';
+import { call, jsonOf } from '../kit/call.ts';
+import { startInstances } from '../kit/instances.ts';
+import { codeOf, countOf, createWitness } from '../kit/monotone.ts';
+import { sharedRedis, withoutRedis } from '../kit/redis.ts';
+import { transfers } from '../kit/request.ts';
+import { seeded } from '../kit/seeded.ts';
+import { type Asked, startStatusBank, statusIs } from '../kit/status-bank.ts';
+
+const step = fc.record({
+  what: fc.constantFrom('read', 'read', 'read', 'ask the bank', 'sign', 'cancel', 'authorise', 'move on'),
+  instance: fc.nat(1),
+  token: fc.constantFrom('one', 'two'),
+  /** How long the bank takes, before and after it has decided: milliseconds. */
+  before: fc.nat(4),
+  after: fc.nat(8),
+});
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
+const workers = fc.array(fc.array(step, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 6 });
+
+/** A bank whose payments only ever move on, as slow as each request wants it. */
+function createMovingBank() {
+  const counts = new Map<string, number>();
+  const paymentIn = ({ path }: Asked) => path.split('/')[5] ?? '';
+  const moveOn = (payment: string) => void counts.set(payment, (counts.get(payment) ?? 0) + 1);
+  const says = async (asked: Asked) => {
+    await setTimeout(Number(asked.field('x-before')));
+    if (asked.method !== 'GET') moveOn(paymentIn(asked));
+    const status = codeOf(counts.get(paymentIn(asked)) ?? 0);
+    await setTimeout(Number(asked.field('x-after')));
+    return statusIs(status);
+  };
+  return { says, moveOn };
+}
+
+describe('on two instances', { skip: withoutRedis }, () => {
+  test('no TPP sees a status older than one it has seen, or one from before its own write', async (t) => {
+    const { says, moveOn } = createMovingBank();
+    const bank = await startStatusBank(t, says);
+    const instances = await startInstances(t, bank, await sharedRedis(t));
+    const agent = new Agent({ keepAlive: true });
+    t.after(() => agent.destroy());
+    let payments = 0;
+    let reads = 0;
+
+    const take = async (witness: ReturnType<typeof createWitness>, payment: string, one: Step) => {
+      if (one.what === 'move on') return moveOn(payment);
+      const known = witness.known('tpp', payment);
+      const request = requestFor(payment, one);
+      const reply = await call(instances[one.instance]?.url ?? '', request, agent);
+      assert.equal(reply.status, 200, reply.text);
+      const status = countOf(String(jsonOf(reply).transactionStatus));
+      if (request.method !== 'GET') return witness.wrote('tpp', payment, status);
+      reads++;
+      witness.shown('tpp', payment, known, status);
+    };
+
+    await fc.assert(
+      fc.asyncProperty(workers, async (all) => {
+        const witness = createWitness();
+        const payment = `payment-${payments++}`;
+        const done = all.map(async (steps) => {
+          for (const one of steps) await take(witness, payment, one);
+        });
+        await Promise.all(done);
+      }),
+      seeded(t, 60),
+    );
+    t.diagnostic(`${reads} reads, ${bank.asked.length} requests at the bank`);
+  });
+});
+
+function requestFor(payment: string, { what, token, before, after }: Step) {
+  const path = `${transfers}/${payment}`;
+  const headers = [
+    ['Authorization', token],
+    ['X-Before', String(before)],
+    ['X-After', String(after)],
+  ] as const;
+  switch (what) {
+    case 'cancel':
+      return { method: 'DELETE', path, headers };
+    case 'authorise':
+      return { method: 'POST', path: `${path}/authorisations`, headers, body: '{}' };
+    case 'sign':
+      return { method: 'GET', path: `${path}/status`, headers: [...headers, ['Signature', 'a'] as const] };
+    case 'ask the bank':
+      return {
+        method: 'GET',
+        path: `${path}/status`,
+        headers: [...headers, ['Cache-Control', 'no-cache'] as const],
+      };
+    default:
+      return { method: 'GET', path: `${path}/status`, headers };
+  }
+}

@@ -1,0 +1,88 @@
+/** A thousand equal reads at once on two instances, of a payment that nobody has read before. */
+
+import assert from 'node:assert/strict';
+import { Agent } from 'node:http';
+import { describe, type TestContext, test } from 'node:test';
+import { type Call, call } from '../kit/call.ts';
+import { type Instances, startInstances } from '../kit/instances.ts';
+import { sharedRedis, withoutRedis } from '../kit/redis.ts';
+import { statusRead } from '../kit/request.ts';
+import { type Said, startStatusBank, statusIs } from '../kit/status-bank.ts';
+import { callOf, send } from '../kit/tpp.ts';
+import { until } from '../kit/within.ts';
+
+const credentials = [['Authorization', 'Bearer one']] as const;
+const read: Call = { ...statusRead, headers: credentials };
+const reads = 1_000;
+
+/** Two instances before a bank whose answers wait until they are let go. */
+async function startPair(t: TestContext, says: () => Said) {
+  const gate = Promise.withResolvers<void>();
+  const bank = await startStatusBank(t, async () => {
+    await gate.promise;
+    return says();
+  });
+  const instances = await startInstances(t, bank, await sharedRedis(t));
+  return { bank, instances, letGo: gate.resolve };
+}
+
+/** The same read, on both in turn, on connections of their own. Comes back when all of them are at the instances. */
+async function readAtOnce(t: TestContext, instances: Instances) {
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  const replies = Promise.all(
+    Array.from({ length: reads }, (_, index) => call(instances[index % 2 === 0 ? 0 : 1].url, read, agent)),
+  );
+  const sockets = () => Object.values(agent.sockets).flatMap((some) => some ?? []);
+  await until(
+    10_000,
+    'all are sent',
+    () => sockets().filter(({ bytesWritten }) => bytesWritten > 0).length === reads,
+  );
+  for (const { url } of instances) await call(url, { method: 'GET', path: '/' }); // it is read behind the others
+  return { replies };
+}
+
+describe('a thousand equal reads at once on two instances', { skip: withoutRedis }, () => {
+  test('are one request at the bank, and each gets its answer under its own X-Request-ID', async (t) => {
+    const { bank, instances, letGo } = await startPair(t, () => statusIs('ACTC'));
+    const { replies } = await readAtOnce(t, instances);
+    letGo();
+
+    const all = await replies;
+    assert.equal(bank.asked.length, 1);
+    assert.ok(all.every(({ status, text }) => status === 200 && text.includes('ACTC')));
+    assert.equal(new Set(all.map(({ header }) => header('X-Request-ID'))).size, reads);
+    const told = all.map(({ header }) => header('Cache-Status') ?? '');
+    assert.equal(told.filter((one) => one === 'penstock; fwd=miss').length, 1);
+    assert.equal(told.filter((one) => one === 'penstock; fwd=miss; collapsed').length, reads - 1);
+  });
+
+  test('fail over at most once an instance if the bank fails', async (t) => {
+    const { bank, instances, letGo } = await startPair(t, () => ({ status: 503, body: 'broken' }));
+    const { replies } = await readAtOnce(t, instances);
+    assert.equal(bank.asked.length, 1);
+    letGo();
+
+    assert.ok((await replies).every(({ status, text }) => status === 503 && text === 'broken'));
+    assert.equal(bank.asked.length, 2, 'one an instance');
+  });
+
+  test('are answered although the TPP that came first hangs up', async (t) => {
+    const { bank, instances, letGo } = await startPair(t, () => statusIs('ACTC'));
+    const hangUp = new AbortController();
+    const first = {
+      ...callOf('GET', statusRead.path),
+      headers: { ...callOf('GET', '').headers, Authorization: 'Bearer one' },
+    };
+    const left = send(instances[0].url, first, hangUp.signal);
+    await until(5_000, 'the bank is asked', () => bank.asked.length > 0);
+    const { replies } = await readAtOnce(t, instances);
+    hangUp.abort();
+    await assert.rejects(left, { name: 'AbortError' });
+    letGo();
+
+    assert.ok((await replies).every(({ status }) => status === 200));
+    assert.equal(bank.asked.length, 1);
+  });
+});
