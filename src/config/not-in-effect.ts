@@ -41,7 +41,6 @@ const rows: readonly Row[] = [
   whole('state.encryptionKeyFile', 'nothing is stored that could be encrypted'),
   whole('idempotency', 'a repeated X-Request-ID is sent to the bank again'),
   whole('payments', 'no payment is remembered'),
-  whole('statusCache', 'every status read goes to the bank'),
   whole('circuit', 'the bank is called however often it fails'),
   whole('shaping', 'calls are not limited in rate or number'),
   whole('tracing', 'nothing is traced'),

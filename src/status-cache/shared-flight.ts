@@ -82,7 +82,7 @@ export function createSharedFlights({
         await keyValues.remove(lease);
         await announcements.publish(channel, key);
       };
-      await release().catch(() => {}); // it ends by itself
+      void release().catch(() => {}); // it ends by itself, and the answer need not wait for that
     }
   }
 

@@ -1,10 +1,10 @@
 /** A thousand equal reads at once on two instances, of a payment that nobody has read before. */
 
 import assert from 'node:assert/strict';
-import { Agent } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
-import { type Call, call } from '../kit/call.ts';
-import { type Instances, startInstances } from '../kit/instances.ts';
+import { sendAtOnce } from '../kit/at-once.ts';
+import type { Call } from '../kit/call.ts';
+import { startInstances } from '../kit/instances.ts';
 import { sharedRedis, withoutRedis } from '../kit/redis.ts';
 import { statusRead } from '../kit/request.ts';
 import { type Said, startStatusBank, statusIs } from '../kit/status-bank.ts';
@@ -26,27 +26,10 @@ async function startPair(t: TestContext, says: () => Said) {
   return { bank, instances, letGo: gate.resolve };
 }
 
-/** The same read, on both in turn, on connections of their own. Comes back when all of them are at the instances. */
-async function readAtOnce(t: TestContext, instances: Instances) {
-  const agent = new Agent({ keepAlive: true });
-  t.after(() => agent.destroy());
-  const replies = Promise.all(
-    Array.from({ length: reads }, (_, index) => call(instances[index % 2 === 0 ? 0 : 1].url, read, agent)),
-  );
-  const sockets = () => Object.values(agent.sockets).flatMap((some) => some ?? []);
-  await until(
-    10_000,
-    'all are sent',
-    () => sockets().filter(({ bytesWritten }) => bytesWritten > 0).length === reads,
-  );
-  for (const { url } of instances) await call(url, { method: 'GET', path: '/' }); // it is read behind the others
-  return { replies };
-}
-
 describe('a thousand equal reads at once on two instances', { skip: withoutRedis }, () => {
   test('are one request at the bank, and each gets its answer under its own X-Request-ID', async (t) => {
     const { bank, instances, letGo } = await startPair(t, () => statusIs('ACTC'));
-    const { replies } = await readAtOnce(t, instances);
+    const { replies } = await sendAtOnce(t, instances, read, reads);
     letGo();
 
     const all = await replies;
@@ -60,7 +43,7 @@ describe('a thousand equal reads at once on two instances', { skip: withoutRedis
 
   test('fail over at most once an instance if the bank fails', async (t) => {
     const { bank, instances, letGo } = await startPair(t, () => ({ status: 503, body: 'broken' }));
-    const { replies } = await readAtOnce(t, instances);
+    const { replies } = await sendAtOnce(t, instances, read, reads);
     assert.equal(bank.asked.length, 1);
     letGo();
 
@@ -77,7 +60,7 @@ describe('a thousand equal reads at once on two instances', { skip: withoutRedis
     };
     const left = send(instances[0].url, first, hangUp.signal);
     await until(5_000, 'the bank is asked', () => bank.asked.length > 0);
-    const { replies } = await readAtOnce(t, instances);
+    const { replies } = await sendAtOnce(t, instances, read, reads);
     hangUp.abort();
     await assert.rejects(left, { name: 'AbortError' });
     letGo();

@@ -1,0 +1,134 @@
+/** Redis is down, frozen or full: with one environment and one tenant, every status still comes from the bank. */
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { sendAtOnce } from '../kit/at-once.ts';
+import { call, jsonOf, type Reply } from '../kit/call.ts';
+import { type Sections, startGateway } from '../kit/gateway.ts';
+import { type RedisServer, startRedis, withoutRedisServer } from '../kit/redis.ts';
+import { transfers } from '../kit/request.ts';
+import { startStatusBank, statusIs } from '../kit/status-bank.ts';
+import { until } from '../kit/within.ts';
+
+/** What a read may take longer than with a Redis that is well: 60 ms are promised, the rest is for the machine. */
+const slowerMs = 150;
+
+async function startLine(t: TestContext, sections: Sections = {}) {
+  const redis = await startRedis(t);
+  let status = 'RCVD';
+  let gate = Promise.resolve();
+  const bank = await startStatusBank(t, async ({ method }) => {
+    await gate;
+    if (method !== 'GET') status = 'CANC';
+    return statusIs(status);
+  });
+  const environments = { sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
+  const gateway = await startGateway(t, { environments, state: { redis: redis.url }, ...sections });
+  const read = (payment: string) =>
+    call(gateway.url, { method: 'GET', path: `${transfers}/${payment}/status` });
+  const cancel = (payment: string) =>
+    call(gateway.url, { method: 'DELETE', path: `${transfers}/${payment}` });
+  /** Has the bank's answers wait until the returned function is called. */
+  const hold = () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    gate = promise;
+    return resolve;
+  };
+  await read('warm-up');
+  return { redis, bank, gateway, read, cancel, hold };
+}
+
+/** Reads that many payments one after the other, each of which must come. @returns how long each took, the slowest last */
+async function timesOf(count: number, read: (payment: string) => Promise<Reply>): Promise<readonly number[]> {
+  const times: number[] = [];
+  for (let index = 0; index < count; index++) {
+    const startMs = performance.now();
+    const reply = await read(`payment-${index % 7}`);
+    times.push(performance.now() - startMs);
+    assert.deepEqual([reply.status, jsonOf(reply).transactionStatus], [200, 'RCVD']);
+  }
+  return times.toSorted((one, other) => one - other);
+}
+
+const median = (sorted: readonly number[]) => sorted[Math.floor(sorted.length / 2)] ?? 0;
+const slowest = (sorted: readonly number[]) => sorted.at(-1) ?? 0;
+
+const harms: Readonly<Record<string, (redis: RedisServer) => unknown>> = {
+  killed: (redis) => redis.kill(),
+  frozen: (redis) => redis.freeze(),
+  full: (redis) => redis.command('CONFIG', 'SET', 'maxmemory', '1'),
+};
+
+describe('while Redis is out of order', { skip: withoutRedisServer }, () => {
+  for (const [how, harm] of Object.entries(harms)) {
+    test(`${how}: every status comes from the bank, hardly later, and is cached again afterwards`, async (t) => {
+      const { redis, read } = await startLine(t);
+      const well = await timesOf(20, (payment) => read(`well-${payment}`));
+      await harm(redis);
+      const times = await timesOf(60, read);
+      assert.ok(slowest(times) - median(well) < slowerMs, `a read took ${slowest(times)} ms`);
+      const [usual, worst, before] = [median(times), slowest(times), median(well)].map((ms) => ms.toFixed(1));
+      t.diagnostic(`${how}: a read took ${usual} ms as a rule, ${worst} ms at worst; ${before} ms before`);
+
+      if (how === 'killed') await redis.restart();
+      if (how === 'frozen') redis.thaw();
+      if (how === 'full') await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+      await until(5_000, 'it is cached again', async () => {
+        return (await read('afterwards')).header('Cache-Status')?.startsWith('penstock; hit;') === true;
+      });
+    });
+  }
+
+  test('frozen while the bank answers: the answer comes hardly later', async (t) => {
+    const { redis, read, bank, hold } = await startLine(t);
+    const before = bank.asked.length;
+    const letGo = hold();
+    const reply = read('meanwhile');
+    await until(5_000, 'the bank is asked', () => bank.asked.length > before);
+    redis.freeze();
+    const startMs = performance.now();
+    letGo();
+    assert.equal((await reply).status, 200);
+    const tookMs = performance.now() - startMs;
+    assert.ok(tookMs < slowerMs, `it took ${tookMs} ms`);
+    t.diagnostic(`frozen meanwhile: ${tookMs.toFixed(1)} ms`);
+    redis.thaw();
+  });
+
+  test('five hundred equal reads at once are still two requests at the bank', async (t) => {
+    const { redis, gateway, bank, hold } = await startLine(t);
+    await redis.kill();
+    const before = bank.asked.length;
+    const letGo = hold();
+    const path = `${transfers}/popular/status`;
+    const { replies } = await sendAtOnce(t, [gateway], { method: 'GET', path }, 500);
+    letGo();
+    assert.ok((await replies).every(({ status }) => status === 200));
+    assert.equal(
+      bank.asked.length - before,
+      2,
+      'one for whoever came first, one for all who came after it was sent',
+    );
+  });
+
+  test('a cancellation is refused with STATE_UNAVAILABLE, and nothing is sent', async (t) => {
+    const { redis, read, cancel, bank } = await startLine(t);
+    await redis.kill();
+    const reply = await cancel('payment');
+    assert.deepEqual([reply.status, reply.header('Penstock-Error')], [503, 'STATE_UNAVAILABLE']);
+    assert.ok(bank.asked.every(({ method }) => method === 'GET'));
+    assert.equal(jsonOf(await read('payment')).transactionStatus, 'RCVD');
+  });
+
+  test('a cancellation goes on if the configuration allows it, and nothing of before is served when Redis is back', async (t) => {
+    const { redis, read, cancel } = await startLine(t, { idempotency: { ifStateFails: 'allow' } });
+    await read('payment');
+    redis.freeze();
+    assert.equal((await cancel('payment')).status, 200);
+    redis.thaw();
+    await until(5_000, 'Redis is of use again', async () => {
+      assert.equal(jsonOf(await read('payment')).transactionStatus, 'CANC');
+      return (await read('payment')).header('Cache-Status')?.startsWith('penstock; hit;') === true;
+    });
+  });
+});
