@@ -45,6 +45,21 @@ function warnings(t: TestContext): readonly string[] {
 }
 
 describe('transport', () => {
+  test('sends nothing of a call whose deadline has passed, though a connection is at hand', async (t) => {
+    let arrived = 0;
+    const { transport } = await startTransport(t, (_request, answer) => {
+      arrived += 1;
+      answer.end();
+    });
+    await send(transport);
+    for (let call = 0; call < 20; call += 1) {
+      const late = send(transport, { method: 'POST', deadlineAtMs: performance.now() - 1 });
+      await assert.rejects(late, { code: 'QUEUE_TIMEOUT' });
+    }
+    await send(transport);
+    assert.equal(arrived, 2);
+  });
+
   test('sends method, path, fields and bytes as they are, with Host and length of its own', async (t) => {
     const { transport, origin } = await startTransport(t, (request, answer) => {
       request.setEncoding('latin1').on('data', (body) => {
