@@ -40,6 +40,8 @@ export interface Listener {
   readonly server: Server;
   /** From now on every answer, of running requests too, asks the TPP to take another connection. */
   drain(): void;
+  /** Whether an answer on this connection is still to be written, or still being sent. */
+  isBusy(socket: Socket): boolean;
 }
 
 /**
@@ -65,7 +67,7 @@ export function createListener(
     // Behind the request whose answer is the last of its connection, nothing is served: nobody would get the answer.
     if (latest.get(request.socket)?.answer.shouldKeepAlive === false) return;
     latest.set(request.socket, { request, answer });
-    running.add(answer);
+    running.add(answer, request.socket);
     // Nor behind a wish to upgrade: Node drops what came in the same packet, and would go on in the middle of a request.
     if (request.headers.upgrade !== undefined) answer.shouldKeepAlive = false;
     request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
@@ -93,7 +95,7 @@ export function createListener(
     if (cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else giveUp(socket, protocolError(cause));
   });
-  return { server, drain: running.drain };
+  return { server, drain: running.drain, isBusy: running.areOn };
 }
 
 /** Says the last words on a connection, and reads over what is still coming: a reset would overtake them. */

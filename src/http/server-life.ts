@@ -8,11 +8,11 @@ const connections = new WeakMap<Server, Set<Socket>>();
 
 /** Listens; resolves with the port, which differs from the asked one if that was 0. Rejects if it cannot be had. */
 export function open(server: Server, host: string, port: number): Promise<number> {
-  const open = new Set<Socket>();
-  connections.set(server, open);
+  const sockets = new Set<Socket>();
+  connections.set(server, sockets);
   server.on('connection', (socket: Socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
   });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -23,25 +23,30 @@ export function open(server: Server, host: string, port: number): Promise<number
   });
 }
 
-/** How often connections are closed whose last request has ended meanwhile. Milliseconds. */
+/** How often connections are closed whose last answer has been sent meanwhile. Milliseconds. */
 const sweepMs = 50;
 
 /**
  * Takes no new connection, lets running requests end, and then closes.
  *
- * Nobody can hold it up: Node counts a connection as busy that has never been used, and its `http.Server.close`
- * stops the time-outs of those that send slowly, so neither is left to it.
+ * Node's own idea of an idle connection is of no use here: to it, one that was never used is busy, and one whose
+ * answer is still on its way to a slow reader is idle.
+ *
+ * @param isBusy whether an answer is still due on a connection, or not yet sent
  */
-export function close(server: Server): Promise<void> {
+export function close(server: Server, isBusy: (socket: Socket) => boolean = () => false): Promise<void> {
   return new Promise((resolve) => {
-    const sweep = setInterval(() => server.closeIdleConnections(), sweepMs);
+    const sweep = () => {
+      for (const socket of connections.get(server) ?? []) if (!isBusy(socket)) socket.destroy();
+    };
+    const timer = setInterval(sweep, sweepMs);
+    // Not `http.Server.close`: it stops the time-outs of those that send slowly.
     Reflect.apply(NetServer.prototype.close, server, [
       () => {
-        clearInterval(sweep);
+        clearInterval(timer);
         resolve();
       },
     ]);
-    for (const socket of connections.get(server) ?? []) if (socket.bytesRead === 0) socket.destroy();
-    server.closeIdleConnections();
+    sweep();
   });
 }
