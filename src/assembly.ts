@@ -13,6 +13,7 @@ import { createMatcher } from './pis/operations.ts';
 import type { Log } from './telemetry/log.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createAgent } from './upstream/agent.ts';
+import { readCredentials } from './upstream/credentials.ts';
 import { createTransport } from './upstream/transport.ts';
 
 /** What outlives a reload. */
@@ -35,10 +36,8 @@ export function assemble(config: Config, { log, active, affinity }: Lasting): As
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const transports = new Map(
     config.environments.all.map((environment) => {
-      return [
-        environment.name,
-        createTransport(environment, createAgent(environment, upstream), deadlines.connect),
-      ];
+      const agent = createAgent(environment, upstream, readCredentials(environment.tls));
+      return [environment.name, createTransport(environment, agent, deadlines.connect)];
     }),
   );
 
@@ -73,7 +72,7 @@ export function assemble(config: Config, { log, active, affinity }: Lasting): As
 
 /** Over a connection of its own: nothing pooled is taken for a proof. */
 async function tryOut(environment: EnvironmentSettings, { upstream }: Config): Promise<PreflightReport> {
-  const agent = createAgent(environment, upstream);
+  const agent = createAgent(environment, upstream, readCredentials(environment.tls));
   try {
     return await preflight({ url: environment.baseUrl + environment.probePath, agent });
   } finally {

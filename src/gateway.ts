@@ -12,6 +12,7 @@ import { createActiveEnvironment } from './environments/active-environment.ts';
 import { createAffinity } from './environments/affinity.ts';
 import { createAudit } from './environments/audit.ts';
 import { createSwitch } from './environments/switch-environment.ts';
+import { asGatewayError } from './flow/errors.ts';
 import { createListener } from './http/listener.ts';
 import { close, open } from './http/server-life.ts';
 import { createMemoryState } from './state/memory.ts';
@@ -45,7 +46,7 @@ export interface Addresses {
 /** How often what instances share is looked at, in milliseconds: the longest that a switch goes unnoticed. */
 const heartbeatMs = 1_000;
 
-/** A gateway by this configuration; nothing is opened yet. */
+/** A gateway by this configuration; it does not listen yet. */
 export function createGateway(config: Config, log: Log, operators: readonly Operator[] = []): Gateway {
   const state = stateOf(config, log);
   const active = createActiveEnvironment(state, config.environments.active, log);
@@ -64,10 +65,7 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
     configuration: () => masked(assembly.config),
   });
   const adminDoor = createServer(createAdminApp({ host: config.admin.host, operators, readiness, log }, api));
-  const heart = createHeart(async () => {
-    await active.read();
-    await affinity.settle();
-  });
+  const heart = createHeart([() => active.read(), () => affinity.settle()]);
 
   function readiness(): Readiness {
     const trouble = state.trouble();
@@ -76,37 +74,45 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
     return { ready: phase === 'serving' && trouble === undefined, reasons };
   }
 
+  function drain(): void {
+    phase = 'draining';
+    tppDoor.drain();
+  }
+
+  async function stop(): Promise<void> {
+    drain();
+    await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(adminDoor)]);
+    phase = 'closed';
+    heart.stop();
+    await affinity.settle().catch((thrown: unknown) => {
+      log('error', 'some payments are remembered by no instance any more', {
+        why: asGatewayError(thrown).message,
+      });
+    });
+    await state.close();
+  }
+
   return {
     async start() {
-      await state.open();
-      await active.read().catch(() => {}); // out of reach: the heartbeat goes on trying, and readiness says so
-      const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
-      const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port).catch(
-        async (cause: unknown) => {
-          await close(adminDoor);
-          throw cause;
-        },
-      );
-      heart.start();
-      phase = 'serving';
-      return { tppPort, adminPort };
+      try {
+        await state.open();
+        await active.read().catch(() => {}); // out of reach: the heartbeat goes on trying, and readiness says so
+        const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
+        const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
+        heart.start();
+        phase = 'serving';
+        return { tppPort, adminPort };
+      } catch (cause) {
+        await stop();
+        throw cause;
+      }
     },
     reload(next) {
       assembly = assemble(next, lasting);
       return needingRestart.filter((section) => !isDeepStrictEqual(at(config, section), at(next, section)));
     },
-    drain() {
-      phase = 'draining';
-      tppDoor.drain();
-    },
-    async stop() {
-      this.drain();
-      await Promise.all([close(tppDoor.server), close(adminDoor)]);
-      phase = 'closed';
-      heart.stop();
-      await affinity.settle().catch(() => {});
-      await state.close();
-    },
+    drain,
+    stop,
   };
 }
 
@@ -131,19 +137,19 @@ function stateOf({ state }: Config, log: Log): State {
   });
 }
 
-/** Beats regularly, never twice at once; a beat that fails is not fatal, the next one tries again. */
-function createHeart(beat: () => Promise<void>) {
-  let running = false;
-  const once = async () => {
-    if (running) return;
-    running = true;
-    await beat().catch(() => {});
-    running = false;
+/** Beats regularly, never twice at once; what fails in one beat is tried again in the next. */
+function createHeart(parts: readonly (() => Promise<unknown>)[]) {
+  let beating = false;
+  const beat = async () => {
+    if (beating) return;
+    beating = true;
+    await Promise.allSettled(parts.map((part) => part()));
+    beating = false;
   };
   let timer: NodeJS.Timeout | undefined;
   return {
     start: () => {
-      timer = setInterval(once, heartbeatMs);
+      timer = setInterval(beat, heartbeatMs);
     },
     stop: () => clearInterval(timer),
   };

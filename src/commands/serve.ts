@@ -1,6 +1,7 @@
 /** `penstock serve`: runs the gateway until it is told to end, and reads its configuration again when told to. */
 
 import { setTimeout } from 'node:timers/promises';
+import type { Operator } from '../admin/access.ts';
 import { operatorsOf } from '../admin/operators.ts';
 import { adminToken, type Loaded } from '../config/load.ts';
 import { notInEffectYet } from '../config/not-in-effect.ts';
@@ -19,11 +20,14 @@ export async function serve(config: Config, reread: () => Loaded): Promise<void>
   for (const sentence of notInEffectYet(config)) log('warn', sentence);
   const { operators, madeToken } = operatorsOf(config.admin, adminToken(config.admin));
 
-  const gateway = createGateway(config, log, operators);
-  const { tppPort, adminPort } = await gateway.start().catch((cause: unknown): never => {
-    log('error', 'the gateway cannot start', { why: cause instanceof Error ? cause.message : String(cause) });
-    process.exit(1);
-  });
+  const { gateway, tppPort, adminPort } = await started(config, log, operators).catch(
+    (cause: unknown): never => {
+      log('error', 'the gateway cannot start', {
+        why: cause instanceof Error ? cause.message : String(cause),
+      });
+      process.exit(1);
+    },
+  );
   if (madeToken)
     process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${madeToken}\n`);
   log('info', 'serving', {
@@ -35,6 +39,11 @@ export async function serve(config: Config, reread: () => Loaded): Promise<void>
   process.on('SIGHUP', () => reload(gateway, reread, log));
   const end = endOnce(gateway, config, log);
   process.on('SIGINT', end).on('SIGTERM', end);
+}
+
+async function started(config: Config, log: Log, operators: readonly Operator[]) {
+  const gateway = createGateway(config, log, operators);
+  return { gateway, ...(await gateway.start()) };
 }
 
 function reload(gateway: Gateway, reread: () => Loaded, log: Log): void {
@@ -66,7 +75,10 @@ function endOnce(
     await setTimeout(noticeMs);
     const longest = Math.max(deadlines.status, deadlines.read, deadlines.write) + spareMs;
     const inTime = await Promise.race([
-      gateway.stop().then(() => true),
+      gateway.stop().then(
+        () => true,
+        () => false,
+      ),
       setTimeout(longest, false, { ref: false }),
     ]);
     log('info', inTime ? 'stopped' : 'stopped with requests still running');

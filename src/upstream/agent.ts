@@ -3,6 +3,7 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Environment } from '../flow/environment.ts';
+import type { Credentials } from './credentials.ts';
 
 interface PoolSettings {
   /** Connections at most, per environment. */
@@ -12,7 +13,11 @@ interface PoolSettings {
 }
 
 /** A keep-alive pool; the connection used last is taken first, so that surplus ones fall idle and close. */
-export function createAgent(environment: Environment, { maxSockets, idle }: PoolSettings): HttpAgent {
+export function createAgent(
+  environment: Environment,
+  { maxSockets, idle }: PoolSettings,
+  credentials: Credentials = {},
+): HttpAgent {
   const options = {
     keepAlive: true,
     maxSockets,
@@ -21,6 +26,6 @@ export function createAgent(environment: Environment, { maxSockets, idle }: Pool
     scheduling: 'lifo',
   } as const;
   return environment.origin.startsWith('https:')
-    ? new HttpsAgent({ ...options, minVersion: 'TLSv1.2' })
+    ? new HttpsAgent({ ...options, ...credentials, minVersion: 'TLSv1.2' })
     : new HttpAgent(options);
 }
