@@ -65,5 +65,5 @@ function forgotten(): GatewayError {
 
 function activeUnknown(): GatewayError {
   const text = 'This instance does not know yet which environment is active; nothing was sent. Try again.';
-  return new GatewayError('STATE_UNAVAILABLE', text, { headers: [['Retry-After', '1']] });
+  return new GatewayError('STATE_UNAVAILABLE', text);
 }

@@ -17,8 +17,8 @@ export function answersWithin(ms: number): AnswerTo {
     } catch (error) {
       throw new GatewayError(
         'STATE_UNAVAILABLE',
-        'The state that the gateway instances share cannot be used at the moment; nothing was sent to the bank. Try again.',
-        { cause: new Error(reasonOf(error)), headers: [['Retry-After', '1']] },
+        'The state that the gateway instances share cannot be used at the moment. Try again.',
+        { cause: new Error(reasonOf(error)) },
       );
     }
   };
