@@ -51,7 +51,8 @@ interface Shared {
 
 /** How many payments an instance keeps in its own memory: about 300 bytes each. */
 const keptPayments = 100_000;
-const dayMs = 24 * 3_600_000;
+/** A payment in use is renewed this often, or twice as often as it is forgotten. Milliseconds. */
+const renewEveryMs = 24 * 3_600_000;
 const channel = 'payment';
 
 /** @param rememberForMs how long a payment is remembered after it was last used; standing orders without end */
@@ -93,7 +94,7 @@ export function createAffinity(
     const raw = await keyValues.read(key);
     if (raw === undefined) return kept.get(key)?.homes ?? untoldHomes(key);
     const record = parseRecord(raw);
-    if (record.lasts === 'remembered' && Date.now() - record.renewedAt > dayMs) {
+    if (record.lasts === 'remembered' && Date.now() - record.renewedAt > Math.min(renewEveryMs, rememberForMs / 2)) {
       const renewed = writtenRecord({ ...record, renewedAt: Date.now() });
       await keyValues.replace(key, raw, renewed, rememberForMs).catch(() => {}); // the next use tries again
     }
@@ -104,7 +105,7 @@ export function createAffinity(
     const lesson = { key: keyOf(paymentId), home, lasts };
     keep(lesson.key, withHome(undefined, lesson, Date.now()));
     await tell(lesson).catch((thrown: unknown) => {
-      untold.add(lesson);
+      if (untold.size < keptPayments) untold.add(lesson);
       log('error', 'a payment is remembered by this instance alone until the shared state can be reached', {
         environment: home.environment,
         why: asGatewayError(thrown).message,
