@@ -94,7 +94,10 @@ export function createAffinity(
     const raw = await keyValues.read(key);
     if (raw === undefined) return kept.get(key)?.homes ?? untoldHomes(key);
     const record = parseRecord(raw);
-    if (record.lasts === 'remembered' && Date.now() - record.renewedAt > Math.min(renewEveryMs, rememberForMs / 2)) {
+    if (
+      record.lasts === 'remembered' &&
+      Date.now() - record.renewedAt > Math.min(renewEveryMs, rememberForMs / 2)
+    ) {
       const renewed = writtenRecord({ ...record, renewedAt: Date.now() });
       await keyValues.replace(key, raw, renewed, rememberForMs).catch(() => {}); // the next use tries again
     }
