@@ -21,6 +21,8 @@ export interface Lasting {
   readonly log: Log;
   readonly active: ActiveEnvironment;
   readonly affinity: Affinity;
+  /** What is wrong with the shared state, if anything. */
+  readonly stateTrouble: () => string | undefined;
 }
 
 export interface Assembly {
@@ -31,7 +33,7 @@ export interface Assembly {
 }
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
-export function assemble(config: Config, { log, active, affinity }: Lasting): Assembly {
+export function assemble(config: Config, { log, active, affinity, stateTrouble }: Lasting): Assembly {
   const { listen, standard, deadlines, upstream } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const transports = new Map(
@@ -47,6 +49,7 @@ export function assemble(config: Config, { log, active, affinity }: Lasting): As
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active,
     affinity,
+    stateTrouble,
     ifStateFails: config.idempotency.ifStateFails,
     publicUrl: listen.publicUrl,
     segment: standard.segment,

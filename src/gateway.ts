@@ -45,6 +45,8 @@ export interface Addresses {
 
 /** How often what instances share is looked at, in milliseconds: the longest that a switch goes unnoticed. */
 const heartbeatMs = 1_000;
+/** How long the proof is kept that the state could be written. Milliseconds. */
+const beatKeptMs = 60_000;
 
 /** A gateway by this configuration; it does not listen yet. */
 export function createGateway(config: Config, log: Log, operators: readonly Operator[] = []): Gateway {
@@ -52,7 +54,10 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
-  const lasting = { log, active, affinity };
+  let failedBeats = 0;
+  const stateTrouble = () =>
+    state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
+  const lasting = { log, active, affinity, stateTrouble };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
@@ -65,10 +70,14 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
     configuration: () => masked(assembly.config),
   });
   const adminDoor = createServer(createAdminApp({ host: config.admin.host, operators, readiness, log }, api));
-  const heart = createHeart([() => active.read(), () => affinity.settle()]);
+  const heart = createHeart(async () => {
+    const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
+    const [outcome] = await Promise.allSettled([shared, affinity.settle()]);
+    failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
+  });
 
   function readiness(): Readiness {
-    const trouble = state.trouble();
+    const trouble = stateTrouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
     const reasons = [...(phase === 'serving' ? [] : [phase]), ...(trouble ? [trouble] : []), ...emptied];
     return { ready: phase === 'serving' && trouble === undefined, reasons };
@@ -137,19 +146,19 @@ function stateOf({ state }: Config, log: Log): State {
   });
 }
 
-/** Beats regularly, never twice at once; what fails in one beat is tried again in the next. */
-function createHeart(parts: readonly (() => Promise<unknown>)[]) {
+/** Beats regularly, never twice at once. */
+function createHeart(beat: () => Promise<void>) {
   let beating = false;
-  const beat = async () => {
+  const once = async () => {
     if (beating) return;
     beating = true;
-    await Promise.allSettled(parts.map((part) => part()));
+    await beat();
     beating = false;
   };
   let timer: NodeJS.Timeout | undefined;
   return {
     start: () => {
-      timer = setInterval(beat, heartbeatMs);
+      timer = setInterval(once, heartbeatMs);
     },
     stop: () => clearInterval(timer),
   };

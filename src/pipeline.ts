@@ -24,6 +24,7 @@ export interface Parts {
   readonly tenants: number;
   readonly active: ActiveEnvironment;
   readonly affinity: Affinity;
+  readonly stateTrouble: () => string | undefined;
   readonly ifStateFails: 'refuse' | 'allow';
   /** Where TPP systems reach the gateway; stands in every link that goes out. */
   readonly publicUrl: string;

@@ -42,7 +42,7 @@ export function createAdminApp({ host, operators, readiness, log }: Door, api: R
     response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not ready', reasons });
   });
 
-  app.use(refuseForeignHosts(host), admitOperators(operators));
+  app.use(refuseForeignHosts(host), admitOperators(operators, log));
   app.use('/api', api);
   app.use((_request, response) => {
     response.status(404).json({ error: 'There is nothing here.' });

@@ -1,7 +1,6 @@
 /** `penstock serve`: runs the gateway until it is told to end, and reads its configuration again when told to. */
 
 import { setTimeout } from 'node:timers/promises';
-import type { Operator } from '../admin/access.ts';
 import { operatorsOf } from '../admin/operators.ts';
 import { adminToken, type Loaded } from '../config/load.ts';
 import { notInEffectYet } from '../config/not-in-effect.ts';
@@ -18,9 +17,9 @@ const spareMs = 5_000;
 export async function serve(config: Config, reread: () => Loaded): Promise<void> {
   const log = createLog(config.log);
   for (const sentence of notInEffectYet(config)) log('warn', sentence);
-  const { operators, madeToken } = operatorsOf(config.admin, adminToken(config.admin));
-
-  const { gateway, tppPort, adminPort } = await started(config, log, operators).catch(
+  let gateway: Gateway | undefined;
+  process.on('SIGHUP', () => gateway && reload(gateway, reread, log)); // before it serves, there is nothing to reload
+  const { tppPort, adminPort, madeToken, ...started } = await start(config, log).catch(
     (cause: unknown): never => {
       log('error', 'the gateway cannot start', {
         why: cause instanceof Error ? cause.message : String(cause),
@@ -36,14 +35,15 @@ export async function serve(config: Config, reread: () => Loaded): Promise<void>
     publicUrl: config.listen.publicUrl,
   });
 
-  process.on('SIGHUP', () => reload(gateway, reread, log));
+  gateway = started.gateway;
   const end = endOnce(gateway, config, log);
   process.on('SIGINT', end).on('SIGTERM', end);
 }
 
-async function started(config: Config, log: Log, operators: readonly Operator[]) {
+async function start(config: Config, log: Log) {
+  const { operators, madeToken } = operatorsOf(config.admin, adminToken(config.admin));
   const gateway = createGateway(config, log, operators);
-  return { gateway, ...(await gateway.start()) };
+  return { gateway, madeToken, ...(await gateway.start()) };
 }
 
 function reload(gateway: Gateway, reread: () => Loaded, log: Log): void {

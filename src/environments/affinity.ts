@@ -109,9 +109,9 @@ export function createAffinity(
     keep(lesson.key, withHome(undefined, lesson, Date.now()));
     await tell(lesson).catch((thrown: unknown) => {
       if (untold.size < keptPayments) untold.add(lesson);
-      log('error', 'a payment is remembered by this instance alone until the shared state can be reached', {
-        environment: home.environment,
-        why: asGatewayError(thrown).message,
+      if (untold.size > 1) return; // told once, not for every payment
+      log('error', 'payments are remembered by this instance alone until the shared state takes them', {
+        why: reasonOf(asGatewayError(thrown)),
       });
     });
   }
@@ -135,11 +135,16 @@ export function createAffinity(
       untold.add(lesson); // at the end: one that cannot be told does not keep the others from it next time
       await tell(lesson);
       untold.delete(lesson);
+      if (untold.size === 0) log('info', 'the shared state remembers all payments again');
     }
   }
 
   return { homesOf, learn, settle };
 }
+
+/** The error's own words, and what the state said. */
+const reasonOf = ({ message, cause }: Error) =>
+  cause instanceof Error ? `${message} (${cause.message})` : message;
 
 /** The id itself stays out of the shared state: only its hash is a key. */
 function keyOf(paymentId: string): string {

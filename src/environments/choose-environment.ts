@@ -9,7 +9,7 @@ import { asGatewayError, GatewayError, inEnvironment } from '../flow/errors.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { ActiveEnvironment } from './active-environment.ts';
+import type { ActiveEnvironment, ActiveRecord } from './active-environment.ts';
 import type { Affinity } from './affinity.ts';
 import { forForgottenPayment, forKnownPayment, forNewPayment, paymentUnknown } from './choice.ts';
 import { paymentIdOf } from './payment-id.ts';
@@ -20,6 +20,8 @@ interface Facts {
   readonly tenants: number;
   readonly active: ActiveEnvironment;
   readonly affinity: Affinity;
+  /** What is wrong with the shared state, if anything: then it cannot be trusted to remember a new payment. */
+  readonly stateTrouble: () => string | undefined;
   /** Whether requests may go on while the shared state is out of reach. */
   readonly ifStateFails: 'refuse' | 'allow';
   readonly log: Log;
@@ -70,8 +72,9 @@ async function environmentOf(facts: Facts, request: PisRequest): Promise<string>
 
   const { paymentId } = request.operation;
   if (paymentId === undefined) {
-    const record = await unlessStateFails(facts, () => active.read(), active.known());
-    return forNewPayment(request, record?.environment);
+    const record = await unlessStateFails(facts, () => ableToRemember(facts), active.known());
+    const name = record?.environment ?? '';
+    return forNewPayment(request, environments.has(name) ? name : undefined);
   }
   const ask = () => affinity.homesOf(paymentId, request.client.tenant);
   // Among several tenants nobody may be taken at his word: whose payment it is must be known.
@@ -79,6 +82,15 @@ async function environmentOf(facts: Facts, request: PisRequest): Promise<string>
   if (homes.length > 0) return forKnownPayment(request, homes);
   if (tenants > 1) throw paymentUnknown();
   return forForgottenPayment(request, active.known()?.environment);
+}
+
+/** The active environment, read anew, if the state could also be told where a payment is born. */
+async function ableToRemember({ active, stateTrouble }: Facts): Promise<ActiveRecord> {
+  if (stateTrouble() === undefined) return active.read();
+  throw new GatewayError(
+    'STATE_UNAVAILABLE',
+    'New payments could not be remembered at the moment. Try again.',
+  );
 }
 
 /** Asks the shared state; where the configuration allows to go on without it, says so loudly and takes `otherwise`. */

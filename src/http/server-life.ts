@@ -23,8 +23,11 @@ export function open(server: Server, host: string, port: number): Promise<number
   });
 }
 
-/** How often connections are closed whose last answer has been sent meanwhile. Milliseconds. */
-const sweepMs = 50;
+/**
+ * How often connections are closed on which nothing is due. The first time lets a request that is on its way already
+ * arrive. Milliseconds.
+ */
+const sweepMs = 100;
 
 /**
  * Takes no new connection, lets running requests end, and then closes.
@@ -47,6 +50,5 @@ export function close(server: Server, isBusy: (socket: Socket) => boolean = () =
         resolve();
       },
     ]);
-    sweep();
   });
 }

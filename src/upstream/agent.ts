@@ -2,6 +2,7 @@
 
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Environment } from '../flow/environment.ts';
 import type { Credentials } from './credentials.ts';
 
@@ -25,7 +26,30 @@ export function createAgent(
     timeout: idle,
     scheduling: 'lifo',
   } as const;
-  return environment.origin.startsWith('https:')
-    ? new HttpsAgent({ ...options, ...credentials, minVersion: 'TLSv1.2' })
-    : new HttpAgent(options);
+  return resting(
+    environment.origin.startsWith('https:')
+      ? new HttpsAgent({ ...options, ...credentials, minVersion: 'TLSv1.2' })
+      : new HttpAgent(options),
+  );
+}
+
+/** How long a connection must stay silent after an answer before it is used again. Milliseconds. */
+const restMs = 2;
+
+/**
+ * Lets every connection rest before it goes back into the pool: what a bank sends behind its answer would else be taken
+ * for the answer to the next request, another tenant's perhaps. A connection that speaks unasked is closed.
+ */
+function resting(agent: HttpAgent): HttpAgent {
+  const poolers = agent.listeners('free');
+  agent.removeAllListeners('free');
+  agent.on('free', (socket: Socket, ...rest: unknown[]) => {
+    const close = () => socket.destroy();
+    socket.on('data', close).on('error', close);
+    setTimeout(() => {
+      socket.off('data', close).off('error', close);
+      for (const pool of poolers) Reflect.apply(pool, agent, [socket, ...rest]);
+    }, restMs);
+  });
+  return agent;
 }

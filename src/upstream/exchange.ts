@@ -122,7 +122,7 @@ const connectTimeout = Object.assign(new Error('connect time-out'), { code: 'CON
 
 /** Whether bytes can already travel: the connection's own events decide, never an error code. */
 function isMade(socket: Socket): boolean {
-  if (socket.connecting) return false;
+  if (socket.connecting || socket.destroyed) return false;
   return !(socket instanceof TLSSocket) || socket.authorized;
 }
 

@@ -31,6 +31,21 @@ describe('a second answer to one request never reaches anybody', { concurrency: 
     });
   }
 
+  test('sent behind every answer, however fast the next payment follows', async (t) => {
+    const { bank, gateway } = await startLineWithPayment(t);
+    const before = bank.payments.length;
+    bank.fail({ name: 'two-answers' });
+    for (let call = 1; call <= 100; call++) {
+      const { status, body } = await within(
+        4_000,
+        'an answer',
+        send(gateway.url, callOf('POST', paymentsPath)),
+      );
+      assert.equal(status, 201, body);
+      assert.equal(bank.payments.length - before, call);
+    }
+  });
+
   test('sent later, while the connection lies unused', async (t) => {
     const bank = await startPlainServer(t, (socket) => void socket.write(answerOf('own')));
     const environments = { sandbox: { baseUrl: `http://127.0.0.1:${bank.port}` } };
