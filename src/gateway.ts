@@ -45,6 +45,8 @@ export interface Addresses {
 
 /** How often what instances share is looked at, in milliseconds: the longest that a switch goes unnoticed. */
 const heartbeatMs = 1_000;
+/** How soon it is looked at again when that failed: trouble that is over must not last until the next beat. */
+const retriedMs = 250;
 /** How long the proof is kept that the state could be written. Milliseconds. */
 const beatKeptMs = 60_000;
 
@@ -74,6 +76,7 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
     const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
     const [outcome] = await Promise.allSettled([shared, affinity.settle()]);
     failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
+    return failedBeats === 0 ? heartbeatMs : retriedMs;
   });
 
   function readiness(): Readiness {
@@ -146,20 +149,21 @@ function stateOf({ state }: Config, log: Log): State {
   });
 }
 
-/** Beats regularly, never twice at once. */
-function createHeart(beat: () => Promise<void>) {
-  let beating = false;
-  const once = async () => {
-    if (beating) return;
-    beating = true;
-    await beat();
-    beating = false;
-  };
+/** Beats regularly, never twice at once. @param beat never rejects; says in how many milliseconds the next one is due */
+function createHeart(beat: () => Promise<number>) {
   let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const beatIn = (ms: number) => {
+    timer = setTimeout(async () => {
+      const nextMs = await beat();
+      if (!stopped) beatIn(nextMs);
+    }, ms);
+  };
   return {
-    start: () => {
-      timer = setInterval(once, heartbeatMs);
+    start: () => beatIn(heartbeatMs),
+    stop: () => {
+      stopped = true;
+      clearTimeout(timer);
     },
-    stop: () => clearInterval(timer),
   };
 }
