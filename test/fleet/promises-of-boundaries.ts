@@ -25,7 +25,7 @@ export function promisesOfBoundaries(redis: () => Promise<SharedRedis>): void {
     const foreign = await fleet.one.pay('rival', 'production');
     const attempts = [own, ofItsTenant, foreign, 'production-ffffffffffff'].flatMap(attemptsOn);
 
-    const load = startLoad({ perSecond: 200, forMs: 3_000 }, (number) => {
+    const load = startLoad({ perSecond: 200, forMs: 2_000 }, (number) => {
       const instance = number % 2 === 0 ? fleet.one : fleet.other;
       const honest = number % 10 < 2;
       const attempt = honest

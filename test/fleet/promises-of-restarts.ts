@@ -53,7 +53,9 @@ export function promisesOfRestarts(redis: () => Promise<SharedRedis>): void {
     t.diagnostic(`noticed by both ${Math.round(performance.now() - emptiedAtMs)} ms after Redis was emptied`);
 
     for (const instance of instances) {
-      assert.ok(hasLogged(instance, { level: 'error', activeEnvironment: 'production' }));
+      await until(1_000, 'it is logged', () =>
+        hasLogged(instance, { level: 'error', activeEnvironment: 'production' }),
+      );
       const { active, version } = await shown(instance, '/api/environments');
       assert.deepEqual([active, version], ['production', 2]);
       assert.match(await instance.pay('shop'), /^production-/);

@@ -26,7 +26,7 @@ describe('an instance that is told to end under load', { skip: withoutRedisServe
       const ids = await Promise.all(Array.from({ length: 10 }, () => other.pay('shop')));
       sandbox.fail({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
 
-      const load = startLoad({ perSecond: 200, forMs: 4_000 }, (number) => {
+      const load = startLoad({ perSecond: 200, forMs: 3_000 }, (number) => {
         const [first, second] = number % 2 === 0 ? [one, other] : [other, one];
         return exchange(mixed(ids, number), (sent) =>
           way(first, sent).catch(elsewhereIfRefused(() => way(second, sent))),

@@ -110,8 +110,10 @@ export async function createInstance(
       return String(jsonOf(reply).paymentId);
     },
     async start() {
-      running = command('serve');
-      await running.says('"serving"');
+      const serving = command('serve');
+      running = serving;
+      const ended = serving.ended().then((code) => assert.fail(`it ended with ${code}: ${serving.stdout()}`));
+      await Promise.race([serving.says('"serving"'), ended]);
       await until(5_000, 'it reaches the state', async () => (await ask('shop', statusRead)).status === 404);
     },
     async stop() {
