@@ -5,7 +5,7 @@
  */
 
 import type { Environment } from '../flow/environment.ts';
-import { asGatewayError, GatewayError, inEnvironment } from '../flow/errors.ts';
+import { asGatewayError, GatewayError, inEnvironment, stateUnavailable } from '../flow/errors.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -87,10 +87,7 @@ async function environmentOf(facts: Facts, request: PisRequest): Promise<string>
 /** The active environment, read anew, if the state could also be told where a payment is born. */
 async function ableToRemember({ active, stateTrouble }: Facts): Promise<ActiveRecord> {
   if (stateTrouble() === undefined) return active.read();
-  throw new GatewayError(
-    'STATE_UNAVAILABLE',
-    'New payments could not be remembered at the moment. Try again.',
-  );
+  throw stateUnavailable();
 }
 
 /** Asks the shared state; where the configuration allows to go on without it, says so loudly and takes `otherwise`. */

@@ -131,6 +131,12 @@ export class GatewayError extends Error {
   }
 }
 
+/** The shared state cannot be asked, or not be told: in the same words wherever it is noticed. */
+export function stateUnavailable(cause?: unknown): GatewayError {
+  const text = 'The state that the gateway instances share cannot be used at the moment. Try again.';
+  return new GatewayError('STATE_UNAVAILABLE', text, { cause });
+}
+
 /** Any thrown value as a GatewayError: what is not one already is a fault of ours. */
 export function asGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;

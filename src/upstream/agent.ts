@@ -34,7 +34,7 @@ export function createAgent(
 }
 
 /** How long a connection must stay silent after an answer before it is used again. Milliseconds. */
-const restMs = 2;
+const restMs = 5;
 
 /**
  * Lets every connection rest before it goes back into the pool: what a bank sends behind its answer would else be taken
@@ -46,10 +46,12 @@ function resting(agent: HttpAgent): HttpAgent {
   agent.on('free', (socket: Socket, ...rest: unknown[]) => {
     const close = () => socket.destroy();
     socket.on('data', close).on('error', close);
-    setTimeout(() => {
+    const pool = () => {
       socket.off('data', close).off('error', close);
-      for (const pool of poolers) Reflect.apply(pool, agent, [socket, ...rest]);
-    }, restMs);
+      for (const pooler of poolers) Reflect.apply(pooler, agent, [socket, ...rest]);
+    };
+    // After a stall of our own process the timers run before the sockets are read: what has come is heard first.
+    setTimeout(() => setImmediate(pool), restMs);
   });
   return agent;
 }
