@@ -9,6 +9,7 @@ import { oneRedis } from '../kit/fleet-redis.ts';
 import { startBank } from '../kit/gateway.ts';
 import { operate, shown } from '../kit/operator.ts';
 import { withoutRedisServer } from '../kit/redis.ts';
+import { initiation } from '../kit/request.ts';
 import { certificateValid, key } from '../unit/simulated-bank/certificate.ts';
 
 const toProduction = ['environment', 'use', 'production', '--reason', 'go-live', '--confirm', 'production'];
@@ -31,7 +32,7 @@ describe('a switch to production', { skip: withoutRedisServer }, () => {
     }
   });
 
-  test('is refused if its certificate has expired', async (t) => {
+  test('is refused if its certificate has expired, and says so on record; forced, not even a payment gets there', async (t) => {
     const expired = certificateValid('230101000000Z', '231231235959Z');
     const production = await startBank(t, { name: 'production', tls: { key, cert: expired } });
     const redis = await oneRedis(t);
@@ -40,11 +41,16 @@ describe('a switch to production', { skip: withoutRedisServer }, () => {
     const fleet = await startFleet(t, redis, { production, variables: { NODE_EXTRA_CA_CERTS: trusted } });
 
     const order = { environment: 'production', reason: 'go-live', confirm: 'production' };
+    const expiry = /"step":"certificate","ok":false,"detail":"CERT_HAS_EXPIRED"/;
     const { status, text } = await operate(fleet.one, 'PUT', '/api/environments/active', order);
     assert.equal(status, 409);
-    assert.match(text, /"step":"certificate","ok":false,"detail":"CERT_HAS_EXPIRED"/);
+    assert.match(text, expiry);
     assert.match(await fleet.other.pay('shop'), /^sandbox-/);
-    assert.deepEqual(await outcomesOf(fleet.other), ['refused']);
+
+    await operate(fleet.one, 'PUT', '/api/environments/active', { ...order, force: true });
+    assert.equal((await fleet.other.ask('shop', initiation)).header('Penstock-Error'), 'UPSTREAM_UNREACHED');
+    assert.deepEqual(await outcomesOf(fleet.other), ['refused', 'forced']);
+    assert.match((await operate(fleet.other, 'GET', '/api/audit')).text, expiry);
     assert.equal(production.requests.length, 0);
   });
 });
