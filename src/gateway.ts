@@ -13,7 +13,8 @@ import { createAffinity } from './environments/affinity.ts';
 import { createAudit } from './environments/audit.ts';
 import { createSwitch } from './environments/switch-environment.ts';
 import { asGatewayError } from './flow/errors.ts';
-import { createListener } from './http/listener.ts';
+import { createListener, edgeLimits } from './http/listener.ts';
+import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
 import { createMemoryState } from './state/memory.ts';
 import type { State } from './state/ports.ts';
@@ -63,7 +64,12 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
-  const tppDoor = createListener((request, answer) => assembly.serve(request, answer), observeRefusal(log));
+  const tppDoor = createListener(
+    (request, answer) => assembly.serve(request, answer),
+    observeRefusal(log),
+    edgeLimits,
+    readListenerTls(config.listen.tls),
+  );
   const api = createRoutes({
     environments: () => assembly.config.environments.all,
     active,

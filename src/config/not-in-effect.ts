@@ -34,7 +34,6 @@ const rows: readonly Row[] = [
     missing: 'clients are not limited',
     isSet: ({ clients }) => clients.some(({ quota }) => quota !== undefined),
   },
-  whole('listen.tls', 'the listener speaks plain HTTP'),
   whole('listen.reusePort', 'the port is not shared'),
   whole('listen.trustedProxies', 'no proxy is believed'),
   whole('state.file', 'the state is kept in memory, and a restart forgets it'),

@@ -8,7 +8,9 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import { TLSSocket, type TlsOptions } from 'node:tls';
 import { GatewayError } from '../flow/errors.ts';
 import { createRunningAnswers } from './running-answers.ts';
 import { type ErrorAnswer, errorAnswer, lingerMs } from './write-error.ts';
@@ -27,7 +29,7 @@ interface ConnectionLimits {
 }
 
 /** As Envoy, HAProxy and nginx advise for a server at the edge. */
-const edgeLimits: ConnectionLimits = {
+export const edgeLimits: ConnectionLimits = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 2_000,
@@ -48,14 +50,17 @@ export interface Listener {
  * A server whose requests all go to `serve`, whatever they expect or want to upgrade to.
  *
  * @param unreadable told of what could not be read as a request at all, and was answered here
+ * @param tls        makes it speak TLS
  */
 export function createListener(
   serve: RequestListener,
   unreadable: (error: GatewayError) => void,
   limits = edgeLimits,
+  tls?: TlsOptions,
 ): Listener {
   // The door asks for a Host itself: Node would refuse in words of its own.
-  const server = createServer({ ...limits, requireHostHeader: false });
+  const settings = { ...limits, requireHostHeader: false };
+  const server = tls ? createTlsServer({ ...settings, ...tls }) : createServer(settings);
   // 0 = no limit: the door counts and refuses, where Node would silently drop what is beyond.
   server.maxHeadersCount = 0;
   // A TPP may end its side when it has asked, and still gets its answer. Node's types do not know the property.
@@ -92,7 +97,8 @@ export function createListener(
   };
   server.on('connect', (_request, socket: Socket) => giveUp(socket.on('error', ignored), noTunnels()));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
-    if (cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    const inHandshake = socket instanceof TLSSocket && socket.getProtocol() === null;
+    if (inHandshake || cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else giveUp(socket, protocolError(cause));
   });
   return { server, drain: running.drain, isBusy: running.areOn };

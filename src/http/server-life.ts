@@ -1,6 +1,7 @@
 /** Opening and closing of a server, as promises. */
 
 import type { Server } from 'node:http';
+import { Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 
 /** The open connections of each server that was opened here. */
@@ -10,7 +11,7 @@ const connections = new WeakMap<Server, Set<Socket>>();
 export function open(server: Server, host: string, port: number): Promise<number> {
   const sockets = new Set<Socket>();
   connections.set(server, sockets);
-  server.on('connection', (socket: Socket) => {
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
