@@ -39,7 +39,10 @@ export function promisesOfBoundaries(redis: () => Promise<SharedRedis>): void {
     const byTill = exchanges.filter((_, number) => number % 10 >= 2);
     for (const { call: one, came } of byTill) {
       assert.ok(!(came instanceof Error), `${one.method} ${one.path}: ${came}`);
-      assert.ok([200, 201, 204, 400, 403, 404, 405, 409].includes(came.status), came.text);
+      // A machine that stands still for 50 ms looks like a Redis that does: such a refusal reaches nothing either.
+      const forWantOfState = came.header('Penstock-Error') === 'STATE_UNAVAILABLE';
+      const proper = [200, 201, 204, 400, 403, 404, 405, 409].includes(came.status);
+      assert.ok(proper || forWantOfState, came.text);
       assert.ok([undefined, 'sandbox'].includes(came.header('Penstock-Environment')));
     }
     const atProduction = requestIdsAt(fleet.production);

@@ -7,6 +7,7 @@ import { commandOn, withoutRedisServer } from '../kit/redis.ts';
 import { until } from '../kit/within.ts';
 import { playOutage } from './outages.ts';
 import { promisesOfBoundaries } from './promises-of-boundaries.ts';
+import { promisesOfRefusedSwitches } from './promises-of-refused-switches.ts';
 import { promisesOfRestarts } from './promises-of-restarts.ts';
 import { promisesOfSwitching } from './promises-of-switching.ts';
 
@@ -15,6 +16,7 @@ describe('two instances on the Redis that sentinels watch', { skip: withoutRedis
   const redis = onceAsked(() => redisWithSentinels(life));
   promisesOfSwitching(redis);
   promisesOfBoundaries(redis);
+  promisesOfRefusedSwitches(redis);
   promisesOfRestarts(redis);
 
   // Last: the replica stays the master.

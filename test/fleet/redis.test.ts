@@ -5,6 +5,7 @@ import { onceAsked, oneRedis } from '../kit/fleet-redis.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
 import { withoutRedisServer } from '../kit/redis.ts';
 import { promisesOfBoundaries } from './promises-of-boundaries.ts';
+import { promisesOfRefusedSwitches } from './promises-of-refused-switches.ts';
 import { promisesOfRestarts } from './promises-of-restarts.ts';
 import { promisesOfSwitching } from './promises-of-switching.ts';
 
@@ -13,5 +14,6 @@ describe('two instances on one Redis', { skip: withoutRedisServer }, () => {
   const redis = onceAsked(() => oneRedis(life));
   promisesOfSwitching(redis);
   promisesOfBoundaries(redis);
+  promisesOfRefusedSwitches(redis);
   promisesOfRestarts(redis);
 });
