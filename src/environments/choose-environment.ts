@@ -14,7 +14,8 @@ import type { Affinity } from './affinity.ts';
 import { forForgottenPayment, forKnownPayment, forNewPayment, paymentUnknown } from './choice.ts';
 import { paymentIdOf } from './payment-id.ts';
 
-interface Facts {
+/** From what the choice is made. */
+export interface EnvironmentFacts {
   readonly environments: ReadonlyMap<string, Environment>;
   /** How many tenants share this gateway: with one alone, a payment that nobody remembers can only be theirs. */
   readonly tenants: number;
@@ -31,7 +32,7 @@ interface Facts {
  * @throws GatewayError ENVIRONMENT_FORBIDDEN, ENVIRONMENT_MISMATCH, PAYMENT_UNKNOWN, or STATE_UNAVAILABLE if where the
  *   request belongs cannot be found out
  */
-export function chooseEnvironment(facts: Facts): Stage<PisRequest, RoutedRequest> {
+export function chooseEnvironment(facts: EnvironmentFacts): Stage<PisRequest, RoutedRequest> {
   const { environments, affinity, log } = facts;
 
   return async (request, next) => {
@@ -65,7 +66,7 @@ export function chooseEnvironment(facts: Facts): Stage<PisRequest, RoutedRequest
   }
 }
 
-async function environmentOf(facts: Facts, request: PisRequest): Promise<string> {
+async function environmentOf(facts: EnvironmentFacts, request: PisRequest): Promise<string> {
   const { environments, tenants, active, affinity } = facts;
   const [only = '', ...more] = environments.keys();
   if (more.length === 0 && tenants === 1) return only;
@@ -85,14 +86,14 @@ async function environmentOf(facts: Facts, request: PisRequest): Promise<string>
 }
 
 /** The active environment, read anew, if the state could also be told where a payment is born. */
-async function ableToRemember({ active, stateTrouble }: Facts): Promise<ActiveRecord> {
+async function ableToRemember({ active, stateTrouble }: EnvironmentFacts): Promise<ActiveRecord> {
   if (stateTrouble() === undefined) return active.read();
   throw stateUnavailable();
 }
 
 /** Asks the shared state; where the configuration allows to go on without it, says so loudly and takes `otherwise`. */
 async function unlessStateFails<Value>(
-  { ifStateFails, log }: Facts,
+  { ifStateFails, log }: EnvironmentFacts,
   ask: () => Promise<Value>,
   otherwise: Value,
 ): Promise<Value> {
