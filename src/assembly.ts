@@ -15,6 +15,7 @@ import type { Log } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createAgent } from './upstream/agent.ts';
+import { readCredentials } from './upstream/credentials.ts';
 import { createTransport } from './upstream/transport.ts';
 
 /** What outlives a reload. */
@@ -24,6 +25,8 @@ export interface Lasting {
   readonly affinity: Affinity;
   readonly status: LastingStatus;
   readonly metrics: Metrics;
+  /** What is wrong with the shared state, if anything. */
+  readonly stateTrouble: () => string | undefined;
 }
 
 export interface Assembly {
@@ -36,15 +39,14 @@ export interface Assembly {
 }
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
-export function assemble(config: Config, { log, active, affinity, status, metrics }: Lasting): Assembly {
+export function assemble(config: Config, lasting: Lasting): Assembly {
+  const { log, active, affinity, status, metrics, stateTrouble } = lasting;
   const { listen, standard, deadlines, upstream } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const transports = new Map(
     config.environments.all.map((environment) => {
-      return [
-        environment.name,
-        createTransport(environment, createAgent(environment, upstream), deadlines.connect),
-      ];
+      const agent = createAgent(environment, upstream, readCredentials(environment.tls));
+      return [environment.name, createTransport(environment, agent, deadlines.connect)];
     }),
   );
 
@@ -56,6 +58,7 @@ export function assemble(config: Config, { log, active, affinity, status, metric
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active,
     affinity,
+    stateTrouble,
     ifStateFails: config.idempotency.ifStateFails,
     statusCache: cache,
     publicUrl: listen.publicUrl,
@@ -83,7 +86,7 @@ export function assemble(config: Config, { log, active, affinity, status, metric
 
 /** Over a connection of its own: nothing pooled is taken for a proof. */
 async function tryOut(environment: EnvironmentSettings, { upstream }: Config): Promise<PreflightReport> {
-  const agent = createAgent(environment, upstream);
+  const agent = createAgent(environment, upstream, readCredentials(environment.tls));
   try {
     return await preflight({ url: environment.baseUrl + environment.probePath, agent });
   } finally {

@@ -12,7 +12,9 @@ import { createActiveEnvironment } from './environments/active-environment.ts';
 import { createAffinity } from './environments/affinity.ts';
 import { createAudit } from './environments/audit.ts';
 import { createSwitch } from './environments/switch-environment.ts';
-import { createListener } from './http/listener.ts';
+import { asGatewayError } from './flow/errors.ts';
+import { createListener, edgeLimits } from './http/listener.ts';
+import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
 import { createMemoryState } from './state/memory.ts';
 import type { State } from './state/ports.ts';
@@ -46,8 +48,12 @@ export interface Addresses {
 
 /** How often what instances share is looked at, in milliseconds: the longest that a switch goes unnoticed. */
 const heartbeatMs = 1_000;
+/** How soon it is looked at again when that failed: trouble that is over must not last until the next beat. */
+const retriedMs = 250;
+/** How long the proof is kept that the state could be written. Milliseconds. */
+const beatKeptMs = 60_000;
 
-/** A gateway by this configuration; nothing is opened yet. */
+/** A gateway by this configuration; it does not listen yet. */
 export function createGateway(config: Config, log: Log, operators: readonly Operator[] = []): Gateway {
   const state = stateOf(config, log);
   const active = createActiveEnvironment(state, config.environments.active, log);
@@ -55,11 +61,19 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
   const audit = createAudit(state.keyValues, log);
   const status = createLastingStatus(state);
   const metrics = createMetrics();
-  const lasting = { log, active, affinity, status, metrics };
+  let failedBeats = 0;
+  const stateTrouble = () =>
+    state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
+  const lasting = { log, active, affinity, status, metrics, stateTrouble };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
-  const tppDoor = createListener((request, answer) => assembly.serve(request, answer), observeRefusal(log));
+  const tppDoor = createListener(
+    (request, answer) => assembly.serve(request, answer),
+    observeRefusal(log),
+    edgeLimits,
+    readListenerTls(config.listen.tls),
+  );
   const api = createRoutes({
     environments: () => assembly.config.environments.all,
     active,
@@ -72,50 +86,59 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
     createAdminApp({ host: config.admin.host, operators, readiness, metrics, log }, api),
   );
   const heart = createHeart(async () => {
-    await active.read();
-    await affinity.settle();
-    await status.places.refresh();
-    await status.late.settle();
+    const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
+    const settled = [affinity.settle(), status.places.refresh(), status.late.settle()];
+    const [outcome] = await Promise.allSettled([shared, ...settled]);
+    failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
+    return failedBeats === 0 ? heartbeatMs : retriedMs;
   });
 
   function readiness(): Readiness {
-    const trouble = state.trouble();
+    const trouble = stateTrouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
     const reasons = [...(phase === 'serving' ? [] : [phase]), ...(trouble ? [trouble] : []), ...emptied];
     return { ready: phase === 'serving' && trouble === undefined, reasons };
   }
 
+  function drain(): void {
+    phase = 'draining';
+    tppDoor.drain();
+  }
+
+  async function stop(): Promise<void> {
+    drain();
+    await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(adminDoor)]);
+    phase = 'closed';
+    heart.stop();
+    await affinity.settle().catch((thrown: unknown) => {
+      log('error', 'some payments are remembered by no instance any more', {
+        why: asGatewayError(thrown).message,
+      });
+    });
+    await state.close();
+  }
+
   return {
     async start() {
-      await state.open();
-      await active.read().catch(() => {}); // out of reach: the heartbeat goes on trying, and readiness says so
-      const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
-      const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port).catch(
-        async (cause: unknown) => {
-          await close(adminDoor);
-          throw cause;
-        },
-      );
-      heart.start();
-      phase = 'serving';
-      return { tppPort, adminPort };
+      try {
+        await state.open();
+        await active.read().catch(() => {}); // out of reach: the heartbeat goes on trying, and readiness says so
+        const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
+        const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
+        heart.start();
+        phase = 'serving';
+        return { tppPort, adminPort };
+      } catch (cause) {
+        await stop();
+        throw cause;
+      }
     },
     reload(next) {
       assembly = assemble(next, lasting);
       return needingRestart.filter((section) => !isDeepStrictEqual(at(config, section), at(next, section)));
     },
-    drain() {
-      phase = 'draining';
-      tppDoor.drain();
-    },
-    async stop() {
-      this.drain();
-      await Promise.all([close(tppDoor.server), close(adminDoor)]);
-      phase = 'closed';
-      heart.stop();
-      await affinity.settle().catch(() => {});
-      await state.close();
-    },
+    drain,
+    stop,
   };
 }
 
@@ -140,20 +163,21 @@ function stateOf({ state }: Config, log: Log): State {
   });
 }
 
-/** Beats regularly, never twice at once; a beat that fails is not fatal, the next one tries again. */
-function createHeart(beat: () => Promise<void>) {
-  let running = false;
-  const once = async () => {
-    if (running) return;
-    running = true;
-    await beat().catch(() => {});
-    running = false;
-  };
+/** Beats regularly, never twice at once. @param beat never rejects; says in how many milliseconds the next one is due */
+function createHeart(beat: () => Promise<number>) {
   let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const beatIn = (ms: number) => {
+    timer = setTimeout(async () => {
+      const nextMs = await beat();
+      if (!stopped) beatIn(nextMs);
+    }, ms);
+  };
   return {
-    start: () => {
-      timer = setInterval(once, heartbeatMs);
+    start: () => beatIn(heartbeatMs),
+    stop: () => {
+      stopped = true;
+      clearTimeout(timer);
     },
-    stop: () => clearInterval(timer),
   };
 }

@@ -5,27 +5,17 @@
  * Why in this order: docs/architecture/life-of-a-request.md.
  */
 
-import type { ActiveEnvironment } from './environments/active-environment.ts';
-import type { Affinity } from './environments/affinity.ts';
-import { chooseEnvironment } from './environments/choose-environment.ts';
-import type { Environment } from './flow/environment.ts';
+import { chooseEnvironment, type EnvironmentFacts } from './environments/choose-environment.ts';
 import type { PisRequest } from './flow/messages.ts';
 import { enter, type Handler } from './flow/stage.ts';
 import { rewriteUrls } from './rewriting/rewrite-urls.ts';
 import { cacheStatus, type StatusCache } from './status-cache/cache-status.ts';
-import type { Log } from './telemetry/log.ts';
 import { observe } from './telemetry/observe.ts';
 import { callUpstream } from './upstream/call-upstream.ts';
 import type { Transport } from './upstream/transport.ts';
 
 /** What the stages work with, each made once by the gateway. */
-export interface Parts {
-  readonly log: Log;
-  readonly environments: ReadonlyMap<string, Environment>;
-  readonly tenants: number;
-  readonly active: ActiveEnvironment;
-  readonly affinity: Affinity;
-  readonly ifStateFails: 'refuse' | 'allow';
+export interface Parts extends EnvironmentFacts {
   readonly statusCache: StatusCache;
   /** Where TPP systems reach the gateway; stands in every link that goes out. */
   readonly publicUrl: string;

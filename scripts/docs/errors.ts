@@ -1,6 +1,6 @@
 /** docs/errors.md: every way in which the gateway itself fails a request. */
 
-import { kinds } from '../../src/flow/errors.ts';
+import { afterWrite, kinds } from '../../src/flow/errors.ts';
 import { code, madeFrom, page, table } from './markdown.ts';
 
 const whose = { tpp: 'the TPP', gateway: 'the gateway', aspsp: 'the bank' } as const;
@@ -13,8 +13,7 @@ export const errorsPage = (): string =>
     'What the bank answers passes through unchanged. These are the errors that the gateway makes itself: ' +
       'the code stands in the header `Penstock-Error`, the message code in the body (`tppMessages`), ' +
       'and the error type in `Proxy-Status` (RFC 9209).',
-    'Where the bank can have seen the request, nothing is known about a payment: do not initiate it again. ' +
-      'Read its status, or ask with the same `X-Request-ID`.',
+    `Where the bank can have seen a write, the text ends with: "${afterWrite}"`,
     table(
       ['code', 'HTTP', 'message code', 'whose fault', 'can the bank have seen it', 'error type'],
       Object.entries(kinds).map(([name, kind]) => [

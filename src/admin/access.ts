@@ -3,6 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { RequestHandler } from 'express';
+import type { Log } from '../telemetry/log.ts';
 
 /** One operator, as configured. */
 export interface Operator {
@@ -13,14 +14,18 @@ export interface Operator {
   readonly role: 'read' | 'operate';
 }
 
+const looking: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
 /** Lets operators through, with their name in `response.locals.operator`; answers 401 or 403 to everybody else. */
-export function admitOperators(operators: readonly Operator[]): RequestHandler {
+export function admitOperators(operators: readonly Operator[], log: Log): RequestHandler {
   return (request, response, next) => {
     const operator = operatorOf(operators, request.headers.authorization);
     if (!operator) {
+      log('warn', "somebody without a valid token was refused at the operators' door");
       response.set('WWW-Authenticate', 'Bearer realm="penstock"');
       response.status(401).json({ error: 'Send the token of an operator: Authorization: Bearer TOKEN.' });
-    } else if (request.method !== 'GET' && operator.role !== 'operate') {
+    } else if (!looking.has(request.method) && operator.role !== 'operate') {
+      log('warn', 'an operator was refused', { who: operator.name, method: request.method });
       response.status(403).json({ error: 'This operator may look, but not change anything.' });
     } else {
       response.locals.operator = operator.name;

@@ -51,7 +51,7 @@ export function createAdminApp(
     response.set('Content-Type', metrics.contentType).send(await metrics.text());
   });
 
-  app.use(refuseForeignHosts(host), admitOperators(operators));
+  app.use(refuseForeignHosts(host), admitOperators(operators, log));
   app.use('/api', api);
   app.use((_request, response) => {
     response.status(404).json({ error: 'There is nothing here.' });

@@ -34,12 +34,18 @@ const purgeQuery = z.strictObject({
   payment: z.string().min(1).optional(),
 });
 
-const switchBody = z.strictObject({
-  environment: z.string({ error: 'expected the name of an environment' }),
-  reason: sentence,
-  confirm: z.string().optional(),
-  force: z.boolean().default(false),
-});
+const switchBody = z.strictObject(
+  {
+    environment: z.string({ error: 'expected the name of an environment' }),
+    reason: sentence,
+    confirm: z.string().optional(),
+    force: z.boolean().default(false),
+  },
+  {
+    error: (issue) =>
+      issue.code === 'invalid_type' ? 'expected JSON, with Content-Type: application/json' : undefined,
+  },
+);
 
 /** The routes below `/api`. Errors are handed to Express; whoever asks is known already. */
 export function createRoutes({

@@ -14,7 +14,9 @@ export async function verifyAudit(call: CallAdmin): Promise<Printed> {
   const { records, broken } = verificationShape.parse(answer.body);
   if (broken) return { lines: [`The audit log is broken: ${broken}.`], exitCode: 1 };
   return {
-    lines: [`The audit log is whole: ${records} records, each following the one before.`],
+    lines: [
+      `The audit log is whole: ${records} ${records === 1 ? 'record' : 'records'}, each following the one before.`,
+    ],
     exitCode: 0,
   };
 }

@@ -17,13 +17,16 @@ const spareMs = 5_000;
 export async function serve(config: Config, reread: () => Loaded): Promise<void> {
   const log = createLog(config.log);
   for (const sentence of notInEffectYet(config)) log('warn', sentence);
-  const { operators, madeToken } = operatorsOf(config.admin, adminToken(config.admin));
-
-  const gateway = createGateway(config, log, operators);
-  const { tppPort, adminPort } = await gateway.start().catch((cause: unknown): never => {
-    log('error', 'the gateway cannot start', { why: cause instanceof Error ? cause.message : String(cause) });
-    process.exit(1);
-  });
+  let gateway: Gateway | undefined;
+  process.on('SIGHUP', () => gateway && reload(gateway, reread, log)); // before it serves, there is nothing to reload
+  const { tppPort, adminPort, madeToken, ...started } = await start(config, log).catch(
+    (cause: unknown): never => {
+      log('error', 'the gateway cannot start', {
+        why: cause instanceof Error ? cause.message : String(cause),
+      });
+      process.exit(1);
+    },
+  );
   if (madeToken)
     process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${madeToken}\n`);
   log('info', 'serving', {
@@ -32,9 +35,15 @@ export async function serve(config: Config, reread: () => Loaded): Promise<void>
     publicUrl: config.listen.publicUrl,
   });
 
-  process.on('SIGHUP', () => reload(gateway, reread, log));
+  gateway = started.gateway;
   const end = endOnce(gateway, config, log);
   process.on('SIGINT', end).on('SIGTERM', end);
+}
+
+async function start(config: Config, log: Log) {
+  const { operators, madeToken } = operatorsOf(config.admin, adminToken(config.admin));
+  const gateway = createGateway(config, log, operators);
+  return { gateway, madeToken, ...(await gateway.start()) };
 }
 
 function reload(gateway: Gateway, reread: () => Loaded, log: Log): void {
@@ -66,7 +75,10 @@ function endOnce(
     await setTimeout(noticeMs);
     const longest = Math.max(deadlines.status, deadlines.read, deadlines.write) + spareMs;
     const inTime = await Promise.race([
-      gateway.stop().then(() => true),
+      gateway.stop().then(
+        () => true,
+        () => false,
+      ),
       setTimeout(longest, false, { ref: false }),
     ]);
     log('info', inTime ? 'stopped' : 'stopped with requests still running');

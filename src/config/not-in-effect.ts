@@ -29,24 +29,24 @@ const each = (
 });
 
 const rows: readonly Row[] = [
-  whole('listen.tls', 'the listener speaks plain HTTP'),
+  {
+    setting: 'clients[].quota',
+    missing: 'clients are not limited',
+    isSet: ({ clients }) => clients.some(({ quota }) => quota !== undefined),
+  },
   whole('listen.reusePort', 'the port is not shared'),
   whole('listen.trustedProxies', 'no proxy is believed'),
-  whole('admin.operators', 'no operator can log in'),
-  whole('admin.tokenFile', 'no operator can log in'),
-  whole('clients', 'everybody who reaches the listener may call'),
-  whole('state.redis', 'the state is kept in memory, by each instance for itself'),
   whole('state.file', 'the state is kept in memory, and a restart forgets it'),
-  whole('state.prefix', 'there are no keys in Redis'),
   whole('state.encryptionKeyFile', 'nothing is stored that could be encrypted'),
-  whole('idempotency', 'a repeated X-Request-ID is sent to the bank again'),
-  whole('payments', 'no payment is remembered'),
+  whole('idempotency.window', 'a repeated X-Request-ID is sent to the bank again'),
+  whole('idempotency.wait', 'a repeated X-Request-ID is sent to the bank again'),
+  whole('idempotency.lateAnswer', 'an answer after the deadline is lost'),
+  whole('upstream.writeSocketIdle', 'a payment takes any kept connection'),
   whole('circuit', 'the bank is called however often it fails'),
   whole('shaping', 'calls are not limited in rate or number'),
   whole('tracing', 'nothing is traced'),
   each('tls', 'files that change are read at the next start only', ({ tls }) => tls !== undefined),
   each('signing', 'requests are not signed', ({ signing }) => signing !== undefined),
-  each('probePath', 'the bank is not probed', ({ probePath }) => probePath !== '/'),
   each(
     'shaping',
     'calls are not limited in rate or number',

@@ -2,8 +2,8 @@
  * Where each payment was born: every (environment, tenant) in which its id was seen, learnt from the bank's answer to
  * the initiation and never overwritten. Two banks may give the same id; then both are remembered.
  *
- * What this instance has learnt or read it keeps in memory, so that payments it remembers go on while the shared state
- * is out of reach.
+ * The shared state is asked every time, for another instance may just have learnt of a second home. What this instance
+ * has learnt or read it keeps in memory besides, so that payments it remembers go on while the state is out of reach.
  */
 
 import { createHash } from 'node:crypto';
@@ -24,7 +24,7 @@ export interface Affinity {
   /**
    * Every home of a payment id, other tenants' included; none if nobody remembers it.
    *
-   * @param tenant who asks: what this instance remembers by itself is enough only if it names this tenant
+   * @param tenant who asks: without the state, what this instance remembers is enough only if it names this tenant
    * @throws GatewayError STATE_UNAVAILABLE if this instance does not remember it and cannot ask
    */
   homesOf(paymentId: string, tenant: string): Promise<readonly Home[]>;
@@ -51,9 +51,8 @@ interface Shared {
 
 /** How many payments an instance keeps in its own memory: about 300 bytes each. */
 const keptPayments = 100_000;
-/** How long that is believed without asking the shared state, which may have learnt of a second home. Milliseconds. */
-const believedMs = 30_000;
-const dayMs = 24 * 3_600_000;
+/** A payment in use is renewed this often, or twice as often as it is forgotten. Milliseconds. */
+const renewEveryMs = 24 * 3_600_000;
 const channel = 'payment';
 
 /** @param rememberForMs how long a payment is remembered after it was last used; standing orders without end */
@@ -62,20 +61,18 @@ export function createAffinity(
   rememberForMs: number,
   log: Log,
 ): Affinity {
-  const kept = new LRUCache<string, { readonly record: PaymentRecord; readonly readAtMs: number }>({
-    max: keptPayments,
-  });
+  const kept = new LRUCache<string, PaymentRecord>({ max: keptPayments });
   const untold = new Set<Lesson>();
-  announcements.subscribe(channel, (key) => void kept.delete(key));
+  announcements.subscribe(channel, (key) => void kept.delete(key)); // what is kept here may lack the new home
 
   /** Homes are only ever added: what is kept here, or not told yet, joins what the state says. */
   function keep(key: string, record: PaymentRecord): readonly Home[] {
-    const own = [...(kept.peek(key)?.record.homes ?? []), ...untoldHomes(key)];
+    const own = [...(kept.peek(key)?.homes ?? []), ...untoldHomes(key)];
     const joined = own.reduce(
       (sum, home) => withHome(sum, { home, lasts: record.lasts }, record.renewedAt),
       record,
     );
-    kept.set(key, { record: joined, readAtMs: performance.now() });
+    kept.set(key, joined);
     return joined.homes;
   }
 
@@ -84,22 +81,23 @@ export function createAffinity(
 
   async function homesOf(paymentId: string, tenant: string): Promise<readonly Home[]> {
     const key = keyOf(paymentId);
-    const own = kept.get(key);
-    const ownWord = own?.record.homes.some((home) => home.tenant === tenant) ? own : undefined;
-    if (ownWord && performance.now() - ownWord.readAtMs < believedMs) return ownWord.record.homes;
     try {
       return await ask(key);
     } catch (thrown) {
-      if (ownWord) return ownWord.record.homes;
+      const own = kept.get(key)?.homes ?? [];
+      if (own.some((home) => home.tenant === tenant)) return own;
       throw thrown;
     }
   }
 
   async function ask(key: string): Promise<readonly Home[]> {
     const raw = await keyValues.read(key);
-    if (raw === undefined) return kept.get(key)?.record.homes ?? untoldHomes(key);
+    if (raw === undefined) return kept.get(key)?.homes ?? untoldHomes(key);
     const record = parseRecord(raw);
-    if (record.lasts === 'remembered' && Date.now() - record.renewedAt > dayMs) {
+    if (
+      record.lasts === 'remembered' &&
+      Date.now() - record.renewedAt > Math.min(renewEveryMs, rememberForMs / 2)
+    ) {
       const renewed = writtenRecord({ ...record, renewedAt: Date.now() });
       await keyValues.replace(key, raw, renewed, rememberForMs).catch(() => {}); // the next use tries again
     }
@@ -110,10 +108,10 @@ export function createAffinity(
     const lesson = { key: keyOf(paymentId), home, lasts };
     keep(lesson.key, withHome(undefined, lesson, Date.now()));
     await tell(lesson).catch((thrown: unknown) => {
-      untold.add(lesson);
-      log('error', 'a payment is remembered by this instance alone until the shared state can be reached', {
-        environment: home.environment,
-        why: asGatewayError(thrown).message,
+      if (untold.size < keptPayments) untold.add(lesson);
+      if (untold.size > 1) return; // told once, not for every payment
+      log('error', 'payments are remembered by this instance alone until the shared state takes them', {
+        why: reasonOf(asGatewayError(thrown)),
       });
     });
   }
@@ -137,11 +135,16 @@ export function createAffinity(
       untold.add(lesson); // at the end: one that cannot be told does not keep the others from it next time
       await tell(lesson);
       untold.delete(lesson);
+      if (untold.size === 0) log('info', 'the shared state remembers all payments again');
     }
   }
 
   return { homesOf, learn, settle };
 }
+
+/** The error's own words, and what the state said. */
+const reasonOf = ({ message, cause }: Error) =>
+  cause instanceof Error ? `${message} (${cause.message})` : message;
 
 /** The id itself stays out of the shared state: only its hash is a key. */
 function keyOf(paymentId: string): string {

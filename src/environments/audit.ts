@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { KeyValues } from '../state/ports.ts';
-import type { Log, LogFields } from '../telemetry/log.ts';
+import type { Log } from '../telemetry/log.ts';
 
 const recordShape = z.object({
   number: z.int().positive(),
@@ -51,9 +51,19 @@ const beginning = '0'.repeat(64);
 /** @param keyValues where the chain is kept, shared by all instances */
 export function createAudit(keyValues: KeyValues, log: Log): Audit {
   async function append(event: AuditEvent): Promise<AuditRecord> {
-    const { details, ...rest } = event;
-    log('info', 'audit', { ...rest, details: JSON.stringify(details) } satisfies LogFields);
-    return chain(event, await head());
+    let sealed: AuditRecord | undefined;
+    try {
+      sealed = await chain(event, await head());
+      return sealed;
+    } finally {
+      const { details, ...rest } = event;
+      log('warn', 'audit', {
+        ...rest,
+        details: JSON.stringify(details),
+        number: sealed?.number,
+        hash: sealed?.hash,
+      });
+    }
   }
 
   /** Takes the next free number: who else takes it first is linked to. */
@@ -68,7 +78,7 @@ export function createAudit(keyValues: KeyValues, log: Log): Audit {
     const record = { ...unsealed, hash: hashOf(unsealed) };
     if (!(await keyValues.writeIfAbsent(keyOf(record.number), JSON.stringify(record))))
       return chain(event, last + 1);
-    await keyValues.write(headKey, String(record.number));
+    await keyValues.write(headKey, String(record.number)).catch(() => {}); // only a hint
     return record;
   }
 

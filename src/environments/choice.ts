@@ -64,6 +64,6 @@ function forgotten(): GatewayError {
 }
 
 function activeUnknown(): GatewayError {
-  const text = 'This instance does not know yet which environment is active; nothing was sent. Try again.';
-  return new GatewayError('STATE_UNAVAILABLE', text, { headers: [['Retry-After', '1']] });
+  const text = 'This instance does not know the environment that is active now; nothing was sent. Try again.';
+  return new GatewayError('STATE_UNAVAILABLE', text);
 }

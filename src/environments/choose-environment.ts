@@ -5,21 +5,24 @@
  */
 
 import type { Environment } from '../flow/environment.ts';
-import { asGatewayError, GatewayError, inEnvironment } from '../flow/errors.ts';
+import { asGatewayError, GatewayError, inEnvironment, stateUnavailable } from '../flow/errors.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { ActiveEnvironment } from './active-environment.ts';
+import type { ActiveEnvironment, ActiveRecord } from './active-environment.ts';
 import type { Affinity } from './affinity.ts';
 import { forForgottenPayment, forKnownPayment, forNewPayment, paymentUnknown } from './choice.ts';
 import { paymentIdOf } from './payment-id.ts';
 
-interface Facts {
+/** From what the choice is made. */
+export interface EnvironmentFacts {
   readonly environments: ReadonlyMap<string, Environment>;
   /** How many tenants share this gateway: with one alone, a payment that nobody remembers can only be theirs. */
   readonly tenants: number;
   readonly active: ActiveEnvironment;
   readonly affinity: Affinity;
+  /** What is wrong with the shared state, if anything: then it cannot be trusted to remember a new payment. */
+  readonly stateTrouble: () => string | undefined;
   /** Whether requests may go on while the shared state is out of reach. */
   readonly ifStateFails: 'refuse' | 'allow';
   readonly log: Log;
@@ -29,7 +32,7 @@ interface Facts {
  * @throws GatewayError ENVIRONMENT_FORBIDDEN, ENVIRONMENT_MISMATCH, PAYMENT_UNKNOWN, or STATE_UNAVAILABLE if where the
  *   request belongs cannot be found out
  */
-export function chooseEnvironment(facts: Facts): Stage<PisRequest, RoutedRequest> {
+export function chooseEnvironment(facts: EnvironmentFacts): Stage<PisRequest, RoutedRequest> {
   const { environments, affinity, log } = facts;
 
   return async (request, next) => {
@@ -63,15 +66,16 @@ export function chooseEnvironment(facts: Facts): Stage<PisRequest, RoutedRequest
   }
 }
 
-async function environmentOf(facts: Facts, request: PisRequest): Promise<string> {
+async function environmentOf(facts: EnvironmentFacts, request: PisRequest): Promise<string> {
   const { environments, tenants, active, affinity } = facts;
   const [only = '', ...more] = environments.keys();
   if (more.length === 0 && tenants === 1) return only;
 
   const { paymentId } = request.operation;
   if (paymentId === undefined) {
-    const record = await unlessStateFails(facts, () => active.read(), active.known());
-    return forNewPayment(request, record?.environment);
+    const record = await unlessStateFails(facts, () => ableToRemember(facts), active.known());
+    const name = record?.environment ?? '';
+    return forNewPayment(request, environments.has(name) ? name : undefined);
   }
   const ask = () => affinity.homesOf(paymentId, request.client.tenant);
   // Among several tenants nobody may be taken at his word: whose payment it is must be known.
@@ -81,9 +85,15 @@ async function environmentOf(facts: Facts, request: PisRequest): Promise<string>
   return forForgottenPayment(request, active.known()?.environment);
 }
 
+/** The active environment, read anew, if the state could also be told where a payment is born. */
+async function ableToRemember({ active, stateTrouble }: EnvironmentFacts): Promise<ActiveRecord> {
+  if (stateTrouble() === undefined) return active.read();
+  throw stateUnavailable();
+}
+
 /** Asks the shared state; where the configuration allows to go on without it, says so loudly and takes `otherwise`. */
 async function unlessStateFails<Value>(
-  { ifStateFails, log }: Facts,
+  { ifStateFails, log }: EnvironmentFacts,
   ask: () => Promise<Value>,
   otherwise: Value,
 ): Promise<Value> {

@@ -3,7 +3,8 @@
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 
-interface Kind {
+/** One row of the table. */
+export interface Kind {
   /** HTTP status of the answer. */
   readonly status: number;
   /** Whose fault it is: decides how loudly it is logged. */
@@ -14,6 +15,8 @@ interface Kind {
   readonly reached: 'no' | 'maybe';
   /** Error type of `Proxy-Status` (RFC 9209 section 2.3), unless the error says something finer. */
   readonly proxyError: string;
+  /** After how many seconds it is worth asking again, where that is known of the row. */
+  readonly retryAfterSeconds?: number;
 }
 
 const refused = { origin: 'tpp', reached: 'no', proxyError: 'http_request_error' } as const;
@@ -24,6 +27,7 @@ const busy = {
   tppCode: 'SERVICE_UNAVAILABLE',
   reached: 'no',
   proxyError: 'connection_limit_reached',
+  retryAfterSeconds: 1,
 } as const;
 
 export const kinds = {
@@ -40,7 +44,7 @@ export const kinds = {
   ENVIRONMENT_FORBIDDEN: { ...denied, status: 403, tppCode: 'SERVICE_BLOCKED' },
   ENVIRONMENT_MISMATCH: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
   DUPLICATE_MISMATCH: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
-  DUPLICATE_IN_FLIGHT: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
+  DUPLICATE_IN_FLIGHT: { ...denied, status: 409, tppCode: 'STATUS_INVALID', retryAfterSeconds: 1 },
   DUPLICATE_IN_DOUBT: { ...denied, status: 409, tppCode: 'STATUS_INVALID', reached: 'maybe' },
   REQUEST_TIMEOUT: { ...refused, status: 408, tppCode: 'FORMAT_ERROR' },
   BODY_TOO_LARGE: { ...refused, status: 413, tppCode: 'FORMAT_ERROR' },
@@ -53,7 +57,7 @@ export const kinds = {
   STATE_UNAVAILABLE: { ...busy, proxyError: 'proxy_internal_error' },
   OVERLOADED: busy,
   DRAINING: busy,
-  NOT_CACHED: { ...busy, status: 504, origin: 'tpp', proxyError: 'http_request_denied' },
+  NOT_CACHED: { ...denied, status: 504, tppCode: 'SERVICE_UNAVAILABLE' },
   UPSTREAM_UNREACHED: {
     status: 502,
     origin: 'aspsp',
@@ -127,6 +131,12 @@ export class GatewayError extends Error {
   }
 }
 
+/** The shared state cannot be asked, or not be told: in the same words wherever it is noticed. */
+export function stateUnavailable(cause?: unknown): GatewayError {
+  const text = 'The state that the gateway instances share cannot be used at the moment. Try again.';
+  return new GatewayError('STATE_UNAVAILABLE', text, { cause });
+}
+
 /** Any thrown value as a GatewayError: what is not one already is a fault of ours. */
 export function asGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
@@ -146,5 +156,6 @@ export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
 }
 
 const afterRead = 'Reading changed nothing at the bank: ask again.';
-const afterWrite =
+/** What a TPP does after a write whose outcome is not known. */
+export const afterWrite =
   'The bank may have acted on the request: do not send it again, but read the status of the payment or ask the bank.';

@@ -8,7 +8,9 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import { TLSSocket, type TlsOptions } from 'node:tls';
 import { GatewayError } from '../flow/errors.ts';
 import { createRunningAnswers } from './running-answers.ts';
 import { type ErrorAnswer, errorAnswer, lingerMs } from './write-error.ts';
@@ -27,7 +29,7 @@ interface ConnectionLimits {
 }
 
 /** As Envoy, HAProxy and nginx advise for a server at the edge. */
-const edgeLimits: ConnectionLimits = {
+export const edgeLimits: ConnectionLimits = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 2_000,
@@ -40,20 +42,25 @@ export interface Listener {
   readonly server: Server;
   /** From now on every answer, of running requests too, asks the TPP to take another connection. */
   drain(): void;
+  /** Whether an answer on this connection is still to be written, or still being sent. */
+  isBusy(socket: Socket): boolean;
 }
 
 /**
  * A server whose requests all go to `serve`, whatever they expect or want to upgrade to.
  *
  * @param unreadable told of what could not be read as a request at all, and was answered here
+ * @param tls        makes it speak TLS
  */
 export function createListener(
   serve: RequestListener,
   unreadable: (error: GatewayError) => void,
   limits = edgeLimits,
+  tls?: TlsOptions,
 ): Listener {
   // The door asks for a Host itself: Node would refuse in words of its own.
-  const server = createServer({ ...limits, requireHostHeader: false });
+  const settings = { ...limits, requireHostHeader: false };
+  const server = tls ? createTlsServer({ ...settings, ...tls }) : createServer(settings);
   // 0 = no limit: the door counts and refuses, where Node would silently drop what is beyond.
   server.maxHeadersCount = 0;
   // A TPP may end its side when it has asked, and still gets its answer. Node's types do not know the property.
@@ -65,7 +72,7 @@ export function createListener(
     // Behind the request whose answer is the last of its connection, nothing is served: nobody would get the answer.
     if (latest.get(request.socket)?.answer.shouldKeepAlive === false) return;
     latest.set(request.socket, { request, answer });
-    running.add(answer);
+    running.add(answer, request.socket);
     // Nor behind a wish to upgrade: Node drops what came in the same packet, and would go on in the middle of a request.
     if (request.headers.upgrade !== undefined) answer.shouldKeepAlive = false;
     request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
@@ -90,10 +97,11 @@ export function createListener(
   };
   server.on('connect', (_request, socket: Socket) => giveUp(socket.on('error', ignored), noTunnels()));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
-    if (cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    const inHandshake = socket instanceof TLSSocket && socket.getProtocol() === null;
+    if (inHandshake || cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else giveUp(socket, protocolError(cause));
   });
-  return { server, drain: running.drain };
+  return { server, drain: running.drain, isBusy: running.areOn };
 }
 
 /** Says the last words on a connection, and reads over what is still coming: a reset would overtake them. */

@@ -40,7 +40,13 @@ export function createPisApp({ read, line, refused }: PisAppParts): RequestListe
   app.disable('etag');
   app.set('query parser', false);
   app.use(serve);
-  // Express finds no route for a target that it cannot parse; the door refuses those like any other.
-  return (incoming, answer) =>
-    Reflect.apply(app, undefined, [incoming, answer, () => serve(incoming, answer)]);
+  return (incoming, answer) => {
+    // Express finds no route for a target that it cannot parse: the door refuses those like any other.
+    // A request that failed while it was answered is never served again.
+    const passedOver = (thrown?: unknown) => {
+      if (thrown === undefined) serve(incoming, answer).catch(() => answer.destroy());
+      else answer.destroy();
+    };
+    Reflect.apply(app, undefined, [incoming, answer, passedOver]);
+  };
 }

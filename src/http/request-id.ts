@@ -13,20 +13,16 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
  * @throws GatewayError REQUEST_ID_INVALID if it is missing, repeated or no UUID
  */
 export function requestIdOf(fields: HeaderFields): string {
-  const [id, ...more] = headerValues(fields, 'x-request-id');
-  if (id !== undefined && more.length === 0 && uuid.test(id)) return id;
-  const fault = id === undefined ? 'is missing' : 'is not one UUID';
-  throw new GatewayError(
-    'REQUEST_ID_INVALID',
-    `X-Request-ID ${fault}; send a new UUID with every new request.`,
-    {
-      field: 'X-Request-ID',
-    },
-  );
+  const id = callersIdIn(fields);
+  if (id !== undefined) return id;
+  const text = 'X-Request-ID is missing or not one UUID; send a new UUID with every new request.';
+  throw new GatewayError('REQUEST_ID_INVALID', text, { field: 'X-Request-ID' });
 }
 
 /** The id that an answer carries: the caller's, or a new one if the caller sent none that can be echoed. */
-export function answerIdOf(fields: HeaderFields): string {
+export const answerIdOf = (fields: HeaderFields): string => callersIdIn(fields) ?? randomUUID();
+
+function callersIdIn(fields: HeaderFields): string | undefined {
   const [id, ...more] = headerValues(fields, 'x-request-id');
-  return id !== undefined && more.length === 0 && uuid.test(id) ? id : randomUUID();
+  return id !== undefined && more.length === 0 && uuid.test(id) ? id : undefined;
 }

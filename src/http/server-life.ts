@@ -1,6 +1,7 @@
 /** Opening and closing of a server, as promises. */
 
 import type { Server } from 'node:http';
+import { Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 
 /** The open connections of each server that was opened here. */
@@ -8,11 +9,11 @@ const connections = new WeakMap<Server, Set<Socket>>();
 
 /** Listens; resolves with the port, which differs from the asked one if that was 0. Rejects if it cannot be had. */
 export function open(server: Server, host: string, port: number): Promise<number> {
-  const open = new Set<Socket>();
-  connections.set(server, open);
-  server.on('connection', (socket: Socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
+  const sockets = new Set<Socket>();
+  connections.set(server, sockets);
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
   });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -23,25 +24,32 @@ export function open(server: Server, host: string, port: number): Promise<number
   });
 }
 
-/** How often connections are closed whose last request has ended meanwhile. Milliseconds. */
-const sweepMs = 50;
+/**
+ * How often connections are closed on which nothing is due. The first time lets a request that is on its way already
+ * arrive. Milliseconds.
+ */
+const sweepMs = 100;
 
 /**
  * Takes no new connection, lets running requests end, and then closes.
  *
- * Nobody can hold it up: Node counts a connection as busy that has never been used, and its `http.Server.close`
- * stops the time-outs of those that send slowly, so neither is left to it.
+ * Node's own idea of an idle connection is of no use here: to it, one that was never used is busy, and one whose
+ * answer is still on its way to a slow reader is idle.
+ *
+ * @param isBusy whether an answer is still due on a connection, or not yet sent
  */
-export function close(server: Server): Promise<void> {
+export function close(server: Server, isBusy: (socket: Socket) => boolean = () => false): Promise<void> {
   return new Promise((resolve) => {
-    const sweep = setInterval(() => server.closeIdleConnections(), sweepMs);
+    const sweep = () => {
+      for (const socket of connections.get(server) ?? []) if (!isBusy(socket)) socket.destroy();
+    };
+    const timer = setInterval(sweep, sweepMs);
+    // Not `http.Server.close`: it stops the time-outs of those that send slowly.
     Reflect.apply(NetServer.prototype.close, server, [
       () => {
-        clearInterval(sweep);
+        clearInterval(timer);
         resolve();
       },
     ]);
-    for (const socket of connections.get(server) ?? []) if (socket.bytesRead === 0) socket.destroy();
-    server.closeIdleConnections();
   });
 }

@@ -1,8 +1,8 @@
 /** Sends an error of the gateway to the TPP, in the standard's own format. */
 
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import { type GatewayError, kinds } from '../flow/errors.ts';
-import type { HeaderFields } from '../pis/headers.ts';
+import { type GatewayError, type Kind, kinds } from '../flow/errors.ts';
+import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { errorBody } from '../pis/tpp-messages.ts';
 import { writeWhole } from './write-response.ts';
 
@@ -24,7 +24,7 @@ export interface Caller {
 
 /** How an error looks to the caller. */
 export function errorAnswer(error: GatewayError, { requestId, accept }: Caller): ErrorAnswer {
-  const { status } = kinds[error.code];
+  const { status, retryAfterSeconds }: Kind = kinds[error.code];
   const { contentType, body } = errorBody(
     {
       code: error.code,
@@ -42,15 +42,19 @@ export function errorAnswer(error: GatewayError, { requestId, accept }: Caller):
       ['Content-Type', contentType],
       ['Penstock-Error', error.code],
       ...(error.environment ? ([['Penstock-Environment', error.environment]] as const) : []),
-      [
-        'Proxy-Status',
-        `penstock; error=${error.proxyError}; details="${error.message.replaceAll(/["\\]/g, '\\$&')}"`,
-      ],
+      ['Proxy-Status', `penstock; error=${error.proxyError}; details=${quoted(error.message)}`],
+      ['Cache-Control', 'no-store'],
+      ...(retryAfterSeconds && !headerValue(error.headers, 'retry-after')
+        ? ([['Retry-After', String(retryAfterSeconds)]] as const)
+        : []),
       ...error.headers,
     ],
     body: Buffer.from(body),
   };
 }
+
+/** A string of RFC 9651 section 3.3.3: printable ASCII, quotes and backslashes escaped. */
+const quoted = (text: string) => `"${text.replaceAll(/[^\x20-\x7e]/g, '?').replaceAll(/["\\]/g, '\\$&')}"`;
 
 /** How long a TPP that is still sending may go on, so that it gets to read why it was refused. Milliseconds. */
 export const lingerMs = 2_000;
@@ -91,10 +95,6 @@ function writeAndLinger(
   const timer = setTimeout(letGo, lingerMs);
   request.once('end', letGo).once('error', letGo).once('close', letGo).resume();
 
-  const framing = [
-    ['Cache-Control', 'no-store'],
-    ['Content-Length', String(body.length)],
-  ];
-  answer.writeHead(status, [...headers, ...framing].flat());
+  answer.writeHead(status, [...headers, ['Content-Length', String(body.length)]].flat());
   answer.write(body, () => socket.end());
 }

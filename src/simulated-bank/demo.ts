@@ -1,5 +1,6 @@
 /** `npm run demo`: two simulated banks and the gateway in front of them; with `--tour` it plays a scripted tour and exits. */
 
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { operatorsOf } from '../admin/operators.ts';
@@ -66,25 +67,32 @@ function occupied(cause: NodeJS.ErrnoException): never {
   process.exit(1);
 }
 
-const invitation = (url: string, adminUrl: string) => `
+function invitation(url: string, adminUrl: string): string {
+  const transfers = `${url}/berlingroup/v1/payments/sepa-credit-transfers`;
+  const requestId = () => `-H 'X-Request-ID: ${randomUUID()}'`;
+  return `
 Penstock is at ${url}, for operators at ${adminUrl},
-in front of two simulated banks: sandbox (active) and production. Three things to try:
+in front of two simulated banks: sandbox (active) and production. Three things to try, in another shell:
 
 1. Initiate a payment. The links in the answer lead through Penstock, except the one for the payer.
 
-   curl -i ${url}/berlingroup/v1/payments/sepa-credit-transfers \\
-     -H "X-Request-ID: $(uuidgen)" -H 'PSU-IP-Address: 192.0.2.1' -H 'Content-Type: application/json' \\
+   curl -i ${transfers} \\
+     ${requestId()} -H 'PSU-IP-Address: 192.0.2.1' -H 'Content-Type: application/json' \\
      -d '{"instructedAmount":{"currency":"EUR","amount":"123.50"},"debtorAccount":{"iban":"DE40100100103307118608"},
           "creditorName":"Merchant123","creditorAccount":{"iban":"DE02100100109307118603"}}'
 
-2. Read its status (the paymentId is in the answer); add -H 'Penstock-Environment: production' for the other bank.
+2. Read its status. The paymentId is in the answer.
 
-   curl -i ${url}/berlingroup/v1/payments/sepa-credit-transfers/PAYMENT_ID/status -H "X-Request-ID: $(uuidgen)"
+   curl -i ${transfers}/PAYMENT_ID/status ${requestId()}
 
-3. Let the bank hang up once, and see what Penstock says of it.
+3. Send new payments to production, and read that status again: the payment stays at the sandbox, where it was born.
 
+   PENSTOCK_ADMIN_TOKEN=${demoToken} npm exec penstock -- environment use production --confirm production \\
+     --reason 'try it' --config config/demo.yaml
+   curl -i ${transfers}/PAYMENT_ID/status ${requestId()}
+
+Let the bank hang up once, read again, and see what Penstock says of it:
    curl -X PUT http://127.0.0.1:9101/_bank/faults -d '{"name":"reset","times":1}'
-   curl -i ${url}/berlingroup/v1/payments/sepa-credit-transfers/PAYMENT_ID -H "X-Request-ID: $(uuidgen)"
-
-Ctrl-C ends it. A whole payment, step by step: npm run demo -- --tour
+Ctrl-C ends it all. A whole payment, step by step: npm run demo -- --tour
 `;
+}

@@ -1,6 +1,6 @@
 /** The answers of Redis: in time, or an error that the gateway understands. */
 
-import { GatewayError } from '../flow/errors.ts';
+import { stateUnavailable } from '../flow/errors.ts';
 
 /** How a command is awaited. */
 export type AnswerTo = <Answer>(command: Promise<Answer>) => Promise<Answer>;
@@ -15,11 +15,7 @@ export function answersWithin(ms: number): AnswerTo {
     try {
       return await inTime(ms, command);
     } catch (error) {
-      throw new GatewayError(
-        'STATE_UNAVAILABLE',
-        'The state that the gateway instances share cannot be used at the moment; nothing was sent to the bank. Try again.',
-        { cause: new Error(reasonOf(error)), headers: [['Retry-After', '1']] },
-      );
+      throw stateUnavailable(new Error(reasonOf(error)));
     }
   };
 }

@@ -2,7 +2,9 @@
 
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Environment } from '../flow/environment.ts';
+import type { Credentials } from './credentials.ts';
 
 interface PoolSettings {
   /** Connections at most, per environment. */
@@ -12,7 +14,11 @@ interface PoolSettings {
 }
 
 /** A keep-alive pool; the connection used last is taken first, so that surplus ones fall idle and close. */
-export function createAgent(environment: Environment, { maxSockets, idle }: PoolSettings): HttpAgent {
+export function createAgent(
+  environment: Environment,
+  { maxSockets, idle }: PoolSettings,
+  credentials: Credentials = {},
+): HttpAgent {
   const options = {
     keepAlive: true,
     maxSockets,
@@ -20,7 +26,32 @@ export function createAgent(environment: Environment, { maxSockets, idle }: Pool
     timeout: idle,
     scheduling: 'lifo',
   } as const;
-  return environment.origin.startsWith('https:')
-    ? new HttpsAgent({ ...options, minVersion: 'TLSv1.2' })
-    : new HttpAgent(options);
+  return resting(
+    environment.origin.startsWith('https:')
+      ? new HttpsAgent({ ...options, ...credentials, minVersion: 'TLSv1.2' })
+      : new HttpAgent(options),
+  );
+}
+
+/** How long a connection must stay silent after an answer before it is used again. Milliseconds. */
+const restMs = 5;
+
+/**
+ * Lets every connection rest before it goes back into the pool: what a bank sends behind its answer would else be taken
+ * for the answer to the next request, another tenant's perhaps. A connection that speaks unasked is closed.
+ */
+function resting(agent: HttpAgent): HttpAgent {
+  const poolers = agent.listeners('free');
+  agent.removeAllListeners('free');
+  agent.on('free', (socket: Socket, ...rest: unknown[]) => {
+    const close = () => socket.destroy();
+    socket.on('data', close).on('error', close);
+    const pool = () => {
+      socket.off('data', close).off('error', close);
+      for (const pooler of poolers) Reflect.apply(pooler, agent, [socket, ...rest]);
+    };
+    // After a stall of our own process the timers run before the sockets are read: what has come is heard first.
+    setTimeout(() => setImmediate(pool), restMs);
+  });
+  return agent;
 }

@@ -24,8 +24,9 @@ export interface Exchange {
 }
 
 interface Limits {
-  /** For the whole call, and for making a connection: milliseconds from now. */
-  readonly totalMs: number;
+  /** When the whole call must be over: milliseconds of `performance.now()`. */
+  readonly deadlineAtMs: number;
+  /** How long making a connection may take, in milliseconds. */
   readonly connectMs: number;
 }
 
@@ -41,10 +42,10 @@ interface Ending {
 export const maxAnswerBytes = 4 * 1024 * 1024;
 
 /** Follows one call from now on until its one end. */
-export function followExchange({ totalMs, connectMs }: Limits, ending: Ending): Exchange {
+export function followExchange({ deadlineAtMs, connectMs }: Limits, ending: Ending): Exchange {
   let phase: 'waiting' | 'connecting' | 'connected' | 'answering' | 'over' = 'waiting';
   let connectTimer: NodeJS.Timeout | undefined;
-  const deadline = setTimeout(() => lose(lateness()), Math.max(0, totalMs));
+  const deadline = setTimeout(() => lose(lateness()), Math.max(0, deadlineAtMs - performance.now()));
 
   function over(): boolean {
     if (phase === 'over') return true;
@@ -69,6 +70,8 @@ export function followExchange({ totalMs, connectMs }: Limits, ending: Ending): 
     began(request) {
       const { socket } = request;
       if (phase !== 'waiting' || !socket) return;
+      // Nothing has been written yet: a call that is late already must not reach a connection that is there.
+      if (performance.now() >= deadlineAtMs) return lose(neverSent());
       request.once('upgrade', (_answer, upgraded: Socket) => {
         upgraded.destroy();
         lose(protocolChanged());
@@ -119,7 +122,7 @@ const connectTimeout = Object.assign(new Error('connect time-out'), { code: 'CON
 
 /** Whether bytes can already travel: the connection's own events decide, never an error code. */
 function isMade(socket: Socket): boolean {
-  if (socket.connecting) return false;
+  if (socket.connecting || socket.destroyed) return false;
   return !(socket instanceof TLSSocket) || socket.authorized;
 }
 

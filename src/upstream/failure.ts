@@ -14,14 +14,11 @@ export function unreached(cause: unknown): GatewayError {
   );
 }
 
-/** The connection pool was full until the deadline: nothing was sent. */
+/** The deadline passed before the request had a connection, or even before it was its turn: nothing was sent. */
 export function neverSent(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
-    'No connection to the bank became free in time; nothing was sent. Try again.',
-    {
-      headers: [['Retry-After', '1']],
-    },
+    'The deadline passed before the turn of this request came; nothing was sent. Try again.',
   );
 }
 

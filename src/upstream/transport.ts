@@ -62,7 +62,7 @@ export function createTransport(environment: Environment, agent: Agent, connectM
         const response = new ServerResponse(request);
         // The proxy destroys its request when its response closes early: the only handle it gives before a socket is there.
         const abandon = () => response.emit('close');
-        const limits = { totalMs: outbound.deadlineAtMs - performance.now(), connectMs };
+        const limits = { deadlineAtMs: outbound.deadlineAtMs, connectMs };
         exchanges.set(request, followExchange(limits, { done, lost, abandon }));
         void carry(request, response);
       }),

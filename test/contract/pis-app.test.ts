@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
+import { GatewayError } from '../../src/flow/errors.ts';
 import { bankAnswer, doorBefore, requestId, transfers } from './door.ts';
 
 describe('the line is given', () => {
@@ -105,5 +106,27 @@ describe('a TPP gets', () => {
     const { headers } = await supertest(app).get(`${transfers}/1`).set('X-Request-ID', requestId);
     for (const name of ['x-powered-by', 'etag', 'server', 'vary'])
       assert.equal(headers[name], undefined, name);
+  });
+});
+
+describe('a request whose answer cannot be written', () => {
+  test('is told as an internal error, and never goes down the line again', async () => {
+    const { app, taken } = doorBefore(async () => bankAnswer({ headers: [['X-Odd', 'line\r\nbreak']] }));
+    const { status } = await supertest(app).post(transfers).set('X-Request-ID', requestId).send('{}');
+    assert.equal(status, 500);
+    assert.equal(taken.length, 1);
+  });
+
+  test('is told although its text holds more than ASCII', async () => {
+    const { app, taken } = doorBefore(async () => {
+      throw new GatewayError('INTERNAL', 'Ein Fehler für 5 €.');
+    });
+    const { body } = await supertest(app)
+      .post(transfers)
+      .set('X-Request-ID', requestId)
+      .send('{}')
+      .expect(500);
+    assert.match(body.tppMessages[0].text, /^Ein Fehler für 5 €\./);
+    assert.equal(taken.length, 1);
   });
 });

@@ -31,6 +31,20 @@ describe('a second answer to one request never reaches anybody', { concurrency: 
     });
   }
 
+  test('sent a moment after every answer, although the next call waits for the connection', async (t) => {
+    const bank = await startPlainServer(t, (socket) => {
+      socket.write(answerOf('own'), () => void setTimeout(() => socket.write(answerOf('foreign')), 1));
+    });
+    const gateway = await startGateway(t, {
+      environments: { sandbox: { baseUrl: `http://127.0.0.1:${bank.port}` } },
+      upstream: { maxSockets: 1 },
+      shaping: { maxConcurrent: 1 },
+    });
+    const call = () => send(gateway.url, callOf('GET', `${paymentsPath}/one`));
+    const replies = await within(8_000, 'all answers', Promise.all(Array.from({ length: 50 }, call)));
+    assert.deepEqual(new Set(replies.map(({ body }) => body)), new Set(['"own"']));
+  });
+
   test('sent later, while the connection lies unused', async (t) => {
     const bank = await startPlainServer(t, (socket) => void socket.write(answerOf('own')));
     const environments = { sandbox: { baseUrl: `http://127.0.0.1:${bank.port}` } };

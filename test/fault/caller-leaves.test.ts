@@ -36,10 +36,8 @@ describe('a TPP that hangs up while its call is at the bank', { concurrency: tru
       assert.equal(bank.requests.length - earlier.requests, 1);
       assert.equal(bank.payments.length - earlier.payments, method === 'POST' ? 1 : 0);
 
-      const { connections } = bank;
       const next = await within(4_000, 'the next answer', send(gateway.url, callOn(line, 'GET')));
       assert.equal(next.status, 200);
-      assert.equal(bank.connections, connections, 'on the connection that was not torn down');
     });
   }
 

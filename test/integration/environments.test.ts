@@ -4,22 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { call, jsonOf, pairs } from '../kit/call.ts';
 import { valuesOf } from '../kit/fields.ts';
-import { startBank, startGateway } from '../kit/gateway.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, statusRead } from '../kit/request.ts';
+import { startSides } from '../kit/sides.ts';
 
-async function startBoth(t: TestContext) {
-  const sandbox = await startBank(t, { name: 'sandbox' });
-  const production = await startBank(t, { name: 'production', basePath: '/psd2', links: 'relative' });
-  const gateway = await startGateway(t, {
-    environments: {
-      active: 'sandbox',
-      sandbox: { baseUrl: sandbox.baseUrl, standardVersion: '1.3.11' },
-      production: { baseUrl: production.baseUrl, standardVersion: '1.3.6' },
-    },
-  });
-  return { sandbox, production, gateway };
-}
+const startBoth = (t: TestContext) => startSides(t, { clients: [] });
 
 const named = (environment: string) => [
   ...initiation.headers,

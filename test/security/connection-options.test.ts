@@ -62,7 +62,8 @@ describe('fields named by Connection', () => {
   test('a TPP’s own wish to close is no wish about the bank’s connections', async (t) => {
     const { bank, gateway } = await startLine(t);
     for (const _ of [1, 2, 3]) await sendRaw(gateway.port, statusRead('Connection: close'));
-    assert.equal(bank.connections, 1);
+    const wishes = bank.requests.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf('Connection') + 1]);
+    assert.deepEqual(wishes, ['keep-alive', 'keep-alive', 'keep-alive']);
   });
 });
 

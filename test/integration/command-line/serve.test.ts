@@ -7,6 +7,7 @@ import { configFile, olderNode, type RunningCommand, startCommand } from '../../
 import { startBank } from '../../kit/gateway.ts';
 import { takenPort } from '../../kit/ports.ts';
 import { initiation } from '../../kit/request.ts';
+import { until } from '../../kit/within.ts';
 
 const settings = (baseUrl: string, port: number) => `
 listen: { port: ${port} }
@@ -78,6 +79,14 @@ describe('penstock serve', () => {
 });
 
 describe('the demo', () => {
+  test('says what to try, or what stands in its way', async (t) => {
+    const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts']);
+    const settled = () =>
+      /Three things to try/.test(command.stdout()) || /stop what listens there/.test(command.stderr());
+    await until(10_000, 'the demo has said something', () => settled() || /Error/.test(command.stderr()));
+    assert.ok(settled(), command.stderr());
+  });
+
   test('plays its tour to the end and exits with 0', async (t) => {
     const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts', '--tour']);
     assert.equal(await command.ended(), 0, command.stderr());

@@ -109,6 +109,19 @@ describe('while the shared state is out of reach', () => {
     assert.deepEqual(new Set(await one.homesOf('p-1', 'shop')), new Set([inSandbox, inProduction, rivals]));
   });
 
+  test('what another instance has announced a second home of is refused: it would be a guess', async () => {
+    const { shared, way, one, other } = startTwo();
+    let heard = false;
+    shared.announcements.subscribe('payment', () => {
+      heard = true;
+    });
+    await one.learn('p-1', inSandbox, 'remembered');
+    await other.learn('p-1', inProduction, 'remembered');
+    await until(2_000, 'the announcement has been heard', () => heard);
+    way.fail();
+    assert.equal((await errorOf(() => one.homesOf('p-1', 'shop'))).code, 'STATE_UNAVAILABLE');
+  });
+
   test('one payment whose record cannot be read does not keep the others from being told', async () => {
     const { shared, way, one, other } = startTwo();
     way.fail();

@@ -35,6 +35,7 @@ export function factsOf(told: Told = {}): Facts {
       change: async () => outOfReach(),
       stateWasEmptied: () => false,
     },
+    stateTrouble: () => undefined,
     affinity: { homesOf: async () => homes, learn: async () => {}, settle: async () => {} },
   };
 }

@@ -140,7 +140,7 @@ describe('a switch, if the state fails,', () => {
     assert.equal(one.active.known()?.environment, 'staging');
     const told = one.lines.slice(-2).map(({ level, message }) => [level, message]);
     assert.deepEqual(told, [
-      ['info', 'audit'],
+      ['warn', 'audit'],
       ['error', 'an audit record stands in this log alone'],
     ]);
   });

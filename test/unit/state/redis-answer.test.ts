@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
-import { GatewayError } from '../../../src/flow/errors.ts';
+import { GatewayError, kinds } from '../../../src/flow/errors.ts';
 import { answersWithin, inTime, reasonOf } from '../../../src/state/redis-answer.ts';
 
 const never = new Promise<never>(() => {});
@@ -15,7 +15,7 @@ describe('the answers of Redis', () => {
     await assert.rejects(answersWithin(1)(never), (error) => {
       assert.ok(error instanceof GatewayError);
       assert.equal(error.code, 'STATE_UNAVAILABLE');
-      assert.deepEqual(error.headers, [['Retry-After', '1']]);
+      assert.equal(kinds.STATE_UNAVAILABLE.retryAfterSeconds, 1);
       assert.equal(reasonOf(error.cause), 'no answer within 1 ms');
       return true;
     });

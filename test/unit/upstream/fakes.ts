@@ -22,7 +22,7 @@ export function follow(totalMs = 1_000): Followed {
   const outcomes: (BankAnswer | GatewayError)[] = [];
   let abandoned = 0;
   const exchange = followExchange(
-    { totalMs, connectMs: 100 },
+    { deadlineAtMs: performance.now() + totalMs, connectMs: 100 },
     {
       done: (answer) => void outcomes.push(answer),
       lost: (error) => void outcomes.push(error),

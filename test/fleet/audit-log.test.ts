@@ -1,0 +1,35 @@
+/** What was altered in the audit log behind the back of the gateways is found by a command of either. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { startFleet } from '../kit/fleet.ts';
+import { oneRedis } from '../kit/fleet-redis.ts';
+import { operate } from '../kit/operator.ts';
+import { withoutRedisServer } from '../kit/redis.ts';
+
+describe('penstock audit verify', { skip: withoutRedisServer }, () => {
+  test('finds one byte that was changed in Redis', async (t) => {
+    const redis = await oneRedis(t);
+    const { one, other } = await startFleet(t, redis);
+    for (const [instance, environment] of [
+      [one, 'production'],
+      [other, 'sandbox'],
+      [one, 'production'],
+    ] as const) {
+      const order = { environment, reason: 'a test', confirm: environment };
+      assert.equal((await operate(instance, 'PUT', '/api/environments/active', order)).status, 200);
+    }
+    const whole = other.command('audit', 'verify');
+    assert.equal(await whole.ended(), 0);
+    assert.equal(whole.stdout(), 'The audit log is whole: 3 records, each following the one before.\n');
+
+    const [name] = (await redis.command('KEYS', '*audit:2')) as string[]; // the answer to KEYS
+    const record = String(await redis.command('GET', name ?? ''));
+    await redis.command('SET', name ?? '', record.replace('a test', 'a tess'));
+    for (const instance of [one, other]) {
+      const broken = instance.command('audit', 'verify');
+      assert.equal(await broken.ended(), 1);
+      assert.match(broken.stdout(), /record 2 was altered/);
+    }
+  });
+});

@@ -1,0 +1,160 @@
+/** An outage of Redis under load: what goes on, what is refused at once, and that it is over soon after its end. */
+
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import type { Call } from '../kit/call.ts';
+import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
+import type { SharedRedis } from '../kit/fleet-redis.ts';
+import { type Exchange, exchange, failuresIn, quantile, startLoad } from '../kit/load.ts';
+import { shown, switchTo } from '../kit/operator.ts';
+import { initiation, transfers } from '../kit/request.ts';
+import { seen } from '../kit/seen.ts';
+import type { ClientName } from '../kit/sides.ts';
+import { until } from '../kit/within.ts';
+
+/** How Redis goes away, and how it comes back. */
+export interface Outage {
+  begin(): void | Promise<void>;
+  /** How long it lasts at least, in milliseconds. */
+  readonly lastsMs: number;
+  end(): void | Promise<void>;
+}
+
+const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
+
+/** A refusal for want of the state: at once, but for a machine that is busy. Milliseconds. */
+const atOnceMs = 150;
+/** 50 are what a frozen Redis may cost; the rest is for a busy machine, and far from a wait of a second. Milliseconds. */
+const riseMs = 400;
+const recoveredMs = 2_000;
+
+/** A read every 5 ms for 4 s, 50 payments that both instances remember, and an outage in the middle of it. */
+export async function playOutage(t: TestContext, redis: SharedRedis, outage: Outage): Promise<void> {
+  const fleet = await startFleet(t, redis);
+  const instances = [fleet.one, fleet.other];
+  await switchTo(fleet.one, 'production');
+  const ids = await Promise.all(Array.from({ length: 50 }, (_, number) => turn(fleet, number).pay('shop')));
+  for (const instance of instances) await Promise.all(ids.map((id) => instance.ask('shop', statusOf(id))));
+  const knownToOne = await fleet.one.pay('shop', 'sandbox');
+
+  const load = startLoad({ perSecond: 200, forMs: 4_000 }, (number) =>
+    exchange(statusOf(ids[number % ids.length] ?? ''), (one) =>
+      turn(fleet, Math.floor(number / 50)).ask('shop', one),
+    ),
+  );
+  await load.hasSent(200);
+  const calmUntilMs = performance.now();
+  const { id } = await acceptedAtTheBeginningOf(outage, fleet);
+  const beganAtMs = performance.now();
+  const paymentsThen = paymentsAt(fleet);
+  const refused = await refusals(fleet, ids[0] ?? '', knownToOne, beganAtMs + outage.lastsMs);
+  const inTheMoment = await id;
+  assert.equal((await fleet.one.ask('shop', statusOf(inTheMoment))).status, 200);
+  assert.deepEqual(paymentsAt(fleet), paymentsThen);
+  const overAtMs = performance.now();
+  await outage.end();
+  const recoveryMs = await recovery(instances);
+
+  const exchanges = await load.ended;
+  const before = exchanges.filter(({ sentAtMs }) => sentAtMs < calmUntilMs);
+  const during = exchanges.filter(({ sentAtMs }) => sentAtMs >= beganAtMs && sentAtMs < overAtMs);
+  const [usual, worse] = [quantile(before, 0.99), quantile(during, 0.99)];
+  t.diagnostic(
+    `p99 of ${before.length} reads before: ${ms(usual)}, of ${during.length} during: ${ms(worse)}; ` +
+      `${refused.length} refusals: p95 ${ms(quantile(refused, 0.95))}, slowest ${ms(quantile(refused, 1))}; ` +
+      `recovered ${ms(recoveryMs)} after the end`,
+  );
+  assert.deepEqual(failuresIn(exchanges), {});
+  assert.ok(quantile(refused, 0.95) < atOnceMs && quantile(refused, 1) < 3 * atOnceMs, 'refused at once');
+  assert.ok(worse < usual + riseMs, `p99 rose from ${ms(usual)} to ${ms(worse)}`);
+  assert.ok(recoveryMs < recoveredMs, `it took ${ms(recoveryMs)}`);
+
+  await assertNothingIsLost(fleet, [...ids, knownToOne], inTheMoment);
+}
+
+/** Redis has kept what it was told, is told what it has missed, and both instances follow a switch. */
+async function assertNothingIsLost(fleet: Fleet, known: readonly string[], untold: string): Promise<void> {
+  await until(
+    3_000,
+    'the other instance is told',
+    async () => (await fleet.other.ask('shop', statusOf(untold))).status === 200,
+  );
+  for (const id of known) assert.equal((await fleet.other.ask('shop', statusOf(id))).status, 200);
+  for (const instance of [fleet.one, fleet.other]) {
+    const { active, version } = await shown(instance, '/api/environments');
+    assert.deepEqual([active, version], ['production', 2]);
+    assert.ok(!instance.logged().some(({ message }) => /was emptied/.test(String(message))));
+  }
+  await switchTo(fleet.other, 'sandbox');
+  for (const instance of [fleet.one, fleet.other]) assert.match(await instance.pay('shop'), /^sandbox-/);
+}
+
+const turn = ({ one, other }: Fleet, number: number): Instance => (number % 2 === 0 ? one : other);
+
+const ms = (value: number) => `${Math.round(value)} ms`;
+
+const paymentsAt = ({ sandbox, production }: Fleet) => [sandbox.payments.length, production.payments.length];
+
+/** A payment that the bank has taken when Redis goes away. @returns the payment's id, still on its way */
+async function acceptedAtTheBeginningOf(outage: Outage, { one, production }: Fleet) {
+  const before = production.payments.length;
+  production.fail({ name: 'latency', ms: 150 }, { times: 1, operation: 'initiatePayment' });
+  const answer = one.pay('shop');
+  await production.until(() => production.payments.length === before + 1);
+  await outage.begin();
+  return { id: answer };
+}
+
+/** Tries what cannot be known without the state, on both instances, until a time; nothing of it reaches a bank. */
+async function refusals(
+  { one, other, sandbox, production }: Fleet,
+  foreign: string,
+  unknownToOther: string,
+  untilMs: number,
+): Promise<readonly Exchange[]> {
+  const attempts: readonly (readonly [Instance, ClientName, Call])[] = [
+    ...[one, other].flatMap((instance): readonly (readonly [Instance, ClientName, Call])[] => [
+      [instance, 'shop', initiation],
+      [instance, 'shop', statusOf('never-seen')],
+      [instance, 'rival', statusOf(foreign)],
+    ]),
+    [other, 'shop', statusOf(unknownToOther)],
+    [other, 'shop', { method: 'DELETE', path: `${transfers}/${unknownToOther}` }],
+  ];
+  const refused: Exchange[] = [];
+  while (performance.now() < untilMs) {
+    for (const [instance, client, attempt] of attempts)
+      refused.push(await exchange(attempt, (call) => instance.ask(client, call)));
+  }
+
+  for (const { came } of refused)
+    assert.equal(came instanceof Error ? came : came.header('Penstock-Error'), 'STATE_UNAVAILABLE');
+  const [first, ...more] = refused.filter(({ call: { method } }) => method === 'GET').map(seenIn);
+  for (const answer of more) assert.deepEqual(answer, first, 'nobody learns whether there is such a payment');
+  assert.equal(callsOn('never-seen', sandbox) + callsOn('never-seen', production), 0);
+  assert.equal(callsOn(unknownToOther, sandbox), 0);
+  return refused;
+}
+
+const seenIn = ({ came }: Exchange) => (came instanceof Error ? came : seen(came));
+
+const callsOn = (id: string, { requests }: SimulatedBank) =>
+  requests.filter(({ url }) => url.includes(id)).length;
+
+/** Milliseconds until both instances take new payments and know what they do not know. */
+async function recovery(instances: readonly Instance[]): Promise<number> {
+  const start = performance.now();
+  await Promise.all(
+    instances.map((instance) =>
+      until(15_000, 'it works again', async () => {
+        const [paid, unknown] = [
+          await instance.ask('shop', initiation),
+          await instance.ask('shop', statusOf('never-seen')),
+        ];
+        return paid.status === 201 && unknown.header('Penstock-Error') === 'PAYMENT_UNKNOWN';
+      }),
+    ),
+  );
+  return performance.now() - start;
+}

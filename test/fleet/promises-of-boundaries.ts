@@ -1,0 +1,171 @@
+/** What no client gets across, whichever instance it asks: to an environment, another tenant's payment, or a guess. */
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import type { Call } from '../kit/call.ts';
+import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
+import type { SharedRedis } from '../kit/fleet-redis.ts';
+import { exchange, type Load, startLoad } from '../kit/load.ts';
+import { switchTo } from '../kit/operator.ts';
+import { initiation, transfers } from '../kit/request.ts';
+import { seen } from '../kit/seen.ts';
+import { inside } from '../kit/sides.ts';
+
+const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
+const cancel = (id: string): Call => ({ method: 'DELETE', path: `${transfers}/${id}` });
+
+/** @param redis the one that the instances share */
+export function promisesOfBoundaries(redis: () => Promise<SharedRedis>): void {
+  test('a client of the sandbox reaches production by nothing that it sends while both instances switch back and forth', async (t) => {
+    const fleet = await startFleet(t, await redis());
+    const own = await fleet.one.pay('till');
+    const ofItsTenant = await fleet.other.pay('shop', 'production');
+    const foreign = await fleet.one.pay('rival', 'production');
+    const attempts = [own, ofItsTenant, foreign, 'production-ffffffffffff'].flatMap(attemptsOn);
+
+    const load = startLoad({ perSecond: 200, forMs: 2_000 }, (number) => {
+      const instance = number % 2 === 0 ? fleet.one : fleet.other;
+      const honest = number % 10 < 2;
+      const attempt = honest
+        ? initiation
+        : (attempts[Math.floor(number / 2) % attempts.length] ?? initiation);
+      return exchange(signed(attempt), (one) => instance.ask(honest ? 'shop' : 'till', one));
+    });
+    const switches = await switchUntilItEnds(fleet, load);
+    const exchanges = await load.ended;
+
+    const byTill = exchanges.filter((_, number) => number % 10 >= 2);
+    for (const { call: one, came } of byTill) {
+      assert.ok(!(came instanceof Error), `${one.method} ${one.path}: ${came}`);
+      // A machine that stands still for 50 ms looks like a Redis that does: such a refusal reaches nothing either.
+      const forWantOfState = came.header('Penstock-Error') === 'STATE_UNAVAILABLE';
+      const proper = [200, 201, 204, 400, 403, 404, 405, 409].includes(came.status);
+      assert.ok(proper || forWantOfState, came.text);
+      assert.ok([undefined, 'sandbox'].includes(came.header('Penstock-Environment')));
+    }
+    const atProduction = requestIdsAt(fleet.production);
+    assert.deepEqual(
+      byTill.filter(({ call: one }) => atProduction.has(requestIdIn(one))),
+      [],
+    );
+    assert.equal(
+      fleet.production.payments.filter(({ transactionStatus }) => transactionStatus === 'CANC').length,
+      0,
+    );
+    const reached = requestIdsAt(fleet.sandbox);
+    assert.ok(byTill.some(({ call: one }) => reached.has(requestIdIn(one))));
+    assert.ok(
+      fleet.production.payments.length > 10 && switches > 5,
+      'the others went to production meanwhile',
+    );
+    t.diagnostic(
+      `${byTill.length} attempts during ${switches} switches; ${atProduction.size} requests of others in production`,
+    );
+  });
+
+  test("another tenant's payment looks like one that nobody knows, on the instance that remembers it and on the other", async (t) => {
+    const fleet = await startFleet(t, await redis());
+    const unknown = 'production-ffffffffffff';
+    const reachedBanks = () => [fleet.sandbox.requests.length, fleet.production.requests.length];
+    for (const environment of ['sandbox', 'production'] as const) {
+      const foreign = await fleet.one.pay('shop', environment);
+      const before = reachedBanks();
+      for (const instance of [fleet.other, fleet.one]) {
+        for (const [index, attempt] of attemptsOn(foreign).entries()) {
+          if (attempt.path === transfers) continue;
+          const never = attemptsOn(unknown)[index] ?? assert.fail();
+          const [theirs, nobodys] = [
+            await instance.ask('rival', attempt),
+            await instance.ask('rival', never),
+          ];
+          assert.deepEqual(seen(theirs), seen(nobodys));
+          assert.ok([400, 404].includes(theirs.status));
+        }
+      }
+      assert.deepEqual(reachedBanks(), before);
+      assert.equal((await fleet.other.ask('shop', statusOf(foreign))).status, 200);
+    }
+  });
+
+  test('an id that lives in both environments is never guessed, although the other instance has learnt of the second', async (t) => {
+    const fleet = await startFleet(t, await redis());
+    const guesses: (string | undefined)[] = [];
+    for (let round = 0; round < 30; round += 1) {
+      const id = `twin-${round}`;
+      const [first, second] = round % 2 === 0 ? [fleet.one, fleet.other] : [fleet.other, fleet.one];
+      fleet.sandbox.nextPaymentId(id);
+      fleet.production.nextPaymentId(id);
+      await first.pay('shop', 'sandbox');
+      for (const instance of [first, second]) assert.equal(await askedFor(instance, statusOf(id)), 'sandbox');
+      await second.pay('shop', 'production');
+      const asked = await Promise.all([first, second].map((instance) => askedFor(instance, statusOf(id))));
+      guesses.push(...asked.filter((came) => came !== 'ENVIRONMENT_MISMATCH'));
+    }
+    assert.deepEqual(guesses, []);
+  });
+}
+
+/** Everything that can be said about a payment, in every way to say where it lives; and new payments likewise. */
+function attemptsOn(id: string): readonly Call[] {
+  const path = `${transfers}/${id}`;
+  const calls: readonly Call[] = [
+    initiation,
+    { method: 'GET', path },
+    statusOf(id),
+    cancel(id),
+    {
+      method: 'POST',
+      path: `${path}/authorisations`,
+      headers: [['Content-Type', 'application/json']],
+      body: '{}',
+    },
+    { method: 'GET', path: `${path}/authorisations` },
+    { method: 'GET', path: `${path}/authorisations/sca-1` },
+    { method: 'GET', path: `/psd2${path}` },
+    { method: 'GET', path: `${path}/status?environment=production` },
+  ];
+  return calls.flatMap((one) => [
+    one,
+    inside('production', one),
+    inside('sandbox', one),
+    inside('Production', one),
+    inside('production', inside('sandbox', one)),
+  ]);
+}
+
+const signed = ({ headers = [], ...rest }: Call): Call => ({
+  ...rest,
+  headers: [['X-Request-ID', randomUUID()], ...headers],
+});
+
+const requestIdIn = ({ headers = [] }: Call) => headers[0]?.[1] ?? '';
+
+/** The X-Request-IDs that reached a bank. */
+const requestIdsAt = ({ requests }: SimulatedBank): ReadonlySet<string> =>
+  new Set(
+    requests.map(
+      ({ rawHeaders }) => rawHeaders[rawHeaders.findIndex((name) => /^x-request-id$/i.test(name)) + 1] ?? '',
+    ),
+  );
+
+/** Production through one instance, the sandbox through the other, as often as it goes. @returns how often */
+async function switchUntilItEnds({ one, other }: Fleet, load: Load): Promise<number> {
+  let [switches, over] = [0, false];
+  const ended = load.ended.then(() => {
+    over = true;
+  });
+  for (; !over; switches += 2) {
+    await switchTo(one, 'production');
+    await switchTo(other, 'sandbox');
+  }
+  await ended;
+  return switches;
+}
+
+/** Where a call went, or why it was refused. */
+async function askedFor(instance: Instance, one: Call): Promise<string | undefined> {
+  const reply = await instance.ask('shop', one);
+  return reply.header('Penstock-Error') ?? reply.header('Penstock-Environment');
+}

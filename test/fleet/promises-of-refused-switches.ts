@@ -1,0 +1,66 @@
+/** A switch to a side of the bank that is not well is refused, says why, and stands on record, by force as well. */
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { type Instance, startFleet } from '../kit/fleet.ts';
+import type { SharedRedis } from '../kit/fleet-redis.ts';
+import { startBank } from '../kit/gateway.ts';
+import { operate, shown } from '../kit/operator.ts';
+import { initiation } from '../kit/request.ts';
+import { certificateValid, key } from '../unit/simulated-bank/certificate.ts';
+
+const toProduction = ['environment', 'use', 'production', '--reason', 'go-live', '--confirm', 'production'];
+
+/** Played on any kind of Redis. */
+export function promisesOfRefusedSwitches(redis: () => Promise<SharedRedis>): void {
+  test('is refused while it is down, and all instances stay; forced, it is done, and both stand on record', async (t) => {
+    const fleet = await startFleet(t, await redis());
+    await fleet.production.stop();
+
+    const refused = fleet.one.command(...toProduction);
+    assert.equal(await refused.ended(), 1);
+    assert.match(refused.stdout(), /^FAILED tcp +ECONNREFUSED\nNot switched: the pre-flight failed\.\n$/);
+    for (const instance of [fleet.one, fleet.other]) assert.match(await instance.pay('shop'), /^sandbox-/);
+
+    const forced = fleet.other.command(...toProduction, '--force');
+    assert.equal(await forced.ended(), 0);
+    for (const instance of [fleet.one, fleet.other]) {
+      assert.equal((await shown(instance, '/api/environments')).active, 'production');
+      assert.deepEqual(await outcomesOf(instance), ['refused', 'forced']);
+    }
+  });
+
+  test('is refused if its certificate has expired, and says so on record; forced, not even a payment gets there', async (t) => {
+    const expired = certificateValid('230101000000Z', '231231235959Z');
+    const production = await startBank(t, { name: 'production', tls: { key, cert: expired } });
+    const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const trusted = join(folder, 'trusted.pem');
+    writeFileSync(trusted, expired);
+    const variables = { NODE_EXTRA_CA_CERTS: trusted };
+    const fleet = await startFleet(t, await redis(), { production, variables });
+
+    const order = { environment: 'production', reason: 'go-live', confirm: 'production' };
+    const expiry = /"step":"certificate","ok":false,"detail":"CERT_HAS_EXPIRED"/;
+    const { status, text } = await operate(fleet.one, 'PUT', '/api/environments/active', order);
+    assert.equal(status, 409);
+    assert.match(text, expiry);
+    assert.match(await fleet.other.pay('shop'), /^sandbox-/);
+
+    await operate(fleet.one, 'PUT', '/api/environments/active', { ...order, force: true });
+    assert.equal((await fleet.other.ask('shop', initiation)).header('Penstock-Error'), 'UPSTREAM_UNREACHED');
+    assert.deepEqual(await outcomesOf(fleet.other), ['refused', 'forced']);
+    assert.match((await operate(fleet.other, 'GET', '/api/audit')).text, expiry);
+    assert.equal(production.requests.length, 0);
+  });
+}
+
+/** How the switches ended that are on record, the oldest first. */
+async function outcomesOf(instance: Instance): Promise<readonly unknown[]> {
+  const records: unknown = JSON.parse((await operate(instance, 'GET', '/api/audit')).text);
+  assert.ok(Array.isArray(records));
+  return records.map(({ outcome }) => outcome).reverse();
+}

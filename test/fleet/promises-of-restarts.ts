@@ -1,0 +1,86 @@
+/** What a fleet still knows when it was started anew, and what it does when Redis has forgotten. */
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { call, jsonOf } from '../kit/call.ts';
+import { type Instance, startFleet } from '../kit/fleet.ts';
+import type { SharedRedis } from '../kit/fleet-redis.ts';
+import { shown, switchTo } from '../kit/operator.ts';
+import { transfers } from '../kit/request.ts';
+import { until } from '../kit/within.ts';
+
+/** @param redis the one that the instances share */
+export function promisesOfRestarts(redis: () => Promise<SharedRedis>): void {
+  test('when both instances were started anew, the active environment and the home of every payment are as before', async (t) => {
+    const { one, other } = await startFleet(t, await redis());
+    const born = [await one.pay('shop'), await other.pay('shop')];
+    await switchTo(one, 'production');
+    born.push(await one.pay('shop'), await other.pay('shop'));
+
+    assert.deepEqual(await Promise.all([one.stop(), other.stop()]), [0, 0]);
+    await Promise.all([one.start(), other.start()]);
+
+    for (const instance of [one, other]) {
+      const { active, version } = await shown(instance, '/api/environments');
+      assert.deepEqual([active, version], ['production', 2]);
+      assert.deepEqual(await homesOf(born, instance), ['sandbox', 'sandbox', 'production', 'production']);
+      assert.match(await instance.pay('shop'), /^production-/);
+      assert.deepEqual(await reasonsOf(instance), []);
+    }
+  });
+
+  test('when Redis was emptied, both say so, and the active environment is what it was within two seconds', async (t) => {
+    const { one, other } = await startFleet(t, await redis());
+    const instances = [one, other];
+    await switchTo(one, 'production');
+    await Promise.all(
+      instances.map((instance) =>
+        until(2_000, 'it has followed', () =>
+          hasLogged(instance, { message: 'the active environment is known', environment: 'production' }),
+        ),
+      ),
+    );
+    const born = await one.pay('shop');
+
+    const { flush } = await redis();
+    await flush();
+    const emptiedAtMs = performance.now();
+    await Promise.all(
+      instances.map((instance) =>
+        until(2_000, 'it is noticed', async () => /was emptied/.test((await reasonsOf(instance)).join())),
+      ),
+    );
+    t.diagnostic(`noticed by both ${Math.round(performance.now() - emptiedAtMs)} ms after Redis was emptied`);
+
+    for (const instance of instances) {
+      await until(1_000, 'it is logged', () =>
+        hasLogged(instance, { level: 'error', activeEnvironment: 'production' }),
+      );
+      const { active, version } = await shown(instance, '/api/environments');
+      assert.deepEqual([active, version], ['production', 2]);
+      assert.match(await instance.pay('shop'), /^production-/);
+    }
+    assert.deepEqual(await homesOf([born], one), ['production'], 'who was told goes on');
+  });
+}
+
+/** Where an instance finds these payments. */
+async function homesOf(ids: readonly string[], instance: Instance): Promise<readonly (string | undefined)[]> {
+  const replies = await Promise.all(
+    ids.map((id) => instance.ask('shop', { method: 'GET', path: `${transfers}/${id}/status` })),
+  );
+  return replies.map((reply) =>
+    reply.status === 200 ? reply.header('Penstock-Environment') : reply.header('Penstock-Error'),
+  );
+}
+
+/** What there is to say about its readiness. */
+async function reasonsOf({ adminUrl }: Instance): Promise<readonly unknown[]> {
+  const { reasons } = jsonOf(await call(adminUrl, { method: 'GET', path: '/health/ready' }));
+  assert.ok(Array.isArray(reasons));
+  return reasons;
+}
+
+/** Whether a line has these fields. */
+const hasLogged = (instance: Instance, fields: object) =>
+  instance.logged().some((line) => Object.entries(fields).every(([name, value]) => line[name] === value));

@@ -1,0 +1,91 @@
+/** A switch during a running load, counted at both sides of the bank. */
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import type { Call } from '../kit/call.ts';
+import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
+import type { SharedRedis } from '../kit/fleet-redis.ts';
+import { type Exchange, exchange, failuresIn, startLoad } from '../kit/load.ts';
+import { switchTo } from '../kit/operator.ts';
+import { initiation, transfers } from '../kit/request.ts';
+
+const bornBefore = 50;
+/** How soon every instance must have followed a switch, in milliseconds. */
+const followedMs = 1_000;
+
+/** @param redis the one that the instances share */
+export function promisesOfSwitching(redis: () => Promise<SharedRedis>): void {
+  test('fifty payments finish in the sandbox, new ones go to production on both instances, and no request fails', async (t) => {
+    const fleet = await startFleet(t, await redis());
+    const ids = await Promise.all(
+      Array.from({ length: bornBefore }, (_, number) => turn(fleet, number).pay('shop')),
+    );
+
+    const load = startLoad({ perSecond: 200, forMs: 4_000 }, (number) =>
+      exchange(mixed(ids, number), (one) => turn(fleet, number).ask('shop', one)),
+    );
+    await load.hasSent(250);
+    const askedAtMs = performance.now();
+    await switchTo(fleet.one, 'production');
+    const switchedAtMs = performance.now();
+    const during = await load.ended;
+    const farewell = await startLoad({ perSecond: 200, forMs: (1_000 * bornBefore) / 200 }, (number) =>
+      exchange(cancellation(ids[number] ?? ''), (one) => turn(fleet, number + 1).ask('shop', one)),
+    ).ended;
+
+    assert.deepEqual(failuresIn([...during, ...farewell]), {});
+    const initiated = during.filter(({ call }) => call.path === transfers);
+    const late = initiated.filter(({ sentAtMs }) => sentAtMs > switchedAtMs + followedMs);
+    const early = initiated.filter(({ sentAtMs, tookMs }) => sentAtMs + tookMs < askedAtMs);
+    assert.ok(late.length > 50 && early.length > 50);
+    assert.deepEqual(new Set(late.map(environmentOf)), new Set(['production']));
+    assert.deepEqual(new Set(early.map(environmentOf)), new Set(['sandbox']));
+    const old = [...during, ...farewell].filter(({ call }) => call.path !== transfers);
+    assert.deepEqual(new Set(old.map(environmentOf)), new Set(['sandbox']));
+
+    assert.equal(callsOn(ids, fleet.sandbox), old.length);
+    assert.equal(callsOn(ids, fleet.production), 0);
+    const toProduction = initiated.filter(isIn('production')).length;
+    assert.equal(fleet.production.payments.length, toProduction);
+    assert.equal(fleet.sandbox.payments.length, bornBefore + initiated.length - toProduction);
+
+    const lagsMs = initiated.filter(isIn('sandbox')).map(({ sentAtMs }) => sentAtMs - switchedAtMs);
+    t.diagnostic(
+      `${during.length + farewell.length} requests, ${toProduction} new payments in production; the switch took ` +
+        `${Math.round(switchedAtMs - askedAtMs)} ms, and was followed within ${Math.round(Math.max(0, ...lagsMs))} ms`,
+    );
+  });
+}
+
+/** The instances take turns. */
+const turn = ({ one, other }: Fleet, number: number): Instance => (number % 2 === 0 ? one : other);
+
+/** A quarter new payments, a quarter authorisations, and status reads; each sort on both instances. */
+function mixed(ids: readonly string[], number: number): Call {
+  const path = `${transfers}/${ids[Math.floor(number / 2) % ids.length]}`;
+  switch (Math.floor(number / 2) % 4) {
+    case 0:
+      return initiation;
+    case 1:
+      return {
+        method: 'POST',
+        path: `${path}/authorisations`,
+        headers: [['Content-Type', 'application/json']],
+        body: '{}',
+      };
+    default:
+      return { method: 'GET', path: `${path}/status` };
+  }
+}
+
+const cancellation = (id: string): Call => ({ method: 'DELETE', path: `${transfers}/${id}` });
+
+const environmentOf = ({ came }: Exchange) =>
+  came instanceof Error ? undefined : came.header('Penstock-Environment');
+
+const isIn = (environment: string) => (one: Exchange) => environmentOf(one) === environment;
+
+/** How many calls on these payments a bank has got. */
+const callsOn = (ids: readonly string[], { requests }: SimulatedBank) =>
+  requests.filter(({ url }) => ids.some((id) => url.includes(`/${id}/`) || url.endsWith(`/${id}`))).length;

@@ -1,0 +1,19 @@
+/** Two instances on one Redis keep every payment where it was born. */
+
+import { describe } from 'node:test';
+import { onceAsked, oneRedis } from '../kit/fleet-redis.ts';
+import { lifeOfAllTests } from '../kit/life.ts';
+import { withoutRedisServer } from '../kit/redis.ts';
+import { promisesOfBoundaries } from './promises-of-boundaries.ts';
+import { promisesOfRefusedSwitches } from './promises-of-refused-switches.ts';
+import { promisesOfRestarts } from './promises-of-restarts.ts';
+import { promisesOfSwitching } from './promises-of-switching.ts';
+
+describe('two instances on one Redis', { skip: withoutRedisServer }, () => {
+  const life = lifeOfAllTests();
+  const redis = onceAsked(() => oneRedis(life));
+  promisesOfSwitching(redis);
+  promisesOfBoundaries(redis);
+  promisesOfRefusedSwitches(redis);
+  promisesOfRestarts(redis);
+});

@@ -1,0 +1,71 @@
+/** One of two instances is told to end under load: whoever goes to the other when it is gone loses nothing. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Call, call, type Reply } from '../kit/call.ts';
+import { type Instance, startFleet } from '../kit/fleet.ts';
+import { oneRedis } from '../kit/fleet-redis.ts';
+import { exchange, failuresIn, startLoad } from '../kit/load.ts';
+import { withoutRedisServer } from '../kit/redis.ts';
+import { initiation, transfers } from '../kit/request.ts';
+import { keyOf } from '../kit/sides.ts';
+
+/** How a TPP system sends a call to an instance. */
+type Way = (instance: Instance, call: Call) => Promise<Reply>;
+
+const ways: Readonly<Record<string, Way>> = {
+  'on connections that are kept': (instance, one) => instance.ask('shop', one),
+  'on a new connection each': ({ url }, { headers = [], ...rest }) =>
+    call(url, { ...rest, headers: [...headers, ['X-API-Key', keyOf('shop')]] }),
+};
+
+describe('an instance that is told to end under load', { skip: withoutRedisServer }, () => {
+  for (const [name, way] of Object.entries(ways)) {
+    test(`ends with 0, and no request fails: ${name}`, async (t) => {
+      const { one, other, sandbox } = await startFleet(t, await oneRedis(t));
+      const ids = await Promise.all(Array.from({ length: 10 }, () => other.pay('shop')));
+      sandbox.fail({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
+
+      const load = startLoad({ perSecond: 200, forMs: 3_000 }, (number) => {
+        const [first, second] = number % 2 === 0 ? [one, other] : [other, one];
+        return exchange(mixed(ids, number), (sent) =>
+          way(first, sent).catch(elsewhereIfRefused(() => way(second, sent))),
+        );
+      });
+      await load.hasSent(250);
+      const toldAtMs = performance.now();
+      assert.equal(await one.stop(), 0);
+      const endedAtMs = performance.now();
+      const exchanges = await load.ended;
+
+      assert.deepEqual(failuresIn(exchanges), {});
+      const initiated = exchanges.filter(({ call: { path } }) => path === transfers);
+      assert.equal(sandbox.payments.length, ids.length + initiated.length, 'each payment once');
+      const meanwhile = exchanges.filter(({ sentAtMs }) => sentAtMs > toldAtMs && sentAtMs < endedAtMs);
+      t.diagnostic(
+        `${meanwhile.length} requests in the ${Math.round(endedAtMs - toldAtMs)} ms that it took to end`,
+      );
+    });
+  }
+});
+
+/** New payments, details that take 300 ms, and status reads; each sort goes first to either instance. */
+function mixed(ids: readonly string[], number: number): Call {
+  const path = `${transfers}/${ids[number % ids.length]}`;
+  switch (Math.floor(number / 2) % 4) {
+    case 0:
+      return initiation;
+    case 1:
+      return { method: 'GET', path };
+    default:
+      return { method: 'GET', path: `${path}/status` };
+  }
+}
+
+/** A connection that was refused has carried nothing: only then may even a payment be sent elsewhere. */
+function elsewhereIfRefused(again: () => Promise<Reply>): (thrown: unknown) => Promise<Reply> {
+  return (thrown) => {
+    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ECONNREFUSED') return again();
+    throw thrown;
+  };
+}

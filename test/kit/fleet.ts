@@ -1,0 +1,129 @@
+/** Several gateways, each a process of its own, on one Redis and before both sides of one bank. */
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { Agent } from 'node:http';
+import type { TestContext } from 'node:test';
+import { stringify } from 'yaml';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { type Call, call, jsonOf, type Reply } from './call.ts';
+import { configFile, type RunningCommand, startCommand } from './command.ts';
+import type { SharedRedis } from './fleet-redis.ts';
+import { adminToken, publicUrl, startBank } from './gateway.ts';
+import { freePort } from './redis-process.ts';
+import { initiation, statusRead } from './request.ts';
+import { type ClientName, clientSettings, inside, keyOf } from './sides.ts';
+import { until } from './within.ts';
+
+/** One gateway of a fleet; its ports stay the same across restarts. */
+export interface Instance {
+  readonly url: string;
+  readonly adminUrl: string;
+  /** Sends a call as one of the clients, on a connection that is kept. */
+  ask(client: ClientName, call: Call): Promise<Reply>;
+  /** Initiates a payment. @returns its id */
+  pay(client: ClientName, environment?: string): Promise<string>;
+  /** Starts it, and waits until it serves and knows that it does not know a payment. */
+  start(): Promise<void>;
+  /** Ends it by SIGTERM. @returns the exit code, or the name of the signal that ended it */
+  stop(): Promise<number | string>;
+  /** The lines that this run has logged so far. */
+  logged(): readonly Readonly<Record<string, unknown>>[];
+  /** Runs another command with the configuration of this instance. */
+  command(...words: readonly string[]): RunningCommand;
+}
+
+export interface Fleet {
+  readonly sandbox: SimulatedBank;
+  readonly production: SimulatedBank;
+  readonly one: Instance;
+  readonly other: Instance;
+}
+
+/** What differs from the fleet that most tests want. */
+interface Wishes {
+  readonly production?: SimulatedBank;
+  /** Environment variables of the processes. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** Two instances that serve, the sandbox active; ended with the test. */
+export async function startFleet(
+  t: TestContext,
+  redis: SharedRedis,
+  { production, variables = {} }: Wishes = {},
+): Promise<Fleet> {
+  const timetable = { authorisedAfterMs: 600_000 }; // until then a payment can be cancelled
+  const sandbox = await startBank(t, { name: 'sandbox', timetable });
+  const other = production ?? (await startBank(t, { name: 'production', basePath: '/psd2', timetable }));
+  const sections = {
+    environments: {
+      active: 'sandbox',
+      sandbox: { baseUrl: sandbox.baseUrl, standardVersion: '1.3.11' },
+      production: { baseUrl: other.baseUrl, standardVersion: '1.3.6' },
+    },
+    clients: clientSettings(),
+    state: { redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
+  };
+  const instances = [
+    await createInstance(t, sections, variables),
+    await createInstance(t, sections, variables),
+  ] as const;
+  await Promise.all(instances.map((instance) => instance.start()));
+  return { sandbox, production: other, one: instances[0], other: instances[1] };
+}
+
+/** An instance that does not run yet. @param sections of the configuration, but for the two doors */
+export async function createInstance(
+  t: TestContext,
+  sections: object,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<Instance> {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const file = configFile(
+    t,
+    stringify({ listen: { port, publicUrl }, admin: { port: adminPort }, ...sections }),
+  );
+  const url = `http://127.0.0.1:${port}`;
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  const command = (...words: readonly string[]) =>
+    startCommand(t, process.execPath, ['src/main.ts', ...words, '--config', file], {
+      PENSTOCK_ADMIN_TOKEN: adminToken,
+      ...variables,
+    });
+  let running: RunningCommand | undefined;
+
+  const ask = (client: ClientName, { headers = [], ...rest }: Call) =>
+    call(url, { ...rest, headers: [...headers, ['X-API-Key', keyOf(client)]] }, agent);
+
+  return {
+    url,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
+    ask,
+    async pay(client, environment) {
+      const reply = await ask(
+        client,
+        environment === undefined ? initiation : inside(environment, initiation),
+      );
+      assert.equal(reply.status, 201, reply.text);
+      return String(jsonOf(reply).paymentId);
+    },
+    async start() {
+      const serving = command('serve');
+      running = serving;
+      const ended = serving.ended().then((code) => assert.fail(`it ended with ${code}: ${serving.stdout()}`));
+      await Promise.race([serving.says('"serving"'), ended]);
+      await until(5_000, 'it reaches the state', async () => (await ask('shop', statusRead)).status === 404);
+    },
+    async stop() {
+      running?.kill('SIGTERM');
+      return running?.ended() ?? 'it does not run';
+    },
+    logged: () => linesOf(running?.stdout() ?? '').map((line) => JSON.parse(line)),
+    command,
+  };
+}
+
+/** The last one may still be on its way. */
+const linesOf = (text: string) => text.split('\n').slice(0, -1);

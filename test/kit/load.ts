@@ -1,0 +1,84 @@
+/** Requests at a steady pace for a fixed time, and what came of each. */
+
+import { setTimeout } from 'node:timers/promises';
+import type { Call, Reply } from './call.ts';
+
+/** How many, and for how long. */
+export interface Pace {
+  readonly perSecond: number;
+  readonly forMs: number;
+}
+
+/** One request, and its answer or why there is none. Times in milliseconds, on the clock of `performance.now()`. */
+export interface Exchange {
+  readonly call: Call;
+  readonly sentAtMs: number;
+  readonly tookMs: number;
+  readonly came: Reply | Error;
+}
+
+/** A load that has begun. */
+export interface Load {
+  /** Waits until so many requests were sent. */
+  hasSent(count: number): Promise<void>;
+  /** All exchanges, in the order of sending, when the last one is over. */
+  readonly ended: Promise<readonly Exchange[]>;
+}
+
+/** @param send sends the request of this number, counted from 0; must not reject */
+export function startLoad({ perSecond, forMs }: Pace, send: (number: number) => Promise<Exchange>): Load {
+  const running: Promise<Exchange>[] = [];
+  const waiting = new Set<{ readonly count: number; readonly go: () => void }>();
+  const total = Math.round((perSecond * forMs) / 1_000);
+  const start = performance.now();
+
+  const sendWhatIsDue = () => {
+    const due = Math.min(total, Math.floor(((performance.now() - start) * perSecond) / 1_000) + 1);
+    while (running.length < due) running.push(send(running.length));
+    for (const one of waiting) if (running.length >= one.count) one.go();
+  };
+  const play = async () => {
+    while (running.length < total) {
+      sendWhatIsDue();
+      await setTimeout(4);
+    }
+    return Promise.all(running);
+  };
+
+  return {
+    hasSent: (count) => new Promise((go) => void waiting.add({ count: Math.min(count, total), go })),
+    ended: play(),
+  };
+}
+
+/** One exchange, timed. @param ask sends the call and waits for the answer */
+export async function exchange(one: Call, ask: (one: Call) => Promise<Reply>): Promise<Exchange> {
+  const sentAtMs = performance.now();
+  const came = await ask(one).catch((thrown: unknown) =>
+    thrown instanceof Error ? thrown : new Error(`${thrown}`),
+  );
+  return { call: one, sentAtMs, tookMs: performance.now() - sentAtMs, came };
+}
+
+/** What did not end well, in words; each sort once, with how often it came. */
+export function failuresIn(exchanges: readonly Exchange[]): Readonly<Record<string, number>> {
+  const sorts = exchanges
+    .filter((one) => !isWell(one))
+    .map(({ call: { method }, came }) => `${method}: ${wordsFor(came)}`);
+  return Object.fromEntries(
+    [...new Set(sorts)].map((sort) => [sort, sorts.filter((one) => one === sort).length]),
+  );
+}
+
+/** The time within which this share of the exchanges was over, in milliseconds. */
+export function quantile(exchanges: readonly Exchange[], share: number): number {
+  const times = exchanges.map(({ tookMs }) => tookMs).toSorted((one, other) => one - other);
+  return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
+}
+
+const isWell = ({ came }: Exchange) => !(came instanceof Error) && came.status < 300;
+
+const wordsFor = (came: Reply | Error) =>
+  came instanceof Error
+    ? `${'code' in came ? came.code : ''} ${came.message}`
+    : `${came.status} ${came.header('Penstock-Error') ?? came.text}`;
