@@ -13,6 +13,20 @@ export interface Client {
   readonly environments: readonly string[];
 }
 
+/** What stands between a write and its first byte, so that the bank sees it once at most. */
+export interface Fence {
+  /**
+   * The last step before the first byte, taken when a connection is there.
+   *
+   * @param environment where the byte goes
+   * @returns until when it may go: milliseconds of `performance.now()`; later, nothing may be sent any more
+   * @throws GatewayError if nothing may be sent
+   */
+  pass(environment: string): Promise<number>;
+  /** Until when an answer is worth hearing, though the TPP has long been told: milliseconds of `performance.now()`. */
+  readonly listenUntilMs: number;
+}
+
 /** A request that passed the door: one of the eight operations, well-formed, complete. */
 export interface PisRequest {
   readonly operation: Operation;
@@ -28,6 +42,8 @@ export interface PisRequest {
   /** When the request came in, and when it must be answered: milliseconds of `performance.now()`. */
   readonly arrivedAtMs: number;
   readonly deadlineAtMs: number;
+  /** Of writes that must not be sent twice. */
+  readonly fence?: Fence;
 }
 
 /** A request that knows its side of the bank. */
@@ -41,7 +57,7 @@ export interface PisResponse {
   /** End-to-end fields, repetitions kept; framing is the door's business. */
   readonly headers: HeaderFields;
   readonly body: Buffer;
-  readonly servedFrom: 'bank' | 'cache' | 'stale-cache' | 'shared';
+  readonly servedFrom: 'bank' | 'cache' | 'stale-cache' | 'shared' | 'ledger';
   /** Name of the environment that the request was sent to. */
   readonly environment: string;
   /** How long the bank took, in milliseconds, if it was asked. */

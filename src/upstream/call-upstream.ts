@@ -1,4 +1,4 @@
-/** STAGE 6. Sends the request to its environment of the bank and waits for the answer until the deadline. */
+/** STAGE 6. Sends the request to its environment of the bank and waits for the answer until the deadline, or the fence's. */
 
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
@@ -6,7 +6,7 @@ import type { Transport } from './transport.ts';
 
 /** @param transportTo the way to an environment, by its name */
 export function callUpstream(transportTo: (environment: string) => Transport): Handler<RoutedRequest> {
-  return async ({ operation, environment, headers, body, deadlineAtMs }): Promise<PisResponse> => {
+  return async ({ operation, environment, headers, body, deadlineAtMs, fence }): Promise<PisResponse> => {
     const sentAtMs = performance.now();
     const answer = await transportTo(environment.name).send({
       method: operation.method,
@@ -14,6 +14,9 @@ export function callUpstream(transportTo: (environment: string) => Transport): H
       headers,
       body,
       deadlineAtMs,
+      ...(fence && {
+        fence: { pass: () => fence.pass(environment.name), listenUntilMs: fence.listenUntilMs },
+      }),
     });
     return {
       ...answer,

@@ -3,7 +3,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { GatewayError } from '../flow/errors.ts';
+import { asGatewayError, type GatewayError, stateUnavailable } from '../flow/errors.ts';
 import { endToEnd, fieldsOf, type HeaderFields, without } from '../pis/headers.ts';
 import { broken, malformed, neverSent, unanswered, unreached } from './failure.ts';
 
@@ -23,14 +23,24 @@ export interface Exchange {
   failed(cause: unknown): void;
 }
 
+/** The fence of a write, told where it leads. */
+export interface OutboundFence {
+  readonly pass: () => Promise<number>;
+  readonly listenUntilMs: number;
+}
+
 interface Limits {
-  /** When the whole call must be over: milliseconds of `performance.now()`. */
+  /** When the whole call must be over, or with a fence, when it must have been passed: milliseconds of `performance.now()`. */
   readonly deadlineAtMs: number;
   /** How long making a connection may take, in milliseconds. */
   readonly connectMs: number;
+  /** Passed when the connection is made; until then nothing is released. */
+  readonly fence?: OutboundFence;
 }
 
-interface Ending {
+interface Steps {
+  /** Lets the bytes go: the connection is made, and the fence is passed. */
+  readonly release: () => void;
   /** Exactly one of the two is called, once. */
   readonly done: (answer: BankAnswer) => void;
   readonly lost: (error: GatewayError) => void;
@@ -42,10 +52,14 @@ interface Ending {
 export const maxAnswerBytes = 4 * 1024 * 1024;
 
 /** Follows one call from now on until its one end. */
-export function followExchange({ deadlineAtMs, connectMs }: Limits, ending: Ending): Exchange {
-  let phase: 'waiting' | 'connecting' | 'connected' | 'answering' | 'over' = 'waiting';
+export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps: Steps): Exchange {
+  let phase: 'waiting' | 'connecting' | 'at-the-fence' | 'sent' | 'answering' | 'over' = 'waiting';
   let connectTimer: NodeJS.Timeout | undefined;
-  const deadline = setTimeout(() => lose(lateness()), Math.max(0, deadlineAtMs - performance.now()));
+  let deadline = overAt(deadlineAtMs);
+
+  function overAt(atMs: number): NodeJS.Timeout {
+    return setTimeout(() => lose(lateness()), Math.max(0, atMs - performance.now()));
+  }
 
   function over(): boolean {
     if (phase === 'over') return true;
@@ -57,13 +71,38 @@ export function followExchange({ deadlineAtMs, connectMs }: Limits, ending: Endi
 
   function lose(error: GatewayError): void {
     if (over()) return;
-    ending.abandon();
-    ending.lost(error);
+    steps.abandon();
+    steps.lost(error);
   }
 
   function lateness(): GatewayError {
-    if (phase === 'waiting') return neverSent();
+    if (phase === 'waiting' || phase === 'at-the-fence') return neverSent();
     return phase === 'connecting' ? unreached(connectTimeout) : unanswered();
+  }
+
+  function connected(): void {
+    clearTimeout(connectTimer);
+    if (fence) waitAt(fence);
+    else send();
+  }
+
+  async function waitAt({ pass, listenUntilMs }: OutboundFence): Promise<void> {
+    phase = 'at-the-fence';
+    try {
+      const sendUntilMs = await pass();
+      if (phase !== 'at-the-fence') return;
+      if (performance.now() > sendUntilMs) throw stateUnavailable(tooLate);
+      clearTimeout(deadline);
+      deadline = overAt(listenUntilMs);
+      send();
+    } catch (thrown) {
+      lose(asGatewayError(thrown));
+    }
+  }
+
+  function send(): void {
+    phase = 'sent';
+    steps.release();
   }
 
   return {
@@ -76,17 +115,17 @@ export function followExchange({ deadlineAtMs, connectMs }: Limits, ending: Endi
         upgraded.destroy();
         lose(protocolChanged());
       });
-      phase = isMade(socket) ? 'connected' : 'connecting';
-      if (phase === 'connected') return;
+      if (isMade(socket)) return connected();
+      phase = 'connecting';
       connectTimer = setTimeout(() => lose(unreached(connectTimeout)), connectMs);
       socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
-        clearTimeout(connectTimer);
-        if (phase === 'connecting') phase = 'connected';
+        if (phase === 'connecting') connected();
       });
     },
 
     answered(answer) {
       if (phase === 'over') return;
+      if (phase === 'at-the-fence') return lose(unreached(unasked));
       phase = 'answering';
       const status = answer.statusCode ?? 0;
       if (status === 101) return lose(protocolChanged()); // without the fields that would make it an upgrade to Node
@@ -97,7 +136,7 @@ export function followExchange({ deadlineAtMs, connectMs }: Limits, ending: Endi
         (body) => {
           if (over()) return;
           const headers = without(endToEnd(fieldsOf(answer.rawHeaders)), framing);
-          ending.done({ status, headers, body });
+          steps.done({ status, headers, body });
         },
       );
     },
@@ -105,7 +144,7 @@ export function followExchange({ deadlineAtMs, connectMs }: Limits, ending: Endi
     failed(cause) {
       if (phase === 'answering')
         return lose(malformed('The bank broke its answer off', cause, 'http_response_incomplete'));
-      lose(phase === 'connected' ? broken(cause) : unreached(cause));
+      lose(phase === 'sent' ? broken(cause) : unreached(cause));
     },
   };
 }
@@ -118,6 +157,8 @@ const protocolChanged = () =>
 /** RFC 9110 section 15: no final answer has another one. */
 const noStatus = 'The bank answered with a status that is none of 200 to 599';
 
+const tooLate = new Error('the last step before sending took too long, or this process stood still after it');
+const unasked = new Error('the connection brought an answer before anything was sent');
 const connectTimeout = Object.assign(new Error('connect time-out'), { code: 'CONNECT_TIMEOUT' });
 
 /** Whether bytes can already travel: the connection's own events decide, never an error code. */

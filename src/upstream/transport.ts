@@ -11,7 +11,7 @@ import { Socket } from 'node:net';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import type { Environment } from '../flow/environment.ts';
 import type { HeaderFields } from '../pis/headers.ts';
-import { type BankAnswer, type Exchange, followExchange } from './exchange.ts';
+import { type BankAnswer, type Exchange, followExchange, type OutboundFence } from './exchange.ts';
 
 /** What is sent, byte for byte. */
 export interface OutboundRequest {
@@ -23,6 +23,8 @@ export interface OutboundRequest {
   readonly body: Buffer;
   /** When the answer must be complete: milliseconds of `performance.now()`. */
   readonly deadlineAtMs: number;
+  /** Holds the request back until a connection is made and this is passed. */
+  readonly fence?: OutboundFence;
 }
 
 export interface Transport {
@@ -62,8 +64,11 @@ export function createTransport(environment: Environment, agent: Agent, connectM
         const response = new ServerResponse(request);
         // The proxy destroys its request when its response closes early: the only handle it gives before a socket is there.
         const abandon = () => response.emit('close');
-        const limits = { deadlineAtMs: outbound.deadlineAtMs, connectMs };
-        exchanges.set(request, followExchange(limits, { done, lost, abandon }));
+        const { deadlineAtMs, fence } = outbound;
+        // The proxy begins to write, the header included, with what the request's body brings.
+        const release = () => bring(request, outbound.body);
+        const limits = { deadlineAtMs, connectMs, ...(fence && { fence }) };
+        exchanges.set(request, followExchange(limits, { done, lost, release, abandon }));
         void carry(request, response);
       }),
   };
@@ -78,10 +83,13 @@ function detachedRequest({ method, path, headers, body }: OutboundRequest): Inco
   request.url = path;
   request.headers = joined(headers);
   if (body.length > 0 || method === 'POST') request.headers['content-length'] = String(body.length);
+  return request;
+}
+
+function bring(request: IncomingMessage, body: Buffer): void {
   if (body.length > 0) request.push(body);
   request.push(null);
   request.complete = true;
-  return request;
 }
 
 /** The form node:http takes: one entry a name, repeated fields as a list in their order. */

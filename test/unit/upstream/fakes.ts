@@ -6,32 +6,43 @@ import { type ClientRequest, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { GatewayError } from '../../../src/flow/errors.ts';
-import { type BankAnswer, type Exchange, followExchange } from '../../../src/upstream/exchange.ts';
+import {
+  type BankAnswer,
+  type Exchange,
+  followExchange,
+  type OutboundFence,
+} from '../../../src/upstream/exchange.ts';
 
 /** One followed call, and what it came to. */
 export interface Followed {
   readonly exchange: Exchange;
   /** What came out, in order: never more than one. */
   readonly outcomes: readonly (BankAnswer | GatewayError)[];
+  /** How often the bytes were let go. */
+  readonly released: () => number;
   /** How often the connection was to be closed. */
   readonly abandoned: () => number;
 }
 
-/** Follows a call that may take `totalMs` in all and 100 ms to connect. */
-export function follow(totalMs = 1_000): Followed {
+/** Follows a call that may take `totalMs` in all and 100 ms to connect. @param fence of a write */
+export function follow(totalMs = 1_000, fence?: OutboundFence): Followed {
   const outcomes: (BankAnswer | GatewayError)[] = [];
   let abandoned = 0;
+  let released = 0;
   const exchange = followExchange(
-    { deadlineAtMs: performance.now() + totalMs, connectMs: 100 },
+    { deadlineAtMs: performance.now() + totalMs, connectMs: 100, ...(fence && { fence }) },
     {
       done: (answer) => void outcomes.push(answer),
       lost: (error) => void outcomes.push(error),
+      release: () => {
+        released += 1;
+      },
       abandon: () => {
         abandoned += 1;
       },
     },
   );
-  return { exchange, outcomes, abandoned: () => abandoned };
+  return { exchange, outcomes, released: () => released, abandoned: () => abandoned };
 }
 
 /** A socket of the pool that is still being connected, in plain or under TLS. */
