@@ -1,0 +1,33 @@
+/** Which requests count as the same: the key under which one is kept, and the fingerprint of what it asks for. */
+
+import { createHash } from 'node:crypto';
+import type { PisRequest } from '../flow/messages.ts';
+import { headerValue } from '../pis/headers.ts';
+
+/** One use of an `X-Request-ID`. */
+export interface Identity {
+  /** Tenant, operation, payment and `X-Request-ID`, as a hash: 43 characters, and the id by which operators name it. */
+  readonly id: string;
+  /** Everything that must be the same in a repeat. Credentials are not in it: tokens are refreshed meanwhile. */
+  readonly fingerprint: string;
+}
+
+export function identityOf({
+  operation,
+  client,
+  requestId,
+  namedEnvironment,
+  headers,
+  body,
+}: PisRequest): Identity {
+  const { name, paymentId, method, path } = operation;
+  const named = namedEnvironment ?? null;
+  return {
+    id: hashOf([client.tenant, name, paymentId ?? null, requestId.toLowerCase()]),
+    fingerprint: hashOf([method, path, headerValue(headers, 'content-type') ?? null, named], body),
+  };
+}
+
+function hashOf(parts: readonly (string | null)[], body: Buffer = Buffer.alloc(0)): string {
+  return createHash('sha256').update(JSON.stringify(parts)).update('\0').update(body).digest('base64url');
+}
