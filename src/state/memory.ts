@@ -2,13 +2,14 @@
 
 import { createExpiringMap } from './expiring-map.ts';
 import { createListeners } from './listeners.ts';
-import type { Announcements, KeyValues, Reservations, State } from './ports.ts';
+import type { Announcements, KeyValues, Reservations, Sets, State } from './ports.ts';
 import { reserveTurn } from './token-bucket.ts';
 
 /** An empty state. @param now milliseconds on a clock that does not run backwards; a test may set it */
 export function createMemoryState(now: () => number = () => performance.now()): State {
   return {
     keyValues: keyValuesOn(now),
+    sets: setsHere(),
     reservations: reservationsOn(now),
     announcements: announcementsHere(),
     async open() {},
@@ -34,6 +35,21 @@ function keyValuesOn(now: () => number): KeyValues {
       return true;
     },
     remove: async (key) => values.remove(key),
+  };
+}
+
+function setsHere(): Sets {
+  const sets = new Map<string, Set<string>>();
+  return {
+    async add(key, member) {
+      const known = sets.get(key) ?? new Set();
+      sets.set(key, known.add(member.toWellFormed()));
+    },
+    async remove(key, member) {
+      const known = sets.get(key);
+      if (known?.delete(member.toWellFormed()) && known.size === 0) sets.delete(key);
+    },
+    members: async (key) => [...(sets.get(key) ?? [])],
   };
 }
 

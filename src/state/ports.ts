@@ -22,6 +22,24 @@ export interface KeyValues {
   remove(key: string): Promise<void>;
 }
 
+/**
+ * Sets of texts under names, for as long as nobody removes them: a set never expires, and never loses a member.
+ *
+ * Every operation touches one key. A name belongs to a set or to a value, never to both. A member is text as a value is.
+ */
+export interface Sets {
+  /**
+   * Adds a member, if it is not there.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE here and in every operation, as `KeyValues` do; it is then perhaps added
+   */
+  add(key: string, member: string): Promise<void>;
+  /** Removes a member, if it is there. */
+  remove(key: string, member: string): Promise<void>;
+  /** Every member, in any order; none if nothing was ever added. */
+  members(key: string): Promise<readonly string[]>;
+}
+
 /** How fast turns come in a token bucket. */
 export interface BucketRate {
   /** Turns a second in the long run. */
@@ -54,6 +72,7 @@ export interface Announcements {
 /** One place where state is kept. */
 export interface State {
   readonly keyValues: KeyValues;
+  readonly sets: Sets;
   readonly reservations: Reservations;
   readonly announcements: Announcements;
   /**

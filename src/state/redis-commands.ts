@@ -1,9 +1,9 @@
-/** The commands that keep values and book turns in Redis. */
+/** The commands that keep values and sets and book turns in Redis. */
 
-import type { KeyValues, Reservations } from './ports.ts';
+import type { KeyValues, Reservations, Sets } from './ports.ts';
 import type { AnswerTo } from './redis-answer.ts';
 
-/** What is asked of Redis: two of its commands in a few forms, and the scripts of redis-scripts.ts. */
+/** What is asked of Redis: some of its commands, and the scripts of redis-scripts.ts. */
 export interface Commands {
   get(key: string): Promise<string | null>;
   set(key: string, value: string): Promise<'OK'>;
@@ -11,6 +11,9 @@ export interface Commands {
   set(key: string, value: string, nx: 'NX'): Promise<'OK' | null>;
   set(key: string, value: string, px: 'PX', ttlMs: number, nx: 'NX'): Promise<'OK' | null>;
   del(key: string): Promise<number>;
+  sadd(key: string, member: string): Promise<number>;
+  srem(key: string, member: string): Promise<number>;
+  smembers(key: string): Promise<string[]>;
   replaceIfUnchanged(key: string, expected: string, value: string, ...ttlMs: number[]): Promise<number>;
   reserveTurn(key: string, perSecond: number, burst: number, maxWaitMs: number): Promise<string | null>;
 }
@@ -48,6 +51,15 @@ export function keyValuesBy(
 
 /** Redis counts whole milliseconds, and takes no value that lives for none. */
 const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
+
+/** @param named the key in Redis for a key of ours */
+export function setsBy(commands: Commands, named: (key: string) => string, answerTo: AnswerTo): Sets {
+  return {
+    add: async (key, member) => void (await answerTo(commands.sadd(named(key), member))),
+    remove: async (key, member) => void (await answerTo(commands.srem(named(key), member))),
+    members: (key) => answerTo(commands.smembers(named(key))),
+  };
+}
 
 /** @param named the key in Redis for a bucket */
 export function reservationsBy(

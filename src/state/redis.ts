@@ -4,7 +4,7 @@ import { Cluster, Redis, type Result } from 'ioredis';
 import type { RedisSettings } from '../config/schema.ts';
 import type { State } from './ports.ts';
 import { answersWithin } from './redis-answer.ts';
-import { keyValuesBy, reservationsBy } from './redis-commands.ts';
+import { keyValuesBy, reservationsBy, setsBy } from './redis-commands.ts';
 import { createListening } from './redis-listening.ts';
 import {
   clusterOptions,
@@ -83,6 +83,7 @@ export function createRedisState(
 
   return {
     keyValues: keyValuesBy(client, named, answerTo),
+    sets: setsBy(client, named, answerTo),
     reservations: reservationsBy(client, named, answerTo),
     announcements: {
       publish: async (channel, message) => void (await answerTo(client.publish(named(channel), message))),

@@ -8,6 +8,7 @@ import type { KindOfState } from './kind-of-state.ts';
 import { promisesOfAnnouncements } from './promises-of-announcements.ts';
 import { promisesOfKeyValues } from './promises-of-key-values.ts';
 import { promisesOfReservations } from './promises-of-reservations.ts';
+import { promisesOfSets } from './promises-of-sets.ts';
 import { storeIn } from './redis-stores.ts';
 
 const urls = withoutRedisServer ? [] : (await startRedisCluster(lifeOfAllTests())).urls;
@@ -19,6 +20,7 @@ const inCluster: KindOfState = {
 
 describe('state in a cluster of Redis', () => {
   promisesOfKeyValues(inCluster);
+  promisesOfSets(inCluster);
   promisesOfReservations(inCluster);
   promisesOfAnnouncements(inCluster);
 });

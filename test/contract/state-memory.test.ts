@@ -7,6 +7,7 @@ import type { KindOfState } from './kind-of-state.ts';
 import { promisesOfAnnouncements } from './promises-of-announcements.ts';
 import { promisesOfKeyValues } from './promises-of-key-values.ts';
 import { promisesOfReservations } from './promises-of-reservations.ts';
+import { promisesOfSets } from './promises-of-sets.ts';
 
 const inMemory: KindOfState = {
   skip: false,
@@ -31,6 +32,7 @@ const inMemory: KindOfState = {
 
 describe('state in memory', () => {
   promisesOfKeyValues(inMemory);
+  promisesOfSets(inMemory);
   promisesOfReservations(inMemory);
   promisesOfAnnouncements(inMemory);
 });

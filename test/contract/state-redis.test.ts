@@ -7,6 +7,7 @@ import type { KindOfState } from './kind-of-state.ts';
 import { promisesOfAnnouncements } from './promises-of-announcements.ts';
 import { promisesOfKeyValues } from './promises-of-key-values.ts';
 import { promisesOfReservations } from './promises-of-reservations.ts';
+import { promisesOfSets } from './promises-of-sets.ts';
 import { storeIn } from './redis-stores.ts';
 
 const url = withoutRedis ? '' : await sharedRedis(lifeOfAllTests());
@@ -18,6 +19,7 @@ const inRedis: KindOfState = {
 
 describe('state in Redis', () => {
   promisesOfKeyValues(inRedis);
+  promisesOfSets(inRedis);
   promisesOfReservations(inRedis);
   promisesOfAnnouncements(inRedis);
 });

@@ -2,9 +2,9 @@
 
 import { GatewayError } from '../../src/flow/errors.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
-import type { KeyValues, State } from '../../src/state/ports.ts';
+import type { KeyValues, Sets, State } from '../../src/state/ports.ts';
 
-type Operation = keyof KeyValues | 'publish';
+type Operation = keyof KeyValues | keyof Sets | 'publish';
 
 export interface FailingState extends State {
   /** What it was asked so far, failed operations included: such as `read environment:active`. */
@@ -14,7 +14,10 @@ export interface FailingState extends State {
   heal(): void;
 }
 
-const every: readonly Operation[] = ['read', 'write', 'writeIfAbsent', 'replace', 'remove', 'publish'];
+const every: readonly Operation[] = [
+  ...(['read', 'write', 'writeIfAbsent', 'replace', 'remove'] as const),
+  ...(['add', 'members', 'publish'] as const),
+];
 
 /**
  * One instance's way to a state, which is well at first.
@@ -22,7 +25,7 @@ const every: readonly Operation[] = ['read', 'write', 'writeIfAbsent', 'replace'
  * @param shared the state behind it; two instances on one state have a way each, and fail each for itself
  */
 export function createFailingState(shared: State = createMemoryState()): FailingState {
-  const { keyValues, announcements } = shared;
+  const { keyValues, sets, announcements } = shared;
   let asked: readonly string[] = [];
   let failing: readonly Operation[] = [];
 
@@ -54,6 +57,20 @@ export function createFailingState(shared: State = createMemoryState()): Failing
       async remove(key) {
         enter('remove', key);
         return keyValues.remove(key);
+      },
+    },
+    sets: {
+      async add(key, member) {
+        enter('add', key);
+        return sets.add(key, member);
+      },
+      async remove(key, member) {
+        enter('remove', key);
+        return sets.remove(key, member);
+      },
+      async members(key) {
+        enter('members', key);
+        return sets.members(key);
       },
     },
     announcements: {
