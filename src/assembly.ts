@@ -8,6 +8,7 @@ import { type PreflightReport, preflight } from './environments/preflight.ts';
 import { createClients } from './http/clients.ts';
 import { createPisApp } from './http/pis-app.ts';
 import { createRequestReader } from './http/read-request.ts';
+import { createGuard, type LastingLedger } from './idempotency/create-ledger.ts';
 import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
 import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
@@ -23,6 +24,7 @@ export interface Lasting {
   readonly log: Log;
   readonly active: ActiveEnvironment;
   readonly affinity: Affinity;
+  readonly ledger: LastingLedger;
   readonly status: LastingStatus;
   readonly metrics: Metrics;
   /** What is wrong with the shared state, if anything. */
@@ -40,7 +42,7 @@ export interface Assembly {
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
 export function assemble(config: Config, lasting: Lasting): Assembly {
-  const { log, active, affinity, status, metrics, stateTrouble } = lasting;
+  const { log, active, affinity, ledger, status, metrics, stateTrouble } = lasting;
   const { listen, standard, deadlines, upstream } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const transports = new Map(
@@ -60,6 +62,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
     affinity,
     stateTrouble,
     ifStateFails: config.idempotency.ifStateFails,
+    guard: createGuard(config, ledger),
     statusCache: cache,
     publicUrl: listen.publicUrl,
     segment: standard.segment,

@@ -16,6 +16,8 @@ import { asGatewayError } from './flow/errors.ts';
 import { createListener, edgeLimits } from './http/listener.ts';
 import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
+import { createLastingLedger } from './idempotency/create-ledger.ts';
+import { createResolve } from './idempotency/resolve.ts';
 import { createMemoryState } from './state/memory.ts';
 import type { State } from './state/ports.ts';
 import { createRedisState } from './state/redis.ts';
@@ -59,12 +61,13 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
-  const status = createLastingStatus(state);
   const metrics = createMetrics();
+  const ledger = createLastingLedger(state, log, metrics.doubts);
+  const status = createLastingStatus(state);
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
-  const lasting = { log, active, affinity, status, metrics, stateTrouble };
+  const lasting = { log, active, affinity, ledger, status, metrics, stateTrouble };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
@@ -81,13 +84,20 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
     audit,
     configuration: () => masked(assembly.config),
     purge: (payment) => assembly.purge(payment),
+    doubts: ledger.doubts,
+    resolve: createResolve({
+      ...ledger,
+      audit,
+      affinity,
+      windowMs: () => assembly.config.idempotency.window,
+    }),
   });
   const adminDoor = createServer(
     createAdminApp({ host: config.admin.host, operators, readiness, metrics, log }, api),
   );
   const heart = createHeart(async () => {
     const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
-    const settled = [affinity.settle(), status.places.refresh(), status.late.settle()];
+    const settled = [affinity.settle(), ledger.beat(), status.places.refresh(), status.late.settle()];
     const [outcome] = await Promise.allSettled([shared, ...settled]);
     failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
     return failedBeats === 0 ? heartbeatMs : retriedMs;
@@ -110,6 +120,7 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
     await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(adminDoor)]);
     phase = 'closed';
     heart.stop();
+    await ledger.leave();
     await affinity.settle().catch((thrown: unknown) => {
       log('error', 'some payments are remembered by no instance any more', {
         why: asGatewayError(thrown).message,

@@ -8,6 +8,7 @@
 import { chooseEnvironment, type EnvironmentFacts } from './environments/choose-environment.ts';
 import type { PisRequest } from './flow/messages.ts';
 import { enter, type Handler } from './flow/stage.ts';
+import { type Guard, guardDuplicates } from './idempotency/guard-duplicates.ts';
 import { rewriteUrls } from './rewriting/rewrite-urls.ts';
 import { cacheStatus, type StatusCache } from './status-cache/cache-status.ts';
 import { observe } from './telemetry/observe.ts';
@@ -16,6 +17,7 @@ import type { Transport } from './upstream/transport.ts';
 
 /** What the stages work with, each made once by the gateway. */
 export interface Parts extends EnvironmentFacts {
+  readonly guard: Guard;
   readonly statusCache: StatusCache;
   /** Where TPP systems reach the gateway; stands in every link that goes out. */
   readonly publicUrl: string;
@@ -27,6 +29,7 @@ export interface Parts extends EnvironmentFacts {
 export const pipeline = (parts: Parts): Handler<PisRequest> =>
   enter<PisRequest>()
     .through(observe(parts.log))
+    .through(guardDuplicates(parts.guard))
     .through(chooseEnvironment(parts)) // from here on, request.environment is known
     .through(cacheStatus(parts.statusCache))
     .through(rewriteUrls(parts.publicUrl, parts.segment))

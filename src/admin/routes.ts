@@ -5,6 +5,9 @@ import { z } from 'zod';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { Audit } from '../environments/audit.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
+import type { Doubts } from '../idempotency/doubts.ts';
+import type { Resolve } from '../idempotency/resolve.ts';
+import { isPaymentId } from '../pis/operations.ts';
 import type { Purge } from '../status-cache/create-status-cache.ts';
 
 /** One side of the bank, as operators see it. */
@@ -23,6 +26,8 @@ export interface AdminParts {
   readonly configuration: () => unknown;
   /** Makes every instance forget what is kept of a payment, or of all. @throws GatewayError STATE_UNAVAILABLE */
   readonly purge: Purge;
+  readonly doubts: Pick<Doubts, 'all'>;
+  readonly resolve: Resolve;
 }
 
 const expected = 'expected a reason, for the audit log';
@@ -34,6 +39,11 @@ const purgeQuery = z.strictObject({
   payment: z.string().min(1).optional(),
 });
 
+const json = {
+  error: (issue: { readonly code?: string }) =>
+    issue.code === 'invalid_type' ? 'expected JSON, with Content-Type: application/json' : undefined,
+};
+
 const switchBody = z.strictObject(
   {
     environment: z.string({ error: 'expected the name of an environment' }),
@@ -41,10 +51,16 @@ const switchBody = z.strictObject(
     confirm: z.string().optional(),
     force: z.boolean().default(false),
   },
+  json,
+);
+
+const resolutionBody = z.strictObject(
   {
-    error: (issue) =>
-      issue.code === 'invalid_type' ? 'expected JSON, with Content-Type: application/json' : undefined,
+    outcome: z.enum(['happened', 'did-not-happen']),
+    paymentId: z.string().refine(isPaymentId, 'expected an id as the bank gave it').optional(),
+    reason: sentence,
   },
+  json,
 );
 
 /** The routes below `/api`. Errors are handed to Express; whoever asks is known already. */
@@ -55,6 +71,8 @@ export function createRoutes({
   audit,
   configuration,
   purge,
+  doubts,
+  resolve,
 }: AdminParts): Router {
   const routes = express.Router({ caseSensitive: true, strict: true });
   routes.use(express.json({ limit: '16kb' }));
@@ -81,6 +99,39 @@ export function createRoutes({
     }
     const { from, version, preflight } = outcome;
     response.json({ active: order.data.environment, from, version, preflight });
+  });
+
+  routes.get('/in-doubt', async (_request, response) => {
+    const all = await doubts.all();
+    response.json(
+      all.map(({ id, entry: { requestId, operation, environment, tenant, since, why } }) => {
+        return {
+          ...{ id, xRequestId: requestId, operation, environment, tenant },
+          ...{ since: new Date(since).toISOString(), why },
+        };
+      }),
+    );
+  });
+
+  routes.post('/in-doubt/:id', async (request, response) => {
+    const said = resolutionBody.safeParse(request.body);
+    if (!said.success) {
+      response.status(400).json({ error: faultsOf(said.error) });
+      return;
+    }
+    const resolved = await resolve({ ...said.data, id: request.params.id, who: operatorOf(response) });
+    switch (resolved.kind) {
+      case 'resolved':
+        response.json({ id: request.params.id, outcome: said.data.outcome });
+        return;
+      case 'unknown':
+        response.status(404).json({ error: 'Nothing is in doubt under this id.' });
+        return;
+      case 'too-early': {
+        const error = `The bank may still act on it: try again in ${resolved.seconds} s.`;
+        response.status(409).set('Retry-After', String(resolved.seconds)).json({ error });
+      }
+    }
   });
 
   routes.get('/audit', async (_request, response) => {

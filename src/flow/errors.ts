@@ -137,6 +137,11 @@ export function stateUnavailable(cause?: unknown): GatewayError {
   return new GatewayError('STATE_UNAVAILABLE', text, { cause });
 }
 
+/** The deadline passed after the request may have been sent. @param environment where to, if that is not added later */
+export function unanswered(environment?: string): GatewayError {
+  return new GatewayError('OUTCOME_UNKNOWN', 'The bank did not answer in time.', { environment });
+}
+
 /** Any thrown value as a GatewayError: what is not one already is a fault of ours. */
 export function asGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
@@ -158,4 +163,4 @@ export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
 const afterRead = 'Reading changed nothing at the bank: ask again.';
 /** What a TPP does after a write whose outcome is not known. */
 export const afterWrite =
-  'The bank may have acted on the request: do not send it again, but read the status of the payment or ask the bank.';
+  'The bank may have acted on the request: do not initiate again; read the status of the payment, or ask with the same X-Request-ID.';

@@ -14,6 +14,7 @@ export function writeResponse(
     ...response.headers.filter(([name]) => !isOurs(name.toLowerCase())),
     ['X-Request-ID', requestId],
     ['Penstock-Environment', response.environment],
+    ...(response.servedFrom === 'ledger' ? ([['Idempotent-Replayed', 'true']] as const) : []),
   ];
   writeWhole(answer, response.status, fields, response.body);
 }

@@ -1,22 +1,25 @@
 /**
- * One attempt to carry a write out, and what its holder may say of it.
- *
- * What the state does not take now it is told later; until then a repeat is told that the first one is in flight.
+ * One attempt to carry a write out, and what its holder may say of it. What the state does not take now it is told
+ * later; until then a repeat is told that the first one is in flight.
  */
 
 import { GatewayError } from '../flow/errors.ts';
 import type { PisResponse } from '../flow/messages.ts';
+import type { Log } from '../telemetry/log.ts';
+import { logDoubt } from './doubts.ts';
+import type { Entries } from './entries.ts';
 import {
+  type Answered,
   answered,
   type Claimed,
   type Entry,
   isDoubtful,
   released,
-  releasedForMs,
   type Sending,
   written,
 } from './entry.ts';
-import type { Ledger } from './ledger.ts';
+import type { OpenEntries } from './open-entries.ts';
+import type { Owed } from './owed.ts';
 
 export interface Claim {
   /** Where the first byte may have gone; `undefined` while nothing can have been sent. */
@@ -28,6 +31,8 @@ export interface Claim {
    * @throws GatewayError DUPLICATE_IN_FLIGHT if another attempt has taken over, STATE_UNAVAILABLE; nothing may be sent then
    */
   pass(environment: string): Promise<number>;
+  /** Goes on without the state having taken the last step. */
+  passUnrecorded(environment: string): number;
   /** The bank has answered: a repeat gets the same. */
   answered(response: PisResponse): Promise<void>;
   /** Nothing was sent, or the bank did nothing: the next one starts afresh. */
@@ -36,37 +41,102 @@ export interface Claim {
   doubt(why: string): Promise<void>;
 }
 
-/** How old the last step may be when the first byte goes: less than any lease, and than any doubt lasts. Milliseconds. */
+/** How old the last step may be when the first byte goes: less than any doubt lasts. Milliseconds. */
 const passedForMs = 1_000;
+
+/** What claims work with. */
+export interface ClaimParts {
+  readonly entries: Entries;
+  readonly open: OpenEntries;
+  readonly owed: Owed;
+  /** Tells who waits for this entry that it has changed. */
+  readonly changed: (id: string) => void;
+  readonly log: Log;
+}
 
 interface Terms {
   readonly id: string;
   /** As it was just written. */
   readonly entry: Claimed;
-  /** How long an answer is listened for after the last step before the first byte, in milliseconds. */
+  /** How long an answer is listened for after the last step, and how long it is kept. Milliseconds. */
   readonly listenMs: number;
-  /** How long an answer is kept, in milliseconds. */
   readonly windowMs: number;
 }
 
-export function createClaim({ records, open, told }: Ledger['parts'], terms: Terms): Claim {
+export function createClaim({ entries, open, owed, changed, log }: ClaimParts, terms: Terms): Claim {
   const { id, entry, listenMs, windowMs } = terms;
-  const own = records.of(id, entry);
+  let raw = written(entry);
   let sending: Sending | undefined;
 
-  async function close(): Promise<void> {
-    await open.remove(id);
+  const sendingTo = (environment: string): Sending => {
+    return { ...entry, step: 'sending', environment, listenedUntil: Date.now() + listenMs };
+  };
+
+  /**
+   * Takes the entry to its next step, or gives it back, unless it is not this attempt's any more: whoever found this
+   * attempt dead may have taken it over, and operators may have resolved it.
+   */
+  async function stepTo(next: Entry | undefined, ttlMs?: number): Promise<void> {
+    const isDone = next ? entries.replace(id, raw, next, ttlMs) : entries.release(id, raw);
+    if (await isDone) {
+      raw = next ? written(next) : released;
+      return;
+    }
+    const stored = await entries.read(id);
+    if (stored?.entry?.attempt !== entry.attempt || stored.entry.step === 'happened') return tooLate(next);
+    if (stored.entry.step === 'answered') return; // by this step, which the state had taken without saying so
+    raw = stored.raw;
+    return stepTo(next, ttlMs);
+  }
+
+  function tooLate(next: Entry | undefined): void {
+    if (next?.step !== 'answered') return;
+    const { requestId, operation, tenant } = entry;
+    const facts = { requestId, operation, tenant, environment: next.environment, status: next.status };
+    log('error', 'the bank has answered what had been resolved otherwise', facts);
+  }
+
+  async function close(next?: Answered): Promise<void> {
+    const staysOpen = isDoubtful(next);
+    if (staysOpen && sending) logDoubt(log, sending, next.why);
+    await owed.now(id, async () => {
+      await stepTo(next, staysOpen ? undefined : windowMs);
+      changed(id);
+    });
+    if (sending && !staysOpen) void owed.now(`open ${id}`, () => open.remove(id));
   }
 
   return {
     environment: () => sending?.environment,
     async pass(environment) {
       const startedAtMs = performance.now();
-      const next: Sending = { ...entry, step: 'sending', environment, listenedUntil: Date.now() + listenMs };
-      const [isOurs] = await Promise.all([own.replace(next), open.add(id)]);
+      const next = sendingTo(environment);
+      const [isOurs] = await Promise.all([entries.replace(id, raw, next), open.add(id)]);
       if (!isOurs) throw takenOver();
+      raw = written(next);
       sending = next;
       return startedAtMs + passedForMs;
     },
+    passUnrecorded(environment) {
+      sending = sendingTo(environment);
+      return performance.now() + passedForMs;
+    },
+    answered: (response) => close(sending && answered(sending, response)),
+    release: () => close(),
+    async doubt(why) {
+      if (!sending) return;
+      const next = { ...sending, step: 'in-doubt', why } as const;
+      logDoubt(log, sending, why);
+      await owed.now(id, async () => {
+        await stepTo(next);
+        changed(id);
+      });
+    },
   };
+}
+
+function takenOver(): GatewayError {
+  const text =
+    'This gateway stood still meanwhile, and another one carries the request out; nothing was sent from here.';
+  return new GatewayError('DUPLICATE_IN_FLIGHT', text);
 }

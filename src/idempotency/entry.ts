@@ -14,7 +14,10 @@ const common = {
   /** The TPP's own, for the operators. */
   requestId: z.string(),
   operation: z.string(),
+  /** The gateway's own path, segment included; and the payment's id in it, if there was one already. */
   path: z.string(),
+  paymentId: z.string().optional(),
+  paymentService: z.string(),
   tenant: z.string(),
   /** When it was claimed: milliseconds since 1970. */
   since: z.number(),
@@ -43,7 +46,7 @@ const shape = z.discriminatedUnion('step', [
     why: z.string().optional(),
   }),
   /** Operators found out that the bank has carried it out; the answer is lost. */
-  z.object({ ...sent, step: z.literal('happened'), paymentId: z.string().optional() }),
+  z.object({ ...sent, step: z.literal('happened') }),
 ]);
 
 export type Entry = Readonly<z.output<typeof shape>>;
@@ -64,9 +67,11 @@ export function claimed(
   { operation, client, requestId }: PisRequest,
   { fingerprint, attempt, holder }: Pick<Claimed, 'fingerprint' | 'attempt' | 'holder'>,
 ): Claimed {
+  const { name, path, paymentService, paymentId } = operation;
   return {
     ...{ v: 1, step: 'claimed', fingerprint, attempt, holder, requestId, since: Date.now() },
-    ...{ operation: operation.name, path: operation.path, tenant: client.tenant },
+    ...{ operation: name, path, paymentService, ...(paymentId !== undefined && { paymentId }) },
+    tenant: client.tenant,
   };
 }
 
@@ -84,6 +89,17 @@ export function answerOf({ status, headers, body, environment }: Answered): PisR
 
 export const isDoubtful = (entry: Entry | undefined): entry is Doubtful =>
   entry !== undefined && 'why' in entry && entry.why !== undefined;
+
+/** Whether it may still come to a doubt, or is one. */
+export const isOpen = (entry: Entry | undefined): boolean =>
+  entry !== undefined && (isDoubtful(entry) || entry.step === 'claimed' || entry.step === 'sending');
+
+/** Where the status of the payment is read; `undefined` if its id is not known. */
+export function statusPathOf({ path, operation, paymentId }: Entry): string | undefined {
+  if (paymentId === undefined) return undefined;
+  if (operation === 'initiatePayment') return `${path}/${paymentId}/status`;
+  return `${path.slice(0, path.indexOf(`/${paymentId}`))}/${paymentId}/status`;
+}
 
 export const written = (entry: Entry): string => JSON.stringify(entry);
 

@@ -1,42 +1,84 @@
 /**
- * The ledger: one entry for each use of an `X-Request-ID` by a tenant, each step of its life one compare-and-set.
+ * The ledger: one entry for each use of an `X-Request-ID` by a tenant.
  *
- *   (none) -> claimed -> sending -> answered      claimed and sending may be given back, if the bank was provably not
- *                           \-> in-doubt -> answered | happened | (none)                                      reached
- *
- * The step to `sending` is the last before the first byte. Whoever slept and was taken over fails at it; whoever dies
- * after it leaves a doubt.
+ *   (none) ---> claimed ---> sending ---> answered         Claimed and sending are given back if the bank was provably
+ *                               \                           not reached. A claim of a dead instance is taken over; what
+ *                                --> in-doubt ---> answered | happened | (none)        a dead instance sent is in doubt.
  */
 
 import { randomUUID } from 'node:crypto';
-import { GatewayError } from '../flow/errors.ts';
-import type { PisRequest, PisResponse } from '../flow/messages.ts';
-import type { KeyValues } from '../state/ports.ts';
-import type { Log } from '../telemetry/log.ts';
-import {
-  type Answered,
-  answered,
-  type Claimed,
-  claimed,
-  type Doubtful,
-  type Entry,
-  type Happened,
-  isDoubtful,
-  parsed,
-  released,
-  releasedForMs,
-  type Sending,
-  written,
-} from './entry.ts';
+import type { PisRequest } from '../flow/messages.ts';
+import { type Claim, type ClaimParts, createClaim } from './claim.ts';
+import { type Answered, claimed, type Entry, type Happened, type Sending } from './entry.ts';
 import type { Identity } from './fingerprint.ts';
 import type { Holders } from './holders.ts';
-import type { OpenEntries } from './open-entries.ts';
 
 /** What there is of an `X-Request-ID`. */
 export type Found =
+  /** Nothing was: it is carried out by whoever has found that. */
   | { readonly kind: 'free'; readonly claim: Claim }
   | { readonly kind: 'another-request' }
   | { readonly kind: 'running' }
   | { readonly kind: 'answered'; readonly entry: Answered }
   | { readonly kind: 'happened'; readonly entry: Happened }
   | { readonly kind: 'in-doubt' };
+
+export interface Ledger {
+  /** @throws GatewayError STATE_UNAVAILABLE if the state cannot be asked; nothing may be sent then */
+  find(identity: Identity, request: PisRequest): Promise<Found>;
+}
+
+interface Terms {
+  /** How long an answer is listened for after the deadline, and how long it is kept. Milliseconds. */
+  readonly lateAnswer: number;
+  readonly window: number;
+}
+
+interface Parts extends ClaimParts {
+  readonly holders: Holders;
+  /** Puts what a dead instance was sending in doubt. */
+  readonly doubtOf: (id: string, raw: string, entry: Sending) => Promise<void>;
+}
+
+/** How much longer than the request's deadline a claim lives that nobody takes back. Milliseconds. */
+const spareMs = 10_000;
+
+export function createLedger(parts: Parts, { lateAnswer, window }: Terms): Ledger {
+  const { entries, holders, doubtOf } = parts;
+
+  async function find(identity: Identity, request: PisRequest): Promise<Found> {
+    const { id, fingerprint } = identity;
+    const leftMs = Math.max(0, request.deadlineAtMs - performance.now());
+    const own = claimed(request, { fingerprint, attempt: randomUUID(), holder: holders.own });
+    const ours = (): Found => {
+      const listenMs = leftMs + lateAnswer;
+      return { kind: 'free', claim: createClaim(parts, { id, entry: own, listenMs, windowMs: window }) };
+    };
+
+    await holders.introduce();
+    if (await entries.begin(id, own, leftMs + spareMs)) return ours();
+    const stored = await entries.read(id);
+    if (!stored) return find(identity, request); // it was given back in between
+    const { raw, entry } = stored;
+    if (!entry) return { kind: 'in-doubt' };
+    if (entry.fingerprint !== fingerprint) return { kind: 'another-request' };
+    if (entry.step !== 'claimed' && entry.step !== 'sending') return settled(entry);
+    if (await holders.isAlive(entry.holder)) return { kind: 'running' };
+    if (entry.step === 'sending') await doubtOf(id, raw, entry);
+    else if (await entries.replace(id, raw, own, leftMs + spareMs)) return ours();
+    return find(identity, request);
+  }
+
+  return { find };
+}
+
+function settled(entry: Exclude<Entry, { step: 'claimed' | 'sending' }>): Found {
+  switch (entry.step) {
+    case 'in-doubt':
+      return { kind: 'in-doubt' };
+    case 'answered':
+      return { kind: 'answered', entry };
+    case 'happened':
+      return { kind: 'happened', entry };
+  }
+}

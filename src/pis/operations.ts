@@ -171,6 +171,10 @@ const idSegment = /^[A-Za-z0-9._~=:@+,!$*-]+$/;
 const encodedInIds = /%(?:3D|3A|40|2B|2C|21|24|2A)/g;
 const maxSegmentLength = 256;
 
+/** Whether an id can stand in a path as a paymentId. */
+export const isPaymentId = (id: string): boolean =>
+  idSegment.test(id) && id.length <= maxSegmentLength && id !== '.' && id !== '..';
+
 /** The decoded segments of a request target, or what is wrong with it. */
 function splitTarget(target: string): readonly string[] | string {
   if (!target.startsWith('/')) return 'the request target must be a path';

@@ -1,10 +1,12 @@
 /** What is counted, as Prometheus reads it. Only this file knows prom-client. */
 
-import { Counter, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
 
 export interface Metrics {
   /** Counts a status read by how it was answered: hit, stale, shared, miss, request, bypass. */
   statusRead(verdict: string, environment: string): void;
+  /** Sets how many payments are in doubt, of all instances. */
+  doubts(count: number): void;
   /** Everything counted so far, in the text format of Prometheus. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -19,7 +21,13 @@ export function createMetrics(): Metrics {
     labelNames: ['operation', 'environment', 'verdict'],
     registers: [registry],
   });
+  const doubts = new Gauge({
+    name: 'penstock_in_doubt',
+    help: 'Payments of which nobody knows whether the bank has carried them out, of all instances.',
+    registers: [registry],
+  });
   return {
+    doubts: (count) => doubts.set(count),
     statusRead: (verdict, environment) =>
       statusReads.inc({ operation: 'getPaymentStatus', environment, verdict }),
     text: () => registry.metrics(),

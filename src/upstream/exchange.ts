@@ -3,9 +3,9 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { asGatewayError, type GatewayError, stateUnavailable } from '../flow/errors.ts';
+import { asGatewayError, type GatewayError, stateUnavailable, unanswered } from '../flow/errors.ts';
 import { endToEnd, fieldsOf, type HeaderFields, without } from '../pis/headers.ts';
-import { broken, malformed, neverSent, unanswered, unreached } from './failure.ts';
+import { broken, malformed, neverSent, unreached } from './failure.ts';
 
 /** The bank's whole answer, without the framing. */
 export interface BankAnswer {

@@ -22,13 +22,6 @@ export function neverSent(): GatewayError {
   );
 }
 
-/** The deadline passed after the request may have been sent. */
-export function unanswered(): GatewayError {
-  return new GatewayError('OUTCOME_UNKNOWN', 'The bank did not answer in time.', {
-    proxyError: 'http_response_timeout',
-  });
-}
-
 /** A connection that had been made broke before the bank answered, or its answer makes no sense. */
 export function broken(cause: unknown): GatewayError {
   if (codeOf(cause) === 'HPE_HEADER_OVERFLOW')

@@ -15,7 +15,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   rewriting: ['pis', 'flow', 'config', 'state', 'telemetry'],
   upstream: ['pis', 'flow', 'config', 'state', 'telemetry'],
   http: ['pis', 'flow', 'config', 'telemetry'],
-  admin: ['pis', 'flow', 'config', 'telemetry', 'environments', 'status-cache'],
+  admin: ['pis', 'flow', 'config', 'telemetry', 'environments', 'idempotency', 'status-cache'],
   'pipeline.ts': [
     ...['pis', 'flow', 'config', 'telemetry'],
     ...['idempotency', 'environments', 'status-cache', 'rewriting', 'upstream'],

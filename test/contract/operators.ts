@@ -56,6 +56,8 @@ export function startOperators(report = healthy): OperatorsUnderTest {
     switchEnvironment: createSwitch({ active, audit, log, tryOut }),
     audit,
     purge: async () => {},
+    doubts: { all: async () => [] },
+    resolve: async () => ({ kind: 'unknown' }),
     configuration: () => ({ log: { level: 'info' } }),
   });
   const readiness = () => ({ ready: true, reasons: [] });

@@ -103,12 +103,14 @@ function adviceFor({ method }: Call, { code }: Failure): RegExp {
   if (code === 'UPSTREAM_UNREACHED' || code === 'QUEUE_TIMEOUT')
     return /nothing was sent\. Try again[^:]*\.$/;
   if (method === 'GET') return /^[^:]*\. Reading changed nothing at the bank: ask again\.$/;
-  return /The bank may have acted on the request: do not send it again, but read the status of the payment or ask the bank\.$/;
+  return /The bank may have acted on the request: do not initiate again; read the status of the payment, or ask with the same X-Request-ID\.$/;
 }
 
-/** The one line that the log has about this call. */
+/** The one line that the log has about this call, beside a doubt. */
 export function lineOf({ logLines }: GatewayUnderTest, { requestId }: Call): Record<string, unknown> {
-  const lines = logLines.map((line) => JSON.parse(line)).filter((line) => line.requestId === requestId);
+  const lines = logLines
+    .map((line) => JSON.parse(line))
+    .filter((line) => line.requestId === requestId && line.message !== 'a payment is in doubt');
   assert.equal(lines.length, 1);
   return lines[0];
 }

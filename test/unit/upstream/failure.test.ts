@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { kinds } from '../../../src/flow/errors.ts';
-import { broken, malformed, neverSent, unanswered, unreached } from '../../../src/upstream/failure.ts';
+import { kinds, unanswered } from '../../../src/flow/errors.ts';
+import { broken, malformed, neverSent, unreached } from '../../../src/upstream/failure.ts';
 
 const nodeError = (code: string) => Object.assign(new Error('told by Node'), { code });
 

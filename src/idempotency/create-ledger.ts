@@ -1,0 +1,68 @@
+/** Puts the ledger together: what lasts as long as the gateway, and what one configuration makes of it. */
+
+import type { Config } from '../config/schema.ts';
+import { type Changes, createChanges } from '../state/changes.ts';
+import type { Announcements, KeyValues, Sets } from '../state/ports.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { ClaimParts } from './claim.ts';
+import { createDoubts, type Doubts } from './doubts.ts';
+import { createEntries } from './entries.ts';
+import type { Guard } from './guard-duplicates.ts';
+import { createHolders, type Holders } from './holders.ts';
+import { createLedger } from './ledger.ts';
+import { createOpenEntries } from './open-entries.ts';
+import { createOwed } from './owed.ts';
+
+interface Shared {
+  readonly keyValues: KeyValues;
+  readonly sets: Sets;
+  readonly announcements: Announcements;
+}
+
+/** What outlives a reload of the configuration. */
+export interface LastingLedger extends ClaimParts {
+  readonly holders: Holders;
+  readonly changes: Changes;
+  readonly doubts: Doubts;
+  /** To be called every second: says that this instance is alive, and sees after what is left to do. */
+  beat(): Promise<void>;
+  /** Says that this instance is gone; what it was still sending is in doubt. Never fails. */
+  leave(): Promise<void>;
+}
+
+/** How many beats pass between two looks for what dead instances have left. */
+const beatsPerLook = 5;
+
+/** @param count told how many doubts there are */
+export function createLastingLedger(
+  { keyValues, sets, announcements }: Shared,
+  log: Log,
+  count: (doubts: number) => void,
+): LastingLedger {
+  const changes = createChanges(announcements, 'ledger');
+  const changed = changes.tell;
+  const [entries, open] = [createEntries(keyValues), createOpenEntries(sets)];
+  const holders = createHolders(keyValues);
+  const doubts = createDoubts({ entries, open, holders, changed, log });
+  const owed = createOwed();
+  let beats = 0;
+  return {
+    ...{ entries, open, holders, doubts, changes, changed, owed, log },
+    async beat() {
+      await holders.renew();
+      await owed.settle();
+      if (beats++ % beatsPerLook === 0) count(await doubts.lookAround());
+    },
+    leave: () => holders.leave().catch(() => {}), // it is found out when the lease ends
+  };
+}
+
+export function createGuard({ idempotency, listen }: Config, lasting: LastingLedger): Guard {
+  const { changes, log, doubts } = lasting;
+  const { wait, lateAnswer, ifStateFails } = idempotency;
+  return {
+    ledger: createLedger({ ...lasting, doubtOf: doubts.doubtOf }, idempotency),
+    ...{ changes, log, waitMs: wait, lateAnswerMs: lateAnswer, ifStateFails },
+    publicUrl: listen.publicUrl,
+  };
+}

@@ -1,0 +1,163 @@
+/**
+ * STAGE 2. One X-Request-ID, one effect at the bank.
+ *
+ * The first request claims its id and is carried out to its end, whatever the TPP's connection does. Every repeat gets
+ * what the first one got, or is told that it runs, or that nobody knows what became of it: it never reaches the bank,
+ * unless the first one provably has not.
+ */
+
+import { asGatewayError, GatewayError, kinds, unanswered } from '../flow/errors.ts';
+import type { Client, PisRequest, PisResponse } from '../flow/messages.ts';
+import type { Handler, Stage } from '../flow/stage.ts';
+import type { Changes } from '../state/changes.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Claim } from './claim.ts';
+import { answerOf, type Entry, statusPathOf } from './entry.ts';
+import { identityOf } from './fingerprint.ts';
+import type { Ledger } from './ledger.ts';
+
+/** What the stage works with. */
+export interface Guard {
+  readonly ledger: Ledger;
+  readonly changes: Changes;
+  /** How long a repeat waits for the first one, and how long late answers are listened for. Milliseconds. */
+  readonly waitMs: number;
+  readonly lateAnswerMs: number;
+  readonly ifStateFails: 'refuse' | 'allow';
+  /** Where TPP systems reach the gateway. */
+  readonly publicUrl: string;
+  readonly log: Log;
+}
+
+/** @throws GatewayError with a code of `DUPLICATE_...`, or STATE_UNAVAILABLE if it cannot be known whether it is one */
+export function guardDuplicates(guard: Guard): Stage<PisRequest> {
+  return async (request, next) => {
+    if (request.operation.lane !== 'write') return next(request);
+    const identity = identityOf(request);
+    const waitUntilMs = Math.min(performance.now() + guard.waitMs, request.deadlineAtMs);
+    for (;;) {
+      const found = await guard.ledger.find(identity, request).catch(withoutStateIfAllowed(guard));
+      switch (found.kind) {
+        case 'unknown':
+          return next(request);
+        case 'free':
+          return carryOut(guard, found.claim, request, next);
+        case 'answered':
+          return replayed(answerOf(found.entry), request.client);
+        case 'another-request':
+          throw anotherRequest();
+        case 'happened':
+          throw happened(found.entry, guard.publicUrl);
+        case 'in-doubt':
+          throw inDoubt();
+        case 'running':
+          if (performance.now() >= waitUntilMs) throw inFlight();
+          await guard.changes.to(identity.id);
+      }
+    }
+  };
+}
+
+/** Answers by the deadline; what the bank says later is recorded all the same. */
+async function carryOut(
+  guard: Guard,
+  claim: Claim,
+  request: PisRequest,
+  next: Handler<PisRequest>,
+): Promise<PisResponse> {
+  const outcome = toItsEnd(guard, claim, request, next);
+  const isInTime = await inTime(outcome, request.deadlineAtMs);
+  const environment = claim.environment();
+  if (isInTime || environment === undefined) return outcome; // what was not sent fails by itself at the deadline
+  const error = unanswered(environment);
+  await claim.doubt(`${error.code}: ${error.message}`);
+  outcome.then(
+    ({ status }) => guard.log('warn', 'a late answer', { requestId: request.requestId, environment, status }),
+    () => {}, // it stays in doubt
+  );
+  throw error;
+}
+
+/** Carries a request out, and records what came of it before anybody is told. */
+async function toItsEnd(
+  guard: Guard,
+  claim: Claim,
+  request: PisRequest,
+  next: Handler<PisRequest>,
+): Promise<PisResponse> {
+  const pass = async (environment: string) =>
+    claim.pass(environment).catch((thrown: unknown) => {
+      withoutStateIfAllowed(guard)(thrown);
+      return claim.passUnrecorded(environment);
+    });
+  const fence = { pass, listenUntilMs: request.deadlineAtMs + guard.lateAnswerMs };
+  try {
+    const response = await next({ ...request, fence });
+    // Too many requests: the bank has done nothing, and asks for the same request later.
+    await (response.status === 429 ? claim.release() : claim.answered(response));
+    return response;
+  } catch (thrown) {
+    const { code, message } = asGatewayError(thrown);
+    const maySeen = claim.environment() !== undefined && kinds[code].reached === 'maybe';
+    await (maySeen ? claim.doubt(`${code}: ${message}`) : claim.release());
+    throw thrown;
+  }
+}
+
+/** Whether something has come to an end by a time. @param atMs milliseconds of `performance.now()` */
+async function inTime(outcome: Promise<unknown>, atMs: number): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, atMs - performance.now(), false);
+  const ended = outcome.then(
+    () => true,
+    () => true,
+  );
+  return Promise.race([ended, late]).finally(() => clearTimeout(timer));
+}
+
+/** Where the configuration allows it, a payment goes on without the ledger, and loudly. */
+function withoutStateIfAllowed({
+  ifStateFails,
+  log,
+}: Guard): (thrown: unknown) => { readonly kind: 'unknown' } {
+  return (thrown) => {
+    const { code, message } = asGatewayError(thrown);
+    if (code !== 'STATE_UNAVAILABLE' || ifStateFails === 'refuse') throw thrown;
+    log('warn', 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows', {
+      why: message,
+    });
+    return { kind: 'unknown' };
+  };
+}
+
+function replayed(response: PisResponse, { environments }: Client): PisResponse {
+  if (environments.includes(response.environment)) return response;
+  throw new GatewayError(
+    'ENVIRONMENT_FORBIDDEN',
+    'This client may not use the environment that the first request with this X-Request-ID went to.',
+  );
+}
+
+function anotherRequest(): GatewayError {
+  const text = 'This X-Request-ID stood on another request before; give every new request a new one.';
+  return new GatewayError('DUPLICATE_MISMATCH', text, { field: 'X-Request-ID' });
+}
+
+function inFlight(): GatewayError {
+  const text =
+    'The first request with this X-Request-ID is still under way; ask again with the same X-Request-ID.';
+  return new GatewayError('DUPLICATE_IN_FLIGHT', text);
+}
+
+function inDoubt(): GatewayError {
+  const text =
+    'It is not known what became of the first request with this X-Request-ID; nothing was sent again.';
+  return new GatewayError('DUPLICATE_IN_DOUBT', text);
+}
+
+function happened(entry: Entry, publicUrl: string): GatewayError {
+  const path = statusPathOf(entry);
+  const where = path === undefined ? '' : ` It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
+  const text = `The bank has carried out the first request with this X-Request-ID; its answer is lost.${where}`;
+  return new GatewayError('DUPLICATE_IN_DOUBT', text);
+}

@@ -1,0 +1,98 @@
+/** How operators resolve a doubt, once the bank has told them what became of the request. */
+
+import { asGatewayError } from '../flow/errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Entries } from './entries.ts';
+import { type Doubtful, isDoubtful } from './entry.ts';
+import type { OpenEntries } from './open-entries.ts';
+
+/** What an operator says of a doubt. */
+export interface Resolution {
+  readonly id: string;
+  readonly who: string;
+  readonly outcome: 'happened' | 'did-not-happen';
+  /** The payment that was initiated, if the bank named it. */
+  readonly paymentId?: string | undefined;
+  /** Stands in the audit log. */
+  readonly reason: string;
+}
+
+export type Resolved =
+  | { readonly kind: 'resolved' }
+  | { readonly kind: 'unknown' }
+  /** The bank may still act on it. */
+  | { readonly kind: 'too-early'; readonly seconds: number };
+
+/** @throws GatewayError STATE_UNAVAILABLE; it is perhaps resolved then */
+export type Resolve = (resolution: Resolution) => Promise<Resolved>;
+
+interface Parts {
+  readonly entries: Entries;
+  readonly open: OpenEntries;
+  readonly changed: (id: string) => void;
+  /** Has every later request on a payment find its environment. */
+  readonly affinity: { learn(paymentId: string, home: Home, lasts: 'endless' | 'remembered'): Promise<void> };
+  readonly audit: { append(event: AuditEvent): Promise<unknown> };
+  readonly log: Log;
+  /** How long a resolved one is kept for repeats, in milliseconds. */
+  readonly windowMs: () => number;
+}
+
+interface Home {
+  readonly environment: string;
+  readonly tenant: string;
+}
+
+interface AuditEvent {
+  readonly who: string;
+  readonly action: string;
+  readonly outcome: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export function createResolve({ entries, open, changed, affinity, audit, log, windowMs }: Parts): Resolve {
+  return async (resolution) => {
+    const { id, outcome } = resolution;
+    const stored = await entries.read(id);
+    const entry = stored?.entry;
+    if (!isDoubtful(entry)) return { kind: 'unknown' };
+    const leftMs = entry.listenedUntil - Date.now();
+    if (outcome === 'did-not-happen' && leftMs > 0)
+      return { kind: 'too-early', seconds: Math.ceil(leftMs / 1_000) };
+
+    const isDone =
+      outcome === 'happened'
+        ? happened(entry, stored?.raw ?? '', resolution)
+        : entries.release(id, stored?.raw ?? '');
+    if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
+    changed(id);
+    await open.remove(id).catch(() => {}); // whoever looks around next finds it closed
+    await record(entry, resolution);
+    return { kind: 'resolved' };
+  };
+
+  async function happened(entry: Doubtful, raw: string, { id, paymentId }: Resolution): Promise<boolean> {
+    const { environment, tenant, paymentService, requestId } = entry;
+    const isNew = entry.operation === 'initiatePayment' && paymentId !== undefined;
+    if (isNew) {
+      const lasts = paymentService === 'periodic-payments' ? 'endless' : 'remembered';
+      await affinity.learn(paymentId, { environment, tenant }, lasts);
+    }
+    const { v, fingerprint, attempt, holder, operation, path, since, listenedUntil } = entry;
+    const facts = { v, fingerprint, attempt, holder, requestId, operation, path, paymentService, tenant };
+    const known = isNew ? { paymentId } : entry.paymentId !== undefined && { paymentId: entry.paymentId };
+    const next = { ...facts, ...known, since, environment, listenedUntil, step: 'happened' } as const;
+    return entries.replace(id, raw, next, windowMs());
+  }
+
+  /** Never fails: the log stream has the record before the state is asked to keep it. */
+  async function record(entry: Doubtful, { who, outcome, paymentId, reason }: Resolution): Promise<void> {
+    const { requestId, operation, tenant, environment } = entry;
+    const details = { requestId, operation, tenant, environment, paymentId, reason };
+    await audit
+      .append({ who, action: 'resolve doubt', outcome, details })
+      .catch((thrown: unknown) =>
+        log('error', 'an audit record stands in this log alone', { why: asGatewayError(thrown).message }),
+      );
+  }
+}
