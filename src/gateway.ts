@@ -55,9 +55,13 @@ const retriedMs = 250;
 /** How long the proof is kept that the state could be written. Milliseconds. */
 const beatKeptMs = 60_000;
 
-/** A gateway by this configuration; it does not listen yet. */
-export function createGateway(config: Config, log: Log, operators: readonly Operator[] = []): Gateway {
-  const state = stateOf(config, log);
+/** A gateway by this configuration; it does not listen yet. @param state where it keeps what must last */
+export function createGateway(
+  config: Config,
+  log: Log,
+  operators: readonly Operator[] = [],
+  state: State = stateOf(config, log),
+): Gateway {
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
