@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { createAdminClient } from './commands/admin-client.ts';
 import { verifyAudit } from './commands/audit.ts';
 import { type Printed, showEnvironments, useEnvironment } from './commands/environment.ts';
+import { resolveDoubt, showDoubts } from './commands/in-doubt.ts';
 import { serve } from './commands/serve.ts';
 import { configSource, loadConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
@@ -16,6 +17,10 @@ const usage = `Usage: penstock COMMAND [--config FILE]
   environment                 show the environments of the running gateway, and which one is active
   environment use NAME --reason TEXT [--confirm NAME] [--force]
                               send new payments there; production must be confirmed by its name
+  in-doubt                    list the requests of which nobody knows whether the bank has carried them out
+  in-doubt ID happened --reason TEXT [--payment PAYMENT-ID]
+  in-doubt ID did-not-happen --reason TEXT
+                              say what the bank has told of one of them
   audit verify                check the chain of the audit log
 
 The configuration is FILE, or the file that PENSTOCK_CONFIG names; any setting can be overridden by an
@@ -39,9 +44,15 @@ switch (words.join(' ')) {
     await print(showEnvironments);
     break;
   case `environment use ${words[2]}`:
-    if (values.reason === undefined) leave(exitUsage, 'Say why, for the audit log: --reason TEXT');
+    await print((call) => useEnvironment(call, { ...values, environment: words[2] ?? '', reason: reason() }));
+    break;
+  case 'in-doubt':
+    await print(showDoubts);
+    break;
+  case `in-doubt ${words[1]} happened`:
+  case `in-doubt ${words[1]} did-not-happen`:
     await print((call) =>
-      useEnvironment(call, { ...values, environment: words[2] ?? '', reason: values.reason ?? '' }),
+      resolveDoubt(call, { ...values, id: words[1] ?? '', outcome: words[2] ?? '', reason: reason() }),
     );
     break;
   case 'audit verify':
@@ -58,6 +69,7 @@ function commandLine() {
       options: {
         config: { type: 'string' },
         reason: { type: 'string' },
+        payment: { type: 'string' },
         confirm: { type: 'string' },
         force: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h' },
@@ -68,6 +80,10 @@ function commandLine() {
   } catch (cause) {
     return leave(exitUsage, `${messageOf(cause)}\n\n${usage}`);
   }
+}
+
+function reason(): string {
+  return values.reason ?? leave(exitUsage, 'Say why, for the audit log: --reason TEXT');
 }
 
 function validConfig(): Config {

@@ -17,6 +17,11 @@ const spareMs = 5_000;
 export async function serve(config: Config, reread: () => Loaded): Promise<void> {
   const log = createLog(config.log);
   for (const sentence of notInEffectYet(config)) log('warn', sentence);
+  if (config.idempotency.ifStateFails === 'allow')
+    log(
+      'warn',
+      'idempotency.ifStateFails: allow: without the state, payments are not protected from duplicates',
+    );
   let gateway: Gateway | undefined;
   process.on('SIGHUP', () => gateway && reload(gateway, reread, log)); // before it serves, there is nothing to reload
   const { tppPort, adminPort, madeToken, ...started } = await start(config, log).catch(

@@ -80,7 +80,7 @@ describe('an error is told with all that a TPP needs:', () => {
 
       for (const told of [message.text, problem.body.detail]) {
         assert.ok(told.startsWith(text));
-        assert.equal(/do not send it again/.test(told), reached === 'maybe');
+        assert.equal(/do not initiate again/.test(told), reached === 'maybe');
       }
     });
   }

@@ -1,0 +1,53 @@
+/** `penstock in-doubt`: lists what is in doubt. `penstock in-doubt ID OUTCOME --reason ..`: resolves one of them. */
+
+import { z } from 'zod';
+import type { CallAdmin } from './admin-client.ts';
+import type { Printed } from './environment.ts';
+
+const doubtsShape = z.array(
+  z.object({
+    ...{ id: z.string(), xRequestId: z.string(), operation: z.string() },
+    ...{ environment: z.string(), tenant: z.string(), since: z.string(), why: z.string() },
+  }),
+);
+const refusalShape = z.object({ error: z.string() });
+
+/** Some lines for each, the oldest first. */
+export async function showDoubts(call: CallAdmin): Promise<Printed> {
+  const answer = await call('GET', '/in-doubt');
+  if (!answer.ok) return refused(answer.body);
+  const doubts = doubtsShape.parse(answer.body);
+  if (doubts.length === 0) return { lines: ['Nothing is in doubt.'], exitCode: 0 };
+  const lines = doubts.flatMap(({ id, xRequestId, operation, environment, tenant, since, why }) => [
+    id,
+    `  ${operation} of ${tenant} in ${environment}, X-Request-ID ${xRequestId}, ${since}`,
+    `  ${why}`,
+  ]);
+  return { lines, exitCode: 0 };
+}
+
+interface Order {
+  readonly id: string;
+  /** `happened` or `did-not-happen`. */
+  readonly outcome: string;
+  /** What the bank calls the payment, if it has made one. */
+  readonly payment?: string;
+  readonly reason: string;
+}
+
+/** Says what the bank has told. */
+export async function resolveDoubt(
+  call: CallAdmin,
+  { id, outcome, payment, reason }: Order,
+): Promise<Printed> {
+  const body = { outcome, reason, ...(payment !== undefined && { paymentId: payment }) };
+  const answer = await call('POST', `/in-doubt/${encodeURIComponent(id)}`, body);
+  if (!answer.ok) return refused(answer.body);
+  const next =
+    outcome === 'happened' ? 'A repeat is told so.' : 'A repeat with its X-Request-ID is sent to the bank.';
+  return { lines: [`Resolved: it ${outcome.replaceAll('-', ' ')}. ${next}`], exitCode: 0 };
+}
+
+const refused = (body: unknown): Printed => {
+  return { lines: [refusalShape.safeParse(body).data?.error ?? 'refused'], exitCode: 1 };
+};
