@@ -12,7 +12,7 @@ import type { Handler, Stage } from '../flow/stage.ts';
 import type { Changes } from '../state/changes.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Claim } from './claim.ts';
-import { answerOf, type Entry, statusPathOf } from './entry.ts';
+import { answerOf, type Happened, statusPathOf } from './entry.ts';
 import { identityOf } from './fingerprint.ts';
 import type { Ledger } from './ledger.ts';
 
@@ -49,7 +49,7 @@ export function guardDuplicates(guard: Guard): Stage<PisRequest> {
         case 'happened':
           throw happened(found.entry, guard.publicUrl);
         case 'in-doubt':
-          throw inDoubt();
+          throw inDoubt(found.environment);
         case 'running':
           if (performance.now() >= waitUntilMs) throw inFlight();
           await guard.changes.to(identity.id);
@@ -149,15 +149,15 @@ function inFlight(): GatewayError {
   return new GatewayError('DUPLICATE_IN_FLIGHT', text);
 }
 
-function inDoubt(): GatewayError {
+function inDoubt(environment?: string): GatewayError {
   const text =
     'It is not known what became of the first request with this X-Request-ID; nothing was sent again.';
-  return new GatewayError('DUPLICATE_IN_DOUBT', text);
+  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment });
 }
 
-function happened(entry: Entry, publicUrl: string): GatewayError {
+function happened(entry: Happened, publicUrl: string): GatewayError {
   const path = statusPathOf(entry);
   const where = path === undefined ? '' : ` It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
   const text = `The bank has carried out the first request with this X-Request-ID; its answer is lost.${where}`;
-  return new GatewayError('DUPLICATE_IN_DOUBT', text);
+  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment: entry.environment });
 }

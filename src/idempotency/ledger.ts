@@ -21,7 +21,8 @@ export type Found =
   | { readonly kind: 'running' }
   | { readonly kind: 'answered'; readonly entry: Answered }
   | { readonly kind: 'happened'; readonly entry: Happened }
-  | { readonly kind: 'in-doubt' };
+  /** Without environment if what is kept cannot be read. */
+  | { readonly kind: 'in-doubt'; readonly environment?: string };
 
 export interface Ledger {
   /** @throws GatewayError STATE_UNAVAILABLE if the state cannot be asked; nothing may be sent then */
@@ -75,7 +76,7 @@ export function createLedger(parts: Parts, { lateAnswer, window }: Terms): Ledge
 function settled(entry: Exclude<Entry, { step: 'claimed' | 'sending' }>): Found {
   switch (entry.step) {
     case 'in-doubt':
-      return { kind: 'in-doubt' };
+      return { kind: 'in-doubt', environment: entry.environment };
     case 'answered':
       return { kind: 'answered', entry };
     case 'happened':

@@ -91,8 +91,9 @@ in front of two simulated banks: sandbox (active) and production. Three things t
      --reason 'try it' --config config/demo.yaml
    curl -i ${transfers}/PAYMENT_ID/status ${requestId()}
 
-Let the bank hang up once, read again, and see what Penstock says of it:
+Let the bank hang up once, initiate a payment, twice with the same X-Request-ID, and see what Penstock says of it:
    curl -X PUT http://127.0.0.1:9101/_bank/faults -d '{"name":"reset","times":1}'
+   PENSTOCK_ADMIN_TOKEN=${demoToken} npm exec penstock -- in-doubt --config config/demo.yaml
 Ctrl-C ends it all. A whole payment, step by step: npm run demo -- --tour
 `;
 }

@@ -40,6 +40,8 @@ export async function playTour(gateway: string, banks: readonly SimulatedBank[])
     const environment = index === 0 ? {} : { 'Penstock-Environment': bank.name };
     await tourOf(bank, (step) => take(gateway, { ...step, headers: { ...environment, ...step.headers } }));
   }
+  const [active] = banks;
+  if (active) await lostAnswer(active, (step) => take(gateway, step));
   console.log('\n━━ what the gateway refuses never reaches a bank\n');
   const before = banks.map((bank) => bank.requests.length);
   await take(gateway, {
@@ -74,6 +76,7 @@ async function tourOf(
   });
   const one = `${transfers}/${paymentId}`;
   await go({ does: 'read its status', method: 'GET', path: `${one}/status`, expect: 200 });
+  await go({ does: 'and at once again', method: 'GET', path: `${one}/status`, expect: 200 });
   await go({ does: 'read the payment itself', method: 'GET', path: one, expect: 200 });
   const { authorisationId } = await go({
     ...{ does: 'start its authorisation', method: 'POST', path: `${one}/authorisations`, expect: 201 },
@@ -101,6 +104,24 @@ async function tourOf(
   await go({ does: 'read what became of it', method: 'GET', path: `${cancelled}/status`, expect: 200 });
 }
 
+/** What every TPP fears: the bank has paid, and its answer never came. */
+async function lostAnswer(bank: SimulatedBank, go: (step: Step) => Promise<unknown>): Promise<void> {
+  console.log('\n━━ an answer comes twice, or not at all: nothing is paid twice\n');
+  const { length: before } = bank.payments;
+  const initiate = { method: 'POST', path: transfers, body: payment } as const;
+  const first = { ...explicitly, 'X-Request-ID': randomUUID() };
+  await go({ ...initiate, does: 'initiate a payment', headers: first, expect: 201 });
+  await go({ ...initiate, does: 'the very same again', headers: first, expect: 201 });
+  bank.fail({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
+  const lost = { ...explicitly, 'X-Request-ID': randomUUID() };
+  await go({ ...initiate, does: 'another one, and the bank hangs up', headers: lost, expect: 504 });
+  await go({ ...initiate, does: 'the very same again', headers: lost, expect: 409 });
+  assert.equal(bank.payments.length, before + 2);
+}
+
+/** Fields that say what the gateway did. */
+const telling = ['Cache-Status', 'Idempotent-Replayed', 'Penstock-Error'];
+
 async function take(gateway: string, { does, method, path, expect, headers, body }: Step) {
   const response = await fetch(`${gateway}/berlingroup/v1${path}`, {
     method,
@@ -109,9 +130,12 @@ async function take(gateway: string, { does, method, path, expect, headers, body
   });
   const text = await response.text();
   const environment = response.headers.get('penstock-environment') ?? 'no bank';
-  console.log(
-    `${does}\n   ${method} ${path}\n   ${response.status} from ${environment}${text && `  ${text}`}`,
-  );
+  const told = telling.flatMap((name) => {
+    const value = response.headers.get(name);
+    return value === null ? [] : [`${name}: ${value}`];
+  });
+  const lines = [`${response.status} from ${environment}`, ...told, ...(text ? [text] : [])];
+  console.log([does, `${method} ${path}`, ...lines].join('\n   '));
   assert.equal(response.status, expect, does);
   const answer: Record<string, unknown> = text.startsWith('{') ? JSON.parse(text) : {};
   return answer;

@@ -1,11 +1,13 @@
 /** The commands of operators, as processes of their own beside a gateway that serves. */
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startBank } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { type Served, startServed } from '../kit/served.ts';
+import { until } from '../kit/within.ts';
 
 /** A command, once it has ended. */
 async function ran(served: Served, ...args: readonly string[]) {
@@ -62,3 +64,40 @@ test('a command says where it looked if no gateway runs there, and fails', async
     `No gateway answers at ${served.adminUrl}: is it running with this configuration?\n`,
   );
 });
+
+test('penstock in-doubt lists, resolves and leaves a record; the metric counts what is left', async (t) => {
+  const bank = await startBank(t);
+  const served = await startServed(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
+  assert.equal((await ran(served, 'in-doubt')).out, 'Nothing is in doubt.\n');
+
+  bank.fail({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
+  const lost = { ...initiation, headers: [...initiation.headers, ['X-Request-ID', randomUUID()] as const] };
+  assert.equal((await call(served.url, lost)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
+  const { out } = await ran(served, 'in-doubt');
+  assert.match(
+    out,
+    /^[\w-]{43}\n {2}initiatePayment of anonymous in sandbox, X-Request-ID .*\n {2}OUTCOME_UNKNOWN: /,
+  );
+  const [id = ''] = out.split('\n');
+  await until(8_000, 'the metric counts it', async () =>
+    (await metricsOf(served)).includes('penstock_in_doubt 1'),
+  );
+
+  const [payment = ''] = bank.payments.map(({ paymentId }) => paymentId);
+  const silent = await ran(served, 'in-doubt', id, 'happened');
+  assert.deepEqual([silent.exitCode, silent.complaint], [64, 'Say why, for the audit log: --reason TEXT\n']);
+  const foreign = await ran(served, 'in-doubt', 'no-such-id', 'happened', '--reason', 'a slip');
+  assert.deepEqual([foreign.exitCode, foreign.out], [1, 'Nothing is in doubt under this id.\n']);
+  const said = ['--payment', payment, '--reason', 'the bank, by telephone'];
+  const done = await ran(served, 'in-doubt', id, 'happened', ...said);
+  assert.deepEqual([done.exitCode, done.out], [0, 'Resolved: it happened. A repeat is told so.\n']);
+
+  assert.equal((await ran(served, 'in-doubt')).out, 'Nothing is in doubt.\n');
+  await until(8_000, 'the metric counts it', async () =>
+    (await metricsOf(served)).includes('penstock_in_doubt 0'),
+  );
+  assert.match((await ran(served, 'audit', 'verify')).out, /whole: 1 record,/);
+});
+
+const metricsOf = async ({ adminUrl }: Served) =>
+  (await call(adminUrl, { method: 'GET', path: '/metrics' })).text;
