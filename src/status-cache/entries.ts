@@ -1,5 +1,6 @@
 /** The kept answers in the shared state: read, noted, forgotten, each by one compare-and-set on the payment's document. */
 
+import { GatewayError } from '../flow/errors.ts';
 import type { Announcements, KeyValues } from '../state/ports.ts';
 import {
   forgotten,
@@ -18,7 +19,7 @@ export type Noting =
   /** The payment was forgotten, or another status was seen, since the bank was asked: it may be too old to be served. */
   | 'outdated';
 
-/** Every operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached. */
+/** Every operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached, or takes no change. */
 export interface StatusEntries {
   read(key: string): Promise<StatusDocument>;
   /** @param asked the generation under which the bank was asked */
@@ -33,6 +34,12 @@ interface Shared {
 
 /** Longer than any call can take: a read that began before a payment was forgotten must find that it was. Milliseconds. */
 const longestCallMs = 15 * 60_000;
+
+/**
+ * How often a change is tried: each time in vain, somebody else has changed the document. But bytes that are no text come
+ * from the state as another text than stands there, and no comparison with it ever succeeds.
+ */
+const mostTries = 20;
 
 /** Makes every instance forget a payment. @throws GatewayError STATE_UNAVAILABLE if that cannot be done */
 export type Forget = (key: string) => Promise<void>;
@@ -55,21 +62,17 @@ export function createEntries(
 ): StatusEntries {
   const lifeMs = Math.max(keptForMs, longestCallMs);
 
-  async function note(key: string, asked: string, sighting: Sighting): Promise<Noting> {
-    const raw = await keyValues.read(key);
-    const document = parsed(raw);
-    const isKnown = document.standing === sighting.standing;
-    if (document.generation !== asked) return isKnown ? 'current' : 'outdated';
-    if (isKnown && Object.keys(sighting.entries).length === 0) return 'current';
-    const next = written(withSighting(document, sighting));
-    return (await put(key, raw, next)) ? 'current' : note(key, asked, sighting);
-  }
-
-  async function dropCredential(key: string, credential: string): Promise<void> {
-    const raw = await keyValues.read(key);
-    const next = written(withoutCredential(parsed(raw), credential));
-    if (raw === undefined || next === raw) return;
-    if (!(await put(key, raw, next))) return dropCredential(key, credential);
+  /** @param change what becomes of a document, and what that means; without a document, it stays as it is */
+  async function changed<Outcome>(
+    key: string,
+    change: (document: StatusDocument) => readonly [Outcome, StatusDocument?],
+  ): Promise<Outcome> {
+    for (let tries = 0; tries < mostTries; tries++) {
+      const raw = await keyValues.read(key);
+      const [outcome, next] = change(parsed(raw));
+      if (!next || (await put(key, raw, written(next)))) return outcome;
+    }
+    throw new GatewayError('STATE_UNAVAILABLE', 'What is kept of a payment could not be changed.');
   }
 
   const put = (key: string, raw: string | undefined, next: string) =>
@@ -78,8 +81,15 @@ export function createEntries(
       : keyValues.replace(key, raw, next, lifeMs);
 
   return {
-    note,
-    dropCredential,
+    note: (key, asked, sighting) =>
+      changed<Noting>(key, (document) => {
+        const isKnown = document.standing === sighting.standing;
+        if (document.generation !== asked) return [isKnown ? 'current' : 'outdated'];
+        const isOld = isKnown && Object.keys(sighting.entries).length === 0;
+        return isOld ? ['current'] : ['current', withSighting(document, sighting)];
+      }),
+    dropCredential: (key, credential) =>
+      changed(key, (document) => [undefined, withoutCredential(document, credential)]),
     async read(key) {
       await forgetFirst(key);
       return parsed(await keyValues.read(key));

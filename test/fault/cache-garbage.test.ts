@@ -18,7 +18,8 @@ const garbage: Readonly<Record<string, (redis: RedisServer, key: string) => Prom
   'a later version': (redis, key) => redis.command('SET', key, '{"v":2,"standing":"ACCC"}'),
   'another shape': (redis, key) => redis.command('SET', key, '{"v":1,"g":"x","a":0,"e":{"x":null}}'),
   nothing: (redis, key) => redis.command('SET', key, ''),
-  'bytes that are no text': (redis, key) => redis.command('SETBIT', key, '7', '1'),
+  'bytes that are no text': (redis, key) => redis.command('SETBIT', key, '0', '1'),
+  'bytes that are no text within ours': (redis, key) => redis.command('SETBIT', key, '96', '1'),
   'ten megabytes': (redis, key) => redis.command('SETRANGE', key, '10000000', 'x'),
 };
 
