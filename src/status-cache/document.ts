@@ -65,10 +65,10 @@ export function withSighting(document: StatusDocument, sighting: Sighting): Stat
   return { generation: randomUUID(), standing, since: seenAt, entries };
 }
 
-/** The document without what was fetched with this credential. */
+/** The document without what was fetched with this credential, or is on its way: that will come under an old generation. */
 export function withoutCredential(document: StatusDocument, credential: string): StatusDocument {
   const rest = Object.entries(document.entries).filter(([, entry]) => entry.credential !== credential);
-  return { ...document, entries: Object.fromEntries(rest) };
+  return { ...document, generation: randomUUID(), entries: Object.fromEntries(rest) };
 }
 
 /** As it is stored: of too many entries, the newer ones. */

@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { headerValue } from '../../../src/pis/headers.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
+import { createFailingState } from '../../kit/failing-state.ts';
 import type { Field } from '../../kit/fields.ts';
 import { answerOf, createInstance, statusAnswer, statusRead } from './instance.ts';
 
@@ -202,4 +204,36 @@ describe('a refusal of credentials', () => {
       assert.equal(counts.get('hit'), 1);
     });
   }
+
+  for (const known of ['something', 'nothing'] as const) {
+    test(`drops what is on its way with them, too, where ${known} was known`, async () => {
+      const gate = Promise.withResolvers<void>();
+      let answer = statusAnswer('ACTC');
+      const { ask } = createInstance(createMemoryState(), async ({ headers }) => {
+        const decided = answer;
+        if (headers.includes(token) && decided.status === 200) await gate.promise;
+        return decided;
+      });
+      if (known === 'something') await ask(withFields(['Authorization', 'Bearer two']));
+      const slow = ask(withFields(token));
+      await setImmediate();
+      answer = answerOf(401);
+      await ask(withFields(token, ['Cache-Control', 'no-cache']));
+      gate.resolve();
+      await slow;
+      assert.equal((await ask(withFields(token))).status, 401);
+    });
+  }
+
+  test('drops what was fetched with them, although the state took no change meanwhile', async () => {
+    let answer = statusAnswer('ACTC');
+    const state = createFailingState();
+    const { ask } = createInstance(state, async () => answer);
+    await ask(withFields(token));
+    answer = answerOf(401);
+    state.fail('write', 'replace');
+    await ask(withFields(token, ['Cache-Control', 'no-cache']));
+    state.heal();
+    assert.equal((await ask(withFields(token))).status, 401);
+  });
 });
