@@ -48,6 +48,28 @@ describe('in the shared state', () => {
   });
 });
 
+describe('a secret that is not ours', () => {
+  for (const [what, value] of [
+    ['empty', ''],
+    ['short', 'c2hvcnQ='],
+    ['no base64', '*'.repeat(44)],
+    ['too long', 'A'.repeat(10_000)],
+  ] as const) {
+    test(`(${what}) is replaced, so that nobody can guess what was hashed`, async () => {
+      const state = createMemoryState();
+      await state.keyValues.write('status:secret', value);
+      const bank = async () => statusAnswer('ACTC');
+      const [here, there] = [createInstance(state, bank), createInstance(state, bank)];
+      await Promise.all([here.ask(secretRead), there.ask(secretRead)]);
+      assert.match((await state.keyValues.read('status:secret')) ?? '', /^[\w+/]{43}=$/);
+      await here.beat();
+      await there.beat();
+      await here.ask(secretRead);
+      assert.equal((await there.ask(secretRead)).servedFrom, 'cache');
+    });
+  }
+});
+
 describe('a value that is not ours', () => {
   for (const [what, value] of [
     ['no JSON', 'garbage'],
