@@ -70,6 +70,8 @@ describe('the bank', () => {
     ['Expires', '0'],
     ['Expires', 'Thu, 01 Dec 1994 16:00:00 GMT'],
     ['Age', '3600'],
+    ['Age', '99999999999999999999'],
+    ['Cache-Control', 'no-cache; max-age=60'],
   ] as const) {
     test(`says ${field}: ${value}, and the answer is not fresh any more (sections 4.2 and 5.1)`, async () => {
       assert.equal(await bankSays([field, value]), 2);
@@ -79,6 +81,9 @@ describe('the bank', () => {
   for (const [field, value] of [
     ['Cache-Control', 'max-age=60'],
     ['Cache-Control', 'max-age="60"'],
+    ['Cache-Control', 'max-age=99999999999999999999'],
+    ['Age', 'old'],
+    ['Age', '-1'],
     ['Expires', new Date(Date.now() + 60_000).toUTCString()],
   ] as const) {
     test(`says ${field}: ${value}, and the answer is kept`, async () => {
