@@ -70,7 +70,7 @@ export function createAskBank({ entries, forget, forgetLater, settings, now }: P
     }
     if (response.status === 401 || response.status === 403)
       await entries.dropCredential(place.key, place.credential).catch(() => forgetLater(place.key));
-    if (response.status !== 200) return { ...answer, asOfMs: performance.now() };
+    if (response.status > 299) return { ...answer, asOfMs: performance.now() };
 
     const notedAtMs = performance.now();
     const noting = document ? await note(question, response, document) : 'unknown';

@@ -65,6 +65,23 @@ describe('a status that one token has seen', () => {
     });
   }
 
+  for (const status of [203, 206]) {
+    test(`is not followed by an older one, although it came with ${status}`, async () => {
+      const bank = bankThatSays('RCVD');
+      let coded = 200;
+      const { ask } = createInstance(createMemoryState(), async () => ({
+        ...(await bank.says()),
+        status: coded,
+      }));
+      await ask(withToken('one'));
+      bank.told.now = 'ACTC';
+      coded = status;
+      assert.equal((await ask(withToken('one', ['Range', 'bytes=0-']))).status, status);
+      coded = 200;
+      assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+    });
+  }
+
   test('is not followed by an older one, although its answer is too large to be kept', async () => {
     const bank = bankThatSays('RCVD');
     const { ask } = createInstance(createMemoryState(), bank.says);
