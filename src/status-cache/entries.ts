@@ -19,11 +19,16 @@ export type Noting =
   /** The payment was forgotten, or another status was seen, since the bank was asked: it may be too old to be served. */
   | 'outdated';
 
+/** A document, and the text that stands in the shared state for it. */
+export interface KeptDocument extends StatusDocument {
+  readonly text: string | undefined;
+}
+
 /** Every operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached, or takes no change. */
 export interface StatusEntries {
-  read(key: string): Promise<StatusDocument>;
-  /** @param asked the generation under which the bank was asked */
-  note(key: string, asked: string, sighting: Sighting): Promise<Noting>;
+  read(key: string): Promise<KeptDocument>;
+  /** @param asked what was kept when the bank was asked; as a rule it still is, and need not be read again */
+  note(key: string, asked: KeptDocument, sighting: Sighting): Promise<Noting>;
   dropCredential(key: string, credential: string): Promise<void>;
 }
 
@@ -47,7 +52,7 @@ export type Forget = (key: string) => Promise<void>;
 export function createForget({ keyValues, announcements }: Shared): Forget {
   return async (key) => {
     await keyValues.write(key, written(forgotten()), longestCallMs);
-    await announcements.publish('status', key).catch(() => {}); // whoever waits for it looks by himself, too
+    void announcements.publish('status', key).catch(() => {}); // whoever waits for it looks by himself, too
   };
 }
 
@@ -62,15 +67,26 @@ export function createEntries(
 ): StatusEntries {
   const lifeMs = Math.max(keptForMs, longestCallMs);
 
-  /** @param change what becomes of a document, and what that means; without a document, it stays as it is */
+  const kept = async (key: string): Promise<KeptDocument> => {
+    const text = await keyValues.read(key);
+    return { ...parsed(text), text };
+  };
+
+  /**
+   * @param first  what the document was when it was last seen
+   * @param change what becomes of a document, and what that means; without a document, it stays as it is
+   */
   async function changed<Outcome>(
     key: string,
-    change: (document: StatusDocument) => readonly [Outcome, StatusDocument?],
+    first: KeptDocument,
+    change: (document: KeptDocument) => readonly [Outcome, StatusDocument?],
   ): Promise<Outcome> {
+    let document = first;
     for (let tries = 0; tries < mostTries; tries++) {
-      const raw = await keyValues.read(key);
-      const [outcome, next] = change(parsed(raw));
-      if (!next || (await put(key, raw, written(next)))) return outcome;
+      const [outcome, next] = change(document);
+      if (!next) return outcome;
+      if (await put(key, document.text, written(next))) return outcome;
+      document = await kept(key);
     }
     throw new GatewayError('STATE_UNAVAILABLE', 'What is kept of a payment could not be changed.');
   }
@@ -81,18 +97,21 @@ export function createEntries(
       : keyValues.replace(key, raw, next, lifeMs);
 
   return {
-    note: (key, asked, sighting) =>
-      changed<Noting>(key, (document) => {
+    async note(key, asked, sighting) {
+      const isForItselfAlone = Object.keys(sighting.entries).length === 0;
+      const first = isForItselfAlone ? await kept(key) : asked; // else nothing might be written, and so nothing compared
+      return changed<Noting>(key, first, (document) => {
         const isKnown = document.standing === sighting.standing;
-        if (document.generation !== asked) return [isKnown ? 'current' : 'outdated'];
-        const isOld = isKnown && Object.keys(sighting.entries).length === 0;
-        return isOld ? ['current'] : ['current', withSighting(document, sighting)];
-      }),
-    dropCredential: (key, credential) =>
-      changed(key, (document) => [undefined, withoutCredential(document, credential)]),
+        if (document.generation !== asked.generation) return [isKnown ? 'current' : 'outdated'];
+        return isKnown && isForItselfAlone ? ['current'] : ['current', withSighting(document, sighting)];
+      });
+    },
+    async dropCredential(key, credential) {
+      await changed(key, await kept(key), (document) => [undefined, withoutCredential(document, credential)]);
+    },
     async read(key) {
       await forgetFirst(key);
-      return parsed(await keyValues.read(key));
+      return kept(key);
     },
   };
 }
