@@ -124,6 +124,15 @@ describe('a document', () => {
     assert.ok(kept.length >= 30 && kept.includes('v399') && !kept.includes('v0'));
   });
 
+  test('holds no more kinds of small answers than it can be read with at once, however many are asked for', () => {
+    const entries = Object.fromEntries(
+      Array.from({ length: 2_000 }, (_, index) => [`v${index}`, entry(index)]),
+    );
+    const kept = Object.keys(parsed(written({ generation: 'g', standing: 's', since: 0, entries })).entries);
+    assert.ok(kept.length >= 32 && kept.length <= 100, `${kept.length} are kept`);
+    assert.ok(kept.includes('v1999') && !kept.includes('v0'));
+  });
+
   test('keeps the status alone if the answer is too large', () => {
     const entries = { variant: entry(0, 100_000) };
     const text = written({ generation: 'g', standing: 's', since: 7, entries });
