@@ -35,6 +35,20 @@ describe('a status that one token has seen', () => {
     assert.equal(statusIn(await slow), 'ACTC');
   });
 
+  test('is not followed by an older one that was long on its way and must not be stored', async () => {
+    const bank = bankThatSays('RCVD');
+    const { ask } = createInstance(createMemoryState(), bank.says);
+    await ask(withToken('zero'));
+    bank.told.fields = [['Cache-Control', 'no-store']];
+    const letGo = bank.hold();
+    const slow = ask(withToken('one'));
+    await setImmediate();
+    bank.told.now = 'ACTC';
+    await ask(withToken('two'));
+    letGo();
+    assert.equal(statusIn(await slow), 'ACTC');
+  });
+
   for (const [answer, fields] of [
     ['must not be stored', [['Cache-Control', 'no-store']]],
     ['sets a cookie', [['Set-Cookie', 'session=1']]],

@@ -95,6 +95,17 @@ describe('a value that is not ours', () => {
     });
   }
 
+  test('is not ours although it looks so, if it is larger than any of ours', async () => {
+    const state = createFailingState(createMemoryState());
+    const { ask } = createInstance(state, async () => statusAnswer('ACCC'));
+    await ask(statusRead());
+    const key = keysOf(state).find((one) => /^status:[\w-]{43}$/.test(one)) ?? assert.fail();
+    const ours = JSON.parse((await state.keyValues.read(key)) ?? '');
+    await state.keyValues.write(key, JSON.stringify({ ...ours, padding: 'x'.repeat(300_000) }));
+    assert.equal((await ask(statusRead())).servedFrom, 'bank');
+    assert.equal((await ask(statusRead())).servedFrom, 'cache');
+  });
+
   test('has a generation of its own, and the same one each time', () => {
     const [one, other] = ['garbage', 'other garbage'].map((text) => parsed(text).generation);
     assert.notEqual(one, other);
