@@ -104,7 +104,7 @@ describe('while Redis is out of order', { skip: withoutRedisServer }, () => {
     way.slowBy(30);
     const slow = await timesOf(40, (_, index) => read(`slow-${index}`));
     const [before, usual, worst] = [median(well), median(slow), slowest(slow)];
-    assert.ok(usual - before < 90, `a read takes ${usual - before} ms longer`); // 60 are promised, and measured
+    assert.ok(usual - before < 120, `a read takes ${usual - before} ms longer`); // 60 are promised, the rest is for the machine
     t.diagnostic(
       `slow by 30 ms: ${usual.toFixed(1)} ms as a rule, ${worst.toFixed(1)} ms at worst, ${before.toFixed(1)} before`,
     );
