@@ -35,6 +35,22 @@ describe('a status that one token has seen', () => {
     assert.equal(statusIn(await slow), 'ACTC');
   });
 
+  test('by a signed read is not followed by an older one that was kept while it was on its way', async () => {
+    const gate = Promise.withResolvers<void>();
+    const bank = bankThatSays('RCVD');
+    const { ask } = createInstance(createMemoryState(), async ({ headers }) => {
+      if (headers.some(([name]) => name === 'Signature')) await gate.promise;
+      return bank.says();
+    });
+    const signed = ask(withToken('one', ['Signature', 'keyId="1"']));
+    await setImmediate();
+    await ask(withToken('one'));
+    bank.told.now = 'ACTC';
+    gate.resolve();
+    assert.equal(statusIn(await signed), 'ACTC');
+    assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+  });
+
   test('is not followed by an older one that was long on its way and must not be stored', async () => {
     const bank = bankThatSays('RCVD');
     const { ask } = createInstance(createMemoryState(), bank.says);
