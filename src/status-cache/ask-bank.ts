@@ -13,8 +13,8 @@ import { transactionStatusIn } from '../pis/status-body.ts';
 import type { CachedAnswer } from './cache-answer.ts';
 import type { Clock } from './clock.ts';
 import { ageOnArrivalMs, allowedMs, forbidsStale, mayBeKept } from './directives.ts';
-import type { Sighting, StatusDocument } from './document.ts';
-import type { StatusEntries } from './entries.ts';
+import type { Sighting } from './document.ts';
+import type { KeptDocument, StatusEntries } from './entries.ts';
 import { ageMsOf, responseOf } from './entry.ts';
 import { type FreshnessSettings, ttlOf } from './freshness.ts';
 import type { Place } from './place.ts';
@@ -31,7 +31,7 @@ export interface Question {
 }
 
 /** @param document what is kept of the payment; `undefined` if that cannot be found out. @throws what `next` throws */
-export type AskBank = (question: Question, document: StatusDocument | undefined) => Promise<CachedAnswer>;
+export type AskBank = (question: Question, document: KeptDocument | undefined) => Promise<CachedAnswer>;
 
 interface Parts {
   readonly entries: StatusEntries;
@@ -46,11 +46,11 @@ interface Parts {
 const mostAttempts = 3;
 
 export function createAskBank({ entries, forget, forgetLater, settings, now }: Parts): AskBank {
-  const ask = (question: Question, document: StatusDocument | undefined) => attempt(question, document, 1);
+  const ask = (question: Question, document: KeptDocument | undefined) => attempt(question, document, 1);
 
   async function attempt(
     question: Question,
-    document: StatusDocument | undefined,
+    document: KeptDocument | undefined,
     count: number,
   ): Promise<CachedAnswer> {
     const { request, next, place, why } = question;
@@ -69,8 +69,8 @@ export function createAskBank({ entries, forget, forgetLater, settings, now }: P
       return stale ?? { ...answer, asOfMs: performance.now() };
     }
     if (response.status === 401 || response.status === 403)
-      await entries.dropCredential(place.key, place.credential).catch(() => {});
-    if (response.status !== 200) return { ...answer, asOfMs: performance.now() };
+      await entries.dropCredential(place.key, place.credential).catch(() => forgetLater(place.key));
+    if (response.status > 299) return { ...answer, asOfMs: performance.now() };
 
     const notedAtMs = performance.now();
     const noting = document ? await note(question, response, document) : 'unknown';
@@ -82,15 +82,15 @@ export function createAskBank({ entries, forget, forgetLater, settings, now }: P
     return { ...answer, shareable, asOfMs: noting === 'current' ? notedAtMs : askedAtMs };
   }
 
-  async function note(question: Question, response: PisResponse, document: StatusDocument) {
+  async function note(question: Question, response: PisResponse, document: KeptDocument) {
     const sighting = await sightingIn(question, response, document);
-    return entries.note(question.place.key, document.generation, sighting).catch(() => 'unknown' as const);
+    return entries.note(question.place.key, document, sighting).catch(() => 'unknown' as const);
   }
 
   async function sightingIn(
     { request, place, why }: Question,
     response: PisResponse,
-    document: StatusDocument,
+    document: KeptDocument,
   ): Promise<Sighting> {
     const { headers } = response;
     const body = (await decodedBody(response).catch(() => undefined)) ?? response.body;

@@ -27,6 +27,8 @@ export interface Places {
 const secretKey = 'status:secret';
 const channel = 'status-secret';
 const newSecret = () => randomBytes(32).toString('base64');
+/** What else stands there is not ours: another one is taken. */
+const isSecret = /^[\w+/]{43}=$/;
 
 /** The key of a payment's document. Nothing a path or a header held is readable in it. */
 export function documentKey(environment: string, paymentId: string): string {
@@ -48,20 +50,23 @@ export function createPlaces({
     const known = secret;
     const stored = await keyValues.read(secretKey);
     if (secret !== known) return; // renewed meanwhile: what was read may be older
+    if (stored !== undefined && !isSecret.test(stored)) return renew();
     const made = newSecret();
     if (stored !== undefined) secret = stored;
     else if (await keyValues.writeIfAbsent(secretKey, made)) secret = made;
     else await refresh();
   }
 
+  async function renew(): Promise<void> {
+    const made = newSecret();
+    await keyValues.write(secretKey, made);
+    secret = made;
+    await announcements.publish(channel, '').catch(() => {});
+  }
+
   return {
     refresh,
-    async renew() {
-      const made = newSecret();
-      await keyValues.write(secretKey, made);
-      secret = made;
-      await announcements.publish(channel, '').catch(() => {});
-    },
+    renew,
     async of({ operation, environment, client, headers }) {
       if (secret === undefined) await refresh();
       const hash = hashUnder(secret ?? '');

@@ -37,6 +37,8 @@ interface Parts {
 
 /** What a call to the bank needs at least, of a deadline that is spent waiting for another instance. Milliseconds. */
 const callMs = 1_000;
+/** A shared state that takes longer to answer is not asked for a lease as well: the read has waited enough. Milliseconds. */
+const promptMs = 15;
 
 export function createStatusReads(parts: Parts): StatusReads {
   const { places, entries, flights, askBank, forgetLater, now, count } = parts;
@@ -60,23 +62,20 @@ export function createStatusReads(parts: Parts): StatusReads {
   async function lookOrAsk(request: RoutedRequest, next: Next, place: Place): Promise<CachedAnswer> {
     const question = { request, next, place, why: 'miss' } as const;
     const asOfMs = performance.now();
-    const document = await readIfPossible(place.key);
-    if (!document) return askBank(question, undefined);
-    const hit = freshIn(document, place, request);
+    let document = await readIfPossible(place.key);
+    const hit = document && freshIn(document, place, request);
     if (hit) return { ...hit, verdict: 'hit', asOfMs };
+    if (!document || performance.now() - asOfMs > promptMs) return askBank(question, document);
     return flights.acrossInstances(place.key, `${place.variant}:${document.generation}`, {
-      look: () => brought(request, place),
-      ask: async () => askBank(question, await readIfPossible(place.key)),
+      async look() {
+        const lookedAtMs = performance.now();
+        document = await readIfPossible(place.key);
+        const fresh = document && freshIn(document, place, request);
+        return fresh && { ...fresh, verdict: 'shared', asOfMs: lookedAtMs };
+      },
+      ask: () => askBank(question, document),
       untilMs: request.deadlineAtMs - callMs,
     });
-  }
-
-  /** What another instance has fetched meanwhile. */
-  async function brought(request: RoutedRequest, place: Place): Promise<CachedAnswer | undefined> {
-    const asOfMs = performance.now();
-    const document = await readIfPossible(place.key);
-    const fresh = document && freshIn(document, place, request);
-    return fresh && { ...fresh, verdict: 'shared', asOfMs };
   }
 
   const askAnyway = async (request: RoutedRequest, next: Next, place: Place) =>
@@ -112,8 +111,9 @@ export function createStatusReads(parts: Parts): StatusReads {
     pass,
     async known(request) {
       const place = await placeOf(request);
-      const found = place && (await brought(request, place));
-      return found && told({ ...found, verdict: 'hit' });
+      const document = place && (await readIfPossible(place.key));
+      const found = document && freshIn(document, place, request);
+      return found && told({ ...found, verdict: 'hit', asOfMs: request.arrivedAtMs });
     },
   };
 }

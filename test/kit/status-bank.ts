@@ -19,7 +19,7 @@ export interface Asked {
 export interface Said {
   readonly status?: number;
   readonly headers?: readonly Field[];
-  readonly body?: string;
+  readonly body?: string | Buffer;
 }
 
 export interface StatusBank {

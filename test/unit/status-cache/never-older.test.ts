@@ -35,6 +35,36 @@ describe('a status that one token has seen', () => {
     assert.equal(statusIn(await slow), 'ACTC');
   });
 
+  test('by a signed read is not followed by an older one that was kept while it was on its way', async () => {
+    const gate = Promise.withResolvers<void>();
+    const bank = bankThatSays('RCVD');
+    const { ask } = createInstance(createMemoryState(), async ({ headers }) => {
+      if (headers.some(([name]) => name === 'Signature')) await gate.promise;
+      return bank.says();
+    });
+    const signed = ask(withToken('one', ['Signature', 'keyId="1"']));
+    await setImmediate();
+    await ask(withToken('one'));
+    bank.told.now = 'ACTC';
+    gate.resolve();
+    assert.equal(statusIn(await signed), 'ACTC');
+    assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+  });
+
+  test('is not followed by an older one that was long on its way and must not be stored', async () => {
+    const bank = bankThatSays('RCVD');
+    const { ask } = createInstance(createMemoryState(), bank.says);
+    await ask(withToken('zero'));
+    bank.told.fields = [['Cache-Control', 'no-store']];
+    const letGo = bank.hold();
+    const slow = ask(withToken('one'));
+    await setImmediate();
+    bank.told.now = 'ACTC';
+    await ask(withToken('two'));
+    letGo();
+    assert.equal(statusIn(await slow), 'ACTC');
+  });
+
   for (const [answer, fields] of [
     ['must not be stored', [['Cache-Control', 'no-store']]],
     ['sets a cookie', [['Set-Cookie', 'session=1']]],
@@ -61,6 +91,23 @@ describe('a status that one token has seen', () => {
       await ask(withToken('one'));
       bank.told.now = 'ACTC';
       assert.equal(statusIn(await ask(withToken('one', field))), 'ACTC');
+      assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
+    });
+  }
+
+  for (const status of [203, 206]) {
+    test(`is not followed by an older one, although it came with ${status}`, async () => {
+      const bank = bankThatSays('RCVD');
+      let coded = 200;
+      const { ask } = createInstance(createMemoryState(), async () => ({
+        ...(await bank.says()),
+        status: coded,
+      }));
+      await ask(withToken('one'));
+      bank.told.now = 'ACTC';
+      coded = status;
+      assert.equal((await ask(withToken('one', ['Range', 'bytes=0-']))).status, status);
+      coded = 200;
       assert.equal(statusIn(await ask(withToken('one'))), 'ACTC');
     });
   }

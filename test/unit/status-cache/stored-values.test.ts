@@ -48,6 +48,28 @@ describe('in the shared state', () => {
   });
 });
 
+describe('a secret that is not ours', () => {
+  for (const [what, value] of [
+    ['empty', ''],
+    ['short', 'c2hvcnQ='],
+    ['no base64', '*'.repeat(44)],
+    ['too long', 'A'.repeat(10_000)],
+  ] as const) {
+    test(`(${what}) is replaced, so that nobody can guess what was hashed`, async () => {
+      const state = createMemoryState();
+      await state.keyValues.write('status:secret', value);
+      const bank = async () => statusAnswer('ACTC');
+      const [here, there] = [createInstance(state, bank), createInstance(state, bank)];
+      await Promise.all([here.ask(secretRead), there.ask(secretRead)]);
+      assert.match((await state.keyValues.read('status:secret')) ?? '', /^[\w+/]{43}=$/);
+      await here.beat();
+      await there.beat();
+      await here.ask(secretRead);
+      assert.equal((await there.ask(secretRead)).servedFrom, 'cache');
+    });
+  }
+});
+
 describe('a value that is not ours', () => {
   for (const [what, value] of [
     ['no JSON', 'garbage'],
@@ -72,6 +94,17 @@ describe('a value that is not ours', () => {
       assert.equal(counts.get('miss'), 2);
     });
   }
+
+  test('is not ours although it looks so, if it is larger than any of ours', async () => {
+    const state = createFailingState(createMemoryState());
+    const { ask } = createInstance(state, async () => statusAnswer('ACCC'));
+    await ask(statusRead());
+    const key = keysOf(state).find((one) => /^status:[\w-]{43}$/.test(one)) ?? assert.fail();
+    const ours = JSON.parse((await state.keyValues.read(key)) ?? '');
+    await state.keyValues.write(key, JSON.stringify({ ...ours, padding: 'x'.repeat(300_000) }));
+    assert.equal((await ask(statusRead())).servedFrom, 'bank');
+    assert.equal((await ask(statusRead())).servedFrom, 'cache');
+  });
 
   test('has a generation of its own, and the same one each time', () => {
     const [one, other] = ['garbage', 'other garbage'].map((text) => parsed(text).generation);
@@ -100,6 +133,15 @@ describe('a document', () => {
     assert.ok(text.length <= 256 * 1024);
     const kept = Object.keys(parsed(text).entries);
     assert.ok(kept.length >= 30 && kept.includes('v399') && !kept.includes('v0'));
+  });
+
+  test('holds no more kinds of small answers than it can be read with at once, however many are asked for', () => {
+    const entries = Object.fromEntries(
+      Array.from({ length: 2_000 }, (_, index) => [`v${index}`, entry(index)]),
+    );
+    const kept = Object.keys(parsed(written({ generation: 'g', standing: 's', since: 0, entries })).entries);
+    assert.ok(kept.length >= 32 && kept.length <= 100, `${kept.length} are kept`);
+    assert.ok(kept.includes('v1999') && !kept.includes('v0'));
   });
 
   test('keeps the status alone if the answer is too large', () => {
