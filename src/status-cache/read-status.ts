@@ -1,5 +1,6 @@
 /** How one status read is answered: from what is kept, by sharing a question that is under way, or by asking the bank. */
 
+import { type EventLoopUtilization, performance } from 'node:perf_hooks';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
 import type { AskBank } from './ask-bank.ts';
@@ -39,6 +40,8 @@ interface Parts {
 const callMs = 1_000;
 /** A shared state that takes longer to answer is not asked for a lease as well: the read has waited enough. Milliseconds. */
 const promptMs = 15;
+/** How long this process has had nothing to do since then: if it was busy, it was not the state that took so long. */
+const idleMsSince = (then: EventLoopUtilization) => performance.eventLoopUtilization(then).idle;
 
 export function createStatusReads(parts: Parts): StatusReads {
   const { places, entries, flights, askBank, forgetLater, now, count } = parts;
@@ -62,10 +65,11 @@ export function createStatusReads(parts: Parts): StatusReads {
   async function lookOrAsk(request: RoutedRequest, next: Next, place: Place): Promise<CachedAnswer> {
     const question = { request, next, place, why: 'miss' } as const;
     const asOfMs = performance.now();
+    const asOf = performance.eventLoopUtilization();
     let document = await readIfPossible(place.key);
     const hit = document && freshIn(document, place, request);
     if (hit) return { ...hit, verdict: 'hit', asOfMs };
-    if (!document || performance.now() - asOfMs > promptMs) return askBank(question, document);
+    if (!document || idleMsSince(asOf) > promptMs) return askBank(question, document);
     return flights.acrossInstances(place.key, `${place.variant}:${document.generation}`, {
       async look() {
         const lookedAtMs = performance.now();
