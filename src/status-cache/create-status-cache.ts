@@ -1,6 +1,7 @@
 /** Puts the status cache together: what lasts as long as the gateway, and what one configuration makes of it. */
 
 import type { Config } from '../config/schema.ts';
+import { createChanges } from '../state/changes.ts';
 import type { Announcements, KeyValues } from '../state/ports.ts';
 import { createAskBank } from './ask-bank.ts';
 import type { Verdict } from './cache-answer.ts';
@@ -35,11 +36,13 @@ export type Purge = (which: {
 
 export function createLastingStatus(shared: Shared, now: Clock = createClock()): LastingStatus {
   const places = createPlaces(shared);
-  const forget = createForget(shared);
+  const { keyValues, announcements } = shared;
+  const changes = createChanges(announcements, 'status');
+  const forget = createForget(keyValues, changes);
   return {
-    keyValues: shared.keyValues,
+    keyValues,
     places,
-    flights: createSharedFlights(shared),
+    flights: createSharedFlights(keyValues, changes),
     forget,
     late: createLateForgetting({ forget, forgetEverything: places.renew }),
     now,

@@ -1,7 +1,8 @@
 /** The kept answers in the shared state: read, noted, forgotten, each by one compare-and-set on the payment's document. */
 
 import { GatewayError } from '../flow/errors.ts';
-import type { Announcements, KeyValues } from '../state/ports.ts';
+import type { Changes } from '../state/changes.ts';
+import type { KeyValues } from '../state/ports.ts';
 import {
   forgotten,
   parsed,
@@ -32,11 +33,6 @@ export interface StatusEntries {
   dropCredential(key: string, credential: string): Promise<void>;
 }
 
-interface Shared {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-}
-
 /** Longer than any call can take: a read that began before a payment was forgotten must find that it was. Milliseconds. */
 const longestCallMs = 15 * 60_000;
 
@@ -49,10 +45,10 @@ const mostTries = 20;
 /** Makes every instance forget a payment. @throws GatewayError STATE_UNAVAILABLE if that cannot be done */
 export type Forget = (key: string) => Promise<void>;
 
-export function createForget({ keyValues, announcements }: Shared): Forget {
+export function createForget(keyValues: KeyValues, changes: Changes): Forget {
   return async (key) => {
     await keyValues.write(key, written(forgotten()), longestCallMs);
-    void announcements.publish('status', key).catch(() => {}); // whoever waits for it looks by himself, too
+    changes.tell(key);
   };
 }
 
