@@ -6,8 +6,8 @@ import { setImmediate } from 'node:timers/promises';
 export interface SimulatedTime {
   /** Milliseconds on a clock that stands still between two calls of `pass`. */
   readonly now: () => number;
-  /** Lets time pass, a millisecond at a time; whatever a timer sets off is done before the next one. */
-  pass(ms: number): Promise<void>;
+  /** Lets time pass, step by step; whatever the timers of a step set off is done before the next one. */
+  pass(ms: number, stepMs?: number): Promise<void>;
   /** Lets everything happen that waits for no timer. */
   settle(): Promise<void>;
 }
@@ -18,10 +18,10 @@ export function simulateTime(t: TestContext): SimulatedTime {
   const settle = async () => void (await setImmediate());
   return {
     now: Date.now,
-    async pass(ms) {
+    async pass(ms, stepMs = 1) {
       await settle();
-      for (let passed = 0; passed < ms; passed++) {
-        t.mock.timers.tick(1);
+      for (let passed = 0; passed < ms; passed += stepMs) {
+        t.mock.timers.tick(stepMs);
         await settle();
       }
     },
