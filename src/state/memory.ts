@@ -2,8 +2,8 @@
 
 import { createExpiringMap } from './expiring-map.ts';
 import { createListeners } from './listeners.ts';
-import type { Announcements, KeyValues, Reservations, Sets, State } from './ports.ts';
-import { reserveTurn } from './token-bucket.ts';
+import type { Announcements, BucketRate, KeyValues, Reservations, Sets, State } from './ports.ts';
+import { reserveTurn, takingOf } from './token-bucket.ts';
 
 /** An empty state. @param now milliseconds on a clock that does not run backwards; a test may set it */
 export function createMemoryState(now: () => number = () => performance.now()): State {
@@ -53,15 +53,22 @@ function setsHere(): Sets {
   };
 }
 
-function reservationsOn(now: () => number): Reservations {
+/** Turns of one process alone. */
+export function reservationsOn(now: () => number): Reservations {
   const arrivals = createExpiringMap<number>(now);
+  const book = (bucket: string, rate: BucketRate, maxWaitMs: number) => {
+    const nowMs = now();
+    const turn = reserveTurn(arrivals.read(bucket), nowMs, rate, maxWaitMs);
+    if (turn) arrivals.write(bucket, turn.theoreticalArrivalMs, turn.theoreticalArrivalMs - nowMs);
+    return turn;
+  };
   return {
-    async reserve(bucket, rate, maxWaitMs) {
+    reserve: async (bucket, rate, maxWaitMs) => book(bucket, rate, maxWaitMs)?.waitMs,
+    async take(bucket, rate) {
       const nowMs = now();
-      const turn = reserveTurn(arrivals.read(bucket), nowMs, rate, maxWaitMs);
-      if (!turn) return undefined;
-      arrivals.write(bucket, turn.theoreticalArrivalMs, turn.theoreticalArrivalMs - nowMs);
-      return turn.waitMs;
+      const turn = book(bucket, rate, 0);
+      const aheadMs = (turn?.theoreticalArrivalMs ?? arrivals.read(bucket) ?? nowMs) - nowMs;
+      return takingOf(turn !== undefined, Math.max(0, aheadMs), rate);
     },
   };
 }

@@ -59,6 +59,23 @@ export interface Reservations {
    * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; nothing is known to be booked
    */
   reserve(bucket: string, rate: BucketRate, maxWaitMs: number): Promise<number | undefined>;
+  /**
+   * Takes a turn if there is one now, and tells how full the bucket is then.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE as above
+   */
+  take(bucket: string, rate: BucketRate): Promise<Taking>;
+}
+
+/** What came of asking for a turn now. */
+export interface Taking {
+  readonly taken: boolean;
+  /** How many turns more could be taken at once. */
+  readonly left: number;
+  /** Milliseconds until the next turn can be taken; 0 = now. */
+  readonly nextMs: number;
+  /** Milliseconds until the bucket is full. */
+  readonly fullMs: number;
 }
 
 /** Short messages to all instances, the sender included; whoever is away misses them, and their order may change. */

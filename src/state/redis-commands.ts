@@ -1,7 +1,8 @@
 /** The commands that keep values and sets and book turns in Redis. */
 
-import type { KeyValues, Reservations, Sets } from './ports.ts';
+import type { BucketRate, KeyValues, Reservations, Sets } from './ports.ts';
 import type { AnswerTo } from './redis-answer.ts';
+import { takingOf } from './token-bucket.ts';
 
 /** What is asked of Redis: some of its commands, and the scripts of redis-scripts.ts. */
 export interface Commands {
@@ -15,7 +16,12 @@ export interface Commands {
   srem(key: string, member: string): Promise<number>;
   smembers(key: string): Promise<string[]>;
   replaceIfUnchanged(key: string, expected: string, value: string, ...ttlMs: number[]): Promise<number>;
-  reserveTurn(key: string, perSecond: number, burst: number, maxWaitMs: number): Promise<string | null>;
+  reserveTurn(
+    key: string,
+    perSecond: number,
+    burst: number,
+    maxWaitMs: number,
+  ): Promise<readonly [waitMs: string, aheadMs: string]>;
 }
 
 /** @param named the key in Redis for a key of ours */
@@ -67,10 +73,16 @@ export function reservationsBy(
   named: (bucket: string) => string,
   answerTo: AnswerTo,
 ): Reservations {
+  const book = async (bucket: string, { perSecond, burst }: BucketRate, maxWaitMs: number) =>
+    (await answerTo(commands.reserveTurn(named(bucket), perSecond, burst, maxWaitMs))).map(Number);
   return {
-    async reserve(bucket, { perSecond, burst }, maxWaitMs) {
-      const wait = await answerTo(commands.reserveTurn(named(bucket), perSecond, burst, maxWaitMs));
-      return wait === null ? undefined : Number(wait);
+    async reserve(bucket, rate, maxWaitMs) {
+      const [waitMs = 0] = await book(bucket, rate, maxWaitMs);
+      return waitMs > maxWaitMs ? undefined : waitMs;
+    },
+    async take(bucket, rate) {
+      const [waitMs = 0, aheadMs = 0] = await book(bucket, rate, 0);
+      return takingOf(waitMs <= 0, aheadMs, rate);
     },
   };
 }

@@ -14,18 +14,20 @@ return 1
 /**
  * `reserveTurn` of token-bucket.ts, line by line, on the clock of Redis: no instance's clock matters.
  *
- * KEYS: bucket. ARGV: turns a second, turns it holds, longest wait in ms. Returns the wait in ms as text, for numbers
- * lose their fraction on the way out, or nil. 17 digits carry a double whole. The key lives until the bucket is full again.
+ * KEYS: bucket. ARGV: turns a second, turns it holds, longest wait in ms. Returns two numbers as text, for numbers lose
+ * their fraction on the way out: the wait in ms, and how far the bucket's arrival time then lies ahead. Nothing is booked
+ * if the wait is longer than the longest. 17 digits carry a double whole. The key lives until the bucket is full again.
  */
 const reserveTurnAt = `
 local interval = 1000 / ARGV[1]
 local tolerance = math.max(0, ARGV[2] - 1) * interval
 local arrival = math.max(tonumber(redis.call('GET', KEYS[1]) or now), now)
 local wait = math.max(0, arrival - tolerance - now)
-if wait > tonumber(ARGV[3]) then return false end
-arrival = arrival + interval
-redis.call('SET', KEYS[1], string.format('%.17g', arrival), 'PX', math.max(1, math.ceil(arrival - now)))
-return string.format('%.17g', wait)
+if wait <= tonumber(ARGV[3]) then
+  arrival = arrival + interval
+  redis.call('SET', KEYS[1], string.format('%.17g', arrival), 'PX', math.max(1, math.ceil(arrival - now)))
+end
+return {string.format('%.17g', wait), string.format('%.17g', arrival - now)}
 `;
 
 /** The bucket's script on any clock. @param now Lua that yields the time in milliseconds */

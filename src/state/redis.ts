@@ -30,13 +30,13 @@ declare module 'ioredis' {
       value: string,
       ...ttlMs: number[]
     ): Result<number, Context>;
-    /** @returns milliseconds to wait, as text, or `null` if they would be too many */
+    /** @returns milliseconds to wait (booked if they are not too many), and how far the bucket is ahead, as text */
     reserveTurn(
       key: string,
       perSecond: number,
       burst: number,
       maxWaitMs: number,
-    ): Result<string | null, Context>;
+    ): Result<readonly [waitMs: string, aheadMs: string], Context>;
   }
 }
 

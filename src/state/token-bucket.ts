@@ -1,6 +1,6 @@
 /** Turns in a token bucket as arithmetic: the generic cell rate algorithm (ITU-T I.371 annex A), without a clock or a store. */
 
-import type { BucketRate } from './ports.ts';
+import type { BucketRate, Taking } from './ports.ts';
 
 /** A turn that is booked. */
 export interface BookedTurn {
@@ -36,10 +36,34 @@ export function reserveTurn(
   rate: BucketRate,
   maxWaitMs: number,
 ): BookedTurn | undefined {
-  const intervalMs = 1000 / rate.perSecond;
-  const toleranceMs = Math.max(0, rate.burst - 1) * intervalMs;
+  const { intervalMs, toleranceMs } = cadenceOf(rate);
   const arrivalMs = Math.max(theoreticalArrivalMs ?? nowMs, nowMs);
   const waitMs = Math.max(0, arrivalMs - toleranceMs - nowMs);
   if (waitMs > maxWaitMs) return undefined;
   return { waitMs, theoreticalArrivalMs: arrivalMs + intervalMs };
+}
+
+/**
+ * What is told of a bucket that was asked for a turn now. Its fullness is how far its TAT lies ahead: 0 when it is full.
+ * A turn is there as long as the TAT is no more than `tolerance` ahead, and each turn moves it on by one interval:
+ *
+ *     left = floor((tolerance - ahead) / interval) + 1
+ *
+ * @param aheadMs how far the theoretical arrival time lies ahead, after the turn if it was taken
+ */
+export function takingOf(taken: boolean, aheadMs: number, rate: BucketRate): Taking {
+  const { intervalMs, toleranceMs } = cadenceOf(rate);
+  const roundingMs = intervalMs * 1e-6; // sums of intervals are not exact: a whole turn must not be lost by that
+  const left = Math.floor((toleranceMs - aheadMs + roundingMs) / intervalMs) + 1;
+  const nextMs = aheadMs - toleranceMs;
+  return { taken, left: Math.max(0, left), nextMs: nextMs > roundingMs ? nextMs : 0, fullMs: aheadMs };
+}
+
+/** How far apart turns are, and how early one may be. Milliseconds. */
+export function cadenceOf({ perSecond, burst }: BucketRate): {
+  readonly intervalMs: number;
+  readonly toleranceMs: number;
+} {
+  const intervalMs = 1000 / perSecond;
+  return { intervalMs, toleranceMs: Math.max(0, burst - 1) * intervalMs };
 }

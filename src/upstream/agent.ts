@@ -13,12 +13,21 @@ interface PoolSettings {
   readonly idle: number;
 }
 
+/** A pool that can be told to keep only what was used just now. */
+export type Pool = HttpAgent & {
+  /**
+   * Closes the connections that were unused for this long, in milliseconds, or longer. Called just before a payment is
+   * sent: the likelier a bank has closed a connection meanwhile, the likelier the payment's outcome would not be known.
+   */
+  readonly closeIdle: (idleMs: number) => void;
+};
+
 /** A keep-alive pool; the connection used last is taken first, so that surplus ones fall idle and close. */
 export function createAgent(
   environment: Environment,
   { maxSockets, idle }: PoolSettings,
   credentials: Credentials = {},
-): HttpAgent {
+): Pool {
   const options = {
     keepAlive: true,
     maxSockets,
@@ -40,10 +49,12 @@ const restMs = 5;
  * Lets every connection rest before it goes back into the pool: what a bank sends behind its answer would else be taken
  * for the answer to the next request, another tenant's perhaps. A connection that speaks unasked is closed.
  */
-function resting(agent: HttpAgent): HttpAgent {
+function resting(agent: HttpAgent): Pool {
+  const unusedSinceMs = new WeakMap<Socket, number>();
   const poolers = agent.listeners('free');
   agent.removeAllListeners('free');
   agent.on('free', (socket: Socket, ...rest: unknown[]) => {
+    unusedSinceMs.set(socket, performance.now());
     const close = () => socket.destroy();
     socket.on('data', close).on('error', close);
     const pool = () => {
@@ -53,5 +64,12 @@ function resting(agent: HttpAgent): HttpAgent {
     // After a stall of our own process the timers run before the sockets are read: what has come is heard first.
     setTimeout(() => setImmediate(pool), restMs);
   });
-  return agent;
+  return Object.assign(agent, {
+    closeIdle(idleMs: number) {
+      const latestMs = performance.now() - idleMs;
+      for (const socket of Object.values(agent.freeSockets).flatMap((pooled = []) => pooled)) {
+        if ((unusedSinceMs.get(socket) ?? 0) <= latestMs) socket.destroy();
+      }
+    },
+  });
 }

@@ -85,6 +85,35 @@ export function promisesOfReservations({ skip, store }: KindOfState): void {
       isAbout(await reservations.reserve('bucket', half, hour), intervalMs);
       isAbout(await reservations.reserve('bucket', slow, hour), 3 * intervalMs);
     });
+    test('whoever takes a turn now is told what is left, and when it comes back', async (t) => {
+      const { reservations } = await (await store(t)).client();
+      const rate = { ...slow, burst: 3 };
+      for (const left of [2, 1, 0]) {
+        const taking = await reservations.take('bucket', rate);
+        assert.deepEqual([taking.taken, taking.left], [true, left]);
+        isAbout(taking.fullMs, (3 - left) * intervalMs);
+        isAbout(taking.nextMs, left > 0 ? 0 : intervalMs);
+      }
+    });
+
+    test('where none is left, nothing is taken, however often one asks', async (t) => {
+      const { reservations } = await (await store(t)).client();
+      await reservations.take('bucket', slow);
+      for (let tries = 0; tries < 3; tries++) {
+        const { taken, left, nextMs, fullMs } = await reservations.take('bucket', slow);
+        assert.deepEqual([taken, left], [false, 0]);
+        isAbout(nextMs, intervalMs);
+        isAbout(fullMs, intervalMs);
+      }
+    });
+
+    test('turns that are taken and turns that are booked come from one bucket', async (t) => {
+      const { reservations } = await (await store(t)).client();
+      assert.equal(await reservations.reserve('bucket', slow, 0), 0);
+      assert.equal((await reservations.take('bucket', slow)).taken, false);
+      assert.equal((await reservations.take('other', slow)).taken, true);
+      isAbout(await reservations.reserve('other', slow, hour), intervalMs);
+    });
   });
 }
 

@@ -22,8 +22,8 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: withoutRe
       t.after(() => client.del(key));
       await client.del(key);
       for (const [atMs, { perSecond, burst }, maxWaitMs, waitMs] of turns) {
-        const wait = await client.eval(script, 1, key, perSecond, burst, maxWaitMs, atMs);
-        assert.equal(wait === null ? undefined : Number(wait), waitMs);
+        const [wait] = (await client.eval(script, 1, key, perSecond, burst, maxWaitMs, atMs)) as string[];
+        assert.equal(Number(wait) > maxWaitMs ? undefined : Number(wait), waitMs);
       }
     });
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { reserveTurn } from '../../../src/state/token-bucket.ts';
+import { reserveTurn, takingOf } from '../../../src/state/token-bucket.ts';
 import { bucketCases } from './bucket-cases.ts';
 
 describe('a token bucket', () => {
@@ -35,6 +35,26 @@ describe('a token bucket', () => {
         }
       }),
       { numRuns: 50 },
+    );
+  });
+
+  test('as many turns can be taken as are said to be left, and no more', () => {
+    fc.assert(
+      fc.property(rates, gapsMs, (rate, gaps) => {
+        let nowMs = 0;
+        let arrivalMs: number | undefined;
+        let left = rate.burst;
+        for (const gapMs of [0, ...gaps]) {
+          nowMs += gapMs;
+          const turn = reserveTurn(arrivalMs, nowMs, rate, 0);
+          if (gapMs === 0) assert.equal(turn !== undefined, left > 0);
+          arrivalMs = turn?.theoreticalArrivalMs ?? arrivalMs ?? nowMs;
+          const taking = takingOf(turn !== undefined, Math.max(0, arrivalMs - nowMs), rate);
+          assert.equal(taking.nextMs > 0, taking.left === 0);
+          assert.ok(taking.left < rate.burst || (taking.left === rate.burst && taking.fullMs === 0));
+          left = taking.left;
+        }
+      }),
     );
   });
 

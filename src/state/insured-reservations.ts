@@ -1,0 +1,82 @@
+/** Turns of the shared bucket; while the state is out of reach, an instance goes on with a part of it for itself. */
+
+import { asGatewayError } from '../flow/errors.ts';
+import { reservationsOn } from './memory.ts';
+import type { BucketRate, Reservations } from './ports.ts';
+
+/** How long the state is left alone after it failed, in milliseconds: nobody waits for it meanwhile. */
+const awayMs = 1_000;
+
+interface Insurance {
+  /** The part of the rate and of the bucket that this instance takes alone: 0 to 1. */
+  readonly part: number;
+  /**
+   * What its own bucket holds when it begins. `nothing` where the sum must be kept: the others may have emptied the
+   * shared one just now.
+   */
+  readonly beginsWith: 'all of it' | 'nothing';
+  /** Told whenever this instance begins to go on alone, and when it is with the others again. */
+  readonly told?: (alone: boolean) => void;
+  /** Milliseconds on a clock that does not run backwards. */
+  readonly now?: () => number;
+}
+
+/** Never throws STATE_UNAVAILABLE. */
+export function insuredReservations(shared: Reservations, insurance: Insurance): Reservations {
+  const { part, beginsWith, told = () => {}, now = () => performance.now() } = insurance;
+  let own = reservationsOn(now);
+  let begun = new Set<string>();
+  let aloneUntilMs = Number.NEGATIVE_INFINITY;
+  let alone = false;
+
+  function turn(toAlone: boolean): void {
+    if (alone === toAlone) return;
+    alone = toAlone;
+    if (alone) {
+      own = reservationsOn(now);
+      begun = new Set();
+    }
+    told(alone);
+  }
+
+  async function ownBucket(bucket: string, rate: BucketRate): Promise<BucketRate> {
+    const share = { perSecond: rate.perSecond * part, burst: rate.burst * part };
+    if (beginsWith === 'nothing' && !begun.has(bucket)) {
+      begun.add(bucket);
+      // One turn that may wait for ever, at a rate at which it costs as long as filling the whole bucket takes.
+      await own.reserve(bucket, { perSecond: share.perSecond / Math.max(1, share.burst), burst: 1 }, 0);
+    }
+    return share;
+  }
+
+  async function asked<Answer>(
+    together: () => Promise<Answer>,
+    byMyself: () => Promise<Answer>,
+  ): Promise<Answer> {
+    if (now() < aloneUntilMs) return byMyself();
+    try {
+      const answer = await together();
+      aloneUntilMs = Number.NEGATIVE_INFINITY;
+      turn(false);
+      return answer;
+    } catch (thrown) {
+      if (asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') throw thrown;
+      aloneUntilMs = now() + awayMs;
+      turn(true);
+      return byMyself();
+    }
+  }
+
+  return {
+    reserve: (bucket, rate, maxWaitMs) =>
+      asked(
+        () => shared.reserve(bucket, rate, maxWaitMs),
+        async () => own.reserve(bucket, await ownBucket(bucket, rate), maxWaitMs),
+      ),
+    take: (bucket, rate) =>
+      asked(
+        () => shared.take(bucket, rate),
+        async () => own.take(bucket, await ownBucket(bucket, rate)),
+      ),
+  };
+}

@@ -1,0 +1,35 @@
+/** Whether a call that failed is sent once more: only where it is certain that the bank cannot act twice. */
+
+import type { GatewayError } from '../flow/errors.ts';
+import type { Lane } from '../pis/operations.ts';
+
+/** A call that failed, as far as it matters. */
+export interface FailedAttempt {
+  readonly lane: Lane;
+  readonly error: GatewayError;
+  /** How often it was sent before this attempt. */
+  readonly before: number;
+  /** Whether its connection had carried an earlier call: the bank may have closed it just when it was taken. */
+  readonly reusedSocket: boolean;
+  /** Whether any byte of an answer had come. */
+  readonly answerBegan: boolean;
+  /** Milliseconds until the call must be over. */
+  readonly remainingMs: number;
+}
+
+/**
+ * At most once, and within the deadline. A connection that was never made has carried nothing: any call may try again. One
+ * that was used before and broke without a byte of an answer was most likely closed while idle (RFC 9112 section 9.3.1);
+ * most likely is enough for what only reads, and not for a payment.
+ */
+export function mayRetry(attempt: FailedAttempt): boolean {
+  if (attempt.before > 0 || attempt.remainingMs <= 0) return false;
+  if (attempt.error.code === 'UPSTREAM_UNREACHED') return true;
+  return attempt.lane !== 'write' && diedIdle(attempt);
+}
+
+const diedIdle = ({ error, reusedSocket, answerBegan }: FailedAttempt): boolean =>
+  error.code === 'OUTCOME_UNKNOWN' &&
+  error.proxyError === 'connection_terminated' &&
+  reusedSocket &&
+  !answerBegan;

@@ -1,0 +1,18 @@
+/** Numbers that look random and are the same at each run: loads that can be measured twice. */
+
+/** Numbers from 0 to below 1 (mulberry32). */
+export function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** The value below which this part of all values lies. */
+export function percentile(values: readonly number[], part: number): number {
+  const inOrder = values.toSorted((one, other) => one - other);
+  return inOrder[Math.min(inOrder.length - 1, Math.floor(inOrder.length * part))] ?? Number.NaN;
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { stateUnavailable } from '../../../src/flow/errors.ts';
+import { insuredReservations } from '../../../src/state/insured-reservations.ts';
+import { reservationsOn } from '../../../src/state/memory.ts';
+import type { Reservations } from '../../../src/state/ports.ts';
+
+const rate = { perSecond: 1, burst: 4 };
+
+function insured(beginsWith: 'all of it' | 'nothing') {
+  const world = { nowMs: 0, broken: false, asked: 0, told: [] as boolean[] };
+  const now = () => world.nowMs;
+  const well = reservationsOn(now);
+  const guarded = <Answer>(answer: () => Promise<Answer>) => {
+    world.asked += 1;
+    return world.broken ? Promise.reject(stateUnavailable()) : answer();
+  };
+  const shared: Reservations = {
+    reserve: (...all) => guarded(() => well.reserve(...all)),
+    take: (...all) => guarded(() => well.take(...all)),
+  };
+  const told = (alone: boolean) => void world.told.push(alone);
+  return { world, own: insuredReservations(shared, { part: 0.5, beginsWith, told, now }) };
+}
+
+describe('while the state is out of reach', () => {
+  test('an instance takes its part of the rate and of the bucket', async () => {
+    const { world, own } = insured('all of it');
+    world.broken = true;
+    const waits = [];
+    for (let turn = 0; turn < 4; turn++) waits.push(await own.reserve('bucket', rate, 60_000));
+    assert.deepEqual(waits, [0, 0, 2_000, 4_000]);
+    assert.deepEqual((await own.take('other', rate)).left, 1);
+  });
+
+  test('a bucket that begins with nothing gives its first turn after one interval', async () => {
+    const { world, own } = insured('nothing');
+    world.broken = true;
+    const waits = [];
+    for (let turn = 0; turn < 3; turn++) waits.push(await own.reserve('bucket', rate, 60_000));
+    assert.deepEqual(waits, [2_000, 4_000, 6_000]);
+    assert.equal((await own.take('other', rate)).taken, false);
+  });
+
+  test('the state is asked once a second, and told of once', async () => {
+    const { world, own } = insured('all of it');
+    world.broken = true;
+    for (; world.nowMs < 3_000; world.nowMs += 100) await own.take('bucket', rate);
+    assert.deepEqual([world.asked, world.told], [3, [true]]);
+    world.broken = false;
+    await own.take('bucket', rate);
+    assert.deepEqual(world.told, [true, false]);
+  });
+});
+
+test('any other error is nothing to go on alone about', async () => {
+  const fails = () => Promise.reject(new TypeError('a bug'));
+  const own = insuredReservations({ reserve: fails, take: fails }, { part: 1, beginsWith: 'all of it' });
+  await assert.rejects(own.reserve('bucket', rate, 0), TypeError);
+});

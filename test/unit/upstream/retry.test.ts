@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { GatewayError, kinds } from '../../../src/flow/errors.ts';
+import { broken, unanswered, unreached } from '../../../src/upstream/failure.ts';
+import { type FailedAttempt, mayRetry } from '../../../src/upstream/retry.ts';
+
+const never = unreached(new Error('refused'));
+const reset = broken(new Error('reset'));
+const lanes = ['write', 'read', 'status'] as const;
+
+const failed = (over: Partial<FailedAttempt>): FailedAttempt => ({
+  lane: 'read',
+  error: never,
+  before: 0,
+  reusedSocket: false,
+  answerBegan: false,
+  remainingMs: 1_000,
+  ...over,
+});
+
+describe('a call is sent once more', () => {
+  for (const lane of lanes) {
+    test(`if no connection was made: ${lane}`, () => assert.ok(mayRetry(failed({ lane }))));
+  }
+
+  for (const lane of ['read', 'status'] as const) {
+    test(`if a connection that was used before broke without a byte of an answer: ${lane}`, () => {
+      assert.ok(mayRetry(failed({ lane, error: reset, reusedSocket: true })));
+    });
+  }
+});
+
+describe('a call is not sent again', () => {
+  const cases: Readonly<Record<string, Partial<FailedAttempt>>> = {
+    'if it was sent twice': { before: 1 },
+    'if its time is over': { remainingMs: 0 },
+    'if a payment met a connection that broke': { lane: 'write', error: reset, reusedSocket: true },
+    'if a new connection broke': { error: reset },
+    'if an answer had begun': { error: reset, reusedSocket: true, answerBegan: true },
+    'if the bank did not answer in time': { error: unanswered(), reusedSocket: true },
+  };
+  for (const [when, over] of Object.entries(cases)) {
+    test(when, () => assert.equal(mayRetry(failed(over)), false));
+  }
+
+  test('if anything else happened', () => {
+    for (const code of Object.keys(kinds) as (keyof typeof kinds)[]) {
+      if (code === 'UPSTREAM_UNREACHED') continue;
+      const error = new GatewayError(code, 'as the test says');
+      for (const lane of lanes) {
+        assert.equal(mayRetry(failed({ lane, error, reusedSocket: true })), false, code);
+      }
+    }
+  });
+});
