@@ -42,6 +42,8 @@ export interface PisRequest {
   /** When the request came in, and when it must be answered: milliseconds of `performance.now()`. */
   readonly arrivedAtMs: number;
   readonly deadlineAtMs: number;
+  /** Fires when the TPP leaves; a request that is on its way to the bank by then goes on. */
+  readonly signal?: AbortSignal;
   /** Of writes that must not be sent twice. */
   readonly fence?: Fence;
 }

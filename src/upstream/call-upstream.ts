@@ -1,28 +1,67 @@
-/** STAGE 6. Sends the request to its environment of the bank and waits for the answer until the deadline, or the fence's. */
+/**
+ * STAGE 6. Refuses if the circuit is open, waits for a turn, and sends, in this order: an open circuit costs no turn, and
+ * only what the bank itself does moves a circuit.
+ */
 
+import { unanswered } from '../flow/errors.ts';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
+import type { Lane } from '../pis/operations.ts';
+import type { Circuit } from './circuit.ts';
+import type { Shaper } from './shaper.ts';
 import type { Transport } from './transport.ts';
 
-/** @param transportTo the way to an environment, by its name */
-export function callUpstream(transportTo: (environment: string) => Transport): Handler<RoutedRequest> {
-  return async ({ operation, environment, headers, body, deadlineAtMs, fence }): Promise<PisResponse> => {
-    const sentAtMs = performance.now();
-    const answer = await transportTo(environment.name).send({
-      method: operation.method,
-      path: environment.basePath + operation.path,
-      headers,
-      body,
-      deadlineAtMs,
-      ...(fence && {
-        fence: { pass: () => fence.pass(environment.name), listenUntilMs: fence.listenUntilMs },
-      }),
-    });
-    return {
-      ...answer,
-      servedFrom: 'bank',
-      environment: environment.name,
-      upstreamMs: performance.now() - sentAtMs,
-    };
+/** One environment of the bank, as calls reach it. */
+export interface Upstream {
+  readonly circuitOf: (lane: Lane) => Pick<Circuit, 'run'>;
+  readonly shaper: Pick<Shaper, 'run'>;
+  readonly transport: Transport;
+}
+
+/** @param to the way to an environment, by its name */
+export function callUpstream(to: (environment: string) => Upstream): Handler<RoutedRequest> {
+  return async (request) => {
+    const { operation, environment, client, deadlineAtMs, signal, fence } = request;
+    const { circuitOf, shaper, transport } = to(environment.name);
+    const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
+    const overdue = unanswered();
+    let answer: Promise<PisResponse> | undefined;
+    try {
+      return await circuitOf(operation.lane).run((goOn) =>
+        shaper.run(call, async () => {
+          goOn();
+          answer = sent(request, transport);
+          return fence ? orThrowAt(deadlineAtMs, answer, overdue) : answer;
+        }),
+      );
+    } catch (thrown) {
+      if (thrown === overdue && answer) return answer; // late, or never: the duplicates' guard has told the TPP
+      throw thrown;
+    }
+  };
+}
+
+/** To the circuit and the others who wait, a call whose answer is still listened for is over at its deadline. */
+async function orThrowAt<Answer>(atMs: number, answer: Promise<Answer>, late: Error): Promise<Answer> {
+  const deadline = Promise.withResolvers<never>();
+  const timer = setTimeout(() => deadline.reject(late), Math.max(0, atMs - performance.now()));
+  return Promise.race([answer, deadline.promise]).finally(() => clearTimeout(timer));
+}
+
+async function sent(request: RoutedRequest, transport: Transport): Promise<PisResponse> {
+  const { operation, environment, headers, body, deadlineAtMs, fence } = request;
+  const sentAtMs = performance.now();
+  const answer = await transport.send({
+    ...{ method: operation.method, lane: operation.lane, path: environment.basePath + operation.path },
+    ...{ headers, body, deadlineAtMs },
+    ...(fence && {
+      fence: { pass: () => fence.pass(environment.name), listenUntilMs: fence.listenUntilMs },
+    }),
+  });
+  return {
+    ...answer,
+    servedFrom: 'bank',
+    environment: environment.name,
+    upstreamMs: performance.now() - sentAtMs,
   };
 }

@@ -38,12 +38,20 @@ interface Limits {
   readonly fence?: OutboundFence;
 }
 
+/** What a lost call tells of its connection. */
+export interface Trace {
+  /** Whether the connection had carried an earlier call: the bank may have closed it just when it was taken. */
+  readonly reusedSocket: boolean;
+  /** Whether any byte of an answer had come. */
+  readonly answerBegan: boolean;
+}
+
 interface Steps {
   /** Lets the bytes go: the connection is made, and the fence is passed. */
   readonly release: () => void;
   /** Exactly one of the two is called, once. */
   readonly done: (answer: BankAnswer) => void;
-  readonly lost: (error: GatewayError) => void;
+  readonly lost: (error: GatewayError, trace: Trace) => void;
   /** Closes the connection of a call that will not be waited for any longer. */
   readonly abandon: () => void;
 }
@@ -56,6 +64,7 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
   let phase: 'waiting' | 'connecting' | 'at-the-fence' | 'sent' | 'answering' | 'over' = 'waiting';
   let connectTimer: NodeJS.Timeout | undefined;
   let deadline = overAt(deadlineAtMs);
+  let trace = (): Trace => ({ reusedSocket: false, answerBegan: false });
 
   function overAt(atMs: number): NodeJS.Timeout {
     return setTimeout(() => lose(lateness()), Math.max(0, atMs - performance.now()));
@@ -72,7 +81,7 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
   function lose(error: GatewayError): void {
     if (over()) return;
     steps.abandon();
-    steps.lost(error);
+    steps.lost(error, trace());
   }
 
   function lateness(): GatewayError {
@@ -109,6 +118,8 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
     began(request) {
       const { socket } = request;
       if (phase !== 'waiting' || !socket) return;
+      const { bytesRead } = socket;
+      trace = () => ({ reusedSocket: request.reusedSocket, answerBegan: socket.bytesRead > bytesRead });
       // Nothing has been written yet: a call that is late already must not reach a connection that is there.
       if (performance.now() >= deadlineAtMs) return lose(neverSent());
       request.once('upgrade', (_answer, upgraded: Socket) => {

@@ -7,8 +7,6 @@ import type { Lane } from '../pis/operations.ts';
 export interface FailedAttempt {
   readonly lane: Lane;
   readonly error: GatewayError;
-  /** How often it was sent before this attempt. */
-  readonly before: number;
   /** Whether its connection had carried an earlier call: the bank may have closed it just when it was taken. */
   readonly reusedSocket: boolean;
   /** Whether any byte of an answer had come. */
@@ -18,12 +16,12 @@ export interface FailedAttempt {
 }
 
 /**
- * At most once, and within the deadline. A connection that was never made has carried nothing: any call may try again. One
+ * Within the deadline; whoever asks does so after the first attempt only. A connection that was never made has carried nothing: any call may try again. One
  * that was used before and broke without a byte of an answer was most likely closed while idle (RFC 9112 section 9.3.1);
  * most likely is enough for what only reads, and not for a payment.
  */
 export function mayRetry(attempt: FailedAttempt): boolean {
-  if (attempt.before > 0 || attempt.remainingMs <= 0) return false;
+  if (attempt.remainingMs <= 0) return false;
   if (attempt.error.code === 'UPSTREAM_UNREACHED') return true;
   return attempt.lane !== 'write' && diedIdle(attempt);
 }

@@ -6,15 +6,21 @@
  * Deadlines, answers and errors are ours (exchange.ts); the proxy only carries.
  */
 
-import { type Agent, IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import type { Environment } from '../flow/environment.ts';
+import type { GatewayError } from '../flow/errors.ts';
 import type { HeaderFields } from '../pis/headers.ts';
-import { type BankAnswer, type Exchange, followExchange, type OutboundFence } from './exchange.ts';
+import type { Lane } from '../pis/operations.ts';
+import type { Pool } from './agent.ts';
+import { type BankAnswer, type Exchange, followExchange, type OutboundFence, type Trace } from './exchange.ts';
+import { mayRetry } from './retry.ts';
 
 /** What is sent, byte for byte. */
 export interface OutboundRequest {
+  /** Decides about the connection it takes, and whether it may be sent once more. */
+  readonly lane: Lane;
   readonly method: string;
   /** The whole path, base path included. */
   readonly path: string;
@@ -29,7 +35,7 @@ export interface OutboundRequest {
 
 export interface Transport {
   /**
-   * Sends one request, once; redirects are not followed, nothing is repeated.
+   * Sends one request; redirects are not followed. It is sent once more where the bank cannot act twice (retry.ts).
    *
    * @throws GatewayError UPSTREAM_UNREACHED, QUEUE_TIMEOUT (nothing was sent), UPSTREAM_MALFORMED or
    *   OUTCOME_UNKNOWN (the bank may have seen it)
@@ -37,14 +43,25 @@ export interface Transport {
   send(request: OutboundRequest): Promise<BankAnswer>;
 }
 
-/** A transport to `environment` over the connections of `agent`. */
-export function createTransport(environment: Environment, agent: Agent, connectMs: number): Transport {
+interface Limits {
+  /** How long making a connection may take, in milliseconds. */
+  readonly connectMs: number;
+  /** A write takes a connection only if it was idle for less, in milliseconds. */
+  readonly writeSocketIdleMs: number;
+}
+
+/** A transport to `environment` over the connections of `pool`. */
+export function createTransport(
+  environment: Environment,
+  pool: Pool,
+  { connectMs, writeSocketIdleMs }: Limits,
+): Transport {
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
 
   const carry = createProxyMiddleware({
     target: environment.origin,
     changeOrigin: true,
-    agent,
+    agent: pool,
     selfHandleResponse: true,
     ejectPlugins: true,
     plugins: [
@@ -57,19 +74,33 @@ export function createTransport(environment: Environment, agent: Agent, connectM
     ],
   });
 
+  function attempt(
+    outbound: OutboundRequest,
+    done: (answer: BankAnswer) => void,
+    lost: (error: GatewayError, trace: Trace) => void,
+  ): void {
+    if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
+    const request = detachedRequest(outbound);
+    const response = new ServerResponse(request);
+    // The proxy destroys its request when its response closes early: the only handle it gives before a socket is there.
+    const abandon = () => response.emit('close');
+    // The proxy begins to write, the header included, with what the request's body brings.
+    const release = () => bring(request, outbound.body);
+    const { deadlineAtMs, fence } = outbound;
+    const limits = { deadlineAtMs, connectMs, ...(fence && { fence }) };
+    exchanges.set(request, followExchange(limits, { done, lost, release, abandon }));
+    void carry(request, response);
+  }
+
   return {
     send: (outbound) =>
       new Promise((done, lost) => {
-        const request = detachedRequest(outbound);
-        const response = new ServerResponse(request);
-        // The proxy destroys its request when its response closes early: the only handle it gives before a socket is there.
-        const abandon = () => response.emit('close');
-        const { deadlineAtMs, fence } = outbound;
-        // The proxy begins to write, the header included, with what the request's body brings.
-        const release = () => bring(request, outbound.body);
-        const limits = { deadlineAtMs, connectMs, ...(fence && { fence }) };
-        exchanges.set(request, followExchange(limits, { done, lost, release, abandon }));
-        void carry(request, response);
+        const { lane, deadlineAtMs } = outbound;
+        attempt(outbound, done, (error, trace) => {
+          const failed = { lane, error, ...trace, remainingMs: deadlineAtMs - performance.now() };
+          if (mayRetry(failed)) attempt(outbound, done, lost);
+          else lost(error);
+        });
       }),
   };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { GatewayError, kinds } from '../../../src/flow/errors.ts';
-import { broken, unanswered, unreached } from '../../../src/upstream/failure.ts';
+import { GatewayError, kinds, unanswered } from '../../../src/flow/errors.ts';
+import { broken, unreached } from '../../../src/upstream/failure.ts';
 import { type FailedAttempt, mayRetry } from '../../../src/upstream/retry.ts';
 
 const never = unreached(new Error('refused'));
@@ -11,7 +11,6 @@ const lanes = ['write', 'read', 'status'] as const;
 const failed = (over: Partial<FailedAttempt>): FailedAttempt => ({
   lane: 'read',
   error: never,
-  before: 0,
   reusedSocket: false,
   answerBegan: false,
   remainingMs: 1_000,
@@ -32,7 +31,6 @@ describe('a call is sent once more', () => {
 
 describe('a call is not sent again', () => {
   const cases: Readonly<Record<string, Partial<FailedAttempt>>> = {
-    'if it was sent twice': { before: 1 },
     'if its time is over': { remainingMs: 0 },
     'if a payment met a connection that broke': { lane: 'write', error: reset, reusedSocket: true },
     'if a new connection broke': { error: reset },

@@ -8,6 +8,7 @@ import { createTransport, type OutboundRequest, type Transport } from '../../../
 import { until, within } from '../../kit/within.ts';
 
 const get: Omit<OutboundRequest, 'deadlineAtMs'> = {
+  lane: 'read',
   method: 'GET',
   path: '/psd2/berlingroup/v1/payments/p/1',
   headers: [],
@@ -26,7 +27,7 @@ async function startTransport(t: TestContext, serve: RequestListener, maxSockets
     agent.destroy();
     server.close();
   });
-  return { agent, origin, transport: createTransport(environment, agent, 1_000) };
+  return { agent, origin, transport: createTransport(environment, agent, { connectMs: 1_000, writeSocketIdleMs: 1_000 }) };
 }
 
 const send = (transport: Transport, request: Partial<OutboundRequest> = {}) =>
