@@ -7,9 +7,11 @@ import type { Affinity } from './environments/affinity.ts';
 import { type PreflightReport, preflight } from './environments/preflight.ts';
 import { createClients } from './http/clients.ts';
 import { createPisApp } from './http/pis-app.ts';
+import { createQuotas } from './http/quota.ts';
 import { createRequestReader } from './http/read-request.ts';
 import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
+import type { Reservations } from './state/ports.ts';
 import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
@@ -25,6 +27,8 @@ export interface Lasting {
   readonly affinity: Affinity;
   readonly status: LastingStatus;
   readonly metrics: Metrics;
+  /** Counts what each client sends. */
+  readonly quotaTurns: Reservations;
   /** What is wrong with the shared state, if anything. */
   readonly stateTrouble: () => string | undefined;
 }
@@ -68,6 +72,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
   const read = createRequestReader({
     match: createMatcher(standard),
     identify: createClients(config.clients, [...environments.keys()]),
+    checkQuota: createQuotas(config.clients, lasting.quotaTurns),
     environments: [...environments.keys()],
     maxBodyBytes: listen.maxBody,
     deadlineMs: deadlines,

@@ -16,6 +16,7 @@ import { asGatewayError } from './flow/errors.ts';
 import { createListener, edgeLimits } from './http/listener.ts';
 import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
+import { insuredReservations } from './state/insured-reservations.ts';
 import { createMemoryState } from './state/memory.ts';
 import type { State } from './state/ports.ts';
 import { createRedisState } from './state/redis.ts';
@@ -61,10 +62,11 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
   const audit = createAudit(state.keyValues, log);
   const status = createLastingStatus(state);
   const metrics = createMetrics();
+  const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
-  const lasting = { log, active, affinity, status, metrics, stateTrouble };
+  const lasting = { log, active, affinity, status, metrics, quotaTurns, stateTrouble };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 

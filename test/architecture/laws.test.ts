@@ -14,7 +14,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'status-cache': ['pis', 'flow', 'config', 'state', 'telemetry'],
   rewriting: ['pis', 'flow', 'config', 'state', 'telemetry'],
   upstream: ['pis', 'flow', 'config', 'state', 'telemetry'],
-  http: ['pis', 'flow', 'config', 'telemetry'],
+  http: ['pis', 'flow', 'config', 'state', 'telemetry'],
   admin: ['pis', 'flow', 'config', 'telemetry', 'environments', 'status-cache'],
   'pipeline.ts': [
     ...['pis', 'flow', 'config', 'telemetry'],
