@@ -7,17 +7,20 @@ import type { Affinity } from './environments/affinity.ts';
 import { type PreflightReport, preflight } from './environments/preflight.ts';
 import { createClients } from './http/clients.ts';
 import { createPisApp } from './http/pis-app.ts';
+import { createQuotas } from './http/quota.ts';
 import { createRequestReader } from './http/read-request.ts';
 import { createGuard, type LastingLedger } from './idempotency/create-ledger.ts';
 import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
+import type { Reservations, State } from './state/ports.ts';
 import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createAgent } from './upstream/agent.ts';
+import { createUpstreams, type UpstreamNews, type Upstreams } from './upstream/create-upstreams.ts';
 import { readCredentials } from './upstream/credentials.ts';
-import { createTransport } from './upstream/transport.ts';
+import type { Holds } from './upstream/holds.ts';
 
 /** What outlives a reload. */
 export interface Lasting {
@@ -27,12 +30,18 @@ export interface Lasting {
   readonly ledger: LastingLedger;
   readonly status: LastingStatus;
   readonly metrics: Metrics;
+  readonly state: Pick<State, 'keyValues' | 'announcements' | 'reservations'>;
+  readonly holds: Holds;
+  /** Counts what each client sends. */
+  readonly quotaTurns: Reservations;
   /** What is wrong with the shared state, if anything. */
   readonly stateTrouble: () => string | undefined;
 }
 
 export interface Assembly {
   readonly config: Config;
+  /** The ways to the bank; closed when another assembly takes over. */
+  readonly upstreams: Upstreams;
   readonly serve: RequestListener;
   /** Makes every instance forget what is kept of a payment, or of all. @throws GatewayError STATE_UNAVAILABLE */
   readonly purge: Purge;
@@ -42,16 +51,10 @@ export interface Assembly {
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
 export function assemble(config: Config, lasting: Lasting): Assembly {
-  const { log, active, affinity, ledger, status, metrics, stateTrouble } = lasting;
-  const { listen, standard, deadlines, upstream } = config;
+  const { log, active, affinity, ledger, status, metrics, state, holds, stateTrouble } = lasting;
+  const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
-  const transports = new Map(
-    config.environments.all.map((environment) => {
-      const agent = createAgent(environment, upstream, readCredentials(environment.tls));
-      return [environment.name, createTransport(environment, agent, deadlines.connect)];
-    }),
-  );
-
+  const upstreams = createUpstreams(config, state, holds, newsOf(log, metrics));
   const cache = createStatusCache(config, status, metrics.statusRead);
 
   const line = pipeline({
@@ -66,11 +69,12 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
     statusCache: cache,
     publicUrl: listen.publicUrl,
     segment: standard.segment,
-    transportTo: (name) => transports.get(name) ?? unknown(name),
+    upstreamTo: upstreams.to,
   });
   const read = createRequestReader({
     match: createMatcher(standard),
     identify: createClients(config.clients, [...environments.keys()]),
+    checkQuota: createQuotas(config.clients, lasting.quotaTurns),
     environments: [...environments.keys()],
     maxBodyBytes: listen.maxBody,
     deadlineMs: deadlines,
@@ -78,6 +82,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
 
   return {
     config,
+    upstreams,
     purge: cache.purge,
     serve: createPisApp({ read, line, refused: observeRefusal(log) }),
     tryOut: (name) => {
@@ -97,6 +102,21 @@ async function tryOut(environment: EnvironmentSettings, { upstream }: Config): P
   }
 }
 
-function unknown(environment: string): never {
-  throw new Error(`there is no environment ${environment}`);
+/** What happens on the way to the bank, for the log and the metrics. */
+function newsOf(log: Log, metrics: Metrics): UpstreamNews {
+  return {
+    circuitChanged({ environment, lane, from, to, why }) {
+      log('warn', 'a circuit has changed', { environment, lane, from, to, why });
+      metrics.circuit(environment, lane, to);
+    },
+    shaped(environment, news) {
+      if (news.kind === 'sent') metrics.queueWait(environment, news.lane, news.waitedMs);
+      if (news.kind === 'refused') metrics.queueRefusal(environment, news.lane, news.code);
+    },
+    alone(alone) {
+      const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
+      log('warn', `this instance shapes its calls ${what}`);
+      metrics.shapingAlone(alone);
+    },
+  };
 }

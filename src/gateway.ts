@@ -18,6 +18,7 @@ import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
 import { createLastingLedger } from './idempotency/create-ledger.ts';
 import { createResolve } from './idempotency/resolve.ts';
+import { insuredReservations } from './state/insured-reservations.ts';
 import { createMemoryState } from './state/memory.ts';
 import type { State } from './state/ports.ts';
 import { createRedisState } from './state/redis.ts';
@@ -25,6 +26,8 @@ import { createLastingStatus } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
+import { createHoldCircuit } from './upstream/hold-circuit.ts';
+import { createHolds } from './upstream/holds.ts';
 
 /** A gateway that is either serving or not, never half. */
 export interface Gateway {
@@ -68,10 +71,12 @@ export function createGateway(
   const metrics = createMetrics();
   const ledger = createLastingLedger(state, log, metrics.doubts);
   const status = createLastingStatus(state);
+  const holds = createHolds(state);
+  const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
-  const lasting = { log, active, affinity, ledger, status, metrics, stateTrouble };
+  const lasting = { log, active, affinity, ledger, status, metrics, state, holds, quotaTurns, stateTrouble };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
@@ -84,8 +89,10 @@ export function createGateway(
   const api = createRoutes({
     environments: () => assembly.config.environments.all,
     active,
-    switchEnvironment: createSwitch({ active, audit, log, tryOut: (name) => assembly.tryOut(name) }),
+    switchEnvironment: createSwitch({ active, audit, tryOut: (name) => assembly.tryOut(name) }),
     audit,
+    circuits: () => assembly.upstreams.circuits(),
+    holdCircuit: createHoldCircuit(holds, audit),
     configuration: () => masked(assembly.config),
     purge: (payment) => assembly.purge(payment),
     doubts: ledger.doubts,
@@ -102,6 +109,7 @@ export function createGateway(
   const heart = createHeart(async () => {
     const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
     const settled = [affinity.settle(), ledger.beat(), status.places.refresh(), status.late.settle()];
+    settled.push(holds.refresh(), assembly.upstreams.refresh());
     const [outcome] = await Promise.allSettled([shared, ...settled]);
     failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
     return failedBeats === 0 ? heartbeatMs : retriedMs;
@@ -124,6 +132,7 @@ export function createGateway(
     await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(adminDoor)]);
     phase = 'closed';
     heart.stop();
+    assembly.upstreams.close();
     await ledger.leave();
     await affinity.settle().catch((thrown: unknown) => {
       log('error', 'some payments are remembered by no instance any more', {
@@ -149,7 +158,9 @@ export function createGateway(
       }
     },
     reload(next) {
+      const before = assembly;
       assembly = assemble(next, lasting);
+      before.upstreams.close();
       return needingRestart.filter((section) => !isDeepStrictEqual(at(config, section), at(next, section)));
     },
     drain,

@@ -12,8 +12,7 @@ import { type Guard, guardDuplicates } from './idempotency/guard-duplicates.ts';
 import { rewriteUrls } from './rewriting/rewrite-urls.ts';
 import { cacheStatus, type StatusCache } from './status-cache/cache-status.ts';
 import { observe } from './telemetry/observe.ts';
-import { callUpstream } from './upstream/call-upstream.ts';
-import type { Transport } from './upstream/transport.ts';
+import { callUpstream, type Upstream } from './upstream/call-upstream.ts';
 
 /** What the stages work with, each made once by the gateway. */
 export interface Parts extends EnvironmentFacts {
@@ -22,7 +21,7 @@ export interface Parts extends EnvironmentFacts {
   /** Where TPP systems reach the gateway; stands in every link that goes out. */
   readonly publicUrl: string;
   readonly segment: string;
-  readonly transportTo: (environment: string) => Transport;
+  readonly upstreamTo: (environment: string) => Upstream;
 }
 
 /** The line of one gateway. */
@@ -33,4 +32,4 @@ export const pipeline = (parts: Parts): Handler<PisRequest> =>
     .through(chooseEnvironment(parts)) // from here on, request.environment is known
     .through(cacheStatus(parts.statusCache))
     .through(rewriteUrls(parts.publicUrl, parts.segment))
-    .arrive(callUpstream(parts.transportTo));
+    .arrive(callUpstream(parts.upstreamTo));

@@ -1,6 +1,6 @@
 /** What operators can ask and do over HTTP: environments and the switch, the audit log, the configuration. */
 
-import express, { type Response, type Router } from 'express';
+import express, { type Router } from 'express';
 import { z } from 'zod';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { Audit } from '../environments/audit.ts';
@@ -9,6 +9,8 @@ import type { Doubts } from '../idempotency/doubts.ts';
 import type { Resolve } from '../idempotency/resolve.ts';
 import { isPaymentId } from '../pis/operations.ts';
 import type { Purge } from '../status-cache/create-status-cache.ts';
+import { type CircuitRoutesParts, createCircuitRoutes } from './circuit-routes.ts';
+import { faultsOf, json, operatorOf, sentence } from './orders.ts';
 
 /** One side of the bank, as operators see it. */
 export interface EnvironmentView {
@@ -17,7 +19,7 @@ export interface EnvironmentView {
   readonly standardVersion: string;
 }
 
-export interface AdminParts {
+export interface AdminParts extends CircuitRoutesParts {
   readonly environments: () => readonly EnvironmentView[];
   readonly active: ActiveEnvironment;
   readonly switchEnvironment: SwitchEnvironment;
@@ -30,19 +32,11 @@ export interface AdminParts {
   readonly resolve: Resolve;
 }
 
-const expected = 'expected a reason, for the audit log';
-const sentence = z.string({ error: expected }).trim().min(1, expected).max(500);
-
 /** Without a payment everything is forgotten, whatever the environment: forgetting too much does no harm. */
 const purgeQuery = z.strictObject({
   environment: z.string().optional(),
   payment: z.string().min(1).optional(),
 });
-
-const json = {
-  error: (issue: { readonly code?: string }) =>
-    issue.code === 'invalid_type' ? 'expected JSON, with Content-Type: application/json' : undefined,
-};
 
 const switchBody = z.strictObject(
   {
@@ -73,6 +67,7 @@ export function createRoutes({
   purge,
   doubts,
   resolve,
+  ...circuits
 }: AdminParts): Router {
   const routes = express.Router({ caseSensitive: true, strict: true });
   routes.use(express.json({ limit: '16kb' }));
@@ -100,6 +95,8 @@ export function createRoutes({
     const { from, version, preflight } = outcome;
     response.json({ active: order.data.environment, from, version, preflight });
   });
+
+  routes.use('/circuits', createCircuitRoutes(circuits));
 
   routes.get('/in-doubt', async (_request, response) => {
     const all = await doubts.all();
@@ -158,10 +155,3 @@ export function createRoutes({
 
   return routes;
 }
-
-const operatorOf = (response: Response) => String(response.locals.operator);
-
-const faultsOf = (error: z.ZodError) =>
-  error.issues
-    .map(({ path, message }) => `${path.length > 0 ? path.join('.') : 'body'}: ${message}`)
-    .join('; ');

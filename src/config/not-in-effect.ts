@@ -29,11 +29,6 @@ const each = (
 });
 
 const rows: readonly Row[] = [
-  {
-    setting: 'clients[].quota',
-    missing: 'clients are not limited',
-    isSet: ({ clients }) => clients.some(({ quota }) => quota !== undefined),
-  },
   whole('listen.reusePort', 'the port is not shared'),
   whole('listen.trustedProxies', 'no proxy is believed'),
   whole('state.file', 'the state is kept in memory, and a restart forgets it'),

@@ -8,6 +8,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { asGatewayError } from '../flow/errors.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 
@@ -38,6 +39,8 @@ export interface AuditEvent {
 export interface Audit {
   /** @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; the log stream has it all the same */
   append(event: AuditEvent): Promise<AuditRecord>;
+  /** Appends, and says in the log if the state does not take it. Never fails. */
+  record(event: AuditEvent): Promise<void>;
   /** The newest records, newest first. */
   newest(count: number): Promise<readonly AuditRecord[]>;
   /** Walks the whole chain. */
@@ -117,7 +120,13 @@ export function createAudit(keyValues: KeyValues, log: Log): Audit {
     return { records: last };
   }
 
-  return { append, newest, verify };
+  async function record(event: AuditEvent): Promise<void> {
+    await append(event).catch((thrown: unknown) => {
+      log('error', 'an audit record stands in this log alone', { why: asGatewayError(thrown).message });
+    });
+  }
+
+  return { append, record, newest, verify };
 }
 
 function faultIn(record: AuditRecord | undefined, number: number, previous: string): string | undefined {

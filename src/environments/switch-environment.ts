@@ -1,7 +1,6 @@
 /** The safest click of the day: another environment for new payments, proven, confirmed, and on record. */
 
 import { asGatewayError } from '../flow/errors.ts';
-import type { Log } from '../telemetry/log.ts';
 import type { ActiveEnvironment } from './active-environment.ts';
 import type { Audit } from './audit.ts';
 import type { PreflightReport } from './preflight.ts';
@@ -36,13 +35,12 @@ const confirmed = 'production';
 interface SwitchParts {
   readonly active: ActiveEnvironment;
   readonly audit: Audit;
-  readonly log: Log;
   /** Tries an environment out; `undefined` if there is none of that name. */
   readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
 }
 
 /** The switch of one gateway; every use of it is an audit record, refused and failed ones included. */
-export function createSwitch({ active, audit, log, tryOut }: SwitchParts): SwitchEnvironment {
+export function createSwitch({ active, audit, tryOut }: SwitchParts): SwitchEnvironment {
   return async (order) => {
     try {
       const outcome = await attempt(order);
@@ -66,12 +64,9 @@ export function createSwitch({ active, audit, log, tryOut }: SwitchParts): Switc
     return { kind: 'switched', from: from.environment, version: to.version, preflight: report };
   }
 
-  /** Never fails: the log stream has the record before the state is asked to keep it. */
   async function record(order: SwitchOrder, outcome: string, more: object): Promise<void> {
     const { who, environment, reason, force } = order;
     const details = { environment, reason, force, ...more };
-    await audit.append({ who, action: 'switch environment', outcome, details }).catch((thrown: unknown) => {
-      log('error', 'an audit record stands in this log alone', { why: asGatewayError(thrown).message });
-    });
+    await audit.record({ who, action: 'switch environment', outcome, details });
   }
 }

@@ -25,12 +25,14 @@ export function createPisApp({ read, line, refused }: PisAppParts): RequestListe
     const caller = { requestId: answerIdOf(fields), accept: headerValue(fields, 'accept') };
     const fail = (error: GatewayError) => writeError(incoming, answer, error, caller);
 
+    const left = new AbortController();
+    answer.once('close', () => answer.writableFinished || left.abort());
     const request = await read(incoming, fields, answer).catch(asGatewayError);
     if (request instanceof Error) {
       refused(request, caller.requestId);
       return fail(request);
     }
-    await line(request)
+    await line({ ...request, signal: left.signal })
       .then((response) => writeResponse(answer, request, response))
       .catch((thrown) => fail(withAdvice(asGatewayError(thrown), request.operation.lane)));
   };

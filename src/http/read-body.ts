@@ -22,14 +22,16 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
       request.removeAllListeners('data');
       reject(error);
     };
+    const fail = (cause: unknown) => stop(cause instanceof GatewayError ? cause : unfinished(cause));
+    if (request.destroyed) return fail(request.errored); // the caller went before the door came to read
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size > maxBytes) return stop(tooLarge(maxBytes));
       chunks.push(chunk);
     });
     request.on('end', () => resolve(Buffer.concat(chunks, size)));
-    request.on('error', (cause) => stop(cause instanceof GatewayError ? cause : unfinished(cause)));
-    request.on('close', () => stop(unfinished(undefined)));
+    request.on('error', fail);
+    request.on('close', () => fail(undefined));
   });
 }
 

@@ -2,7 +2,7 @@
  * The door: makes a PisRequest of what came in, or refuses it.
  *
  * Refusals come in a fixed order: framing and path (400), shape (404), method (405), client (401),
- * headers (400), environment (403), body (413). Nothing that is refused here has been seen by the bank.
+ * headers (400), environment (403), quota (429), body (413). Nothing that is refused here has been seen by the bank.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -12,12 +12,14 @@ import { endToEnd, type HeaderFields, headerValue, without } from '../pis/header
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import type { IdentifyClient } from './clients.ts';
 import { checkFraming } from './framing.ts';
+import type { CheckQuota } from './quota.ts';
 import { announcesBody, readBody, refuseTooLargeBody } from './read-body.ts';
 import { requestIdOf } from './request-id.ts';
 
 interface DoorSettings {
   readonly match: Matcher;
   readonly identify: IdentifyClient;
+  readonly checkQuota: CheckQuota;
   /** Names of all that are configured. */
   readonly environments: readonly string[];
   readonly maxBodyBytes: number;
@@ -34,7 +36,7 @@ export type RequestReader = (
 
 /** Reads requests by one installation's rules. */
 export function createRequestReader(settings: DoorSettings): RequestReader {
-  const { match, identify, environments, maxBodyBytes, deadlineMs } = settings;
+  const { match, identify, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
   return async (incoming, fields, answer) => {
     const arrivedAtMs = performance.now();
     orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
@@ -43,6 +45,7 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
     const requestId = requestIdOf(fields);
     orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
     const namedEnvironment = namedIn(fields, environments, client);
+    await checkQuota(client, answer);
     refuseTooLargeBody(incoming, maxBodyBytes);
 
     if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') answer.writeContinue();

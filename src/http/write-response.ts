@@ -4,14 +4,14 @@ import type { ServerResponse } from 'node:http';
 import type { PisRequest, PisResponse } from '../flow/messages.ts';
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 
-/** Writes the whole answer; the connection's life is left to Node. */
+/** Writes the whole answer; the connection's life is left to Node. What the door has set already is not the bank's to say. */
 export function writeResponse(
   answer: ServerResponse,
   { requestId }: PisRequest,
   response: PisResponse,
 ): void {
   const fields: HeaderFields = [
-    ...response.headers.filter(([name]) => !isOurs(name.toLowerCase())),
+    ...response.headers.filter(([name]) => !isOurs(name.toLowerCase()) && !answer.hasHeader(name)),
     ['X-Request-ID', requestId],
     ['Penstock-Environment', response.environment],
     ...(response.servedFrom === 'ledger' ? ([['Idempotent-Replayed', 'true']] as const) : []),

@@ -60,7 +60,7 @@ export function takingOf(taken: boolean, aheadMs: number, rate: BucketRate): Tak
 }
 
 /** How far apart turns are, and how early one may be. Milliseconds. */
-export function cadenceOf({ perSecond, burst }: BucketRate): {
+function cadenceOf({ perSecond, burst }: BucketRate): {
   readonly intervalMs: number;
   readonly toleranceMs: number;
 } {

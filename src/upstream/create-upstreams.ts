@@ -69,7 +69,12 @@ export function createUpstreams(
     const told = (what: ShaperNews) => news.shaped(name, what);
     const shaper = createShaper(name, shaping, { reservations, limit, told });
     const get = (deadlineAtMs: number) => probed(environment, transport, deadlineAtMs);
-    return { transport, limit, shaper, probe: createProbe({ shaper, get, boundMs: config.deadlines.status }) };
+    return {
+      transport,
+      limit,
+      shaper,
+      probe: createProbe({ shaper, get, boundMs: config.deadlines.status }),
+    };
   }
 
   return {

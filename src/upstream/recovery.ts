@@ -3,7 +3,7 @@
 import type { Verdict } from './verdict.ts';
 
 /** The longest pause, in milliseconds. */
-export const longestPauseMs = 120_000;
+const longestPauseMs = 120_000;
 /** How soon it is tried again if the bank could not be asked at all. Milliseconds. */
 const againMs = 1_000;
 

@@ -14,7 +14,13 @@ import type { GatewayError } from '../flow/errors.ts';
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 import type { Pool } from './agent.ts';
-import { type BankAnswer, type Exchange, followExchange, type OutboundFence, type Trace } from './exchange.ts';
+import {
+  type BankAnswer,
+  type Exchange,
+  followExchange,
+  type OutboundFence,
+  type Trace,
+} from './exchange.ts';
 import { mayRetry } from './retry.ts';
 
 /** What is sent, byte for byte. */

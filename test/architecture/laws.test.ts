@@ -14,8 +14,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'status-cache': ['pis', 'flow', 'config', 'state', 'telemetry'],
   rewriting: ['pis', 'flow', 'config', 'state', 'telemetry'],
   upstream: ['pis', 'flow', 'config', 'state', 'telemetry'],
-  http: ['pis', 'flow', 'config', 'telemetry'],
-  admin: ['pis', 'flow', 'config', 'telemetry', 'environments', 'idempotency', 'status-cache'],
+  http: ['pis', 'flow', 'config', 'state', 'telemetry'],
+  admin: ['pis', 'flow', 'config', 'telemetry', 'environments', 'idempotency', 'status-cache', 'upstream'],
   'pipeline.ts': [
     ...['pis', 'flow', 'config', 'telemetry'],
     ...['idempotency', 'environments', 'status-cache', 'rewriting', 'upstream'],

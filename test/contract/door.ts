@@ -32,6 +32,7 @@ export function doorBefore(line: Handler<PisRequest>): DoorUnderTest {
         authorisationTypes: ['authorisations'],
       }),
       identify: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
+      checkQuota: async () => {},
       environments: ['sandbox', 'production'],
       maxBodyBytes: 1_000,
       deadlineMs: { write: 3_000, read: 2_000, status: 1_000 },

@@ -53,9 +53,11 @@ export function startOperators(report = healthy): OperatorsUnderTest {
   const api = createRoutes({
     environments: () => environments,
     active,
-    switchEnvironment: createSwitch({ active, audit, log, tryOut }),
+    switchEnvironment: createSwitch({ active, audit, tryOut }),
     audit,
     purge: async () => {},
+    circuits: () => [],
+    holdCircuit: async () => {},
     doubts: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
     configuration: () => ({ log: { level: 'info' } }),

@@ -28,6 +28,7 @@ async function startDoor(t: TestContext) {
       authorisationTypes: 'any',
     }),
     identify: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
+    checkQuota: async () => {},
     environments: ['sandbox', 'production'],
     maxBodyBytes: 1024,
     deadlineMs: { write: 1_000, read: 1_000, status: 1_000 },

@@ -29,10 +29,12 @@ describe('a 429', () => {
   });
 
   test('that is not alone halves the rate, but once: the others were on their way', (t) => {
-    const { time, limitOn } = startLimits(t);
-    const limit = limitOn();
+    const { time, state, limitOn } = startLimits(t);
+    const counted = createFailingState(state);
+    const limit = limitOn(counted);
     for (let one = 0; one < 45; one++) limit.heard(tooMany, time.now());
     assert.equal(limit.rate().perSecond, 25);
+    assert.equal(counted.asked.filter((one) => one.startsWith('publish')).length, 2); // once, and that it was repeated
   });
 
   test('soon after the pause halves the rate again, one much later lowers it a little', async (t) => {

@@ -1,7 +1,8 @@
 /** A bank that allows less than was configured is believed: it is left alone, and then called as fast as it can bear. */
 
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
+import type { ShapingSettings } from '../../../src/config/schema.ts';
 import type { Answered } from '../../../src/upstream/bank-limit.ts';
 import { percentile } from '../../kit/random.ts';
 import { startWorld } from './shapers.ts';
@@ -52,9 +53,13 @@ describe('while the bank wants a pause', () => {
   const tired: Answered = { status: 503, headers: [['Retry-After', '3']] };
 
   /** A world whose bank has just asked for a pause of 3 s. */
-  async function pausedWorld(t: Parameters<typeof startWorld>[0], instances = 1) {
+  async function pausedWorld(t: TestContext, instances = 1, settings: Partial<ShapingSettings> = {}) {
     const answers = [tired];
-    const world = startWorld(t, { instances, bank: () => answers.shift() ?? { status: 200, headers: [] } });
+    const world = startWorld(t, {
+      instances,
+      settings,
+      bank: () => answers.shift() ?? { status: 200, headers: [] },
+    });
     void world.call();
     await world.time.pass(60);
     assert.equal(world.seen.length, 1);
@@ -71,7 +76,9 @@ describe('while the bank wants a pause', () => {
   });
 
   test('status reads are refused at once, and told how long it takes', async (t) => {
-    const { time, refused, call } = await pausedWorld(t);
+    const patient = { maxWait: { write: 10_000, read: 10_000, status: 10_000 } };
+    const { time, refused, call } = await pausedWorld(t, 1, patient);
+    void call({ lane: 'read' });
     void call({ lane: 'status' });
     await time.settle();
     assert.deepEqual(

@@ -1,0 +1,23 @@
+/** How orders of operators are read, and what is wrong with one is told. */
+
+import type { Response } from 'express';
+import { z } from 'zod';
+
+const expected = 'expected a reason, for the audit log';
+/** Why an operator does something. */
+export const sentence = z.string({ error: expected }).trim().min(1, expected).max(500);
+
+/** For a body that is not even JSON. */
+export const json = {
+  error: (issue: { readonly code?: string }) =>
+    issue.code === 'invalid_type' ? 'expected JSON, with Content-Type: application/json' : undefined,
+};
+
+/** The name that stands in the audit log. */
+export const operatorOf = (response: Response) => String(response.locals.operator);
+
+/** All faults of an order, in one sentence. */
+export const faultsOf = (error: z.ZodError) =>
+  error.issues
+    .map(({ path, message }) => `${path.length > 0 ? path.join('.') : 'body'}: ${message}`)
+    .join('; ');

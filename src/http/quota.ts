@@ -1,0 +1,54 @@
+/** How often a client may call: counted at the door, where hits and replays count as well. */
+
+import type { ServerResponse } from 'node:http';
+import { GatewayError } from '../flow/errors.ts';
+import type { Client } from '../flow/messages.ts';
+import type { BucketRate, Reservations, Taking } from '../state/ports.ts';
+
+/** A client as configured. */
+interface LimitedClient {
+  readonly name: string;
+  readonly quota?: { readonly rate: number; readonly burst: number } | undefined;
+}
+
+/**
+ * Counts a request, and says in the answer to come what is left.
+ *
+ * @throws GatewayError QUOTA_EXCEEDED with the seconds to wait
+ */
+export type CheckQuota = (client: Client, answer: Pick<ServerResponse, 'setHeader'>) => Promise<void>;
+
+/** @param reservations goes on by itself while the state is out of reach */
+export function createQuotas(
+  clients: readonly LimitedClient[],
+  reservations: Pick<Reservations, 'take'>,
+): CheckQuota {
+  const rates = new Map(
+    clients.flatMap(({ name, quota }) =>
+      quota ? [[name, { perSecond: quota.rate, burst: quota.burst }] as const] : [],
+    ),
+  );
+  return async ({ name }, answer) => {
+    const rate = rates.get(name);
+    if (!rate) return;
+    const taking = await reservations.take(`bucket:client:${name}`, rate);
+    answer.setHeader('RateLimit-Policy', policyOf(rate));
+    answer.setHeader('RateLimit', limitOf(taking));
+    if (!taking.taken) throw exceeded(taking.nextMs);
+  };
+}
+
+/**
+ * As structured fields (draft-ietf-httpapi-ratelimit-headers-10): `q` calls in `w` seconds; `r` are left, and after `t`
+ * seconds it is all of them. A bucket that holds `q` is full again after q / rate seconds.
+ */
+const policyOf = ({ perSecond, burst }: BucketRate) =>
+  `"default";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond))}`;
+
+const limitOf = ({ left, fullMs }: Taking) => `"default";r=${left};t=${Math.ceil(fullMs / 1000)}`;
+
+function exceeded(nextMs: number): GatewayError {
+  const seconds = Math.max(1, Math.ceil(nextMs / 1000));
+  const text = `The quota of this client is used up; nothing was sent. Try again in ${seconds} s.`;
+  return new GatewayError('QUOTA_EXCEEDED', text, { headers: [['Retry-After', String(seconds)]] });
+}

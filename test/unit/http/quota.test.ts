@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createQuotas } from '../../../src/http/quota.ts';
+import { reservationsOn } from '../../../src/state/memory.ts';
+
+const shop = { name: 'shop', tenant: 'shop', environments: ['sandbox'] };
+
+function startQuotas(rate: number, burst: number) {
+  const world = { nowMs: 0 };
+  const check = createQuotas(
+    [{ name: 'shop', quota: { rate, burst } }, { name: 'rival' }],
+    reservationsOn(() => world.nowMs),
+  );
+  const send = async (client = shop) => {
+    const fields = new Map<string, unknown>();
+    const answer = { setHeader: (name: string, value: unknown) => fields.set(name, value) };
+    const refusal = await check(client, answer as never).catch((thrown: unknown) => thrown); // only setHeader is used
+    return { refusal, policy: fields.get('RateLimit-Policy'), limit: fields.get('RateLimit') };
+  };
+  return { world, send };
+}
+
+describe('a client with a quota', () => {
+  test('is told its quota, what is left of it, and when all of it is back', async () => {
+    const { world, send } = startQuotas(20, 40);
+    assert.deepEqual(await send(), {
+      refusal: undefined,
+      policy: '"default";q=40;w=2',
+      limit: '"default";r=39;t=1',
+    });
+    for (let one = 0; one < 29; one++) await send();
+    assert.equal((await send()).limit, '"default";r=9;t=2');
+    world.nowMs = 2_000;
+    assert.equal((await send()).limit, '"default";r=39;t=1');
+  });
+
+  test('is refused when it is used up, told when to come again, and served then', async () => {
+    const { world, send } = startQuotas(0.5, 2);
+    await send();
+    await send();
+    const { refusal, limit } = await send();
+    assert.ok(refusal instanceof Error && 'code' in refusal && 'headers' in refusal);
+    assert.deepEqual([refusal.code, refusal.headers], ['QUOTA_EXCEEDED', [['Retry-After', '2']]]);
+    assert.equal(limit, '"default";r=0;t=4');
+    world.nowMs = 2_000;
+    assert.equal((await send()).refusal, undefined);
+  });
+});
+
+test('a client without a quota is told nothing, and may call as often as it likes', async () => {
+  const { send } = startQuotas(1, 1);
+  for (let one = 0; one < 100; one++) {
+    const { refusal, policy, limit } = await send({ ...shop, name: 'rival' });
+    assert.deepEqual([refusal, policy, limit], [undefined, undefined, undefined]);
+  }
+});
