@@ -6,11 +6,11 @@
  */
 
 import type { ShapingSettings } from '../config/schema.ts';
-import { asGatewayError, type ErrorCode, type GatewayError } from '../flow/errors.ts';
-import type { Lane } from '../pis/operations.ts';
+import { asGatewayError, type GatewayError } from '../flow/errors.ts';
 import type { BucketRate, Reservations } from '../state/ports.ts';
 import type { Answered, BankLimit } from './bank-limit.ts';
 import { bankRests, callerLeft, turnedAway, waitedTooLong } from './queue-refusals.ts';
+import type { ShaperNews, ShaperView } from './shaper-news.ts';
 import { createTurns } from './turns.ts';
 import { type Call, createWaiter, type Waiter } from './waiter.ts';
 import { createWaitingLine } from './waiting-line.ts';
@@ -24,23 +24,6 @@ export interface Shaper {
   run<Answer extends Answered>(call: Call, send: () => Promise<Answer>): Promise<Answer>;
   view(): ShaperView;
 }
-
-/** What there is to see of a shaper at this moment. */
-export interface ShaperView {
-  readonly waiting: Readonly<Record<Lane, number>>;
-  /** Calls under way. */
-  readonly running: number;
-  /** Turns a second, of all instances together. */
-  readonly perSecond: number;
-  /** How long the bank is left alone on its own wish; 0 = not at all. Milliseconds. */
-  readonly pausedMs: number;
-}
-
-/** What happened, for whoever counts. */
-export type ShaperNews =
-  | { readonly kind: 'sent'; readonly lane: Lane; readonly waitedMs: number }
-  | { readonly kind: 'refused'; readonly lane: Lane; readonly code: ErrorCode }
-  | { readonly kind: 'left'; readonly lane: Lane };
 
 interface Parts {
   /** Never fails: goes on alone while the state is out of reach. */

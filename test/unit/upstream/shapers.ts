@@ -8,7 +8,8 @@ import { insuredReservations } from '../../../src/state/insured-reservations.ts'
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { type Answered, createBankLimit } from '../../../src/upstream/bank-limit.ts';
-import { createShaper, type Shaper, type ShaperNews } from '../../../src/upstream/shaper.ts';
+import { createShaper, type Shaper } from '../../../src/upstream/shaper.ts';
+import type { ShaperNews } from '../../../src/upstream/shaper-news.ts';
 import { type SimulatedTime, simulateTime } from '../../kit/simulated-time.ts';
 
 /** A call that the bank has seen. */
