@@ -33,17 +33,9 @@ const rows: readonly Row[] = [
   whole('listen.trustedProxies', 'no proxy is believed'),
   whole('state.file', 'the state is kept in memory, and a restart forgets it'),
   whole('state.encryptionKeyFile', 'nothing is stored that could be encrypted'),
-  whole('upstream.writeSocketIdle', 'a payment takes any kept connection'),
-  whole('circuit', 'the bank is called however often it fails'),
-  whole('shaping', 'calls are not limited in rate or number'),
   whole('tracing', 'nothing is traced'),
   each('tls', 'files that change are read at the next start only', ({ tls }) => tls !== undefined),
   each('signing', 'requests are not signed', ({ signing }) => signing !== undefined),
-  each(
-    'shaping',
-    'calls are not limited in rate or number',
-    (own, all) => !isDeepStrictEqual(own.shaping, all.shaping),
-  ),
 ];
 
 /** One sentence for each setting that differs from its default and has no effect yet. */

@@ -12,7 +12,8 @@ import { createCircuits } from './circuits.ts';
 import { readCredentials } from './credentials.ts';
 import type { Holds } from './holds.ts';
 import { createProbe } from './probe.ts';
-import { createShaper, type ShaperNews, type ShaperView } from './shaper.ts';
+import { createShaper } from './shaper.ts';
+import type { ShaperNews, ShaperView } from './shaper-news.ts';
 import { createTransport, type Transport } from './transport.ts';
 
 export interface Upstreams {

@@ -9,7 +9,7 @@ import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Call, call, jsonOf, type Reply } from './call.ts';
 import { configFile, type RunningCommand, startCommand } from './command.ts';
 import type { SharedRedis } from './fleet-redis.ts';
-import { adminToken, publicUrl, startBank } from './gateway.ts';
+import { adminToken, publicUrl, type Sections, startBank, unlimited } from './gateway.ts';
 import { freePort } from './redis-process.ts';
 import { initiation, statusRead } from './request.ts';
 import { type ClientName, clientSettings, inside, keyOf } from './sides.ts';
@@ -76,13 +76,13 @@ export async function startFleet(
 /** An instance that does not run yet. @param sections of the configuration, but for the two doors */
 export async function createInstance(
   t: TestContext,
-  sections: object,
+  sections: Sections,
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Instance> {
   const [port, adminPort] = [await freePort(), await freePort()];
   const file = configFile(
     t,
-    stringify({ listen: { port, publicUrl }, admin: { port: adminPort }, ...sections }),
+    stringify({ listen: { port, publicUrl }, admin: { port: adminPort }, ...unlimited(sections) }),
   );
   const url = `http://127.0.0.1:${port}`;
   const agent = new Agent({ keepAlive: true });

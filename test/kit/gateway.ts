@@ -31,6 +31,17 @@ export interface GatewayUnderTest {
 /** Settings as in the YAML file, by section. */
 export type Sections = Readonly<Record<string, unknown>>;
 
+/** For tests about other things than the bank's limits: hardly anything is shaped, and no circuit opens. */
+export function unlimited(sections: Sections): Sections {
+  const { maxSockets = 128 } = section(sections, 'upstream') as { maxSockets?: number }; // as in the YAML file
+  const wide = { rate: '100000/s', burst: 100_000, maxConcurrent: maxSockets, queue: 100_000 };
+  return {
+    ...sections,
+    shaping: { ...wide, ...section(sections, 'shaping') },
+    circuit: { minimumCalls: 100_000, ...section(sections, 'circuit') },
+  };
+}
+
 /** A valid configuration of these sections; fails with every fault if it is not one. */
 export function configOf(sections: Sections): Config {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
@@ -49,7 +60,7 @@ export function configOf(sections: Sections): Config {
 export async function startGateway(t: TestContext, sections: Sections): Promise<GatewayUnderTest> {
   const logLines: string[] = [];
   const config = configOf({
-    ...sections,
+    ...unlimited(sections),
     listen: { host: '127.0.0.1', port: 0, publicUrl, ...section(sections, 'listen') },
     admin: { port: 0, ...section(sections, 'admin') },
   });

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
 import { configFile, type RunningCommand, startCommand } from './command.ts';
-import { adminToken, type Sections } from './gateway.ts';
+import { adminToken, type Sections, unlimited } from './gateway.ts';
 
 export interface Served {
   readonly command: RunningCommand;
@@ -45,7 +45,7 @@ export async function startServed(t: TestContext, sections: Sections): Promise<S
 const onFreePorts = (sections: Sections): Sections => ({
   listen: { port: 0 },
   admin: { port: 0 },
-  ...sections,
+  ...unlimited(sections),
 });
 
 const portIn = (command: RunningCommand, door: string) =>

@@ -14,7 +14,9 @@ const maxWait = {
 
 const limits = {
   rate: rate('50/s').describe('How many calls the bank is sent, by all instances together.'),
-  burst: count(50).describe('How many of them may go at once after a rest.'),
+  burst: count(50).describe(
+    'How many of them may go at once after a rest; half of it is for payments alone.',
+  ),
   maxConcurrent: count(100).describe('How many calls of one instance may be under way at the same time.'),
   queue: count(1000).describe(
     'How many calls may wait in one instance; one more is refused with QUEUE_FULL.',

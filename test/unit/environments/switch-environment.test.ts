@@ -22,7 +22,7 @@ function startSwitch(report = healthy) {
     tried.push(name);
     return ['sandbox', 'staging', 'production'].includes(name) ? Promise.resolve(report) : undefined;
   };
-  const use = createSwitch({ active, audit, log, tryOut });
+  const use = createSwitch({ active, audit, tryOut });
   const order = (environment: string, more: Partial<SwitchOrder> = {}) =>
     use({ who: 'olga', environment, reason: 'go-live', force: false, ...more });
   return { state, active, audit, lines, tried, order };

@@ -27,7 +27,11 @@ async function startTransport(t: TestContext, serve: RequestListener, maxSockets
     agent.destroy();
     server.close();
   });
-  return { agent, origin, transport: createTransport(environment, agent, { connectMs: 1_000, writeSocketIdleMs: 1_000 }) };
+  return {
+    agent,
+    origin,
+    transport: createTransport(environment, agent, { connectMs: 1_000, writeSocketIdleMs: 1_000 }),
+  };
 }
 
 const send = (transport: Transport, request: Partial<OutboundRequest> = {}) =>
