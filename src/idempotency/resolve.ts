@@ -5,6 +5,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Entries } from './entries.ts';
 import { type Doubtful, isDoubtful } from './entry.ts';
 import type { OpenEntries } from './open-entries.ts';
+import type { Owed } from './owed.ts';
 
 /** What an operator says of a doubt. */
 export interface Resolution {
@@ -29,6 +30,7 @@ export type Resolve = (resolution: Resolution) => Promise<Resolved>;
 interface Parts {
   readonly entries: Entries;
   readonly open: OpenEntries;
+  readonly owed: Owed;
   readonly changed: (id: string) => void;
   /** Has every later request on a payment find its environment. */
   readonly affinity: { learn(paymentId: string, home: Home, lasts: 'endless' | 'remembered'): Promise<void> };
@@ -50,7 +52,16 @@ interface AuditEvent {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-export function createResolve({ entries, open, changed, affinity, audit, log, windowMs }: Parts): Resolve {
+export function createResolve({
+  entries,
+  open,
+  owed,
+  changed,
+  affinity,
+  audit,
+  log,
+  windowMs,
+}: Parts): Resolve {
   return async (resolution) => {
     const { id, outcome } = resolution;
     const stored = await entries.read(id);
@@ -66,7 +77,7 @@ export function createResolve({ entries, open, changed, affinity, audit, log, wi
         : entries.release(id, stored?.raw ?? '');
     if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
     changed(id);
-    await open.remove(id).catch(() => {}); // whoever looks around next finds it closed
+    await owed.now(`open ${id}`, () => open.remove(id));
     await record(entry, resolution);
     return { kind: 'resolved' };
   };
