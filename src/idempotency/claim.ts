@@ -126,6 +126,6 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
 
 function takenOver(): GatewayError {
   const text =
-    'This gateway stood still meanwhile, and another one carries the request out; nothing was sent from here.';
+    'This instance stood still meanwhile, and another one carries the request out; ask again with the same X-Request-ID.';
   return new GatewayError('DUPLICATE_IN_FLIGHT', text);
 }
