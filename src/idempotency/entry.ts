@@ -98,7 +98,8 @@ export const isOpen = (entry: Entry | undefined): boolean =>
 export function statusPathOf({ path, operation, paymentId }: Entry): string | undefined {
   if (paymentId === undefined) return undefined;
   if (operation === 'initiatePayment') return `${path}/${paymentId}/status`;
-  return `${path.slice(0, path.indexOf(`/${paymentId}`))}/${paymentId}/status`;
+  if (operation === 'cancelPayment') return `${path}/status`;
+  return path.replace(/[^/]+$/, 'status'); // it stands beside the authorisations
 }
 
 export const written = (entry: Entry): string => JSON.stringify(entry);
