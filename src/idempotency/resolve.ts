@@ -3,7 +3,7 @@
 import { asGatewayError } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Entries } from './entries.ts';
-import { type Doubtful, isDoubtful } from './entry.ts';
+import { type Doubtful, happened, isDoubtful } from './entry.ts';
 import type { OpenEntries } from './open-entries.ts';
 import type { Owed } from './owed.ts';
 
@@ -73,7 +73,7 @@ export function createResolve({
 
     const isDone =
       outcome === 'happened'
-        ? happened(entry, stored?.raw ?? '', resolution)
+        ? keepAsHappened(entry, stored?.raw ?? '', resolution)
         : entries.release(id, stored?.raw ?? '');
     if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
     changed(id);
@@ -82,18 +82,17 @@ export function createResolve({
     return { kind: 'resolved' };
   };
 
-  async function happened(entry: Doubtful, raw: string, { id, paymentId }: Resolution): Promise<boolean> {
-    const { environment, tenant, paymentService, requestId } = entry;
-    const isNew = entry.operation === 'initiatePayment' && paymentId !== undefined;
-    if (isNew) {
-      const lasts = paymentService === 'periodic-payments' ? 'endless' : 'remembered';
-      await affinity.learn(paymentId, { environment, tenant }, lasts);
-    }
-    const { v, fingerprint, attempt, holder, operation, path, since, listenedUntil } = entry;
-    const facts = { v, fingerprint, attempt, holder, requestId, operation, path, paymentService, tenant };
-    const known = isNew ? { paymentId } : entry.paymentId !== undefined && { paymentId: entry.paymentId };
-    const next = { ...facts, ...known, since, environment, listenedUntil, step: 'happened' } as const;
-    return entries.replace(id, raw, next, windowMs());
+  async function keepAsHappened(
+    entry: Doubtful,
+    raw: string,
+    { id, paymentId }: Resolution,
+  ): Promise<boolean> {
+    const { environment, tenant, paymentService } = entry;
+    if (entry.operation !== 'initiatePayment' || paymentId === undefined)
+      return entries.replace(id, raw, happened(entry), windowMs());
+    const lasts = paymentService === 'periodic-payments' ? 'endless' : 'remembered';
+    await affinity.learn(paymentId, { environment, tenant }, lasts);
+    return entries.replace(id, raw, happened(entry, paymentId), windowMs());
   }
 
   /** Never fails: the log stream has the record before the state is asked to keep it. */
