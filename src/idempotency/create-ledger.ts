@@ -2,7 +2,7 @@
 
 import type { Config } from '../config/schema.ts';
 import { type Changes, createChanges } from '../state/changes.ts';
-import type { Announcements, KeyValues, Sets } from '../state/ports.ts';
+import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { ClaimParts } from './claim.ts';
 import { createDoubts, type Doubts } from './doubts.ts';
@@ -12,12 +12,6 @@ import { createHolders, type Holders } from './holders.ts';
 import { createLedger } from './ledger.ts';
 import { createOpenEntries } from './open-entries.ts';
 import { createOwed } from './owed.ts';
-
-interface Shared {
-  readonly keyValues: KeyValues;
-  readonly sets: Sets;
-  readonly announcements: Announcements;
-}
 
 /** What outlives a reload of the configuration. */
 export interface LastingLedger extends ClaimParts {
@@ -35,7 +29,7 @@ const beatsPerLook = 5;
 
 /** @param count told how many doubts there are */
 export function createLastingLedger(
-  { keyValues, sets, announcements }: Shared,
+  { keyValues, sets, announcements }: Pick<State, 'keyValues' | 'sets' | 'announcements'>,
   log: Log,
   count: (doubts: number) => void,
 ): LastingLedger {

@@ -2,7 +2,7 @@
 
 import type { Config } from '../config/schema.ts';
 import { createChanges } from '../state/changes.ts';
-import type { Announcements, KeyValues } from '../state/ports.ts';
+import type { KeyValues, State } from '../state/ports.ts';
 import { createAskBank } from './ask-bank.ts';
 import type { Verdict } from './cache-answer.ts';
 import type { StatusCache } from './cache-status.ts';
@@ -12,11 +12,6 @@ import { createLateForgetting, type LateForgetting } from './late-forgetting.ts'
 import { createPlaces, documentKey, type Places } from './place.ts';
 import { createStatusReads } from './read-status.ts';
 import { createSharedFlights, type SharedFlights } from './shared-flight.ts';
-
-interface Shared {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-}
 
 /** What outlives a reload of the configuration. */
 export interface LastingStatus {
@@ -34,9 +29,12 @@ export type Purge = (which: {
   readonly payment?: string | undefined;
 }) => Promise<void>;
 
-export function createLastingStatus(shared: Shared, now: Clock = createClock()): LastingStatus {
-  const places = createPlaces(shared);
-  const { keyValues, announcements } = shared;
+export function createLastingStatus(
+  state: Pick<State, 'keyValues' | 'announcements'>,
+  now: Clock = createClock(),
+): LastingStatus {
+  const places = createPlaces(state);
+  const { keyValues, announcements } = state;
   const changes = createChanges(announcements, 'status');
   const forget = createForget(keyValues, changes);
   return {
