@@ -65,11 +65,11 @@ export function createStatusReads(parts: Parts): StatusReads {
   async function lookOrAsk(request: RoutedRequest, next: Next, place: Place): Promise<CachedAnswer> {
     const question = { request, next, place, why: 'miss' } as const;
     const asOfMs = performance.now();
-    const asOf = performance.eventLoopUtilization();
+    const before = performance.eventLoopUtilization();
     let document = await readIfPossible(place.key);
     const hit = document && freshIn(document, place, request);
     if (hit) return { ...hit, verdict: 'hit', asOfMs };
-    if (!document || idleMsSince(asOf) > promptMs) return askBank(question, document);
+    if (!document || idleMsSince(before) > promptMs) return askBank(question, document);
     return flights.acrossInstances(place.key, `${place.variant}:${document.generation}`, {
       async look() {
         const lookedAtMs = performance.now();
@@ -91,7 +91,7 @@ export function createStatusReads(parts: Parts): StatusReads {
     return told(await askBank({ request, next, place, why: 'bypass' }, await readIfPossible(place.key)));
   }
 
-  /** While not even the secret is known. */
+  /** While not even the secret is known: what is kept may be older than this answer, and cannot be compared with it. */
   async function blindly(request: RoutedRequest, next: Next): Promise<PisResponse> {
     const response = await next(request);
     forgetLater(documentKey(request.environment.name, request.operation.paymentId ?? ''));
