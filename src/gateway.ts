@@ -101,7 +101,7 @@ export function createGateway(
   );
   const heart = createHeart(async () => {
     const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
-    const settled = [affinity.settle(), ledger.beat(), status.places.refresh(), status.late.settle()];
+    const settled = [affinity.settle(), ledger.beat(), status.places.refresh(), status.forgetting.settle()];
     const [outcome] = await Promise.allSettled([shared, ...settled]);
     failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
     return failedBeats === 0 ? heartbeatMs : retriedMs;

@@ -16,6 +16,7 @@ import { ageOnArrivalMs, allowedMs, forbidsStale, mayBeKept } from './directives
 import type { Sighting } from './document.ts';
 import type { KeptDocument, StatusEntries } from './entries.ts';
 import { ageMsOf, responseOf } from './entry.ts';
+import type { Forgetting } from './forgetting.ts';
 import { type FreshnessSettings, ttlOf } from './freshness.ts';
 import type { Place } from './place.ts';
 
@@ -35,9 +36,7 @@ export type AskBank = (question: Question, document: KeptDocument | undefined) =
 
 interface Parts {
   readonly entries: StatusEntries;
-  /** Makes every instance forget a payment, later if it cannot be done now. */
-  readonly forget: (key: string) => Promise<void>;
-  readonly forgetLater: (key: string) => void;
+  readonly forgetting: Forgetting;
   readonly settings: FreshnessSettings & { readonly staleTtl: number };
   readonly now: Clock;
 }
@@ -45,7 +44,7 @@ interface Parts {
 /** How often an answer that turns out to be outdated is fetched again. */
 const mostAttempts = 3;
 
-export function createAskBank({ entries, forget, forgetLater, settings, now }: Parts): AskBank {
+export function createAskBank({ entries, forgetting, settings, now }: Parts): AskBank {
   async function ask(
     question: Question,
     document: KeptDocument | undefined,
@@ -61,15 +60,15 @@ export function createAskBank({ entries, forget, forgetLater, settings, now }: P
     const response = outcome.value;
     const answer = { response, verdict: why, shareable: true };
     if (response.status === 401 || response.status === 403)
-      await entries.dropCredential(place.key, place.credential).catch(() => forgetLater(place.key));
+      await entries.dropCredential(place.key, place.credential).catch(() => forgetting.later(place.key));
     if (response.status > 299) return { ...answer, asOfMs: performance.now() };
 
     const notedAtMs = performance.now();
     const noting = document ? await note(question, response, document) : 'unknown';
     if (noting === 'outdated' && why !== 'bypass' && attempt < mostAttempts)
       return ask(question, await entries.read(place.key).catch(() => undefined), attempt + 1);
-    if (noting === 'outdated') await forget(place.key); // or it may be newer than what is kept
-    if (noting === 'unknown') forgetLater(place.key);
+    if (noting === 'outdated') await forgetting.nowOrLater(place.key); // or it may be newer than what is kept
+    if (noting === 'unknown') forgetting.later(place.key);
     const shareable = mayBeKept(request, response);
     return { ...answer, shareable, asOfMs: noting === 'current' ? notedAtMs : askedAtMs };
   }

@@ -62,7 +62,7 @@ export function createInstance(
     purge: cache.purge,
     async beat() {
       await lasting.places.refresh();
-      await lasting.late.settle();
+      await lasting.forgetting.settle();
     },
   };
 }
