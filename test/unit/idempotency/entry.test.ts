@@ -1,22 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Entry, statusPathOf } from '../../../src/idempotency/entry.ts';
+import { claimed, sent } from './an-entry.ts';
 
-const transfers = '/berlingroup/v1/payments/sepa-credit-transfers';
-const entry = {
-  v: 1,
-  step: 'happened',
-  fingerprint: 'a-fingerprint',
-  attempt: 'an-attempt',
-  holder: 'a-holder',
-  requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
-  paymentService: 'payments',
-  tenant: 'shop',
-  since: 0,
-  environment: 'sandbox',
-  listenedUntil: 0,
-} as const;
-
+const transfers = claimed.path;
 describe('the status of a payment stands below it, whatever its id looks like', () => {
   for (const paymentId of ['1234-wertiq-983', 'v1', 'p', 'a', 'sepa-credit-transfers'])
     for (const [operation, path] of [
@@ -25,7 +12,7 @@ describe('the status of a payment stands below it, whatever its id looks like', 
       ['startAuthorisation', `${transfers}/${paymentId}/authorisations`],
     ] as const)
       test(`${paymentId}, after ${operation}`, () => {
-        const happened: Entry = { ...entry, operation, path, paymentId };
+        const happened: Entry = { ...claimed, ...sent, step: 'happened', operation, path, paymentId };
         assert.equal(statusPathOf(happened), `${transfers}/${paymentId}/status`);
       });
 });

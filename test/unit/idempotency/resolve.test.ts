@@ -1,26 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createLastingLedger } from '../../../src/idempotency/create-ledger.ts';
-import type { Entry } from '../../../src/idempotency/entry.ts';
 import { createResolve } from '../../../src/idempotency/resolve.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
+import { claimed, sent } from './an-entry.ts';
 
 const doubt = {
-  v: 1,
+  ...claimed,
+  ...sent,
   step: 'in-doubt',
   why: 'OUTCOME_UNKNOWN: The bank did not answer in time.',
-  fingerprint: 'a-fingerprint',
-  attempt: 'an-attempt',
-  holder: 'a-holder',
-  requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
-  operation: 'initiatePayment',
-  path: '/berlingroup/v1/payments/sepa-credit-transfers',
-  paymentService: 'payments',
-  tenant: 'shop',
-  since: 0,
-  environment: 'sandbox',
-  listenedUntil: 0,
-} as const satisfies Entry;
+} as const;
 
 describe('a doubt that operators resolve', () => {
   test('is counted no longer, although the state did not take it out of the index at once', async () => {
