@@ -15,7 +15,7 @@ import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
 import { operate } from '../kit/operator.ts';
 import { patientWays, sharedRedis, withoutRedis } from '../kit/redis.ts';
-import { printTable } from '../kit/table.ts';
+import { printTable, together } from '../kit/table.ts';
 import { until } from '../kit/within.ts';
 import { newWrite, saidBy, type Write, writeNames } from '../kit/writes.ts';
 
@@ -214,9 +214,7 @@ describe('a write that meets a fault of the bank, and is sent again', { concurre
   }
 });
 
-/** Where the three writes differ, their values stand one after the other. */
-const told = (all: readonly Found[], of: (one: Found) => unknown) =>
-  [...new Set(all.map((one) => `${of(one)}`))].join(' / ');
+const told = (all: readonly Found[], of: (one: Found) => unknown) => together(all.map(of));
 
 test('the table of all faults, writes and repeats', (t) => {
   const ways = ['memory, same', 'Redis, same', 'Redis, other'];

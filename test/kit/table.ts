@@ -8,3 +8,7 @@ export function printTable(t: Pick<TestContext, 'diagnostic'>, rows: readonly (r
   for (const row of rows)
     t.diagnostic(row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '));
 }
+
+/** What many cases have in common, in one cell; where they differ, their values one after the other. */
+export const together = (values: readonly unknown[]): string =>
+  [...new Set(values.map((value) => `${value}`))].join(' / ');
