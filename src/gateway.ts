@@ -137,7 +137,8 @@ export function createGateway(
     async start() {
       try {
         await state.open();
-        await active.read().catch(() => {}); // out of reach: the heartbeat goes on trying, and readiness says so
+        // Out of reach: the heartbeat goes on trying, and readiness says so.
+        await Promise.allSettled([active.read(), ledger.holders.introduce()]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
         heart.start();
