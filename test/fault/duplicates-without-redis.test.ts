@@ -67,7 +67,7 @@ for (const [how, { begin, end }] of Object.entries(outages)) {
         assert.equal(write.sent(), 1);
         const said = gateway.logLines
           .slice(earlier)
-          .filter((line) => /without protection from duplicates/.test(line));
+          .filter((line) => /"warn".*without protection from duplicates/.test(line));
         assert.equal(said.length, 1, write.name);
       }
     });
