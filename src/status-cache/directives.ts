@@ -32,7 +32,7 @@ export const credentialFields = ['authorization', 'cookie'] as const;
 
 /** Further request fields that an answer may vary with, for all of which an entry's key holds the values. */
 export const variantFields = [
-  ...['accept', 'accept-encoding', 'accept-language'],
+  ...['accept', 'accept-encoding', 'accept-language', 'consent-id'],
   ...['psu-id', 'psu-id-type', 'psu-corporate-id', 'psu-corporate-id-type'],
 ] as const;
 
