@@ -16,9 +16,8 @@ import { asGatewayError } from './flow/errors.ts';
 import { createListener, edgeLimits } from './http/listener.ts';
 import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
-import { createMemoryState } from './state/memory.ts';
+import { confidential, createState, forgottenByRestart } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
-import { createRedisState } from './state/redis.ts';
 import { createLastingStatus } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
@@ -59,7 +58,7 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
-  const status = createLastingStatus(state);
+  const status = createLastingStatus({ ...state, keyValues: confidential(state, config.state) });
   const metrics = createMetrics();
   let failedBeats = 0;
   const stateTrouble = () =>
@@ -150,14 +149,9 @@ function at(config: Config, path: string): unknown {
 }
 
 function stateOf({ state }: Config, log: Log): State {
-  if (state.redis === null) {
-    log(
-      'warn',
-      'the state is kept in memory: a restart forgets where payments live and which environment is active',
-    );
-    return createMemoryState();
-  }
-  return createRedisState(state.redis, state.prefix, (trouble) => {
+  const forgotten = forgottenByRestart(state);
+  if (forgotten) log('warn', forgotten);
+  return createState(state, (trouble) => {
     if (trouble === undefined) log('info', 'the shared state is well');
     else log('error', 'the shared state is in trouble', { why: trouble });
   });
