@@ -95,7 +95,8 @@ export function createGateway(config: Config, log: Log, operators: readonly Oper
   function readiness(): Readiness {
     const trouble = stateTrouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
-    const reasons = [...(phase === 'serving' ? [] : [phase]), ...(trouble ? [trouble] : []), ...emptied];
+    const forgotten = forgottenByRestart(config.state) ?? [];
+    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
     return { ready: phase === 'serving' && trouble === undefined, reasons };
   }
 

@@ -36,7 +36,6 @@ const rows: readonly Row[] = [
   },
   whole('listen.reusePort', 'the port is not shared'),
   whole('listen.trustedProxies', 'no proxy is believed'),
-  whole('state.file', 'the state is kept in memory, and a restart forgets it'),
   whole('idempotency.window', 'a repeated X-Request-ID is sent to the bank again'),
   whole('idempotency.wait', 'a repeated X-Request-ID is sent to the bank again'),
   whole('idempotency.lateAnswer', 'an answer after the deadline is lost'),

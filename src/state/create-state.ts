@@ -3,22 +3,24 @@
 import type { StateSettings } from '../config/schema.ts';
 import { encrypted } from './encrypted.ts';
 import { readEncryptionKeys } from './encryption-keys.ts';
+import { createFileState } from './file.ts';
 import { createMemoryState } from './memory.ts';
 import type { KeyValues, State } from './ports.ts';
 import { createRedisState } from './redis.ts';
 
 /** @param onChange told once whenever trouble with the state begins, ends, or becomes another; all is well at first */
 export function createState(
-  { redis, prefix }: StateSettings,
+  { redis, file, prefix }: StateSettings,
   onChange: (trouble: string | undefined) => void,
 ): State {
-  return redis === null ? createMemoryState() : createRedisState(redis, prefix, onChange);
+  if (redis !== null) return createRedisState(redis, prefix, onChange);
+  return file === null ? createMemoryState() : createFileState(file, onChange);
 }
 
 /** What a restart loses with these settings, in a sentence, if anything. */
-export function forgottenByRestart({ redis }: StateSettings): string | undefined {
-  if (redis !== null) return undefined;
-  return 'the state is kept in memory: a restart forgets where payments live and which environment is active';
+export function forgottenByRestart({ redis, file }: StateSettings): string | undefined {
+  if (redis !== null || file !== null) return undefined;
+  return 'the state is kept in memory: a restart forgets where payments live, which environment is active, and the audit log';
 }
 
 /**
