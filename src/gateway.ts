@@ -18,9 +18,8 @@ import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
 import { createLastingLedger } from './idempotency/create-ledger.ts';
 import { createResolve } from './idempotency/resolve.ts';
-import { createMemoryState } from './state/memory.ts';
+import { confidential, createState, forgottenByRestart } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
-import { createRedisState } from './state/redis.ts';
 import { createLastingStatus } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
@@ -67,7 +66,7 @@ export function createGateway(
   const audit = createAudit(state.keyValues, log);
   const metrics = createMetrics();
   const ledger = createLastingLedger(state, log, metrics.doubts);
-  const status = createLastingStatus(state);
+  const status = createLastingStatus({ ...state, keyValues: confidential(state, config.state) });
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
@@ -110,7 +109,8 @@ export function createGateway(
   function readiness(): Readiness {
     const trouble = stateTrouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
-    const reasons = [...(phase === 'serving' ? [] : [phase]), ...(trouble ? [trouble] : []), ...emptied];
+    const forgotten = forgottenByRestart(config.state) ?? [];
+    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
     return { ready: phase === 'serving' && trouble === undefined, reasons };
   }
 
@@ -137,7 +137,8 @@ export function createGateway(
     async start() {
       try {
         await state.open();
-        await active.read().catch(() => {}); // out of reach: the heartbeat goes on trying, and readiness says so
+        // Out of reach: the heartbeat goes on trying, and readiness says so.
+        await Promise.allSettled([active.read(), ledger.holders.introduce()]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
         heart.start();
@@ -165,14 +166,9 @@ function at(config: Config, path: string): unknown {
 }
 
 function stateOf({ state }: Config, log: Log): State {
-  if (state.redis === null) {
-    log(
-      'warn',
-      'the state is kept in memory: a restart forgets where payments live and which environment is active',
-    );
-    return createMemoryState();
-  }
-  return createRedisState(state.redis, state.prefix, (trouble) => {
+  const forgotten = forgottenByRestart(state);
+  if (forgotten) log('warn', forgotten);
+  return createState(state, (trouble) => {
     if (trouble === undefined) log('info', 'the shared state is well');
     else log('error', 'the shared state is in trouble', { why: trouble });
   });
