@@ -98,12 +98,18 @@ export function createGateway(
   const adminDoor = createServer(
     createAdminApp({ host: config.admin.host, operators, readiness, metrics, log }, api),
   );
-  const heart = createHeart(async () => {
+  const nextMs = () => (failedBeats === 0 ? heartbeatMs : retriedMs);
+  const pulse = createHeart(async () => {
     const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
-    const settled = [affinity.settle(), ledger.beat(), status.places.refresh(), status.forgetting.settle()];
-    const [outcome] = await Promise.allSettled([shared, ...settled]);
+    const [outcome] = await Promise.allSettled([shared, ledger.holders.renew()]);
     failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
-    return failedBeats === 0 ? heartbeatMs : retriedMs;
+    return nextMs();
+  });
+  // Apart from the pulse: after an outage they may take long, and an instance without pulse counts as dead.
+  const chores = createHeart(async () => {
+    const { places, forgetting } = status;
+    await Promise.allSettled([affinity.settle(), ledger.tidy(), places.refresh(), forgetting.settle()]);
+    return nextMs();
   });
 
   function readiness(): Readiness {
@@ -123,7 +129,8 @@ export function createGateway(
     drain();
     await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(adminDoor)]);
     phase = 'closed';
-    heart.stop();
+    pulse.stop();
+    chores.stop();
     await ledger.leave();
     await affinity.settle().catch((thrown: unknown) => {
       log('error', 'some payments are remembered by no instance any more', {
@@ -141,7 +148,8 @@ export function createGateway(
         await Promise.allSettled([active.read(), ledger.holders.introduce()]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
-        heart.start();
+        pulse.start();
+        chores.start();
         phase = 'serving';
         return { tppPort, adminPort };
       } catch (cause) {

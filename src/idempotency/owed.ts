@@ -3,7 +3,7 @@
 export interface Owed {
   /** Does it now, or later if that fails; what is owed under this name already is replaced. Never fails. */
   now(name: string, act: () => Promise<void>): Promise<void>;
-  /** Does what is owed, up to the first that fails. @throws GatewayError STATE_UNAVAILABLE if one does */
+  /** Does what is owed; what fails stays owed. */
   settle(): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export function createOwed(): Owed {
       await perform(name).catch(() => {}); // it stays owed
     },
     async settle() {
-      for (const name of [...acts.keys()]) await perform(name); // as it is when its turn comes
+      for (const name of [...acts.keys()]) await perform(name).catch(() => {}); // as it is when its turn comes
     },
   };
 }

@@ -31,13 +31,13 @@ describe('a doubt that operators resolve', () => {
     });
     await ledger.entries.begin('an-id', doubt, 60_000);
     await ledger.open.add('an-id');
-    await ledger.beat();
+    await ledger.tidy();
     assert.equal(count, 1);
 
     state.fail('remove');
     await resolve({ id: 'an-id', who: 'ann', outcome: 'did-not-happen', reason: 'the bank said so' });
     state.heal();
-    for (let beats = 0; beats < 5; beats++) await ledger.beat();
+    for (let beats = 0; beats < 5; beats++) await ledger.tidy();
     assert.equal(count, 0);
   });
 });
