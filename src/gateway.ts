@@ -18,10 +18,9 @@ import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
 import { createLastingLedger } from './idempotency/create-ledger.ts';
 import { createResolve } from './idempotency/resolve.ts';
+import { confidential, createState, forgottenByRestart } from './state/create-state.ts';
 import { insuredReservations } from './state/insured-reservations.ts';
-import { createMemoryState } from './state/memory.ts';
 import type { State } from './state/ports.ts';
-import { createRedisState } from './state/redis.ts';
 import { createLastingStatus } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
@@ -70,9 +69,9 @@ export function createGateway(
   const audit = createAudit(state.keyValues, log);
   const metrics = createMetrics();
   const ledger = createLastingLedger(state, log, metrics.doubts);
-  const status = createLastingStatus(state);
   const holds = createHolds(state);
   const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
+  const status = createLastingStatus({ ...state, keyValues: confidential(state, config.state) });
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
@@ -106,19 +105,26 @@ export function createGateway(
   const adminDoor = createServer(
     createAdminApp({ host: config.admin.host, operators, readiness, metrics, log }, api),
   );
-  const heart = createHeart(async () => {
+  const nextMs = () => (failedBeats === 0 ? heartbeatMs : retriedMs);
+  const pulse = createHeart(async () => {
     const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
-    const settled = [affinity.settle(), ledger.beat(), status.places.refresh(), status.late.settle()];
-    settled.push(holds.refresh(), assembly.upstreams.refresh());
-    const [outcome] = await Promise.allSettled([shared, ...settled]);
+    const [outcome] = await Promise.allSettled([shared, ledger.holders.renew(), holds.refresh()]);
     failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
-    return failedBeats === 0 ? heartbeatMs : retriedMs;
+    return nextMs();
+  });
+  // Apart from the pulse: after an outage they may take long, and an instance without pulse counts as dead.
+  const chores = createHeart(async () => {
+    const { places, forgetting } = status;
+    const upstreams = assembly.upstreams.refresh();
+    await Promise.allSettled([affinity.settle(), ledger.tidy(), places.refresh(), forgetting.settle(), upstreams]);
+    return nextMs();
   });
 
   function readiness(): Readiness {
     const trouble = stateTrouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
-    const reasons = [...(phase === 'serving' ? [] : [phase]), ...(trouble ? [trouble] : []), ...emptied];
+    const forgotten = forgottenByRestart(config.state) ?? [];
+    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
     return { ready: phase === 'serving' && trouble === undefined, reasons };
   }
 
@@ -131,7 +137,8 @@ export function createGateway(
     drain();
     await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(adminDoor)]);
     phase = 'closed';
-    heart.stop();
+    pulse.stop();
+    chores.stop();
     assembly.upstreams.close();
     await ledger.leave();
     await affinity.settle().catch((thrown: unknown) => {
@@ -146,10 +153,12 @@ export function createGateway(
     async start() {
       try {
         await state.open();
-        await active.read().catch(() => {}); // out of reach: the heartbeat goes on trying, and readiness says so
+        // Out of reach: the heartbeat goes on trying, and readiness says so.
+        await Promise.allSettled([active.read(), ledger.holders.introduce()]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
-        heart.start();
+        pulse.start();
+        chores.start();
         phase = 'serving';
         return { tppPort, adminPort };
       } catch (cause) {
@@ -176,14 +185,9 @@ function at(config: Config, path: string): unknown {
 }
 
 function stateOf({ state }: Config, log: Log): State {
-  if (state.redis === null) {
-    log(
-      'warn',
-      'the state is kept in memory: a restart forgets where payments live and which environment is active',
-    );
-    return createMemoryState();
-  }
-  return createRedisState(state.redis, state.prefix, (trouble) => {
+  const forgotten = forgottenByRestart(state);
+  if (forgotten) log('warn', forgotten);
+  return createState(state, (trouble) => {
     if (trouble === undefined) log('info', 'the shared state is well');
     else log('error', 'the shared state is in trouble', { why: trouble });
   });

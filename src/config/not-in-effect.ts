@@ -31,8 +31,6 @@ const each = (
 const rows: readonly Row[] = [
   whole('listen.reusePort', 'the port is not shared'),
   whole('listen.trustedProxies', 'no proxy is believed'),
-  whole('state.file', 'the state is kept in memory, and a restart forgets it'),
-  whole('state.encryptionKeyFile', 'nothing is stored that could be encrypted'),
   whole('tracing', 'nothing is traced'),
   each('tls', 'files that change are read at the next start only', ({ tls }) => tls !== undefined),
   each('signing', 'requests are not signed', ({ signing }) => signing !== undefined),

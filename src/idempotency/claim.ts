@@ -8,16 +8,7 @@ import type { PisResponse } from '../flow/messages.ts';
 import type { Log } from '../telemetry/log.ts';
 import { logDoubt } from './doubts.ts';
 import type { Entries } from './entries.ts';
-import {
-  type Answered,
-  answered,
-  type Claimed,
-  type Entry,
-  isDoubtful,
-  released,
-  type Sending,
-  written,
-} from './entry.ts';
+import { answered, type Claimed, type Entry, isDoubtful, released, type Sending, written } from './entry.ts';
 import type { OpenEntries } from './open-entries.ts';
 import type { Owed } from './owed.ts';
 
@@ -37,7 +28,7 @@ export interface Claim {
   answered(response: PisResponse): Promise<void>;
   /** Nothing was sent, or the bank did nothing: the next one starts afresh. */
   release(): Promise<void>;
-  /** The bank may have carried it out: nobody sends it again before that is known. */
+  /** The bank may have carried it out: nobody sends it again before that is known. Said again, it changes nothing. */
   doubt(why: string): Promise<void>;
 }
 
@@ -67,6 +58,7 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
   const { id, entry, listenMs, windowMs } = terms;
   let raw = written(entry);
   let sending: Sending | undefined;
+  let isInDoubt = false;
 
   const sendingTo = (environment: string): Sending => {
     return { ...entry, step: 'sending', environment, listenedUntil: Date.now() + listenMs };
@@ -96,7 +88,8 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     log('error', 'the bank has answered what had been resolved otherwise', facts);
   }
 
-  async function close(next?: Answered): Promise<void> {
+  /** Ends the attempt. What is doubtful lives on until it is resolved, and stays in the index. */
+  async function close(next?: Entry): Promise<void> {
     const staysOpen = isDoubtful(next);
     if (staysOpen && sending) logDoubt(log, sending, next.why);
     await owed.now(id, async () => {
@@ -124,19 +117,15 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     answered: (response) => close(sending && answered(sending, response)),
     release: () => close(),
     async doubt(why) {
-      if (!sending) return;
-      const next = { ...sending, step: 'in-doubt', why } as const;
-      logDoubt(log, sending, why);
-      await owed.now(id, async () => {
-        await stepTo(next);
-        changed(id);
-      });
+      if (!sending || isInDoubt) return;
+      isInDoubt = true;
+      await close({ ...sending, step: 'in-doubt', why });
     },
   };
 }
 
 function takenOver(): GatewayError {
   const text =
-    'This gateway stood still meanwhile, and another one carries the request out; nothing was sent from here.';
+    'This instance stood still meanwhile, and another one carries the request out; ask again with the same X-Request-ID.';
   return new GatewayError('DUPLICATE_IN_FLIGHT', text);
 }

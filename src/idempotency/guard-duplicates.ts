@@ -70,7 +70,7 @@ async function carryOut(
   const environment = claim.environment();
   if (isInTime || environment === undefined) return outcome; // what was not sent fails by itself at the deadline
   const error = unanswered(environment);
-  await claim.doubt(`${error.code}: ${error.message}`);
+  await claim.doubt(whyOf(error));
   outcome.then(
     ({ status }) => guard.log('warn', 'a late answer', { requestId: request.requestId, environment, status }),
     () => {}, // it stays in doubt
@@ -97,12 +97,15 @@ async function toItsEnd(
     await (response.status === 429 ? claim.release() : claim.answered(response));
     return response;
   } catch (thrown) {
-    const { code, message } = asGatewayError(thrown);
-    const maySeen = claim.environment() !== undefined && kinds[code].reached === 'maybe';
-    await (maySeen ? claim.doubt(`${code}: ${message}`) : claim.release());
+    const error = asGatewayError(thrown);
+    const mayHaveReached = claim.environment() !== undefined && kinds[error.code].reached === 'maybe';
+    await (mayHaveReached ? claim.doubt(whyOf(error)) : claim.release());
     throw thrown;
   }
 }
+
+/** As operators are told. */
+const whyOf = ({ code, message }: GatewayError) => `${code}: ${message}`;
 
 /** Whether something has come to an end by a time. @param atMs milliseconds of `performance.now()` */
 async function inTime(outcome: Promise<unknown>, atMs: number): Promise<boolean> {

@@ -1,10 +1,8 @@
-/** The kept answers in the shared state: read, noted, forgotten, each by one compare-and-set on the payment's document. */
+/** The kept answers in the shared state: read, noted, dropped, each change by one compare-and-set on the payment's document. */
 
 import { GatewayError } from '../flow/errors.ts';
-import type { Changes } from '../state/changes.ts';
 import type { KeyValues } from '../state/ports.ts';
 import {
-  forgotten,
   parsed,
   type Sighting,
   type StatusDocument,
@@ -12,6 +10,7 @@ import {
   withSighting,
   written,
 } from './document.ts';
+import { longestCallMs } from './forgetting.ts';
 
 /** What became of a sighting that was to be noted. */
 export type Noting =
@@ -33,24 +32,11 @@ export interface StatusEntries {
   dropCredential(key: string, credential: string): Promise<void>;
 }
 
-/** Longer than any call can take: a read that began before a payment was forgotten must find that it was. Milliseconds. */
-const longestCallMs = 15 * 60_000;
-
 /**
  * How often a change is tried: each time in vain, somebody else has changed the document. But bytes that are no text come
  * from the state as another text than stands there, and no comparison with it ever succeeds.
  */
 const mostTries = 20;
-
-/** Makes every instance forget a payment. @throws GatewayError STATE_UNAVAILABLE if that cannot be done */
-export type Forget = (key: string) => Promise<void>;
-
-export function createForget(keyValues: KeyValues, changes: Changes): Forget {
-  return async (key) => {
-    await keyValues.write(key, written(forgotten()), longestCallMs);
-    changes.tell(key);
-  };
-}
 
 /**
  * @param keptForMs   how long a document lives after it was last written: longer than any entry in it is of use

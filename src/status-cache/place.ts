@@ -3,7 +3,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import type { RoutedRequest } from '../flow/messages.ts';
 import { headerValues } from '../pis/headers.ts';
-import type { Announcements, KeyValues } from '../state/ports.ts';
+import type { State } from '../state/ports.ts';
 import { credentialFields, variantFields } from './directives.ts';
 
 export interface Place {
@@ -39,10 +39,7 @@ export function documentKey(environment: string, paymentId: string): string {
 export function createPlaces({
   keyValues,
   announcements,
-}: {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-}): Places {
+}: Pick<State, 'keyValues' | 'announcements'>): Places {
   let secret: string | undefined;
   announcements.subscribe(channel, () => void refresh().catch(() => {})); // the next regular look sees it
 
@@ -75,7 +72,7 @@ export function createPlaces({
       const { paymentService, paymentProduct, paymentId = '' } = operation;
       return {
         key: documentKey(environment.name, paymentId),
-        variant: hash([...[credential, paymentService, paymentProduct], ...variantFields.map(values)]),
+        variant: hash([credential, paymentService, paymentProduct, ...variantFields.map(values)]),
         credential,
       };
     },

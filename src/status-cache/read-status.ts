@@ -9,6 +9,7 @@ import type { Clock } from './clock.ts';
 import type { StatusDocument } from './document.ts';
 import type { StatusEntries } from './entries.ts';
 import { isFresh, responseOf } from './entry.ts';
+import type { Forgetting } from './forgetting.ts';
 import { documentKey, type Place, type Places } from './place.ts';
 import type { SharedFlights } from './shared-flight.ts';
 
@@ -31,7 +32,7 @@ interface Parts {
   readonly entries: Pick<StatusEntries, 'read'>;
   readonly flights: SharedFlights;
   readonly askBank: AskBank;
-  readonly forgetLater: (key: string) => void;
+  readonly forgetting: Pick<Forgetting, 'later'>;
   readonly now: Clock;
   readonly count: (verdict: Verdict, environment: string) => void;
 }
@@ -44,7 +45,7 @@ const promptMs = 15;
 const idleMsSince = (then: EventLoopUtilization) => performance.eventLoopUtilization(then).idle;
 
 export function createStatusReads(parts: Parts): StatusReads {
-  const { places, entries, flights, askBank, forgetLater, now, count } = parts;
+  const { places, entries, flights, askBank, forgetting, now, count } = parts;
   const readIfPossible = (key: string) => entries.read(key).catch(() => undefined);
   const placeOf = (request: RoutedRequest) => places.of(request).catch(() => undefined);
 
@@ -69,11 +70,11 @@ export function createStatusReads(parts: Parts): StatusReads {
   async function lookOrAsk(request: RoutedRequest, next: Next, place: Place): Promise<CachedAnswer> {
     const question = { request, next, place, why: 'miss' } as const;
     const asOfMs = performance.now();
-    const asOf = performance.eventLoopUtilization();
+    const before = performance.eventLoopUtilization();
     let document = await readIfPossible(place.key);
     const hit = document && freshIn(document, place, request);
     if (hit) return { ...hit, verdict: 'hit', asOfMs };
-    if (!document || idleMsSince(asOf) > promptMs) return askBank(question, document);
+    if (!document || idleMsSince(before) > promptMs) return askBank(question, document);
     return flights.acrossInstances(place.key, `${place.variant}:${document.generation}`, {
       async look() {
         const lookedAtMs = performance.now();
@@ -95,10 +96,10 @@ export function createStatusReads(parts: Parts): StatusReads {
     return told(await askBank({ request, next, place, why: 'bypass' }, await readIfPossible(place.key)));
   }
 
-  /** While not even the secret is known. */
+  /** While not even the secret is known: what is kept may be older than this answer, and cannot be compared with it. */
   async function blindly(request: RoutedRequest, next: Next): Promise<PisResponse> {
     const response = await next(request);
-    forgetLater(documentKey(request.environment.name, request.operation.paymentId ?? ''));
+    forgetting.later(documentKey(request.environment.name, request.operation.paymentId ?? ''));
     return told({ response, verdict: 'bypass', shareable: false, asOfMs: 0 });
   }
 

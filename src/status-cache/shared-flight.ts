@@ -48,32 +48,33 @@ export function createSharedFlights(keyValues: KeyValues, changes: Changes): Sha
   async function acrossInstances<Value>(
     key: string,
     name: string,
-    steps: FlightSteps<Value>,
+    { look, ask, untilMs }: FlightSteps<Value>,
   ): Promise<Value> {
-    const lease = `${key}:flight:${name}`;
-    const holder = randomUUID();
-    const take = () => keyValues.writeIfAbsent(lease, holder, leaseMs).catch(() => 'unknown' as const);
-    for (let taken = await take(); taken !== true; taken = await take()) {
-      if (taken === 'unknown' || performance.now() > steps.untilMs) return steps.ask();
+    const lease = leaseOf(keyValues, `${key}:flight:${name}`);
+    for (let taken = await lease.take(); taken !== true; taken = await lease.take()) {
+      if (taken === 'unknown' || performance.now() > untilMs) return ask();
       await changes.to(key);
-      const found = await steps.look();
+      const found = await look();
       if (found !== undefined) return found;
     }
-    const renewal = setInterval(
-      () => void keyValues.replace(lease, holder, holder, leaseMs).catch(() => {}),
-      leaseMs / 3,
-    );
+    const renewal = setInterval(lease.renew, leaseMs / 3);
     try {
-      return (await steps.look()) ?? (await steps.ask());
+      return (await look()) ?? (await ask());
     } finally {
       clearInterval(renewal);
-      const release = async () => {
-        await keyValues.remove(lease);
-        changes.tell(key);
-      };
-      void release().catch(() => {}); // it ends by itself, and the answer need not wait for that
+      void lease.release().then(() => changes.tell(key)); // the answer need not wait for that
     }
   }
 
   return { share, acrossInstances };
+}
+
+/** Held by one instance at a time. Nothing here fails: a lease that cannot be renewed or released ends by itself. */
+function leaseOf(keyValues: KeyValues, name: string) {
+  const holder = randomUUID();
+  return {
+    take: () => keyValues.writeIfAbsent(name, holder, leaseMs).catch(() => 'unknown' as const),
+    renew: () => void keyValues.replace(name, holder, holder, leaseMs).catch(() => {}),
+    release: () => keyValues.remove(name).catch(() => {}),
+  };
 }

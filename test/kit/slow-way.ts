@@ -1,8 +1,8 @@
 /** A way to a server on this machine on which everything takes its time. */
 
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import type { Life } from './life.ts';
+import { listen } from './ports.ts';
 
 export interface SlowWay {
   readonly port: number;
@@ -26,14 +26,13 @@ export async function startSlowWay(life: Life, port: number): Promise<SlowWay> {
     inside.on('data', (bytes) => setTimeout(() => outside.write(bytes), delayMs));
     outside.pipe(inside);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const ownPort = await listen(server);
   life.after(() => {
     server.close();
     for (const socket of sockets) socket.destroy();
   });
   return {
-    port: (server.address() as AddressInfo).port, // an address object, because it listens on a port
+    port: ownPort,
     slowBy(ms) {
       delayMs = ms;
     },

@@ -1,7 +1,9 @@
 /** What stands in the shared state, and what becomes of it if somebody else has written there. */
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { encrypted } from '../../../src/state/encrypted.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { parsed, withSighting, written } from '../../../src/status-cache/document.ts';
 import type { Entry } from '../../../src/status-cache/entry.ts';
@@ -21,6 +23,10 @@ const secretRead = statusRead({
   ],
 });
 
+/** A text, and what its parts say that look like base64. */
+const readable = (stored: string) =>
+  `${stored} ${stored.replaceAll(/[\w+/=-]{16,}/g, (text) => Buffer.from(text, 'base64').toString())}`;
+
 const keysOf = ({ asked }: FailingState) => [...new Set(asked.map((one) => one.split(' ')[1] ?? ''))];
 
 describe('in the shared state', () => {
@@ -29,11 +35,32 @@ describe('in the shared state', () => {
     const { ask } = createInstance(state, async () => statusAnswer('ACTC'));
     await ask(secretRead);
     for (const key of keysOf(state)) {
-      const stored = `${key} ${await state.keyValues.read(key)}`;
-      const decoded = stored.replaceAll(/[\w+/=-]{16,}/g, (text) => Buffer.from(text, 'base64').toString());
-      for (const secret of secrets)
-        assert.ok(!`${stored} ${decoded}`.includes(secret), `${secret} in ${key}`);
+      const stored = readable(`${key} ${await state.keyValues.read(key)}`);
+      for (const secret of secrets) assert.ok(!stored.includes(secret), `${secret} in ${key}`);
       if (key !== 'status') assert.match(key, /^status:/);
+    }
+  });
+
+  test('the answer can be read, and cannot if it is encrypted; it is served all the same', async () => {
+    const answer = statusAnswer('ACTC', [['X-Of-The-Bank', 'a-header']], { psuName: 'Anna Example' });
+    const parts = ['ACTC', 'transactionStatus', 'a-header', 'Anna Example'];
+    for (const [keys, expected] of [
+      [[], parts],
+      [[randomBytes(32)], []],
+    ] as const) {
+      const state = createFailingState();
+      const [key] = keys;
+      const keyValues = key ? encrypted(state.keyValues, [key]) : state.keyValues;
+      const { ask } = createInstance({ ...state, keyValues }, async () => answer);
+      await ask(secretRead);
+      assert.deepEqual((await ask(secretRead)).body, answer.body);
+      const values = await Promise.all(keysOf(state).map((name) => state.keyValues.read(name)));
+      const stored = readable(values.join(' '));
+      assert.deepEqual(
+        parts.filter((part) => stored.includes(part)),
+        expected,
+      );
+      assert.equal(/"[gse]":/.test(stored), !key, 'the shape of a document');
     }
   });
 
