@@ -65,8 +65,9 @@ export function createGateway(
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
   const metrics = createMetrics();
-  const ledger = createLastingLedger(state, log, metrics.doubts);
-  const status = createLastingStatus({ ...state, keyValues: confidential(state, config.state) });
+  const sealed = { ...state, keyValues: confidential(state, config.state) };
+  const ledger = createLastingLedger(sealed, log, metrics.doubts);
+  const status = createLastingStatus(sealed);
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
