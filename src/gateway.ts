@@ -68,10 +68,11 @@ export function createGateway(
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
   const metrics = createMetrics();
-  const ledger = createLastingLedger(state, log, metrics.doubts);
+  const sealed = { ...state, keyValues: confidential(state, config.state) };
+  const ledger = createLastingLedger(sealed, log, metrics.doubts);
+  const status = createLastingStatus(sealed);
   const holds = createHolds(state);
   const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
-  const status = createLastingStatus({ ...state, keyValues: confidential(state, config.state) });
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);

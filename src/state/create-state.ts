@@ -20,7 +20,7 @@ export function createState(
 /** What a restart loses with these settings, in a sentence, if anything. */
 export function forgottenByRestart({ redis, file }: StateSettings): string | undefined {
   if (redis !== null || file !== null) return undefined;
-  return 'the state is kept in memory: a restart forgets where payments live, which environment is active, and the audit log';
+  return 'the state is kept in memory: a restart forgets which X-Request-IDs were used and what is in doubt, where payments live, which environment is active, and the audit log';
 }
 
 /**

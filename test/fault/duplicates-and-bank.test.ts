@@ -4,13 +4,16 @@
  */
 
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Fault, momentOf } from '../../src/simulated-bank/faults.ts';
+import { createFileState } from '../../src/state/file.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import { call } from '../kit/call.ts';
 import { type DoorOfBank, startDoorOf } from '../kit/door-of-bank.ts';
 import { onceAsked } from '../kit/fleet-redis.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
 import { operate } from '../kit/operator.ts';
@@ -138,6 +141,11 @@ const redis = onceAsked(() => sharedRedis(life));
 /** The instances that a write and its repeat go to, by the state that they share. */
 const kinds = {
   memory: { skip: false, newWay: async () => createMemoryState, repeats: ['same'] },
+  file: {
+    skip: false,
+    newWay: async (t: TestContext) => () => createFileState(join(temporaryFolder(t), 'state.db')),
+    repeats: ['same'],
+  },
   Redis: { skip: withoutRedis, newWay: async () => patientWays(await redis()), repeats: ['same', 'other'] },
 } as const;
 
@@ -157,7 +165,7 @@ async function startLine(t: TestContext, kind: keyof typeof kinds, { what, secti
   const door = await startDoorOf(t, bank);
   const sandbox = what.startsWith('handshake') ? door.environment : { baseUrl: bank.baseUrl };
   const { newWay, repeats } = kinds[kind];
-  const way = await newWay();
+  const way = await newWay(t);
   const all = { environments: { sandbox }, ...sections };
   const first = await startGateway(t, all, way());
   const other = repeats.length > 1 ? await startGateway(t, all, way()) : first;
@@ -177,7 +185,7 @@ const isListed = ({ first, fate }: Row) => fate === 'in doubt' || (fate === 'rep
 
 describe('a write that meets a fault of the bank, and is sent again', { concurrency: 8 }, () => {
   for (const row of rows) {
-    for (const kind of ['memory', 'Redis'] as const) {
+    for (const kind of ['memory', 'file', 'Redis'] as const) {
       const { skip, repeats } = kinds[kind];
       test(`${row.what}: it is ${row.fate}, in ${kind}`, { skip }, async (t) => {
         const { bank, door, first, repeatsAt } = await startLine(t, kind, row);
@@ -217,7 +225,7 @@ describe('a write that meets a fault of the bank, and is sent again', { concurre
 const told = (all: readonly Found[], of: (one: Found) => unknown) => together(all.map(of));
 
 test('the table of all faults, writes and repeats', (t) => {
-  const ways = ['memory, same', 'Redis, same', 'Redis, other'];
+  const ways = ['memory, same', 'file, same', 'Redis, same', 'Redis, other'];
   const lines = rows.map(({ what }) => {
     const all = found.filter((one) => one.what === what);
     const again = ways.map((way) =>

@@ -5,10 +5,12 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { Fault } from '../../src/simulated-bank/faults.ts';
 import { onceAsked } from '../kit/fleet-redis.ts';
-import { startBank, startGateway } from '../kit/gateway.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import {
   type Moment,
   type MomentOfWrite,
@@ -25,65 +27,7 @@ import { patientWays, sharedRedis, withoutRedis } from '../kit/redis.ts';
 import { type SteppingGateway, startStepping } from '../kit/stepping.ts';
 import { printTable, together } from '../kit/table.ts';
 import { until } from '../kit/within.ts';
-
-/** What TPP systems are told of one write, and what the bank has seen of it. */
-interface Story {
-  /** The repeat that is sent at once to the instance that lives. */
-  readonly atOnce: Said;
-  /** The repeat when the lease of the other instance has ended. */
-  readonly later: Said;
-  /** Whether operators are told of it then, and in the end. */
-  readonly listedThen: boolean;
-  readonly listed: boolean;
-  /** The first request itself, when its instance goes on. */
-  readonly first: Said;
-  /** The repeat after that. */
-  readonly last: Said;
-  readonly sent: number;
-}
-type Stories = Readonly<Record<Moment, Story>>;
-
-const inFlight = '409 DUPLICATE_IN_FLIGHT';
-const inDoubt = '409 DUPLICATE_IN_DOUBT';
-const notSent = '503 STATE_UNAVAILABLE';
-
-const known = { later: 'replayed', last: 'replayed', sent: 1, listedThen: false, listed: false };
-const doubted = { atOnce: inFlight, later: inDoubt, last: inDoubt, listedThen: true };
-
-/** Nothing is known of what the dead instance had begun to send, even where not a byte of it has left. */
-const killed: Stories = {
-  'before the claim': { ...known, atOnce: 'proper', first: 'lost' },
-  claimed: { ...known, atOnce: inFlight, later: 'proper', first: 'lost' },
-  sending: { ...doubted, first: 'lost', sent: 0, listed: true },
-  'at the bank': { ...doubted, first: 'lost', sent: 1, listed: true },
-  answered: { ...doubted, first: 'lost', sent: 1, listed: true },
-  stored: { ...known, atOnce: 'replayed', first: 'lost' },
-};
-
-const cleared = { ...doubted, first: 'proper', last: 'replayed', sent: 1, listed: false };
-
-/** Whoever stood still finds out that others have decided meanwhile; what it learns afterwards ends the doubt. */
-const stopped: Stories = {
-  'before the claim': { ...known, atOnce: 'proper', first: 'replayed' },
-  claimed: { ...known, atOnce: inFlight, later: 'proper', first: inFlight },
-  sending: { ...cleared, first: notSent, last: 'proper' },
-  'at the bank': cleared,
-  answered: cleared,
-  stored: { ...known, atOnce: 'replayed', first: 'proper' },
-};
-
-/** Of those that nobody repeats meanwhile, operators are told all the same. */
-const nobodyAsks = (stories: Stories, claimedByFirst: Partial<Story>): Stories => {
-  const quiet = (moment: Moment): Story => ({ ...stories[moment], atOnce: '-', later: '-' });
-  return {
-    'before the claim': { ...quiet('before the claim'), ...claimedByFirst },
-    claimed: { ...quiet('claimed'), ...claimedByFirst },
-    sending: quiet('sending'),
-    'at the bank': quiet('at the bank'),
-    answered: quiet('answered'),
-    stored: quiet('stored'),
-  };
-};
+import { inFlight, killed, nobodyAsks, type Stories, type Story, stopped } from './stories-of-crashes.ts';
 
 const life = lifeOfAllTests();
 const redis = onceAsked(() => sharedRedis(life));
@@ -99,19 +43,31 @@ interface Found extends Story {
 }
 const found: Found[] = [];
 
-/** Two instances on one Redis, the first of which will crash, and a bank before them. */
-async function startPair(t: TestContext) {
-  const bank = await startBank(t, { timetable: { authorisedAfterMs: 600_000 } });
-  const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, idempotency: { wait: '1s' } };
-  const state = { redis: await redis(), prefix: `test-${randomUUID()}:` };
-  const [repeated, quiet] = [await newWrites(bank), await newWrites(bank, moments, ['initiation'])];
-  const steps = stepsOf([...repeated, ...quiet]);
-  const one = await startStepping(t, { sections, state, steps });
-  const other = await startGateway(t, sections, patientWays(state.redis, state.prefix)());
-  return { bank, one, other, repeated, quiet };
+/** Two instances of one installation, the first of which will crash, and a bank before them. */
+interface Pair {
+  readonly one: SteppingGateway;
+  /** The other one, which runs beside it; where only one can be, it is started now. */
+  readonly other: () => Promise<Door>;
 }
+type Door = Pick<SteppingGateway, 'url' | 'adminUrl'>;
+
+/** How to start a pair, by where the state is. */
+const pairs = {
+  async Redis(t: TestContext, sections: Sections, steps: Steps): Promise<Pair> {
+    const state = { redis: await redis(), prefix: `test-${randomUUID()}:` };
+    const other = await startGateway(t, sections, patientWays(state.redis, state.prefix)());
+    return { one: await startStepping(t, { sections, state, steps }), other: async () => other };
+  },
+  async file(t: TestContext, sections: Sections, steps: Steps): Promise<Pair> {
+    const state = { file: join(temporaryFolder(t), 'state.db') };
+    const other = () => startStepping(t, { sections, state, steps: {} });
+    return { one: await startStepping(t, { sections, state, steps }), other };
+  },
+} as const;
+type Steps = ReturnType<typeof stepsOf>;
 
 interface Crash {
+  readonly state: keyof typeof pairs;
   /** What keeps the bank from answering before it comes. */
   readonly hold: Fault;
   readonly begin: (one: SteppingGateway) => unknown;
@@ -120,28 +76,43 @@ interface Crash {
   readonly quietStories: Stories;
 }
 
+const kill = {
+  hold: { name: 'never-answer' },
+  begin: (one: SteppingGateway) => one.kill(),
+  end: () => {},
+  stories: killed,
+  quietStories: nobodyAsks(killed, { last: 'proper' }),
+} as const;
+
 const crashes: Readonly<Record<string, Crash>> = {
-  SIGKILL: {
-    hold: { name: 'never-answer' },
-    begin: (one) => one.kill(),
-    end: () => {},
-    stories: killed,
-    quietStories: nobodyAsks(killed, { last: 'proper' }),
-  },
-  SIGSTOP: {
+  'SIGKILL, Redis': { state: 'Redis', ...kill },
+  'SIGSTOP, Redis': {
+    state: 'Redis',
     hold: { name: 'latency', ms: 3_000 }, // so that the answer comes while nobody reads it
     begin: (one) => one.freeze(),
     end: (one) => one.thaw(),
     stories: stopped,
     quietStories: nobodyAsks(stopped, { first: 'proper' }),
   },
+  'SIGKILL, file': { state: 'file', ...kill },
 };
 
-describe('writes at every step', { concurrency: true, skip: withoutRedis }, () => {
+describe('writes at every step', { concurrency: 4 }, () => {
   for (const [signal, crash] of Object.entries(crashes)) {
-    test(`are carried out once at most, whatever is repeated, when their instance gets a ${signal}`, async (t) => {
-      const { bank, one, other, repeated, quiet } = await startPair(t);
+    const skip = crash.state === 'Redis' && withoutRedis;
+    test(`are carried out once at most, whatever is repeated, when their instance gets a ${signal}`, {
+      skip,
+    }, async (t) => {
+      const bank = await startBank(t, { timetable: { authorisedAfterMs: 600_000 } });
+      const [repeated, quiet] = [await newWrites(bank), await newWrites(bank, moments, ['initiation'])];
+      const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, idempotency: { wait: '1s' } };
+      const pair = await pairs[crash.state](t, sections, stepsOf([...repeated, ...quiet]));
       const all = [...repeated, ...quiet];
+
+      const firsts = await sendUpTo(pair.one, bank, all, crash.hold);
+      await crash.begin(pair.one);
+      const other = await pair.other();
+
       const isQuiet = (one: MomentOfWrite) => quiet.includes(one);
       const storyOf = (one: MomentOfWrite) => (isQuiet(one) ? crash.quietStories : crash.stories)[one.moment];
       /** What a repeat of each is told at last, asked until it is what is waited for. */
@@ -154,8 +125,6 @@ describe('writes at every step', { concurrency: true, skip: withoutRedis }, () =
         Promise.all(all.map((one) => (isQuiet(one) ? '-' : ask(one))));
       const doubts = () => operate(other, 'GET', '/api/in-doubt').then(({ text }) => text);
 
-      const firsts = await sendUpTo(one, bank, all, crash.hold);
-      await crash.begin(one);
       const atOnce = await unlessQuiet(saidToEach(() => true));
       const later = await unlessQuiet(saidToEach((said) => said !== inFlight));
       const mustBeListed = all.filter((one) => storyOf(one).listedThen);
@@ -164,7 +133,7 @@ describe('writes at every step', { concurrency: true, skip: withoutRedis }, () =
         listedThen = await doubts();
         return mustBeListed.every(({ write }) => listedThen.includes(write.requestId));
       });
-      crash.end(one);
+      crash.end(pair.one);
       const first = await Promise.all(firsts);
       const last = await Promise.all(all.map(saidToEach((said, one) => said === storyOf(one).last)));
 

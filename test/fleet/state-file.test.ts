@@ -1,13 +1,13 @@
 /** One instance alone: what it still knows when it was killed, with its state in a file and without. */
 
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { startAlone } from '../kit/fleet.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { shown, switchTo } from '../kit/operator.ts';
-import { transfers } from '../kit/request.ts';
+import { initiation, transfers } from '../kit/request.ts';
 import { homesOf, reasonsOf } from './asked.ts';
 
 test('with its state in a file, an instance that was killed knows the active environment and the home of every payment', async (t) => {
@@ -31,7 +31,8 @@ test('with its state in a file, an instance that was killed knows the active env
 
 test('without a file, it says in the log and to whoever asks for its readiness what a restart forgets', async (t) => {
   const instance = await startAlone(t, {});
-  const says = /kept in memory: a restart forgets where payments live, which environment is active/;
+  const says =
+    /kept in memory: a restart forgets which X-Request-IDs were used and what is in doubt, where payments live/;
   assert.match(String(await reasonsOf(instance)), says);
   assert.ok(instance.logged().some(({ level, message }) => level === 'warn' && says.test(`${message}`)));
 });
@@ -71,3 +72,39 @@ for (const [how, isEncrypted] of [
     assert.equal((await read()).text, first.text);
   });
 }
+
+test('answers to payments are kept encrypted, and replayed after a restart and after a change of keys', async (t) => {
+  const folder = temporaryFolder(t);
+  const [file, encryptionKeyFile] = [`${folder}/state`, `${folder}/keys`];
+  const [old, fresh] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')];
+  writeFileSync(encryptionKeyFile, old);
+  const instance = await startAlone(t, { file, encryptionKeyFile });
+  const one = { ...initiation, headers: [...initiation.headers, ['X-Request-ID', randomUUID()] as const] };
+  const first = await instance.ask('shop', one);
+  assert.equal(first.status, 201);
+  await instance.stop('SIGKILL');
+  const stored = Buffer.concat([file, `${file}-wal`].filter(existsSync).map((path) => readFileSync(path)));
+  assert.ok(stored.includes('ledger:entry:'));
+  assert.deepEqual(
+    [first.text, Buffer.from(first.text).toString('base64'), '"step"'].filter((part) =>
+      stored.includes(part),
+    ),
+    [],
+  );
+
+  writeFileSync(encryptionKeyFile, `${fresh}\n${old}\n`);
+  await instance.start();
+  const again = await instance.ask('shop', one);
+  assert.equal(again.header('Idempotent-Replayed'), 'true');
+  assert.equal(again.text, first.text);
+  await instance.stop('SIGKILL');
+
+  writeFileSync(encryptionKeyFile, fresh);
+  await instance.start();
+  const lost = await instance.ask('shop', one);
+  assert.equal(
+    lost.header('Penstock-Error'),
+    'DUPLICATE_IN_DOUBT',
+    'what nobody can read is never sent again',
+  );
+});

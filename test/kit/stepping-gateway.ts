@@ -5,7 +5,9 @@
 
 import { operatorsOf } from '../../src/admin/operators.ts';
 import { createGateway } from '../../src/gateway.ts';
+import { createFileState } from '../../src/state/file.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
+import type { State } from '../../src/state/ports.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { adminToken, configOf, type Sections } from './gateway.ts';
 import { patientWays } from './redis.ts';
@@ -15,7 +17,7 @@ import { createSteppingState, type Step } from './stepping-state.ts';
 export interface SteppingOrder {
   readonly sections: Sections;
   /** Where its state is. */
-  readonly state: { readonly redis: string; readonly prefix: string } | 'memory';
+  readonly state: { readonly redis: string; readonly prefix: string } | { readonly file: string } | 'memory';
   /** Where each write is held, by its X-Request-ID. */
   readonly steps: Readonly<Record<string, Step>>;
 }
@@ -31,8 +33,7 @@ const tell = (told: Told) => void process.send?.(told);
 const { promise: goOn, resolve } = Promise.withResolvers<void>();
 process.once('message', () => resolve()).once('disconnect', () => process.exit());
 
-const shared = state === 'memory' ? createMemoryState() : patientWays(state.redis, state.prefix)();
-const stepping = createSteppingState(shared, async (requestId, step) => {
+const stepping = createSteppingState(stateOf(state), async (requestId, step) => {
   if (steps[requestId] !== step) return;
   tell({ kind: 'reached', requestId });
   await goOn;
@@ -42,3 +43,8 @@ const config = configOf({ listen: { port: 0 }, admin: { port: 0 }, ...sections }
 const log = createLog({ level: 'error', format: 'json' }, { write: () => {} });
 const gateway = createGateway(config, log, operatorsOf(config.admin, adminToken).operators, stepping);
 tell({ kind: 'serving', ...(await gateway.start()) });
+
+function stateOf(place: SteppingOrder['state']): State {
+  if (place === 'memory') return createMemoryState();
+  return 'file' in place ? createFileState(place.file) : patientWays(place.redis, place.prefix)();
+}

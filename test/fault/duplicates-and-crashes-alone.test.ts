@@ -1,10 +1,13 @@
 /**
- * One instance that keeps its state in memory: when it stands still, nothing is carried out twice. When it is killed,
- * it forgets what it has sent, as it says at its start: a repeat is then a new request. That is shown, not promised.
+ * One instance alone, in memory or on a file: when it stands still, nothing is carried out twice. When one is killed that
+ * keeps its state in memory, it forgets what it has sent, as it says at its start: a repeat is then a new request. That
+ * is shown, not promised.
  */
 
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../kit/folder.ts';
 import { startBank } from '../kit/gateway.ts';
 import {
   type Moment,
@@ -17,6 +20,7 @@ import {
   stepsOf,
 } from '../kit/held-writes.ts';
 import { startStepping } from '../kit/stepping.ts';
+import type { SteppingOrder } from '../kit/stepping-gateway.ts';
 import { printTable, together } from '../kit/table.ts';
 import { within } from '../kit/within.ts';
 
@@ -41,13 +45,19 @@ interface Found {
 }
 const found: Found[] = [];
 
-async function startLine(t: TestContext) {
+/** Where the state may be when there is one instance. */
+const places: Readonly<Record<string, (t: TestContext) => SteppingOrder['state']>> = {
+  memory: () => 'memory',
+  file: (t) => ({ file: join(temporaryFolder(t), 'state.db') }),
+};
+
+async function startLine(t: TestContext, state: SteppingOrder['state']) {
   const bank = await startBank(t, { timetable: { authorisedAfterMs: 600_000 } });
   const writes = await newWrites(bank);
   const start = (held: readonly MomentOfWrite[]) =>
     startStepping(t, {
       sections: { environments: { sandbox: { baseUrl: bank.baseUrl } } },
-      state: 'memory',
+      state,
       steps: stepsOf(held),
     });
   return { bank, writes, start };
@@ -56,30 +66,32 @@ async function startLine(t: TestContext) {
 /** Longer than any instance may be silent that is one of several. Milliseconds. */
 const standstillMs = 6_500;
 
-describe('an instance alone', { concurrency: true }, () => {
-  test('carries every write out once at most, although it stands still at any step of it', async (t) => {
-    const { bank, writes, start } = await startLine(t);
-    const one = await start(writes);
-    const firsts = await sendUpTo(one, bank, writes, { name: 'latency', ms: 3_000 });
-    one.freeze();
-    const repeats = Promise.all(writes.map(({ write }) => sent(one, bank, write)));
-    await assert.rejects(within(standstillMs, 'an answer while it stands still', repeats));
-    one.thaw();
+describe('an instance alone', { concurrency: 4 }, () => {
+  for (const [where, place] of Object.entries(places)) {
+    test(`carries every write out once at most, although it stands still at any step of it: state in ${where}`, async (t) => {
+      const { bank, writes, start } = await startLine(t, place(t));
+      const one = await start(writes);
+      const firsts = await sendUpTo(one, bank, writes, { name: 'latency', ms: 3_000 });
+      one.freeze();
+      const repeats = Promise.all(writes.map(({ write }) => sent(one, bank, write)));
+      await assert.rejects(within(standstillMs, 'an answer while it stands still', repeats));
+      one.thaw();
 
-    const [first, repeat] = [await Promise.all(firsts), await repeats];
-    for (const [index, { moment, write }] of writes.entries()) {
-      const pair = [first[index] ?? '', repeat[index] ?? ''] as const;
-      // Neither has claimed anything yet: whichever is first is carried out.
-      const told = moment === 'before the claim' ? pair.toSorted() : pair;
-      assert.deepEqual(told, stopped[moment], `${write.name}, ${moment}`);
-      assert.equal(write.sent(), 1, moment);
-      assert.equal(write.effects() ?? 1, 1);
-      found.push({ signal: 'SIGSTOP', moment, pair: stopped[moment], sent: write.sent() });
-    }
-  });
+      const [first, repeat] = [await Promise.all(firsts), await repeats];
+      for (const [index, { moment, write }] of writes.entries()) {
+        const pair = [first[index] ?? '', repeat[index] ?? ''] as const;
+        // Neither has claimed anything yet: whichever is first is carried out.
+        const told = moment === 'before the claim' ? pair.toSorted() : pair;
+        assert.deepEqual(told, stopped[moment], `${write.name}, ${moment}`);
+        assert.equal(write.sent(), 1, moment);
+        assert.equal(write.effects() ?? 1, 1);
+        found.push({ signal: `SIGSTOP, ${where}`, moment, pair: stopped[moment], sent: write.sent() });
+      }
+    });
+  }
 
   test('that is killed and started again shows what it has forgotten', async (t) => {
-    const { bank, writes, start } = await startLine(t);
+    const { bank, writes, start } = await startLine(t, 'memory');
     const one = await start(writes);
     const firsts = await sendUpTo(one, bank, writes, { name: 'never-answer' });
     await one.kill();
@@ -87,13 +99,13 @@ describe('an instance alone', { concurrency: true }, () => {
     for (const [index, { moment, write }] of writes.entries()) {
       const pair = [(await firsts[index]) ?? '', await sent(next, bank, write)] as const;
       assert.equal(pair[0], 'lost');
-      found.push({ signal: 'SIGKILL', moment, pair, sent: write.sent() });
+      found.push({ signal: 'SIGKILL, memory', moment, pair, sent: write.sent() });
     }
   });
 });
 
 test('the table of all standstills, steps and repeats', (t) => {
-  const lines = ['SIGSTOP', 'SIGKILL'].flatMap((signal) =>
+  const lines = ['SIGSTOP, memory', 'SIGSTOP, file', 'SIGKILL, memory'].flatMap((signal) =>
     moments.map((moment) => {
       const all = found.filter((one) => one.signal === signal && one.moment === moment);
       const told = (of: (one: Found) => unknown) => together(all.map(of));
