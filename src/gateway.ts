@@ -117,7 +117,13 @@ export function createGateway(
   const chores = createHeart(async () => {
     const { places, forgetting } = status;
     const upstreams = assembly.upstreams.refresh();
-    await Promise.allSettled([affinity.settle(), ledger.tidy(), places.refresh(), forgetting.settle(), upstreams]);
+    await Promise.allSettled([
+      affinity.settle(),
+      ledger.tidy(),
+      places.refresh(),
+      forgetting.settle(),
+      upstreams,
+    ]);
     return nextMs();
   });
 

@@ -4,6 +4,7 @@
 import { parseArgs } from 'node:util';
 import { createAdminClient } from './commands/admin-client.ts';
 import { verifyAudit } from './commands/audit.ts';
+import { showCircuits } from './commands/circuits.ts';
 import { type Printed, showEnvironments, useEnvironment } from './commands/environment.ts';
 import { resolveDoubt, showDoubts } from './commands/in-doubt.ts';
 import { serve } from './commands/serve.ts';
@@ -17,6 +18,7 @@ const usage = `Usage: penstock COMMAND [--config FILE]
   environment                 show the environments of the running gateway, and which one is active
   environment use NAME --reason TEXT [--confirm NAME] [--force]
                               send new payments there; production must be confirmed by its name
+  circuits                    show the circuits of the running gateway
   in-doubt                    list the requests of which nobody knows whether the bank has carried them out
   in-doubt ID happened --reason TEXT [--payment PAYMENT-ID]
   in-doubt ID did-not-happen --reason TEXT
@@ -45,6 +47,9 @@ switch (words.join(' ')) {
     break;
   case `environment use ${words[2]}`:
     await print((call) => useEnvironment(call, { ...values, environment: words[2] ?? '', reason: reason() }));
+    break;
+  case 'circuits':
+    await print(showCircuits);
     break;
   case 'in-doubt':
     await print(showDoubts);
