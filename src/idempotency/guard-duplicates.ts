@@ -36,7 +36,7 @@ export function guardDuplicates(guard: Guard): Stage<PisRequest> {
     const identity = identityOf(request);
     const waitUntilMs = Math.min(performance.now() + guard.waitMs, request.deadlineAtMs);
     for (;;) {
-      const found = await guard.ledger.find(identity, request).catch(withoutStateIfAllowed(guard));
+      const found = await guard.ledger.find(identity, request).catch(withoutStateIfAllowed(guard, request));
       switch (found.kind) {
         case 'unknown':
           return next(request);
@@ -87,7 +87,7 @@ async function toItsEnd(
 ): Promise<PisResponse> {
   const pass = async (environment: string) =>
     claim.pass(environment).catch((thrown: unknown) => {
-      withoutStateIfAllowed(guard)(thrown);
+      withoutStateIfAllowed(guard, request)(thrown);
       return claim.passUnrecorded(environment);
     });
   const fence = { pass, listenUntilMs: request.deadlineAtMs + guard.lateAnswerMs };
@@ -119,16 +119,12 @@ async function inTime(outcome: Promise<unknown>, atMs: number): Promise<boolean>
 }
 
 /** Where the configuration allows it, a payment goes on without the ledger, and loudly. */
-function withoutStateIfAllowed({
-  ifStateFails,
-  log,
-}: Guard): (thrown: unknown) => { readonly kind: 'unknown' } {
-  return (thrown) => {
+function withoutStateIfAllowed({ ifStateFails, log }: Guard, { requestId }: PisRequest) {
+  return (thrown: unknown): { readonly kind: 'unknown' } => {
     const { code, message } = asGatewayError(thrown);
     if (code !== 'STATE_UNAVAILABLE' || ifStateFails === 'refuse') throw thrown;
-    log('warn', 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows', {
-      why: message,
-    });
+    const what = 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows';
+    log('warn', what, { requestId, why: message });
     return { kind: 'unknown' };
   };
 }
