@@ -18,7 +18,7 @@ import {
   type Sending,
   written,
 } from './entry.ts';
-import type { OpenEntries } from './open-entries.ts';
+import { nameOf, type OpenEntries } from './open-entries.ts';
 import type { Owed } from './owed.ts';
 
 export interface Claim {
@@ -37,7 +37,7 @@ export interface Claim {
   answered(response: PisResponse): Promise<void>;
   /** Nothing was sent, or the bank did nothing: the next one starts afresh. */
   release(): Promise<void>;
-  /** The bank may have carried it out: nobody sends it again before that is known. */
+  /** The bank may have carried it out: nobody sends it again before that is known. Once it is known, this does nothing. */
   doubt(why: string): Promise<void>;
 }
 
@@ -67,6 +67,9 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
   const { id, entry, listenMs, windowMs } = terms;
   let raw = written(entry);
   let sending: Sending | undefined;
+  let isListed = false;
+  let hasEnded = false;
+  const name = nameOf(id, entry.attempt);
 
   const sendingTo = (environment: string): Sending => {
     return { ...entry, step: 'sending', environment, listenedUntil: Date.now() + listenMs };
@@ -96,14 +99,21 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     log('error', 'the bank has answered what had been resolved otherwise', facts);
   }
 
-  async function close(next?: Answered): Promise<void> {
+  /** It leaves the index when the state has taken the step, and not before. */
+  function record(next?: Entry): Promise<void> {
     const staysOpen = isDoubtful(next);
     if (staysOpen && sending) logDoubt(log, sending, next.why);
-    await owed.now(id, async () => {
+    return owed.now(name, async () => {
+      if (staysOpen && !isListed) await open.add(name);
       await stepTo(next, staysOpen ? undefined : windowMs);
       changed(id);
+      if (sending && !staysOpen) void owed.now(`open ${name}`, () => open.remove(name));
     });
-    if (sending && !staysOpen) void owed.now(`open ${id}`, () => open.remove(id));
+  }
+
+  function close(next?: Answered): Promise<void> {
+    hasEnded = true;
+    return record(next);
   }
 
   return {
@@ -111,9 +121,10 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     async pass(environment) {
       const startedAtMs = performance.now();
       const next = sendingTo(environment);
-      const [isOurs] = await Promise.all([entries.replace(id, raw, next), open.add(id)]);
+      const [isOurs] = await Promise.all([entries.replace(id, raw, next), open.add(name)]);
       if (!isOurs) throw takenOver();
       raw = written(next);
+      isListed = true;
       sending = next;
       return startedAtMs + passedForMs;
     },
@@ -124,13 +135,8 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     answered: (response) => close(sending && answered(sending, response)),
     release: () => close(),
     async doubt(why) {
-      if (!sending) return;
-      const next = { ...sending, step: 'in-doubt', why } as const;
-      logDoubt(log, sending, why);
-      await owed.now(id, async () => {
-        await stepTo(next);
-        changed(id);
-      });
+      // What has come of it is owed already, and counts for more than a doubt.
+      if (sending && !hasEnded) await record({ ...sending, step: 'in-doubt', why });
     },
   };
 }

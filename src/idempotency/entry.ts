@@ -98,7 +98,8 @@ export const isOpen = (entry: Entry | undefined): boolean =>
 export function statusPathOf({ path, operation, paymentId }: Entry): string | undefined {
   if (paymentId === undefined) return undefined;
   if (operation === 'initiatePayment') return `${path}/${paymentId}/status`;
-  return `${path.slice(0, path.indexOf(`/${paymentId}`))}/${paymentId}/status`;
+  const upToId = operation === 'cancelPayment' ? path : path.slice(0, path.lastIndexOf('/'));
+  return `${upToId}/status`;
 }
 
 export const written = (entry: Entry): string => JSON.stringify(entry);

@@ -4,10 +4,11 @@ import { asGatewayError } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Entries } from './entries.ts';
 import { type Doubtful, isDoubtful } from './entry.ts';
-import type { OpenEntries } from './open-entries.ts';
+import { namedBy, type OpenEntries } from './open-entries.ts';
 
 /** What an operator says of a doubt. */
 export interface Resolution {
+  /** The doubt's name. */
   readonly id: string;
   readonly who: string;
   readonly outcome: 'happened' | 'did-not-happen';
@@ -52,26 +53,32 @@ interface AuditEvent {
 
 export function createResolve({ entries, open, changed, affinity, audit, log, windowMs }: Parts): Resolve {
   return async (resolution) => {
-    const { id, outcome } = resolution;
+    const { outcome } = resolution;
+    const { id, attempt } = namedBy(resolution.id);
     const stored = await entries.read(id);
     const entry = stored?.entry;
-    if (!isDoubtful(entry)) return { kind: 'unknown' };
+    if (!isDoubtful(entry) || entry.attempt !== attempt) return { kind: 'unknown' };
     const leftMs = entry.listenedUntil - Date.now();
     if (outcome === 'did-not-happen' && leftMs > 0)
       return { kind: 'too-early', seconds: Math.ceil(leftMs / 1_000) };
 
     const isDone =
       outcome === 'happened'
-        ? happened(entry, stored?.raw ?? '', resolution)
+        ? happened(id, entry, stored?.raw ?? '', resolution.paymentId)
         : entries.release(id, stored?.raw ?? '');
     if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
     changed(id);
-    await open.remove(id).catch(() => {}); // whoever looks around next finds it closed
+    await open.remove(resolution.id).catch(() => {}); // whoever looks around next finds it closed
     await record(entry, resolution);
     return { kind: 'resolved' };
   };
 
-  async function happened(entry: Doubtful, raw: string, { id, paymentId }: Resolution): Promise<boolean> {
+  async function happened(
+    id: string,
+    entry: Doubtful,
+    raw: string,
+    paymentId: string | undefined,
+  ): Promise<boolean> {
     const { environment, tenant, paymentService, requestId } = entry;
     const isNew = entry.operation === 'initiatePayment' && paymentId !== undefined;
     if (isNew) {
