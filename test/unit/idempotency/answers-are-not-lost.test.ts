@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Claim } from '../../../src/idempotency/claim.ts';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import type { KeyValues } from '../../../src/state/ports.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import { createHeldState } from '../../kit/held-state.ts';
 import { answer, doubtOf, instanceOn, keptOf, lateAnswerMs, start, stopped } from './ledger.ts';
@@ -57,6 +59,28 @@ test('an answer and the doubt at the deadline that cross on their way leave the 
     await Promise.all(both);
     assert.equal((await keptOf(way))?.step, 'answered', `${first} first`);
   }
+});
+
+test('an answer that overtakes the doubt at the deadline on the way to the state stands', async (t) => {
+  stopped(t);
+  const shared = createMemoryState();
+  const { keyValues } = shared;
+  const { promise: turn, resolve: itIsTheTurn } = Promise.withResolvers<void>();
+  let turns: readonly Promise<void>[] = [];
+  const replace: KeyValues['replace'] = async (...all) => {
+    const [own, ...others] = turns;
+    turns = others;
+    await own;
+    return keyValues.replace(...all);
+  };
+  const claim = await instanceOn({ ...shared, keyValues: { ...keyValues, replace } }).claim();
+  await claim.pass('sandbox');
+  turns = [turn];
+  const doubt = claim.doubt('no answer');
+  await claim.answered(answer(201));
+  itIsTheTurn();
+  await doubt;
+  assert.equal((await keptOf(shared))?.step, 'answered');
 });
 
 describe('an answer that comes after operators have resolved the doubt', () => {
