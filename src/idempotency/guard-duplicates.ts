@@ -35,25 +35,27 @@ export function guardDuplicates(guard: Guard): Stage<PisRequest> {
     if (request.operation.lane !== 'write') return next(request);
     const identity = identityOf(request);
     const waitUntilMs = Math.min(performance.now() + guard.waitMs, request.deadlineAtMs);
-    for (;;) {
-      const found = await guard.ledger.find(identity, request).catch(withoutStateIfAllowed(guard, request));
-      switch (found.kind) {
-        case 'unknown':
-          return next(request);
-        case 'free':
-          return carryOut(guard, found.claim, request, next);
-        case 'answered':
-          return replayed(answerOf(found.entry), request.client);
-        case 'another-request':
-          throw anotherRequest();
-        case 'happened':
-          throw happened(found.entry, guard.publicUrl);
-        case 'in-doubt':
-          throw inDoubt(found.environment);
-        case 'running':
-          if (performance.now() >= waitUntilMs) throw inFlight();
-          await guard.changes.to(identity.id);
-      }
+    const find = () => guard.ledger.find(identity, request);
+    let found = await find().catch(withoutStateIfAllowed(guard, request));
+    while (found.kind === 'running' && performance.now() < waitUntilMs) {
+      await guard.changes.to(identity.id);
+      found = await find(); // there is a first one: without the state nothing goes on, whatever is allowed
+    }
+    switch (found.kind) {
+      case 'unknown':
+        return next(request);
+      case 'free':
+        return carryOut(guard, found.claim, request, next);
+      case 'answered':
+        return replayed(answerOf(found.entry), request.client);
+      case 'another-request':
+        throw anotherRequest();
+      case 'happened':
+        throw happened(found.entry, guard.publicUrl);
+      case 'in-doubt':
+        throw inDoubt(found.environment);
+      case 'running':
+        throw inFlight();
     }
   };
 }

@@ -2,21 +2,35 @@
 
 import type { Sets } from '../state/ports.ts';
 
-/** Each throws GatewayError STATE_UNAVAILABLE. */
+/**
+ * Each throws GatewayError STATE_UNAVAILABLE; what should have been done is then perhaps done, even later.
+ *
+ * A name is that of one attempt (`nameOf`): once it is closed it never opens again, so that whoever removes it late
+ * takes nothing away from the next one.
+ */
 export interface OpenEntries {
-  add(id: string): Promise<void>;
-  remove(id: string): Promise<void>;
-  ids(): Promise<readonly string[]>;
+  add(name: string): Promise<void>;
+  remove(name: string): Promise<void>;
+  names(): Promise<readonly string[]>;
+}
+
+/** One attempt at one entry. Operators resolve it by this name, and never mean another one. */
+export const nameOf = (id: string, attempt: string): string => `${id}.${attempt}`;
+
+/** What a name says; an id holds no full stop. */
+export function namedBy(name: string): { readonly id: string; readonly attempt: string } {
+  const [id = '', attempt = ''] = name.split('.');
+  return { id, attempt };
 }
 
 /** In as many parts as an id can begin with letters, so that they spread over a cluster. */
 const parts = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-const partOf = (id: string) => `ledger:open:${id.charAt(0)}`;
+const partOf = (name: string) => `ledger:open:${name.charAt(0)}`;
 
 export function createOpenEntries(sets: Sets): OpenEntries {
   return {
-    add: (id) => sets.add(partOf(id), id),
-    remove: (id) => sets.remove(partOf(id), id),
-    ids: async () => (await Promise.all([...parts].map((part) => sets.members(partOf(part))))).flat(),
+    add: (name) => sets.add(partOf(name), name),
+    remove: (name) => sets.remove(partOf(name), name),
+    names: async () => (await Promise.all([...parts].map((part) => sets.members(partOf(part))))).flat(),
   };
 }
