@@ -90,10 +90,22 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
       return;
     }
     const stored = await entries.read(id);
-    if (stored?.entry?.attempt !== entry.attempt || stored.entry.step === 'happened') return tooLate(next);
+    if (!stored) return next && keepAnew(next, ttlMs);
+    if (stored.entry?.attempt !== entry.attempt || stored.entry.step === 'happened') return tooLate(next);
     if (stored.entry.step === 'answered') return; // by this step, which the state had taken without saying so
     raw = stored.raw;
     return stepTo(next, ttlMs);
+  }
+
+  /** The state has lost the entry, or it was resolved as what did not happen: what is known now is known all the same. */
+  async function keepAnew(next: Entry, ttlMs?: number): Promise<void> {
+    if (isDoubtful(next)) await open.add(name);
+    const isKept = (await entries.begin(id, next, ttlMs)) || (await entries.beginAgain(id, next, ttlMs));
+    if (!isKept) return stepTo(next, ttlMs);
+    raw = written(next);
+    const { requestId, operation, tenant } = entry;
+    const what = 'what was known of a payment was gone, lost or resolved otherwise; it is kept again';
+    log('error', what, { requestId, operation, tenant });
   }
 
   function tooLate(next: Entry | undefined): void {

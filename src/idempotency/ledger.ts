@@ -70,7 +70,11 @@ export function createLedger(parts: Parts, { lateAnswer, window }: Terms): Ledge
 
     const first = async (): Promise<Found> => {
       const stored = await entries.read(id);
-      if (!stored) return find(identity, request); // it was given back in between
+      if (!stored) {
+        // It was given back in between. Redis may show that for longer than it should: a replica's clock can be behind.
+        if (await entries.beginAgain(id, own, ttlMs).catch(giveBack)) return ours();
+        return find(identity, request);
+      }
       const { raw, entry } = stored;
       if (!entry) return { kind: 'in-doubt' };
       if (entry.fingerprint !== fingerprint) return { kind: 'another-request' };
