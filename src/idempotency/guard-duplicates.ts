@@ -158,7 +158,7 @@ function inDoubt(environment?: string): GatewayError {
 
 function happened(entry: Happened, publicUrl: string): GatewayError {
   const path = statusPathOf(entry);
-  const where = path === undefined ? '' : ` It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
-  const text = `The bank has carried out the first request with this X-Request-ID; its answer is lost.${where}`;
-  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment: entry.environment });
+  const besides = path && `It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
+  const text = 'The bank has carried out the first request with this X-Request-ID; its answer is lost.';
+  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment: entry.environment, besides });
 }

@@ -166,6 +166,8 @@ describe('a payment whose outcome is not known', () => {
     const again = await call(gateway.url, one);
     assert.equal(errorOf(again), 'DUPLICATE_IN_DOUBT');
     assert.match(again.text, new RegExp(`${transfers}/${paymentId}/status`));
+    const aboutRequests = gateway.logLines.filter((line) => line.includes('"message":"request failed"'));
+    assert.doesNotMatch(aboutRequests.join(), new RegExp(paymentId));
     assert.deepEqual(await shown(gateway, '/api/in-doubt'), []);
   });
 

@@ -1,7 +1,7 @@
 /** Several instances on one state, before one bank, asked by TPPs and seen after by operators. */
 
 import assert from 'node:assert/strict';
-import { type ErrorCode, GatewayError, kinds } from '../../../../src/flow/errors.ts';
+import { type ErrorCode, GatewayError, kinds, withAdvice } from '../../../../src/flow/errors.ts';
 import type { PisResponse } from '../../../../src/flow/messages.ts';
 import { createMemoryState } from '../../../../src/state/memory.ts';
 import type { State } from '../../../../src/state/ports.ts';
@@ -130,7 +130,7 @@ function toldBy(call: Call, { status, body }: PisResponse): Told {
 
 function failureOf(call: Call, thrown: unknown): Told {
   assert.ok(thrown instanceof GatewayError, String((thrown as Error).stack));
-  const { code, message } = thrown;
+  const { code, message } = withAdvice(thrown, 'write');
   return { call, status: kinds[code].status, code, text: message };
 }
 
