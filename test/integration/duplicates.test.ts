@@ -181,12 +181,14 @@ describe('a payment whose outcome is not known', () => {
     const one = withId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, one)), 'OUTCOME_UNKNOWN');
     const [{ id }] = (await shown(gateway, '/api/in-doubt')) as unknown as [{ id: string }];
-    const say = () =>
+    const say = (more: object = {}) =>
       operate(gateway, 'POST', `/api/in-doubt/${id}`, {
         outcome: 'did-not-happen',
         reason: 'the bank says so',
+        ...more,
       });
     assert.equal((await say()).status, 409);
+    assert.equal((await say({ paymentId: 'a-slip-of-the-hand' })).status, 400);
     await until(3_000, 'it may be resolved', async () => (await say()).status === 200);
     assert.equal((await call(gateway.url, one)).status, 201);
     assert.equal(bank.payments.length, 1);
