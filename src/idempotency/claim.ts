@@ -8,8 +8,17 @@ import type { PisResponse } from '../flow/messages.ts';
 import type { Log } from '../telemetry/log.ts';
 import { logDoubt } from './doubts.ts';
 import type { Entries } from './entries.ts';
-import { answered, type Claimed, type Entry, isDoubtful, released, type Sending, written } from './entry.ts';
-import type { OpenEntries } from './open-entries.ts';
+import {
+  type Answered,
+  answered,
+  type Claimed,
+  type Entry,
+  isDoubtful,
+  released,
+  type Sending,
+  written,
+} from './entry.ts';
+import { nameOf, type OpenEntries } from './open-entries.ts';
 import type { Owed } from './owed.ts';
 
 export interface Claim {
@@ -28,7 +37,10 @@ export interface Claim {
   answered(response: PisResponse): Promise<void>;
   /** Nothing was sent, or the bank did nothing: the next one starts afresh. */
   release(): Promise<void>;
-  /** The bank may have carried it out: nobody sends it again before that is known. Said again, it changes nothing. */
+  /**
+   * The bank may have carried it out: nobody sends it again before that is known. Said again, or once it is known, it
+   * changes nothing.
+   */
   doubt(why: string): Promise<void>;
 }
 
@@ -58,7 +70,10 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
   const { id, entry, listenMs, windowMs } = terms;
   let raw = written(entry);
   let sending: Sending | undefined;
+  const name = nameOf(id, entry.attempt);
+  let isListed = false;
   let isInDoubt = false;
+  let hasEnded = false;
 
   const sendingTo = (environment: string): Sending => {
     return { ...entry, step: 'sending', environment, listenedUntil: Date.now() + listenMs };
@@ -75,10 +90,22 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
       return;
     }
     const stored = await entries.read(id);
-    if (stored?.entry?.attempt !== entry.attempt || stored.entry.step === 'happened') return tooLate(next);
+    if (!stored) return next && keepAnew(next, ttlMs);
+    if (stored.entry?.attempt !== entry.attempt || stored.entry.step === 'happened') return tooLate(next);
     if (stored.entry.step === 'answered') return; // by this step, which the state had taken without saying so
     raw = stored.raw;
     return stepTo(next, ttlMs);
+  }
+
+  /** The state has lost the entry, or it was resolved as what did not happen: what is known now is known all the same. */
+  async function keepAnew(next: Entry, ttlMs?: number): Promise<void> {
+    if (isDoubtful(next)) await open.add(name);
+    const isKept = (await entries.begin(id, next, ttlMs)) || (await entries.beginAgain(id, next, ttlMs));
+    if (!isKept) return stepTo(next, ttlMs);
+    raw = written(next);
+    const { requestId, operation, tenant } = entry;
+    const what = 'what was known of a payment was gone, lost or resolved otherwise; it is kept again';
+    log('error', what, { requestId, operation, tenant });
   }
 
   function tooLate(next: Entry | undefined): void {
@@ -88,15 +115,21 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     log('error', 'the bank has answered what had been resolved otherwise', facts);
   }
 
-  /** Ends the attempt. What is doubtful lives on until it is resolved, and stays in the index. */
-  async function close(next?: Entry): Promise<void> {
+  /** What is doubtful stays in the index until it is resolved; the rest leaves it when the state has taken the step, and not before. */
+  function record(next?: Entry): Promise<void> {
     const staysOpen = isDoubtful(next);
     if (staysOpen && sending) logDoubt(log, sending, next.why);
-    await owed.now(id, async () => {
+    return owed.now(name, async () => {
+      if (staysOpen && !isListed) await open.add(name);
       await stepTo(next, staysOpen ? undefined : windowMs);
       changed(id);
+      if (sending && !staysOpen) void owed.now(`open ${name}`, () => open.remove(name));
     });
-    if (sending && !staysOpen) void owed.now(`open ${id}`, () => open.remove(id));
+  }
+
+  function close(next?: Answered): Promise<void> {
+    hasEnded = true;
+    return record(next);
   }
 
   return {
@@ -104,9 +137,10 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     async pass(environment) {
       const startedAtMs = performance.now();
       const next = sendingTo(environment);
-      const [isOurs] = await Promise.all([entries.replace(id, raw, next), open.add(id)]);
+      const [isOurs] = await Promise.all([entries.replace(id, raw, next), open.add(name)]);
       if (!isOurs) throw takenOver();
       raw = written(next);
+      isListed = true;
       sending = next;
       return startedAtMs + passedForMs;
     },
@@ -117,9 +151,10 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     answered: (response) => close(sending && answered(sending, response)),
     release: () => close(),
     async doubt(why) {
-      if (!sending || isInDoubt) return;
+      // What has come of it is owed already, and counts for more than a doubt.
+      if (!sending || isInDoubt || hasEnded) return;
       isInDoubt = true;
-      await close({ ...sending, step: 'in-doubt', why });
+      await record({ ...sending, step: 'in-doubt', why });
     },
   };
 }

@@ -7,9 +7,9 @@ import type { Log } from '../telemetry/log.ts';
 import type { Entries } from './entries.ts';
 import { type Doubtful, isDoubtful, isOpen, type Sending } from './entry.ts';
 import type { Holders } from './holders.ts';
-import type { OpenEntries } from './open-entries.ts';
+import { namedBy, nameOf, type OpenEntries } from './open-entries.ts';
 
-/** A doubt, under the id by which it is resolved. */
+/** A doubt, under the name by which it is resolved. */
 export interface Doubt {
   readonly id: string;
   readonly entry: Doubtful;
@@ -36,36 +36,32 @@ export function createDoubts({ entries, open, holders, changed, log }: Parts): D
   /** Doubts that are known to be some: they are not read again every time. */
   let known: ReadonlySet<string> = new Set();
 
-  async function doubtIn(id: string): Promise<Doubt | undefined> {
+  async function doubtIn(name: string): Promise<Doubt | undefined> {
+    const { id, attempt } = namedBy(name);
     const stored = await entries.read(id);
-    const entry = stored?.entry;
-    if (isDoubtful(entry)) return { id, entry };
-    if (stored && !entry) return undefined; // nobody can read it: it stays
+    if (stored && !stored.entry) return undefined; // nobody can read it: it stays
+    const entry = stored?.entry?.attempt === attempt ? stored.entry : undefined;
+    if (isDoubtful(entry)) return { id: name, entry };
     if (entry?.step === 'sending' && !(await holders.isAlive(entry.holder))) {
       await doubtOf(id, stored?.raw ?? '', entry);
-      return doubtIn(id);
+      return doubtIn(name);
     }
-    if (!isOpen(entry)) await drop(id);
+    if (!isOpen(entry)) await open.remove(name);
     return undefined;
-  }
-
-  /** It may be opened again in between: then it must not be missing in the index. */
-  async function drop(id: string): Promise<void> {
-    await open.remove(id);
-    if (isOpen((await entries.read(id))?.entry)) await open.add(id);
   }
 
   async function doubtOf(id: string, raw: string, entry: Sending): Promise<void> {
     const why = 'the gateway instance that sent it is gone';
+    await open.add(nameOf(id, entry.attempt)); // it may have died before it had
     if (!(await entries.replace(id, raw, { ...entry, step: 'in-doubt', why }))) return;
     logDoubt(log, entry, why);
     changed(id);
   }
 
-  async function look(ids: readonly string[]): Promise<readonly Doubt[]> {
+  async function look(names: readonly string[]): Promise<readonly Doubt[]> {
     const found: Doubt[] = [];
-    for (const id of ids) {
-      const doubt = await doubtIn(id);
+    for (const name of names) {
+      const doubt = await doubtIn(name);
       if (doubt) found.push(doubt);
     }
     return found;
@@ -73,13 +69,13 @@ export function createDoubts({ entries, open, holders, changed, log }: Parts): D
 
   return {
     async all() {
-      const found = await look(await open.ids());
+      const found = await look(await open.names());
       return found.toSorted((one, other) => one.entry.since - other.entry.since);
     },
     async lookAround() {
-      const ids = await open.ids();
-      const found = await look(ids.filter((id) => !known.has(id)));
-      known = new Set([...ids.filter((id) => known.has(id)), ...found.map(({ id }) => id)]);
+      const names = await open.names();
+      const found = await look(names.filter((name) => !known.has(name)));
+      known = new Set([...names.filter((name) => known.has(name)), ...found.map(({ id }) => id)]);
       return known.size;
     },
     doubtOf,

@@ -6,7 +6,7 @@ import { headerValue } from '../pis/headers.ts';
 
 /** One use of an `X-Request-ID`. */
 export interface Identity {
-  /** Tenant, operation, payment and `X-Request-ID`, as a hash: 43 characters, and the id by which operators name it. */
+  /** Tenant, operation, payment and `X-Request-ID`, as a hash: 43 characters. */
   readonly id: string;
   /** Everything that must be the same in a repeat. Credentials are not in it: tokens are refreshed meanwhile. */
   readonly fingerprint: string;

@@ -35,25 +35,27 @@ export function guardDuplicates(guard: Guard): Stage<PisRequest> {
     if (request.operation.lane !== 'write') return next(request);
     const identity = identityOf(request);
     const waitUntilMs = Math.min(performance.now() + guard.waitMs, request.deadlineAtMs);
-    for (;;) {
-      const found = await guard.ledger.find(identity, request).catch(withoutStateIfAllowed(guard));
-      switch (found.kind) {
-        case 'unknown':
-          return next(request);
-        case 'free':
-          return carryOut(guard, found.claim, request, next);
-        case 'answered':
-          return replayed(answerOf(found.entry), request.client);
-        case 'another-request':
-          throw anotherRequest();
-        case 'happened':
-          throw happened(found.entry, guard.publicUrl);
-        case 'in-doubt':
-          throw inDoubt(found.environment);
-        case 'running':
-          if (performance.now() >= waitUntilMs) throw inFlight();
-          await guard.changes.to(identity.id);
-      }
+    const find = () => guard.ledger.find(identity, request);
+    let found = await find().catch(withoutStateIfAllowed(guard, request));
+    while (found.kind === 'running' && performance.now() < waitUntilMs) {
+      await guard.changes.to(identity.id);
+      found = await find(); // there is a first one: without the state nothing goes on, whatever is allowed
+    }
+    switch (found.kind) {
+      case 'unknown':
+        return next(request);
+      case 'free':
+        return carryOut(guard, found.claim, request, next);
+      case 'answered':
+        return replayed(answerOf(found.entry), request.client);
+      case 'another-request':
+        throw anotherRequest();
+      case 'happened':
+        throw happened(found.entry, guard.publicUrl);
+      case 'in-doubt':
+        throw inDoubt(found.environment);
+      case 'running':
+        throw inFlight();
     }
   };
 }
@@ -87,7 +89,7 @@ async function toItsEnd(
 ): Promise<PisResponse> {
   const pass = async (environment: string) =>
     claim.pass(environment).catch((thrown: unknown) => {
-      withoutStateIfAllowed(guard)(thrown);
+      withoutStateIfAllowed(guard, request)(thrown);
       return claim.passUnrecorded(environment);
     });
   const fence = { pass, listenUntilMs: request.deadlineAtMs + guard.lateAnswerMs };
@@ -119,16 +121,12 @@ async function inTime(outcome: Promise<unknown>, atMs: number): Promise<boolean>
 }
 
 /** Where the configuration allows it, a payment goes on without the ledger, and loudly. */
-function withoutStateIfAllowed({
-  ifStateFails,
-  log,
-}: Guard): (thrown: unknown) => { readonly kind: 'unknown' } {
-  return (thrown) => {
+function withoutStateIfAllowed({ ifStateFails, log }: Guard, { requestId }: PisRequest) {
+  return (thrown: unknown): { readonly kind: 'unknown' } => {
     const { code, message } = asGatewayError(thrown);
     if (code !== 'STATE_UNAVAILABLE' || ifStateFails === 'refuse') throw thrown;
-    log('warn', 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows', {
-      why: message,
-    });
+    const what = 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows';
+    log('warn', what, { requestId, why: message });
     return { kind: 'unknown' };
   };
 }
@@ -160,7 +158,7 @@ function inDoubt(environment?: string): GatewayError {
 
 function happened(entry: Happened, publicUrl: string): GatewayError {
   const path = statusPathOf(entry);
-  const where = path === undefined ? '' : ` It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
-  const text = `The bank has carried out the first request with this X-Request-ID; its answer is lost.${where}`;
-  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment: entry.environment });
+  const besides = path && `It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
+  const text = 'The bank has carried out the first request with this X-Request-ID; its answer is lost.';
+  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment: entry.environment, besides });
 }

@@ -49,6 +49,8 @@ interface Parts extends ClaimParts {
   readonly doubtOf: (id: string, raw: string, entry: Sending) => Promise<void>;
 }
 
+const running = { kind: 'running' } as const;
+
 /** How much longer than the request's deadline a claim lives that nobody takes back. Milliseconds. */
 const spareMs = 10_000;
 
@@ -66,18 +68,26 @@ export function createLedger(parts: Parts, { lateAnswer, window }: Terms): Ledge
     };
     const giveBack = (thrown: unknown) => takeBack(id, own, ttlMs, thrown);
 
+    const first = async (): Promise<Found> => {
+      const stored = await entries.read(id);
+      if (!stored) {
+        // It was given back in between. Redis may show that for longer than it should: a replica's clock can be behind.
+        if (await entries.beginAgain(id, own, ttlMs).catch(giveBack)) return ours();
+        return find(identity, request);
+      }
+      const { raw, entry } = stored;
+      if (!entry) return { kind: 'in-doubt' };
+      if (entry.fingerprint !== fingerprint) return { kind: 'another-request' };
+      if (entry.step !== 'claimed' && entry.step !== 'sending') return settled(entry);
+      if (await holders.isAlive(entry.holder)) return running;
+      if (entry.step === 'sending') await doubtOf(id, raw, entry);
+      else if (await entries.replace(id, raw, own, ttlMs).catch(giveBack)) return ours();
+      return find(identity, request);
+    };
+
     await holders.introduce();
     if (await entries.begin(id, own, ttlMs).catch(giveBack)) return ours();
-    const stored = await entries.read(id);
-    if (!stored) return find(identity, request); // it was given back in between
-    const { raw, entry } = stored;
-    if (!entry) return { kind: 'in-doubt' };
-    if (entry.fingerprint !== fingerprint) return { kind: 'another-request' };
-    if (entry.step !== 'claimed' && entry.step !== 'sending') return settled(entry);
-    if (await holders.isAlive(entry.holder)) return { kind: 'running' };
-    if (entry.step === 'sending') await doubtOf(id, raw, entry);
-    else if (await entries.replace(id, raw, own, ttlMs).catch(giveBack)) return ours();
-    return find(identity, request);
+    return first().catch(() => running); // there is one, and no more can be known now
   }
 
   /** The state has perhaps taken a claim that nobody will carry out: it is told so as long as that could be in the way. */

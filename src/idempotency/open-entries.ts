@@ -2,21 +2,38 @@
 
 import type { Sets } from '../state/ports.ts';
 
-/** Each throws GatewayError STATE_UNAVAILABLE. */
+/**
+ * Each throws GatewayError STATE_UNAVAILABLE; what should have been done is then perhaps done, even later.
+ *
+ * A name is that of one attempt (`nameOf`): once it is closed it never opens again, so that whoever removes it late
+ * takes nothing away from the next one.
+ */
 export interface OpenEntries {
-  add(id: string): Promise<void>;
-  remove(id: string): Promise<void>;
-  ids(): Promise<readonly string[]>;
+  add(name: string): Promise<void>;
+  remove(name: string): Promise<void>;
+  names(): Promise<readonly string[]>;
 }
 
-/** In as many parts as an id can begin with letters, so that they spread over a cluster. */
-const parts = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-const partOf = (id: string) => `ledger:open:${id.charAt(0)}`;
+/**
+ * One attempt at one entry. Operators resolve it by this name, and never mean another one. The attempt comes first: an id
+ * can begin with a hyphen, and would be an option on the command line.
+ */
+export const nameOf = (id: string, attempt: string): string => `${attempt}.${id}`;
+
+/** What a name says; an attempt holds no full stop. */
+export function namedBy(name: string): { readonly id: string; readonly attempt: string } {
+  const [attempt = '', id = ''] = name.split('.');
+  return { id, attempt };
+}
+
+/** In as many parts as a name can begin with digits, so that they spread over a cluster. */
+const parts = '0123456789abcdef';
+const partOf = (name: string) => `ledger:open:${name.charAt(0)}`;
 
 export function createOpenEntries(sets: Sets): OpenEntries {
   return {
-    add: (id) => sets.add(partOf(id), id),
-    remove: (id) => sets.remove(partOf(id), id),
-    ids: async () => (await Promise.all([...parts].map((part) => sets.members(partOf(part))))).flat(),
+    add: (name) => sets.add(partOf(name), name),
+    remove: (name) => sets.remove(partOf(name), name),
+    names: async () => (await Promise.all([...parts].map((part) => sets.members(partOf(part))))).flat(),
   };
 }

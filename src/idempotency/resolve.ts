@@ -4,11 +4,12 @@ import { asGatewayError } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Entries } from './entries.ts';
 import { type Doubtful, happened, isDoubtful } from './entry.ts';
-import type { OpenEntries } from './open-entries.ts';
+import { namedBy, type OpenEntries } from './open-entries.ts';
 import type { Owed } from './owed.ts';
 
 /** What an operator says of a doubt. */
 export interface Resolution {
+  /** The doubt's name. */
   readonly id: string;
   readonly who: string;
   readonly outcome: 'happened' | 'did-not-happen';
@@ -63,29 +64,31 @@ export function createResolve({
   windowMs,
 }: Parts): Resolve {
   return async (resolution) => {
-    const { id, outcome } = resolution;
+    const { outcome } = resolution;
+    const { id, attempt } = namedBy(resolution.id);
     const stored = await entries.read(id);
     const entry = stored?.entry;
-    if (!isDoubtful(entry)) return { kind: 'unknown' };
+    if (!isDoubtful(entry) || entry.attempt !== attempt) return { kind: 'unknown' };
     const leftMs = entry.listenedUntil - Date.now();
     if (outcome === 'did-not-happen' && leftMs > 0)
       return { kind: 'too-early', seconds: Math.ceil(leftMs / 1_000) };
 
     const isDone =
       outcome === 'happened'
-        ? keepAsHappened(entry, stored?.raw ?? '', resolution)
+        ? keepAsHappened(id, entry, stored?.raw ?? '', resolution.paymentId)
         : entries.release(id, stored?.raw ?? '');
     if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
     changed(id);
-    await owed.now(`open ${id}`, () => open.remove(id));
+    await owed.now(`open ${resolution.id}`, () => open.remove(resolution.id));
     await record(entry, resolution);
     return { kind: 'resolved' };
   };
 
   async function keepAsHappened(
+    id: string,
     entry: Doubtful,
     raw: string,
-    { id, paymentId }: Resolution,
+    paymentId: string | undefined,
   ): Promise<boolean> {
     const { environment, tenant, paymentService } = entry;
     if (entry.operation !== 'initiatePayment' || paymentId === undefined)

@@ -21,7 +21,7 @@ const garbage: Readonly<Record<string, (redis: RedisServer, key: string) => Prom
   nothing: (redis, key) => redis.command('SET', key, ''),
   'bytes that are no text': (redis, key) => redis.command('SETBIT', key, '0', '1'),
   'bytes that are no text within ours': (redis, key) => redis.command('SETBIT', key, '96', '1'),
-  'ten megabytes': (redis, key) => redis.command('SETRANGE', key, '10000000', 'x'),
+  'two megabytes': (redis, key) => redis.command('SETRANGE', key, '2000000', 'x'),
 };
 
 const isHit = ({ header }: Reply) => header('Cache-Status')?.startsWith('penstock; hit;') === true;

@@ -1,25 +1,67 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { stateUnavailable } from '../../../src/flow/errors.ts';
 import { createOwed } from '../../../src/idempotency/owed.ts';
 
-describe('what the state has not taken', () => {
-  test('is not told again after something newer in its place has been', async () => {
+/** An act that fails until the state is well. */
+function acts() {
+  const done: string[] = [];
+  let isWell = false;
+  const act = (name: string) => async () => {
+    if (!isWell) throw stateUnavailable();
+    done.push(name);
+  };
+  return {
+    done,
+    act,
+    heal: () => {
+      isWell = true;
+    },
+  };
+}
+
+describe('what the state is told', () => {
+  test('at once is not owed any more', async () => {
+    const { done, act, heal } = acts();
     const owed = createOwed();
-    const told: string[] = [];
-    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
-    let isOut = true;
-    const tell = (what: string, taken?: Promise<void>) => async () => {
-      if (isOut) throw new Error('out of reach');
-      await taken;
-      told.push(what);
-    };
-    await owed.now('one entry', tell('one in doubt', held));
-    await owed.now('another entry', tell('another in doubt'));
-    isOut = false;
-    const settled = owed.settle();
-    await owed.now('another entry', tell('another answered'));
-    letGo();
-    await settled;
-    assert.deepEqual(told, ['another answered', 'one in doubt']);
+    heal();
+    await owed.now('one', act('told'));
+    await owed.settle();
+    assert.deepEqual(done, ['told']);
+  });
+
+  test('in vain is told again until it is taken, once', async () => {
+    const { done, act, heal } = acts();
+    const owed = createOwed();
+    await owed.now('one', act('told'));
+    await owed.settle();
+    heal();
+    await owed.settle();
+    await owed.settle();
+    assert.deepEqual(done, ['told']);
+  });
+
+  test('last of one thing is what counts, and other things stay owed beside it', async () => {
+    const { done, act, heal } = acts();
+    const owed = createOwed();
+    await owed.now('one', act('doubt'));
+    await owed.now('other', act('another'));
+    await owed.now('one', act('answer'));
+    heal();
+    await owed.settle();
+    assert.deepEqual(done.toSorted(), ['another', 'answer']);
+  });
+
+  test('while an older telling of the same thing is under way is not forgotten when that one ends', async () => {
+    const { done, act, heal } = acts();
+    const owed = createOwed();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const older = owed.now('one', () => promise);
+    await owed.now('one', act('answer'));
+    resolve();
+    await older;
+    heal();
+    await owed.settle();
+    assert.deepEqual(done, ['answer']);
   });
 });

@@ -1,0 +1,123 @@
+/** What an instance has heard of the bank is kept, however late the state takes it. */
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { Claim } from '../../../src/idempotency/claim.ts';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import type { KeyValues } from '../../../src/state/ports.ts';
+import { createFailingState } from '../../kit/failing-state.ts';
+import { createHeldState } from '../../kit/held-state.ts';
+import { answer, doubtOf, instanceOn, keptOf, lateAnswerMs, start, stopped } from './ledger.ts';
+
+describe('an answer that the state does not take', () => {
+  for (const [what, end] of [
+    ['an answer', (claim) => claim.answered(answer(201))],
+    ['a refusal for too many requests', (claim) => claim.release()],
+  ] as const satisfies readonly (readonly [string, (claim: Claim) => Promise<void>])[])
+    test(`is told later, though the deadline passes in between: ${what}`, async (t) => {
+      stopped(t);
+      const state = createFailingState();
+      const instance = instanceOn(state);
+      const claim = await instance.claim();
+      await claim.pass('sandbox');
+      state.fail();
+      await end(claim);
+      await claim.doubt('the deadline has passed');
+      state.heal();
+      await instance.lasting.owed.settle();
+      assert.notEqual((await keptOf(state))?.step, 'in-doubt');
+      assert.notEqual((await keptOf(state))?.step, 'sending');
+    });
+
+  test('stays in the index until it has taken it: whoever dies meanwhile leaves a doubt', async (t) => {
+    stopped(t);
+    const state = createFailingState();
+    const instance = instanceOn(state);
+    const claim = await instance.claim();
+    await claim.pass('sandbox');
+    state.fail('replace', 'read');
+    await claim.answered(answer(201));
+    assert.equal((await instance.lasting.open.names()).length, 1);
+
+    state.heal();
+    await instance.lasting.owed.settle();
+    assert.equal((await keptOf(state))?.step, 'answered');
+    assert.deepEqual(await instance.lasting.open.names(), []);
+  });
+});
+
+test('an answer and the doubt at the deadline that cross on their way leave the answer', async (t) => {
+  stopped(t);
+  for (const first of ['answer', 'doubt'] as const) {
+    const way = createHeldState();
+    const claim = await instanceOn(way).claim();
+    await claim.pass('sandbox');
+    const tell = way.hold('replace');
+    const acts = { answer: () => claim.answered(answer(201)), doubt: () => claim.doubt('no answer') };
+    const both = first === 'answer' ? [acts.answer(), acts.doubt()] : [acts.doubt(), acts.answer()];
+    tell();
+    await Promise.all(both);
+    assert.equal((await keptOf(way))?.step, 'answered', `${first} first`);
+  }
+});
+
+test('an answer that overtakes the doubt at the deadline on the way to the state stands', async (t) => {
+  stopped(t);
+  const shared = createMemoryState();
+  const { keyValues } = shared;
+  const { promise: turn, resolve: itIsTheTurn } = Promise.withResolvers<void>();
+  let turns: readonly Promise<void>[] = [];
+  const replace: KeyValues['replace'] = async (...all) => {
+    const [own, ...others] = turns;
+    turns = others;
+    await own;
+    return keyValues.replace(...all);
+  };
+  const claim = await instanceOn({ ...shared, keyValues: { ...keyValues, replace } }).claim();
+  await claim.pass('sandbox');
+  turns = [turn];
+  const doubt = claim.doubt('no answer');
+  await claim.answered(answer(201));
+  itIsTheTurn();
+  await doubt;
+  assert.equal((await keptOf(shared))?.step, 'answered');
+});
+
+describe('an answer that comes after operators have resolved the doubt', () => {
+  async function answeredAfter(t: TestContext, outcome: 'happened' | 'did-not-happen') {
+    const { clocks, state, instance } = start(t);
+    const claim = await instance.claim();
+    await claim.pass('sandbox');
+    await claim.doubt('no answer');
+    clocks.spend(lateAnswerMs + 20_000);
+    const { id } = await doubtOf(state);
+    await instance.resolve({ id, who: 'an operator', outcome, reason: 'so says the bank' });
+    const before = await keptOf(state);
+    await claim.answered(answer(201));
+    return { before, after: await keptOf(state), told: instance.logged.at(-1) };
+  }
+
+  test('is told at error level, and changes nothing: it happened', async (t) => {
+    const { before, after, told } = await answeredAfter(t, 'happened');
+    assert.deepEqual(after, before);
+    assert.equal(told, 'error: the bank has answered what had been resolved otherwise');
+  });
+
+  test('is told at error level, and kept if nothing was sent since: it did-not-happen', async (t) => {
+    const { after, told } = await answeredAfter(t, 'did-not-happen');
+    assert.equal(after?.step, 'answered');
+    assert.match(told ?? '', /^error: what was known of a payment was gone, lost or resolved otherwise/);
+  });
+
+  test('is not told if it says that nothing was done, as they had said', async (t) => {
+    const { clocks, state, instance } = start(t);
+    const claim = await instance.claim();
+    await claim.pass('sandbox');
+    await claim.doubt('no answer');
+    clocks.spend(lateAnswerMs + 20_000);
+    const { id } = await doubtOf(state);
+    await instance.resolve({ id, who: 'an operator', outcome: 'did-not-happen', reason: 'so says the bank' });
+    await claim.release();
+    assert.deepEqual(instance.logged, ['error: a payment is in doubt']);
+  });
+});

@@ -1,0 +1,121 @@
+/** Everything that can happen in a history, in any order. */
+
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { quiet } from '../stopped-clocks.ts';
+import { type MannerName, manners } from './paying-bank.ts';
+import { promiseAtAnyTime } from './promises.ts';
+import type { Failure } from './way-to-state.ts';
+import { nameOf, type Run, type World } from './world.ts';
+
+export type Happening = fc.AsyncCommand<object, World>;
+
+function happening(name: string, happen: (world: World) => void | Promise<void>): Happening {
+  return {
+    check: () => true,
+    async run(_, world) {
+      await happen(world);
+      await quiet();
+      await promiseAtAnyTime(world);
+    },
+    toString: () => name,
+  };
+}
+
+const who = fc.nat(1);
+const mostly = <Value>(usual: Value, other: Value) => fc.constantFrom(usual, usual, usual, usual, other);
+const names = Object.keys(manners) as MannerName[]; // keys of a literal
+
+const asks = fc
+  .record({
+    tenant: mostly('shop', 'rival'),
+    requestId: mostly('first', 'second'),
+    body: mostly('1 EUR', '2 EUR'),
+    manner: fc.oneof(fc.constant('pays' as const), fc.constantFrom(...names)),
+    instance: who,
+    steps: fc.nat(16),
+  })
+  .map(({ instance, steps, ...asked }) => {
+    const { tenant, requestId, body, manner } = asked;
+    const name = `${tenant} asks ${instance} ${requestId} for ${body}, ${steps} steps go; the bank ${manner}`;
+    return happening(name, async (world) => {
+      void world.ask(world.run(instance), asked);
+      for (let step = 0; step < steps; step++) await world.steps.letGo(0);
+    });
+  });
+
+const stepsGo = fc.array(fc.nat(9), { minLength: 1, maxLength: 12 }).map((which) =>
+  happening(`steps ${which.join(' ')}`, async (world) => {
+    for (const one of which) await world.steps.letGo(one);
+  }),
+);
+
+const settles = fc.constant(happening('all settles', (world) => world.steps.settle()));
+
+const sleeps = fc.tuple(who, fc.constantFrom(0, 7_000)).map(([which, ms]) =>
+  happening(`${which} sleeps, ${ms} ms pass`, async (world) => {
+    world.run(which).process.sleep();
+    await world.pass(ms);
+  }),
+);
+const wakes = who.map((which) => happening(`${which} wakes`, (world) => world.run(which).process.wake()));
+const crashes = who.map((which) => happening(`${which} crashes`, (world) => world.crash(which)));
+
+const fails = fc
+  .tuple(
+    who,
+    fc.constantFrom<Failure[]>('refused', 'done-untold', 'done-later'),
+    fc.integer({ min: 1, max: 6 }),
+  )
+  .map(([which, failure, operations]) =>
+    happening(`the state of ${which} fails ${operations} times: ${failure}`, (world) =>
+      world.run(which).way.fail(failure, operations),
+    ),
+  );
+
+const looks = who.map((which) =>
+  happening(`${which} looks around`, (world) => {
+    void world.run(which).lasting.doubts.lookAround().catch(unavailable);
+  }),
+);
+
+const passes = fc
+  .constantFrom(100, 900, 3_000, 7_000, 40_000, 200_000, 25 * 3_600_000)
+  .map((ms) => happening(`${ms} ms pass`, (world) => world.pass(ms)));
+
+const resolves = fc.tuple(who, fc.nat(3)).map(([instance, which]) =>
+  happening(`an operator resolves ${which} at ${instance}`, (world) => {
+    resolve(world, world.run(instance), which).catch((thrown) => void world.failures.push(thrown));
+  }),
+);
+
+/** Asks the bank what became of one doubt, once it can be known, and says so. */
+async function resolve(world: World, { lasting, resolve }: Run, which: number): Promise<void> {
+  const all = await lasting.doubts.all().catch(unavailable);
+  const doubt = all?.[which % all.length];
+  if (!doubt) return;
+  const { id, entry } = doubt;
+  const isIt = (call: { tenant: string; requestId: string }) => nameOf(call) === nameOf(entry);
+  const payment = world.bank.payments.findLast(({ call, madeAt }) => isIt(call) && madeAt >= entry.since);
+  const resolution = { id, who: 'an operator', reason: 'the bank says so' };
+  world.resolved.add(nameOf(entry));
+  if (payment) {
+    const { paymentId } = payment;
+    await resolve({ ...resolution, outcome: 'happened', paymentId }).catch(unavailable);
+  } else if (Date.now() >= entry.listenedUntil) {
+    const mayPay = world.calls.some((call) => isIt(call) && call.mayPay);
+    assert.ok(!mayPay, 'the bank does nothing more when it may be said that it has not');
+    await resolve({ ...resolution, outcome: 'did-not-happen' }).catch(unavailable);
+  }
+}
+
+const unavailable = () => undefined;
+
+/** What happens often stands here often. */
+export const happenings = fc.commands(
+  [
+    ...[asks, asks, asks, asks, asks, asks, stepsGo, stepsGo, stepsGo, settles, settles],
+    ...[sleeps, sleeps, wakes, wakes, crashes, fails, fails, looks, passes, passes, resolves, resolves],
+  ],
+  { maxCommands: 60, size: 'max' },
+);

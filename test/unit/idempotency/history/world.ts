@@ -1,0 +1,156 @@
+/** Several instances on one state, before one bank, asked by TPPs and seen after by operators. */
+
+import assert from 'node:assert/strict';
+import { type ErrorCode, GatewayError, kinds, withAdvice } from '../../../../src/flow/errors.ts';
+import type { PisResponse } from '../../../../src/flow/messages.ts';
+import { createMemoryState } from '../../../../src/state/memory.ts';
+import type { State } from '../../../../src/state/ports.ts';
+import { createInstance, type Instance } from '../instance.ts';
+import { initiation } from '../requests.ts';
+import { type StoppedClocks, stopClocks } from '../stopped-clocks.ts';
+import { type Call, createPayingBank, type MannerName, type PayingBank } from './paying-bank.ts';
+import { createProcess, createSteps, type Process, type Steps } from './steps.ts';
+import { createWayTo, type WayToState } from './way-to-state.ts';
+
+/** One run of an instance. */
+export interface Run extends Instance {
+  readonly process: Process;
+  readonly way: WayToState;
+  /** One beat of its heart; never two at once. */
+  beat(): Promise<void>;
+}
+
+/** What a TPP was told. */
+export interface Told {
+  readonly call: Call;
+  readonly status: number;
+  readonly code?: ErrorCode;
+  readonly text: string;
+}
+
+export interface World {
+  readonly clocks: StoppedClocks;
+  readonly steps: Steps;
+  readonly state: State;
+  readonly bank: PayingBank;
+  readonly calls: readonly Call[];
+  readonly told: readonly Told[];
+  /** Ids of entries, as far as anything was ever kept under them. */
+  readonly ids: ReadonlySet<string>;
+  /** The X-Request-IDs that operators have resolved, with the tenant's name. */
+  readonly resolved: Set<string>;
+  /** What went wrong where nobody waits for it. */
+  readonly failures: unknown[];
+  /** Names in the index of what is open. */
+  readonly listed: ReadonlySet<string>;
+  run(which: number): Run;
+  readonly runs: readonly Run[];
+  /** An instance dies, and another takes its place. */
+  crash(which: number): void;
+  /** @returns what the TPP is told; never, if the instance dies before */
+  ask(run: Run, asking: Asked): Promise<Told>;
+  /** Lets time pass, in which instances that are awake beat. */
+  pass(ms: number): Promise<void>;
+}
+
+/** What a TPP asks for. */
+export interface Asked {
+  readonly tenant: string;
+  readonly requestId: string;
+  readonly body: string;
+  readonly manner: MannerName;
+}
+
+export const nameOf = ({ tenant, requestId }: Pick<Call, 'tenant' | 'requestId'>) => `${tenant} ${requestId}`;
+
+export function createWorld(instances: number): World {
+  const clocks = stopClocks();
+  const steps = createSteps(clocks);
+  const network = createProcess();
+  const ids = new Set<string>();
+  const listed = new Set<string>();
+  const state = remembering(createMemoryState(), ids, listed);
+  const bank = createPayingBank(steps, network);
+  const calls: Call[] = [];
+  const told: Told[] = [];
+
+  function start(): Run {
+    const process = createProcess();
+    const way = createWayTo(state, steps, process, network);
+    const instance = createInstance(way);
+    let isBeating = false;
+    const beat = async () => {
+      if (isBeating) return;
+      isBeating = true;
+      await Promise.allSettled([instance.lasting.holders.renew(), instance.lasting.tidy()]); // the next beat tries again
+      isBeating = false;
+    };
+    return { ...instance, process, way, beat };
+  }
+
+  const runs = Array.from({ length: instances }, start);
+  const run = (which: number): Run => runs[which % runs.length] ?? start();
+
+  return {
+    ...{ clocks, steps, state, bank, calls, told, ids, listed, run, runs },
+    ...{ resolved: new Set(), failures: [] },
+    crash(which) {
+      run(which).process.die();
+      runs[which % runs.length] = start();
+    },
+    ask({ ask, process }, { manner, ...asked }) {
+      const call: Call = { ...asked, manner, process };
+      calls.push(call);
+      const { promise, resolve } = Promise.withResolvers<Told>();
+      const tell = (one: Told) => {
+        if (process.isDead()) return;
+        told.push(one);
+        resolve(one);
+      };
+      ask(initiation({ ...asked, withinMs: 35_000 }), (request) => bank.send(call, request)).then(
+        (response) => tell(toldBy(call, response)),
+        (thrown: unknown) => tell(failureOf(call, thrown)),
+      );
+      return promise;
+    },
+    async pass(ms) {
+      const beats = Math.min(8, Math.ceil(ms / 1_000));
+      for (let beat = 0; beat < beats; beat++) {
+        await clocks.pass(ms / beats, steps.settle);
+        for (const { process, beat } of runs) if (process.isRunning()) void beat();
+        await steps.settle();
+      }
+    },
+  };
+}
+
+function toldBy(call: Call, { status, body }: PisResponse): Told {
+  return { call, status, text: body.toString() };
+}
+
+function failureOf(call: Call, thrown: unknown): Told {
+  assert.ok(thrown instanceof GatewayError, String((thrown as Error).stack));
+  const { code, message } = withAdvice(thrown, 'write');
+  return { call, status: kinds[code].status, code, text: message };
+}
+
+/** The same state, which notes under which ids of the ledger anything was kept, and what stands in any set. */
+function remembering(state: State, ids: Set<string>, members: Set<string>): State {
+  const { writeIfAbsent } = state.keyValues;
+  const { sets } = state;
+  return {
+    ...state,
+    sets: {
+      ...sets,
+      add: (key, member) => sets.add(key, member).then(() => void members.add(member)),
+      remove: (key, member) => sets.remove(key, member).then(() => void members.delete(member)),
+    },
+    keyValues: {
+      ...state.keyValues,
+      writeIfAbsent(key, value, ttlMs) {
+        ids.add(key.slice('ledger:entry:'.length));
+        return writeIfAbsent(key, value, ttlMs);
+      },
+    },
+  };
+}
