@@ -44,7 +44,7 @@ interface Line {
 /** A deadline of less than a second, for faults that are only noticed when it passes. */
 const short: Sections = {
   deadlines: { connect: '400ms', write: '800ms' },
-  shaping: { maxWait: { write: '100ms' } },
+  shaping: { maxWait: { write: '700ms' } },
   idempotency: { wait: '50ms' },
 };
 

@@ -29,7 +29,7 @@ export const methods: readonly Method[] = ['GET', 'POST', 'DELETE'];
 /** Deadlines of a few hundred milliseconds, for faults that are only noticed when one passes. */
 export const short: Sections = {
   deadlines: { connect: '200ms', status: '500ms', read: '500ms', write: '600ms' },
-  shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
+  shaping: { maxWait: { write: '400ms', read: '400ms', status: '400ms' } },
   idempotency: { wait: '100ms' },
 };
 
