@@ -4,19 +4,30 @@
  */
 
 import { createServer } from 'node:http';
+import type { Socket } from 'node:net';
 import { listen } from './ports.ts';
 
 const idleMs = Number(process.argv[2]);
 const seen = new Map<string, number>();
-const server = createServer({ keepAliveTimeout: idleMs, keepAliveTimeoutBuffer: 0 }, (request, answer) => {
-  const id = String(request.headers['x-request-id'] ?? '');
+const timers = new WeakMap<Socket, NodeJS.Timeout>();
+const server = createServer((request, answer) => {
+  const { method, url, headers, socket } = request;
+  clearTimeout(timers.get(socket));
+  const call = `${method} ${headers['x-request-id']}`;
   request.resume().on('end', () => {
-    const asks = request.url === '/seen';
-    if (!asks) seen.set(`${request.method} ${id}`, (seen.get(`${request.method} ${id}`) ?? 0) + 1);
+    const asks = url === '/seen';
+    if (!asks) seen.set(call, (seen.get(call) ?? 0) + 1);
     const body = JSON.stringify(
-      asks ? Object.fromEntries(seen) : { paymentId: id, transactionStatus: 'RCVD' },
+      asks ? Object.fromEntries(seen) : { paymentId: call, transactionStatus: 'RCVD' },
     );
-    answer.writeHead(request.method === 'POST' ? 201 : 200, { 'Content-Type': 'application/json' }).end(body);
+    answer.writeHead(method === 'POST' ? 201 : 200, { 'Content-Type': 'application/json' }).end(body);
+    answer.on('finish', () =>
+      timers.set(
+        socket,
+        setTimeout(() => socket.destroy(), idleMs),
+      ),
+    );
   });
 });
+server.keepAliveTimeout = 0; // it would announce it, and the gateway would know
 console.log(`port ${await listen(server)}`);
