@@ -161,7 +161,7 @@ export function createGateway(
       try {
         await state.open();
         // Out of reach: the heartbeat goes on trying, and readiness says so.
-        await Promise.allSettled([active.read(), ledger.holders.introduce()]);
+        await Promise.allSettled([active.read(), ledger.holders.introduce(), holds.refresh()]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
         pulse.start();

@@ -45,6 +45,9 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
     const requestId = requestIdOf(fields);
     orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
     const namedEnvironment = namedIn(fields, environments, client);
+    // Begun before the quota is asked: what breaks the body off meanwhile must be heard.
+    const body = readBody(incoming, maxBodyBytes);
+    body.catch(() => {}); // thrown below, unless something else is wrong first
     await checkQuota(client, answer);
     refuseTooLargeBody(incoming, maxBodyBytes);
 
@@ -55,7 +58,7 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
       requestId,
       ...(namedEnvironment !== undefined && { namedEnvironment }),
       headers: forTheBank(fields),
-      body: await readBody(incoming, maxBodyBytes),
+      body: await body,
       arrivedAtMs,
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],
     };

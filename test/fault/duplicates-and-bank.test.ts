@@ -44,7 +44,7 @@ interface Line {
 /** A deadline of less than a second, for faults that are only noticed when it passes. */
 const short: Sections = {
   deadlines: { connect: '400ms', write: '800ms' },
-  shaping: { maxWait: { write: '100ms' } },
+  shaping: { maxWait: { write: '700ms' } },
   idempotency: { wait: '50ms' },
 };
 
@@ -67,6 +67,9 @@ const malformed = ['502 UPSTREAM_MALFORMED', 'in doubt'] as const;
 const well = ['well', 'replayed'] as const;
 const unreached = { first: '502 UPSTREAM_UNREACHED', fate: 'sent again', effects: 1 } as const;
 
+/** Where no connection was made, even a write is tried once more. */
+const attempts = [1, 2];
+
 const rows: readonly Row[] = [
   {
     what: 'connection refused',
@@ -82,7 +85,7 @@ const rows: readonly Row[] = [
     ...unreached,
     sections: { deadlines: { connect: '600ms' } },
     async strike({ door }) {
-      door.next(() => {});
+      for (const _ of attempts) door.next(() => {});
       return () => {};
     },
   },
@@ -90,7 +93,7 @@ const rows: readonly Row[] = [
     what: 'handshake reset',
     ...unreached,
     async strike({ door }) {
-      door.next((socket) => socket.resetAndDestroy());
+      for (const _ of attempts) door.next((socket) => socket.resetAndDestroy());
       return () => {};
     },
   },

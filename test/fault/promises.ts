@@ -29,7 +29,7 @@ export const methods: readonly Method[] = ['GET', 'POST', 'DELETE'];
 /** Deadlines of a few hundred milliseconds, for faults that are only noticed when one passes. */
 export const short: Sections = {
   deadlines: { connect: '200ms', status: '500ms', read: '500ms', write: '600ms' },
-  shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
+  shaping: { maxWait: { write: '400ms', read: '400ms', status: '400ms' } },
   idempotency: { wait: '100ms' },
 };
 
@@ -52,7 +52,9 @@ export const callOn = ({ paymentPath }: Line, method: Method): Call =>
 /** The whole promise, for a read, an initiation and a cancellation. */
 export function everyCallFails(fault: Fault, failure: Failure, sections?: Sections): void {
   for (const method of methods) {
-    test(`${nameOf(fault)}: a ${method} is answered ${failure.status} ${failure.code}, reaches the bank once, and the next call works`, async (t) => {
+    const sent = timesSent(fault, method);
+    const howOften = sent === 1 ? 'once' : 'twice';
+    test(`${nameOf(fault)}: a ${method} is answered ${failure.status} ${failure.code}, reaches the bank ${howOften}, and the next call works`, async (t) => {
       const line = await startLineWithPayment(t, sections);
       const { bank, gateway } = line;
       const earlier = { requests: bank.requests.length, payments: bank.payments.length };
@@ -65,12 +67,19 @@ export function everyCallFails(fault: Fault, failure: Failure, sections?: Sectio
       bank.heal();
       const next = await within(patienceMs, 'the next answer', send(gateway.url, callOn(line, 'GET')));
       assert.equal(next.status, 200);
-      assert.equal(bank.requests.length - earlier.requests, 2, 'one request for each call');
+      assert.equal(bank.requests.length - earlier.requests, sent + 1, 'and one for the next call');
       const paid = method === 'POST' && momentOf(fault) === 'after-effect';
       assert.equal(bank.payments.length - earlier.payments, paid ? 1 : 0);
     });
   }
 }
+
+/**
+ * A read is sent once more on another connection if a kept one breaks without a byte of an answer: the bank may have
+ * closed it before. A write never is.
+ */
+const timesSent = ({ name }: Fault, method: Method): number =>
+  method === 'GET' && (name === 'reset' || name === 'close-before-answering') ? 2 : 1;
 
 /** The answer says what failed in the standard's format, and one line of the log says the same. */
 export function assertFailure(gateway: GatewayUnderTest, call: Call, reply: Reply, failure: Failure): void {

@@ -9,6 +9,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { format } from 'node:util';
 import { createGateway } from '../../src/gateway.ts';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import type { Fault } from '../../src/simulated-bank/faults.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { brokenRequests, refusedRequests } from '../kit/broken-requests.ts';
 import {
@@ -18,7 +19,7 @@ import {
   paymentIdWithCanary,
   requestWithCanaries,
 } from '../kit/canaries.ts';
-import { configOf, startBank } from '../kit/gateway.ts';
+import { configOf, startBank, unlimited } from '../kit/gateway.ts';
 import { connectRaw, type RawAnswer, sendRaw } from '../kit/raw.ts';
 import { paymentsPath } from '../kit/tpp.ts';
 
@@ -49,15 +50,15 @@ async function startWatched(t: TestContext): Promise<Watched> {
 
   const bank = await startBank(t);
   bank.nextPaymentId(paymentIdWithCanary);
-  const config = configOf({
+  const sections = {
     listen: { port: 0 },
     admin: { port: 0 },
     environments: { sandbox: { baseUrl: bank.baseUrl } },
     deadlines: { connect: '200ms', status: '400ms', read: '400ms', write: '400ms' },
     shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
     idempotency: { wait: '100ms' },
-  });
-  const gateway = createGateway(config, (...line) => {
+  };
+  const gateway = createGateway(configOf(unlimited(sections)), (...line) => {
     for (const log of logs) log(...line);
   });
   const { tppPort: port } = await gateway.start();
@@ -82,6 +83,13 @@ function oneOfEach(): readonly string[] {
     ask(`DELETE ${payment}`),
   ];
 }
+
+const sendAll = ({ port }: Watched): Promise<readonly RawAnswer[]> =>
+  Promise.all(oneOfEach().map((request) => sendRaw(port, request)));
+
+/** After such an answer nothing is sent for a while. */
+const asksForPause = (mood: Fault): boolean =>
+  mood.name === 'too-many-requests' || (mood.name === 'status' && mood.status === 429);
 
 /** What the gateway itself says to a TPP repeats nothing: neither what the bank said, nor what was asked. */
 function assertTellsNothing({ headers, body }: RawAnswer): void {
@@ -111,22 +119,31 @@ describe('nothing personal is logged, and no error repeats anything', () => {
   test('whatever the operation, and whatever the bank answers', async (t) => {
     const watched = await startWatched(t);
     const answers: RawAnswer[] = [];
-    const sendAll = async () => {
-      answers.push(...(await Promise.all(oneOfEach().map((request) => sendRaw(watched.port, request)))));
-    };
-    for (const mood of moods) {
+    for (const mood of moods.filter((one) => !asksForPause(one))) {
       watched.bank.heal();
       watched.bank.fail(mood);
-      await sendAll();
+      answers.push(...(await sendAll(watched)));
     }
     await watched.bank.stop();
-    await sendAll();
+    answers.push(...(await sendAll(watched)));
 
     answers.forEach(assertTellsNothing);
     assertNothingLogged(watched);
     assert.equal(watched.json.filter(aboutRequest).length, answers.length, 'one line a request');
     assertMarked(watched, answers);
   });
+
+  for (const mood of moods.filter(asksForPause)) {
+    test(`nor while the bank rests, on its own wish: ${mood.name}`, async (t) => {
+      const watched = await startWatched(t);
+      watched.bank.fail(mood);
+      const answers = [...(await sendAll(watched)), ...(await sendAll(watched))];
+      answers.forEach(assertTellsNothing);
+      assertNothingLogged(watched);
+      assert.equal(watched.json.filter(aboutRequest).length, answers.length, 'one line a request');
+      assert.equal(answers.at(-1)?.headers.get('penstock-error'), 'QUEUE_TIMEOUT');
+    });
+  }
 
   test('whatever the door refuses', async (t) => {
     const watched = await startWatched(t);

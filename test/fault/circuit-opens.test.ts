@@ -1,0 +1,112 @@
+/** A bank that fails is left alone: the lane's circuit opens after the configured evidence, and closes when it is back. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { call, jsonOf } from '../kit/call.ts';
+import { ask, changesIn, circuitOf, lanes, share, timed, untilCircuit } from '../kit/circuits.ts';
+import { startLine } from '../kit/gateway.ts';
+import { assertRefused } from '../kit/refusal.ts';
+import { initiation, transfers } from '../kit/request.ts';
+import { until } from '../kit/within.ts';
+
+/** How a bank fails. @returns ends it */
+type Failure = (bank: SimulatedBank) => Promise<() => unknown>;
+
+const failures: Readonly<Record<string, Failure>> = {
+  'answers 503': async (bank) => {
+    bank.fail({ name: 'status', status: 503 });
+    return bank.heal;
+  },
+  'times out': async (bank) => {
+    bank.fail({ name: 'never-answer' });
+    return bank.heal;
+  },
+  'refuses connections': async (bank) => {
+    const port = Number(new URL(bank.baseUrl).port);
+    await bank.stop();
+    return () => bank.start(port);
+  },
+};
+
+const minimumCalls = 5;
+const sections = {
+  statusCache: { enabled: false },
+  circuit: { minimumCalls, openFor: '2s' },
+  deadlines: { connect: '150ms', status: '300ms', read: '300ms', write: '300ms' },
+  shaping: { maxWait: { write: '200ms', read: '200ms', status: '200ms' } },
+  idempotency: { wait: '50ms', lateAnswer: '1s' },
+};
+
+/** What the gateway itself asks a bank: none of the eight operations. */
+const probesAt = ({ requests }: SimulatedBank) =>
+  requests.filter(({ operation }) => operation === undefined).length;
+
+for (const [failure, begin] of Object.entries(failures)) {
+  describe(`a bank that ${failure}`, { concurrency: true }, () => {
+    for (const lane of lanes) {
+      test(`is not called in the lane ${lane} from the ${minimumCalls}th failure on, until one probe was answered`, async (t) => {
+        const { bank, gateway } = await startLine(t, sections);
+        const end = await begin(bank);
+        for (let calls = 0; calls < minimumCalls; calls++) {
+          assert.equal((await circuitOf(gateway, lane)).state, 'closed', `after ${calls} failures`);
+          await ask(gateway, lane);
+        }
+        const { state, reason } = await circuitOf(gateway, lane);
+        assert.deepEqual([state, reason], ['open', '5 of 5 calls failed']);
+
+        const reached = bank.requests.length;
+        const { replies, times } = await timed(t, 100, (agent) => ask(gateway, lane, agent));
+        const whileOpen = bank.requests.length - reached;
+        for (const reply of replies) {
+          assertRefused(reply, 503, 'CIRCUIT_OPEN', 'SERVICE_UNAVAILABLE');
+          const seconds = reply.header('Retry-After');
+          assert.match(seconds ?? '', /^[12]$/);
+          assert.ok(reply.text.includes(`Try again in ${seconds} s.`), reply.text);
+        }
+        assert.equal(whileOpen, probesAt(bank), 'the bank sees none of them');
+        const [p50, p95] = [share(times, 0.5), share(times, 0.95)];
+        t.diagnostic(`refused in ${p50.toFixed(2)} ms (p50), ${p95.toFixed(2)} ms (p95)`);
+        assert.ok(p95 < 100, `95 of 100 refusals took up to ${p95} ms`); // three gateways at once, in one process
+
+        for (const other of lanes) {
+          if (other !== lane) assert.equal((await circuitOf(gateway, other)).state, 'closed', other);
+        }
+        const probed = probesAt(bank);
+        await end();
+        await untilCircuit(gateway, lane, lane === 'write' ? 'probation' : 'closed');
+        assert.equal(probesAt(bank) - probed, 1, 'one probe after it is back');
+        const { status } = await ask(gateway, lane);
+        assert.equal(status, lane === 'write' ? 201 : 404);
+        assert.equal((await circuitOf(gateway, lane)).state, 'closed');
+        const open = `${lane}: closed > open`;
+        assert.equal(changesIn(gateway).filter((change) => change === open).length, 1);
+      });
+    }
+  });
+}
+
+test('the last known status is served, marked as stale, while the circuit is open', async (t) => {
+  const { statusCache: _, ...rest } = sections;
+  const statusCache = { pendingTtl: '100ms', pendingTtlMax: '100ms' };
+  const { bank, gateway } = await startLine(t, { ...rest, statusCache });
+  const paymentId = String(jsonOf(await call(gateway.url, initiation)).paymentId);
+  const read = () => call(gateway.url, { method: 'GET', path: `${transfers}/${paymentId}/status` });
+  assert.equal((await read()).status, 200);
+
+  bank.fail({ name: 'status', status: 500 });
+  for (let calls = 0; calls < minimumCalls; calls++) await ask(gateway, 'status');
+  assert.equal((await circuitOf(gateway, 'status')).state, 'open');
+  const reached = bank.requests.length;
+  const isStale = async () => /; hit; fwd=stale;/.test((await read()).header('Cache-Status') ?? '');
+  await until(5_000, 'what is known is not fresh any more', isStale);
+  const stale = await read();
+  assert.deepEqual([stale.status, stale.header('Penstock-Error')], [200, undefined]);
+  assert.equal(typeof jsonOf(stale).transactionStatus, 'string');
+  assert.equal(bank.requests.length, reached);
+
+  const { times } = await timed(t, 200, (agent) => ask(gateway, 'status', agent));
+  const p95 = share(times, 0.95);
+  t.diagnostic(`with nothing else to do, others are refused in ${p95.toFixed(2)} ms (p95)`);
+  assert.ok(p95 < 25, `95 of 100 refusals took up to ${p95} ms`); // 5 ms on an idle machine
+});

@@ -1,0 +1,125 @@
+/** What says nothing about the bank moves no circuit: neither opens it, nor counts towards it. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { call } from '../kit/call.ts';
+import { ask, callOf, changesIn, circuitOf, lanes, untilCircuit } from '../kit/circuits.ts';
+import { type GatewayUnderTest, type Sections, startLine } from '../kit/gateway.ts';
+import { startRedis, withoutRedisServer } from '../kit/redis.ts';
+import { clientSettings, keyOf } from '../kit/sides.ts';
+import * as tpp from '../kit/tpp.ts';
+import { until } from '../kit/within.ts';
+
+const minimumCalls = 3;
+const times = 4 * minimumCalls;
+const sections: Sections = { circuit: { minimumCalls, failureRate: '1%', window: '10min' } };
+
+/** Sends calls of every lane at once, many times what it takes to open a circuit. */
+async function storm(gateway: GatewayUnderTest): Promise<readonly string[]> {
+  const replies = await Promise.all(
+    lanes.flatMap((lane) => Array.from({ length: times }, () => ask(gateway, lane))),
+  );
+  return replies.map((reply) => reply.header('Penstock-Error') ?? String(reply.status));
+}
+
+async function assertStaysClosed(gateway: GatewayUnderTest): Promise<void> {
+  for (const lane of lanes) {
+    const { state, reason } = await circuitOf(gateway, lane);
+    assert.deepEqual([state, reason], ['closed', null], lane);
+  }
+  assert.deepEqual(changesIn(gateway), []);
+}
+
+const only = (answers: readonly string[]) => [...new Set(answers)].toSorted();
+
+describe('no circuit is moved by', { concurrency: true }, () => {
+  for (const status of [400, 401, 403, 404, 409, 501]) {
+    test(`a bank that answers ${status} to everything; and real failures are not outweighed by it`, async (t) => {
+      const { bank, gateway } = await startLine(t, {
+        ...sections,
+        circuit: { minimumCalls, failureRate: '90%' },
+      });
+      bank.fail({ name: 'status', status });
+      assert.deepEqual(only(await storm(gateway)), [String(status)]);
+      await assertStaysClosed(gateway);
+
+      bank.heal();
+      bank.fail({ name: 'status', status: 500 });
+      for (let calls = 0; calls < minimumCalls; calls++) await ask(gateway, 'write');
+      assert.equal((await circuitOf(gateway, 'write')).state, 'open');
+    });
+  }
+
+  test('a bank that answers 429', async (t) => {
+    const { bank, gateway } = await startLine(t, sections);
+    bank.fail({ name: 'too-many-requests', retryAfterSeconds: 20 });
+    for (const answer of await storm(gateway)) assert.match(answer, /^(429|QUEUE_TIMEOUT)$/);
+    await assertStaysClosed(gateway);
+  });
+
+  test('TPPs that hang up while the bank takes its time', async (t) => {
+    const { bank, gateway } = await startLine(t, sections);
+    bank.fail({ name: 'latency', ms: 1_500, strikes: 'before-effect' });
+    const hangUp = new AbortController();
+    const calls = lanes.flatMap((lane) =>
+      Array.from({ length: times }, () => {
+        const one = tpp.callOf(callOf[lane].method as tpp.Method, callOf[lane].path); // the three that there are
+        return assert.rejects(tpp.send(gateway.url, one, hangUp.signal), { name: 'AbortError' });
+      }),
+    );
+    await bank.until(() => bank.requests.length === 2 * times + 1); // equal status reads share a question
+    hangUp.abort();
+    await Promise.all(calls);
+    await until(5_000, 'the bank has answered', () => bank.payments.length === times);
+    await assertStaysClosed(gateway);
+  });
+
+  test('a queue of our own that is full, and turns that do not come in time', async (t) => {
+    const shaping = {
+      ...{ rate: '7/s', burst: 2, queue: 4 },
+      maxWait: { write: '200ms', read: '200ms', status: '200ms' },
+    };
+    const { gateway } = await startLine(t, { ...sections, shaping });
+    const answers = await storm(gateway);
+    for (const code of ['QUEUE_FULL', 'QUEUE_TIMEOUT']) assert.ok(answers.includes(code), code);
+    await assertStaysClosed(gateway);
+  });
+
+  test('a client that has used up its quota', async (t) => {
+    const clients = clientSettings().map((client) => ({ ...client, quota: { rate: '1/h', burst: 1 } }));
+    const { gateway } = await startLine(t, { ...sections, clients });
+    const headers = [['X-API-Key', keyOf('shop')]] as const;
+    const replies = [];
+    for (let calls = 0; calls <= times; calls++)
+      replies.push(await call(gateway.url, { ...callOf.status, headers }));
+    assert.equal(replies.filter(({ header }) => header('Penstock-Error') === 'QUOTA_EXCEEDED').length, times);
+    await assertStaysClosed(gateway);
+  });
+
+  test('a Redis that does not answer', { skip: withoutRedisServer }, async (t) => {
+    const redis = await startRedis(t);
+    const { gateway } = await startLine(t, { ...sections, state: { redis: redis.url } });
+    redis.freeze();
+    t.after(redis.thaw);
+    const answers = await storm(gateway);
+    assert.ok(answers.includes('STATE_UNAVAILABLE'));
+    await assertStaysClosed(gateway);
+  });
+
+  test('calls that were sent before it opened, and end after it has closed again', async (t) => {
+    const circuit = { minimumCalls, openFor: '100ms' };
+    const { bank, gateway } = await startLine(t, { circuit });
+    bank.fail({ name: 'latency', ms: 1_000, strikes: 'before-effect' }, { operation: 'getPayment', times });
+    bank.fail({ name: 'status', status: 500 }, { operation: 'getPayment', times });
+    const slow = Array.from({ length: times }, () => ask(gateway, 'read'));
+    await bank.until(() => bank.requests.length === times);
+    bank.fail({ name: 'status', status: 500 }, { operation: 'listAuthorisations', times: minimumCalls });
+    const list = { method: 'GET', path: `${callOf.read.path}/authorisations` };
+    for (let calls = 0; calls < minimumCalls; calls++) await call(gateway.url, list);
+    assert.ok(changesIn(gateway).includes('read: closed > open'));
+    await untilCircuit(gateway, 'read', 'closed');
+    for (const { status } of await Promise.all(slow)) assert.equal(status, 500);
+    assert.equal((await circuitOf(gateway, 'read')).state, 'closed');
+    assert.equal(changesIn(gateway).filter((change) => change === 'read: closed > open').length, 1);
+  });
+});

@@ -1,0 +1,74 @@
+/** The circuits of a gateway under test, and one call of each lane. */
+
+import { Agent } from 'node:http';
+import type { Lane } from '../../src/pis/operations.ts';
+import { type Call, call, type Reply } from './call.ts';
+import type { GatewayUnderTest } from './gateway.ts';
+import type { Life } from './life.ts';
+import { operate } from './operator.ts';
+import { initiation, statusRead, transfers } from './request.ts';
+import { until } from './within.ts';
+
+type Door = Pick<GatewayUnderTest, 'adminUrl'>;
+
+export const lanes = ['write', 'read', 'status'] as const satisfies readonly Lane[];
+
+/** A call of each lane, on a payment that no bank knows: it answers the reads with 404. */
+export const callOf: Readonly<Record<Lane, Call>> = {
+  write: initiation,
+  read: { method: 'GET', path: `${transfers}/1234-wertiq-983` },
+  status: statusRead,
+};
+
+/** As operators see it. */
+export interface CircuitShown {
+  readonly environment: string;
+  readonly lane: Lane;
+  readonly state: string;
+  readonly hold: string | null;
+  readonly until: string | null;
+  readonly reason: string | null;
+}
+
+export async function circuitOf(door: Door, lane: Lane): Promise<CircuitShown> {
+  const circuits: readonly CircuitShown[] = JSON.parse((await operate(door, 'GET', '/api/circuits')).text);
+  const found = circuits.find((one) => one.lane === lane);
+  if (!found) throw new Error(`there is no circuit of ${lane}`);
+  return found;
+}
+
+/** Waits until a circuit is in a state. */
+export const untilCircuit = (door: Door, lane: Lane, state: string): Promise<void> =>
+  until(
+    10_000,
+    `the circuit of ${lane} is ${state}`,
+    async () => (await circuitOf(door, lane)).state === state,
+  );
+
+/** Every change that the log tells of, as `write: closed > open`. */
+export const changesIn = ({ logLines }: GatewayUnderTest): readonly string[] =>
+  logLines
+    .map((line) => JSON.parse(line))
+    .filter(({ message }) => message === 'a circuit has changed')
+    .map(({ lane, from, to }) => `${lane}: ${from} > ${to}`);
+
+/** One after the other, on a connection that is kept. @returns what each took in milliseconds, the slowest last */
+export async function timed(life: Life, count: number, ask: (agent: Agent) => Promise<Reply>) {
+  const agent = new Agent({ keepAlive: true });
+  life.after(() => agent.destroy());
+  const replies: Reply[] = [];
+  const times: number[] = [];
+  for (let one = 0; one < count; one++) {
+    const beganMs = performance.now();
+    replies.push(await ask(agent));
+    times.push(performance.now() - beganMs);
+  }
+  return { replies, times: times.toSorted((one, other) => one - other) };
+}
+
+/** The value below which this share of sorted values lies. */
+export const share = (sorted: readonly number[], part: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+
+export const ask = ({ url }: Pick<GatewayUnderTest, 'url'>, lane: Lane, agent?: Agent): Promise<Reply> =>
+  call(url, callOf[lane], agent);
