@@ -36,10 +36,12 @@ export function createDoubts({ entries, open, holders, changed, log }: Parts): D
   /** Doubts that are known to be some: they are not read again every time. */
   let known: ReadonlySet<string> = new Set();
 
+  const unreadable = new Set<string>();
+
   async function doubtIn(name: string): Promise<Doubt | undefined> {
     const { id, attempt } = namedBy(name);
     const stored = await entries.read(id);
-    if (stored && !stored.entry) return undefined; // nobody can read it: it stays
+    if (stored && !stored.entry) return tellUnreadable(name);
     const entry = stored?.entry?.attempt === attempt ? stored.entry : undefined;
     if (isDoubtful(entry)) return { id: name, entry };
     if (entry?.step === 'sending' && !(await holders.isAlive(entry.holder))) {
@@ -48,6 +50,14 @@ export function createDoubts({ entries, open, holders, changed, log }: Parts): D
     }
     if (!isOpen(entry)) await open.remove(name);
     return undefined;
+  }
+
+  /** It stays as it is, and says so once: repeats of it are told that it is in doubt. */
+  function tellUnreadable(id: string): undefined {
+    if (unreadable.has(id)) return;
+    unreadable.add(id);
+    const why = 'the key that it was encrypted with is missing, or a later version of the gateway wrote it';
+    log('error', 'an entry of the ledger cannot be read', { id, why });
   }
 
   async function doubtOf(id: string, raw: string, entry: Sending): Promise<void> {

@@ -141,7 +141,7 @@ describe('the index', () => {
     assert.deepEqual(await listedBy(instanceOn(state)), ['first']);
   });
 
-  test('keeps what nobody can read, and passes over it', async (t) => {
+  test('keeps what nobody can read, tells of it once, and passes over it', async (t) => {
     const { clocks, state, instance } = start(t);
     for (const id of ids) await sendBy(instance, id);
     await state.keyValues.write(`ledger:entry:${identityOf(withId('second')).id}`, 'garbage');
@@ -149,6 +149,9 @@ describe('the index', () => {
     const other = instanceOn(state);
     assert.deepEqual((await listedBy(other)).toSorted(), ['first', 'third']);
     assert.equal((await other.lasting.open.names()).length, 3);
+    await listedBy(other);
+    const told = other.logged.filter((line) => line === 'error: an entry of the ledger cannot be read');
+    assert.equal(told.length, 1, 'it is told of once');
   });
 
   test('bears names that nothing stands behind, and no names at all', async (t) => {
