@@ -2,23 +2,42 @@
 
 import { stateUnavailable } from '../flow/errors.ts';
 
-/** How a command is awaited. */
-export type AnswerTo = <Answer>(command: Promise<Answer>) => Promise<Answer>;
+/** How a command is given and awaited. */
+export type AnswerTo = <Answer>(give: () => Promise<Answer>) => Promise<Answer>;
 
 /**
- * Awaits commands for a time.
+ * Awaits commands for a time. After one that was not answered in time no other is given for a while, or until the server
+ * is heard of again: a request that asks several times waits for a frozen server once, not each time.
  *
  * What it returns throws GatewayError STATE_UNAVAILABLE; if the answer came too late, the command is perhaps done.
+ *
+ * @param restMs how long a silent server is left alone; 0 where silence of one server says nothing of the others
  */
-export function answersWithin(ms: number): AnswerTo {
-  return async (command) => {
+export function answersWithin(ms: number, restMs = 0): AnswerTo {
+  let silentUntilMs = Number.NEGATIVE_INFINITY;
+  const heard = () => {
+    silentUntilMs = Number.NEGATIVE_INFINITY;
+  };
+  return async (give) => {
+    if (performance.now() < silentUntilMs)
+      throw stateUnavailable(new Error('it has just not answered in time'));
+    const command = give();
     try {
-      return await inTime(ms, command);
+      const answer = await inTime(ms, command);
+      heard();
+      return answer;
     } catch (error) {
+      if (error instanceof NoAnswer) {
+        silentUntilMs = performance.now() + restMs;
+        command.then(heard, () => {}); // late, but it speaks
+      }
       throw stateUnavailable(new Error(reasonOf(error)));
     }
   };
 }
+
+/** A command was not answered in time. */
+class NoAnswer extends Error {}
 
 /**
  * The answer to a command, if it comes within a time.
@@ -29,7 +48,7 @@ export function answersWithin(ms: number): AnswerTo {
 export async function inTime<Answer>(ms: number, command: Promise<Answer>): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    const giveUp = () => reject(new Error(`no answer within ${ms} ms`));
+    const giveUp = () => reject(new NoAnswer(`no answer within ${ms} ms`));
     timer = setTimeout(() => setImmediate(giveUp), ms);
   });
   try {

@@ -31,16 +31,16 @@ export function keyValuesBy(
   answerTo: AnswerTo,
 ): KeyValues {
   return {
-    read: async (key) => (await answerTo(commands.get(named(key)))) ?? undefined,
+    read: async (key) => (await answerTo(() => commands.get(named(key)))) ?? undefined,
     async write(key, value, ttlMs) {
       const forEver = ttlMs === undefined;
-      await answerTo(
+      await answerTo(() =>
         forEver ? commands.set(named(key), value) : commands.set(named(key), value, 'PX', wholeMs(ttlMs)),
       );
     },
     async writeIfAbsent(key, value, ttlMs) {
       const forEver = ttlMs === undefined;
-      const set = await answerTo(
+      const set = await answerTo(() =>
         forEver
           ? commands.set(named(key), value, 'NX')
           : commands.set(named(key), value, 'PX', wholeMs(ttlMs), 'NX'),
@@ -49,9 +49,9 @@ export function keyValuesBy(
     },
     async replace(key, expected, value, ttlMs) {
       const ttl = ttlMs === undefined ? [] : [wholeMs(ttlMs)];
-      return (await answerTo(commands.replaceIfUnchanged(named(key), expected, value, ...ttl))) === 1;
+      return (await answerTo(() => commands.replaceIfUnchanged(named(key), expected, value, ...ttl))) === 1;
     },
-    remove: async (key) => void (await answerTo(commands.del(named(key)))),
+    remove: async (key) => void (await answerTo(() => commands.del(named(key)))),
   };
 }
 
@@ -61,9 +61,9 @@ const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
 /** @param named the key in Redis for a key of ours */
 export function setsBy(commands: Commands, named: (key: string) => string, answerTo: AnswerTo): Sets {
   return {
-    add: async (key, member) => void (await answerTo(commands.sadd(named(key), member))),
-    remove: async (key, member) => void (await answerTo(commands.srem(named(key), member))),
-    members: (key) => answerTo(commands.smembers(named(key))),
+    add: async (key, member) => void (await answerTo(() => commands.sadd(named(key), member))),
+    remove: async (key, member) => void (await answerTo(() => commands.srem(named(key), member))),
+    members: (key) => answerTo(() => commands.smembers(named(key))),
   };
 }
 
@@ -74,7 +74,7 @@ export function reservationsBy(
   answerTo: AnswerTo,
 ): Reservations {
   const book = async (bucket: string, { perSecond, burst }: BucketRate, maxWaitMs: number) =>
-    (await answerTo(commands.reserveTurn(named(bucket), perSecond, burst, maxWaitMs))).map(Number);
+    (await answerTo(() => commands.reserveTurn(named(bucket), perSecond, burst, maxWaitMs))).map(Number);
   return {
     async reserve(bucket, rate, maxWaitMs) {
       const [waitMs = 0] = await book(bucket, rate, maxWaitMs);

@@ -16,6 +16,8 @@ import {
 } from './redis-options.ts';
 import { watchRedis } from './redis-watch.ts';
 
+/** How long a Redis that has not answered in time is left alone. Milliseconds. */
+const silenceMs = 250;
 /** How long `open` waits for a Redis that does not answer. */
 const openMs = 1000;
 
@@ -68,7 +70,7 @@ export function createRedisState(
 ): State {
   const way = wayTo(settings);
   const { client } = way;
-  const answerTo = answersWithin(answerMs);
+  const answerTo = answersWithin(answerMs, settings.kind === 'cluster' ? 0 : silenceMs);
   const named = (name: string) => `${prefix}${name}`;
   const ears = earsOf(way);
   const watch = watchRedis(way.reports, onChange);
@@ -86,7 +88,8 @@ export function createRedisState(
     sets: setsBy(client, named, answerTo),
     reservations: reservationsBy(client, named, answerTo),
     announcements: {
-      publish: async (channel, message) => void (await answerTo(client.publish(named(channel), message))),
+      publish: async (channel, message) =>
+        void (await answerTo(() => client.publish(named(channel), message))),
       subscribe: (channel, listener) => ears.subscribe(named(channel), listener),
     },
     async open() {
