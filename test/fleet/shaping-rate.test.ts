@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, type TestContext, test } from 'node:test';
 import { arrivalsOf, excessMs, ratesOver } from '../kit/arrivals.ts';
 import { call } from '../kit/call.ts';
@@ -11,6 +12,8 @@ import { patientWays, startRedis, withoutRedisServer } from '../kit/redis.ts';
 import { until } from '../kit/within.ts';
 
 const bucket = { perSecond: 50, burst: 50 };
+/** As reads see it: the other half is for payments. */
+const forReads = { ...bucket, burst: bucket.burst / 2 };
 const patient = '60s';
 
 async function startThree(t: TestContext) {
@@ -42,6 +45,16 @@ function offer(t: TestContext, gateways: readonly GatewayUnderTest[], count: num
   return () => agent.destroy();
 }
 
+const windowMs = 5_000;
+
+/** @returns tells for how long this process, in which all of them run, has stood still at most, in milliseconds */
+function watchStalls(t: TestContext): () => number {
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  t.after(() => delay.disable());
+  return () => delay.max / 1e6;
+}
+
 const isAlone = async ({ adminUrl }: GatewayUnderTest) =>
   (await call(adminUrl, { method: 'GET', path: '/metrics' })).text.includes('penstock_shaping_alone 1');
 
@@ -53,17 +66,26 @@ describe('three instances that share 50 calls a second', {
     const { bank, gateways } = await startThree(t);
     const leave = offer(t, gateways, 1_000);
     const offered = performance.now();
+    const stalls = watchStalls(t);
     await bank.until(() => bank.requests.length >= 850, 30_000);
     const arrivals = arrivalsOf(bank.requests);
     leave();
-    const excess = excessMs(arrivals, bucket);
+    const jitterMs = stalls();
+    const [excess, half] = [excessMs(arrivals, bucket), excessMs(arrivals, forReads)];
     const afterBurst = arrivals.filter((atMs) => atMs > offered + 2_000);
-    const [low, high] = ratesOver(5_000, afterBurst);
+    const [low, high] = ratesOver(windowMs, afterBurst);
+    const mean = ((afterBurst.length - 1) * 1_000) / ((afterBurst.at(-1) ?? 0) - (afterBurst[0] ?? 0));
     t.diagnostic(
-      `${arrivals.length} calls: ${low} to ${high} a second over any 5 s; ${excess.toFixed(1)} ms too early at most`,
+      `${arrivals.length} calls, ${mean.toFixed(2)} a second: ${low} to ${high} over any 5 s; this process stood still for up to ${jitterMs.toFixed(0)} ms`,
     );
-    assert.ok(low >= 49 && high <= 51, `${low} to ${high} a second`);
-    assert.ok(excess < 100, `calls came ${excess} ms too early`); // held up on the way here; an interval is 20 ms
+    t.diagnostic(
+      `too early by ${excess.toFixed(0)} ms at most for the bucket, by ${half.toFixed(0)} ms for the half of it`,
+    );
+    const byJitter = (bucket.perSecond * jitterMs) / windowMs; // calls that slipped over the end of a window
+    assert.ok(mean > 49 && mean < 51, `${mean} a second`);
+    assert.ok(low >= 49 - byJitter && high <= 51 + byJitter, `${low} to ${high} a second`);
+    assert.ok(excess < 0, 'more than the bucket holds');
+    assert.ok(half < jitterMs, 'more than the half of the bucket');
   });
 
   test('stay within it when Redis freezes', async (t) => {
@@ -75,17 +97,22 @@ describe('three instances that share 50 calls a second', {
     await until(10_000, 'each is alone', async () =>
       (await Promise.all(gateways.map(isAlone))).every(Boolean),
     );
+    const stalls = watchStalls(t);
     const before = bank.requests.length;
     await bank.until(() => bank.requests.length >= before + 250, 15_000);
     const arrivals = arrivalsOf(bank.requests).slice(before);
     leave();
     redis.thaw();
-    const excess = excessMs(arrivals, bucket);
+    const jitterMs = stalls();
+    const [excess, half] = [excessMs(arrivals, bucket), excessMs(arrivals, forReads)];
     const [, high] = ratesOver(3_000, arrivals);
     t.diagnostic(
-      `alone: at most ${high.toFixed(1)} a second over any 3 s; ${excess.toFixed(1)} ms too early at most`,
+      `alone: at most ${high.toFixed(1)} a second over any 3 s; stood still for up to ${jitterMs.toFixed(0)} ms`,
     );
-    assert.ok(high <= bucket.perSecond * 1.04, `${high} a second`);
-    assert.ok(excess < 0, `more than the bucket holds`);
+    t.diagnostic(
+      `too early by ${excess.toFixed(0)} ms at most for the bucket, by ${half.toFixed(0)} ms for the half of it`,
+    );
+    assert.ok(excess < 0, 'more than the bucket holds');
+    assert.ok(half < jitterMs, 'more than the half of the bucket');
   });
 });
