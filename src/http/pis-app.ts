@@ -6,6 +6,7 @@ import { asGatewayError, type GatewayError, withAdvice } from '../flow/errors.ts
 import type { PisRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
 import { fieldsOf, headerValue } from '../pis/headers.ts';
+import { callerLeft } from './caller-left.ts';
 import type { RequestReader } from './read-request.ts';
 import { answerIdOf } from './request-id.ts';
 import { writeError } from './write-error.ts';
@@ -25,14 +26,13 @@ export function createPisApp({ read, line, refused }: PisAppParts): RequestListe
     const caller = { requestId: answerIdOf(fields), accept: headerValue(fields, 'accept') };
     const fail = (error: GatewayError) => writeError(incoming, answer, error, caller);
 
-    const left = new AbortController();
-    answer.once('close', () => answer.writableFinished || left.abort());
+    const signal = callerLeft(answer);
     const request = await read(incoming, fields, answer).catch(asGatewayError);
     if (request instanceof Error) {
       refused(request, caller.requestId);
       return fail(request);
     }
-    await line({ ...request, signal: left.signal })
+    await line({ ...request, signal })
       .then((response) => writeResponse(answer, request, response))
       .catch((thrown) => fail(withAdvice(asGatewayError(thrown), request.operation.lane)));
   };

@@ -24,9 +24,20 @@ export interface FaultQueue {
   clear(): void;
 }
 
-/** A queue with nothing in it. */
-export function createFaultQueue(): FaultQueue {
+/** A queue with nothing in it. @param now milliseconds on a clock that does not run backwards */
+export function createFaultQueue(now: () => number = () => performance.now()): FaultQueue {
   let queue: readonly WaitingFault[] = [];
+  const arrivals = new WeakMap<Fault, number>();
+
+  /** A rate limit lets pass what is within it: the generic cell rate algorithm, as the gateway's own bucket. */
+  function spares(fault: Fault): boolean {
+    if (fault.name !== 'rate-limit') return false;
+    const { perSecond, burst } = { ...faultRows['rate-limit'].defaults, ...fault };
+    const arrival = Math.max(arrivals.get(fault) ?? 0, now());
+    if (arrival - ((burst - 1) * 1_000) / perSecond > now()) return false;
+    arrivals.set(fault, arrival + 1_000 / perSecond);
+    return true;
+  }
 
   function use(taken: WaitingFault | undefined): void {
     queue = queue.flatMap((one) => {
@@ -44,7 +55,7 @@ export function createFaultQueue(): FaultQueue {
       const fits = (one: WaitingFault) =>
         one.operation === 'any' || (operation !== undefined && one.operation.includes(operation));
       const delay = queue.find((one) => fits(one) && one.fault.name === 'latency');
-      const other = queue.find((one) => fits(one) && one.fault.name !== 'latency');
+      const other = queue.find((one) => fits(one) && one.fault.name !== 'latency' && !spares(one.fault));
       use(delay);
       use(other);
       return { delay: delayOf(delay?.fault), fault: other?.fault };

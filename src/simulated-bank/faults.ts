@@ -19,6 +19,11 @@ export interface FaultParameters {
     readonly body?: string;
   };
   'too-many-requests': { readonly retryAfterSeconds?: number };
+  'rate-limit': {
+    readonly perSecond?: number;
+    readonly burst?: number;
+    readonly retryAfterSeconds?: number;
+  };
   reset: object;
   'reset-mid-answer': { readonly afterMs?: number };
   'close-before-answering': object;
@@ -80,6 +85,11 @@ export const faultRows: { readonly [Name in FaultName]: FaultRow<Name> } = {
     does: 'Answers 429 with Retry-After.',
     strikes: 'before-effect',
     defaults: { retryAfterSeconds: 2 },
+  },
+  'rate-limit': {
+    does: 'Answers 429 with Retry-After to what comes faster; all else is not struck.',
+    strikes: 'before-effect',
+    defaults: { perSecond: 5, burst: 5, retryAfterSeconds: 3 },
   },
   reset: { does: 'Resets the connection (RST) without an answer.', strikes: 'after-effect', defaults: {} },
   'reset-mid-answer': {

@@ -27,10 +27,10 @@ const strikes: { readonly [Name in FaultName]: Strike<Name> } = {
   latency: ({ response, answer }) => send(response, answer),
   status: ({ response, answer }, { status, headers, body }) =>
     send(response, statusAnswer(answer, status, headers, body)),
-  'too-many-requests': ({ response, answer }, { retryAfterSeconds }) => {
-    const headers = { 'Retry-After': `${retryAfterSeconds}` };
-    send(response, statusAnswer(answer, 429, headers, ''));
-  },
+  'too-many-requests': ({ response, answer }, { retryAfterSeconds }) =>
+    send(response, tooMany(answer, retryAfterSeconds)),
+  'rate-limit': ({ response, answer }, { retryAfterSeconds }) =>
+    send(response, tooMany(answer, retryAfterSeconds)),
   reset: ({ reset }) => reset(),
   'reset-mid-answer': (exchange, { afterMs }) => resetInTheMiddle(exchange, afterMs),
   'close-before-answering': ({ socket }) => {
@@ -74,6 +74,9 @@ export async function strike(fault: Fault, exchange: Exchange): Promise<void> {
   const act = strikes[fault.name] as Strike<FaultName>;
   await act(exchange, { ...faultRows[fault.name].defaults, ...fault } as Parameters<typeof act>[1]);
 }
+
+const tooMany = (proper: Answer, retryAfterSeconds: number): Answer =>
+  statusAnswer(proper, 429, { 'Retry-After': `${retryAfterSeconds}` }, '');
 
 function statusAnswer(
   proper: Answer,

@@ -39,7 +39,7 @@ export function createShaper(environment: string, settings: ShapingSettings, par
   const { reservations, limit, told = () => {}, now = () => performance.now() } = parts;
   const { maxConcurrent, maxWait } = settings;
   const line = createWaitingLine<Waiter>(settings.queue);
-  let clockless: Waiter[] = [];
+  const clockless = new Set<Waiter>();
   let running = 0;
   let resume: NodeJS.Timeout | undefined;
 
@@ -68,7 +68,7 @@ export function createShaper(environment: string, settings: ShapingSettings, par
     else wantTurns(maxConcurrent - running);
     if (forPayments.asking() || forOthers.asking()) return; // it may well go at once
     for (const waiter of clockless) waiter.startClock(waiter.untilMs - now());
-    clockless = [];
+    clockless.clear();
   }
 
   /** Each turn on its way has a slot of its own. */
@@ -115,9 +115,9 @@ export function createShaper(environment: string, settings: ShapingSettings, par
     if (waitsInVain(waiter)) throw bankRests(limit.pausedMs());
     const out = line.add(waiter);
     out?.fail(turnedAway());
-    if (out !== waiter) clockless.push(waiter);
+    if (out !== waiter) clockless.add(waiter);
     proceed();
-    return gone;
+    return gone.finally(() => clockless.delete(waiter));
   }
 
   return {

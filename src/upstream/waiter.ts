@@ -39,8 +39,10 @@ export function createWaiter(
 ): { readonly waiter: Waiter; readonly gone: Promise<void> } {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let clock: NodeJS.Timeout | undefined;
+  let isOver = false;
   const leave = () => left(waiter);
   const ended = () => {
+    isOver = true;
     clearTimeout(clock);
     signal?.removeEventListener('abort', leave);
   };
@@ -57,6 +59,7 @@ export function createWaiter(
       reject(why);
     },
     startClock(inMs) {
+      if (isOver) return;
       clock ??= setTimeout(() => late(waiter), Math.max(0, Math.ceil(inMs)));
     },
   };

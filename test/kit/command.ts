@@ -18,6 +18,7 @@ export interface RunningCommand {
   /** The exit code, or the name of the signal that ended it. */
   ended(): Promise<number | string>;
   kill(signal: NodeJS.Signals): void;
+  readonly pid: number | undefined;
 }
 
 /** Starts a program in the repository's folder; killed when the test ends, if it still runs. */
@@ -47,6 +48,7 @@ export function startCommand(
     says: (text) => until(20_000, `the command says ${text}`, () => written.stdout.includes(text)),
     ended: () => within(30_000, 'the command to end', end),
     kill: (signal) => void child.kill(signal),
+    pid: child.pid,
   };
 }
 

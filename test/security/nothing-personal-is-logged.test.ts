@@ -89,7 +89,7 @@ const sendAll = ({ port }: Watched): Promise<readonly RawAnswer[]> =>
 
 /** After such an answer nothing is sent for a while. */
 const asksForPause = (mood: Fault): boolean =>
-  mood.name === 'too-many-requests' || (mood.name === 'status' && mood.status === 429);
+  ['too-many-requests', 'rate-limit'].includes(mood.name) || (mood.name === 'status' && mood.status === 429);
 
 /** What the gateway itself says to a TPP repeats nothing: neither what the bank said, nor what was asked. */
 function assertTellsNothing({ headers, body }: RawAnswer): void {

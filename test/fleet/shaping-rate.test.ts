@@ -1,0 +1,118 @@
+/** The rate that a bank allows is kept by all instances together, whatever is offered, with Redis and without. */
+
+import assert from 'node:assert/strict';
+import { Agent } from 'node:http';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { describe, type TestContext, test } from 'node:test';
+import { arrivalsOf, excessMs, ratesOver } from '../kit/arrivals.ts';
+import { call } from '../kit/call.ts';
+import { callOf } from '../kit/circuits.ts';
+import { type GatewayUnderTest, startBank, startGateway } from '../kit/gateway.ts';
+import { patientWays, startRedis, withoutRedisServer } from '../kit/redis.ts';
+import { until } from '../kit/within.ts';
+
+const bucket = { perSecond: 50, burst: 50 };
+/** As reads see it: the other half is for payments. */
+const forReads = { ...bucket, burst: bucket.burst / 2 };
+const patient = '60s';
+
+async function startThree(t: TestContext) {
+  const redis = await startRedis(t);
+  const way = patientWays(redis.url);
+  const bank = await startBank(t);
+  const sections = {
+    environments: { sandbox: { baseUrl: bank.baseUrl } },
+    state: { redis: redis.url },
+    deadlines: { read: '2min', status: '2min', write: '2min' },
+    shaping: {
+      ...{ rate: `${bucket.perSecond}/s`, burst: bucket.burst, expectedInstances: 3 },
+      maxWait: { write: patient, read: patient, status: patient },
+    },
+  };
+  const gateways = [];
+  for (const _ of [1, 2, 3]) gateways.push(await startGateway(t, sections, way()));
+  return { redis, bank, gateways };
+}
+
+/** So many reads at once, to each gateway in turn. @returns has those leave that still wait */
+function offer(t: TestContext, gateways: readonly GatewayUnderTest[], count: number) {
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  const urls = gateways.map(({ url }) => url);
+  for (let index = 0; index < count; index++) {
+    call(urls[index % urls.length] ?? '', callOf.read, agent).catch(() => {});
+  }
+  return () => agent.destroy();
+}
+
+const windowMs = 5_000;
+
+/** @returns tells for how long this process, in which all of them run, has stood still at most, in milliseconds */
+function watchStalls(t: TestContext): () => number {
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  t.after(() => delay.disable());
+  return () => delay.max / 1e6;
+}
+
+const isAlone = async ({ adminUrl }: GatewayUnderTest) =>
+  (await call(adminUrl, { method: 'GET', path: '/metrics' })).text.includes('penstock_shaping_alone 1');
+
+describe('three instances that share 50 calls a second', {
+  skip: withoutRedisServer,
+  concurrency: true,
+}, () => {
+  test('send 50 ± 2 % in any five seconds, and never more than a bucket of 50 allows', async (t) => {
+    const { bank, gateways } = await startThree(t);
+    const leave = offer(t, gateways, 1_000);
+    const offered = performance.now();
+    const stalls = watchStalls(t);
+    await bank.until(() => bank.requests.length >= 850, 30_000);
+    const arrivals = arrivalsOf(bank.requests);
+    leave();
+    const jitterMs = stalls();
+    const [excess, half] = [excessMs(arrivals, bucket), excessMs(arrivals, forReads)];
+    const afterBurst = arrivals.filter((atMs) => atMs > offered + 2_000);
+    const [low, high] = ratesOver(windowMs, afterBurst);
+    const mean = ((afterBurst.length - 1) * 1_000) / ((afterBurst.at(-1) ?? 0) - (afterBurst[0] ?? 0));
+    t.diagnostic(
+      `${arrivals.length} calls, ${mean.toFixed(2)} a second: ${low} to ${high} over any 5 s; this process stood still for up to ${jitterMs.toFixed(0)} ms`,
+    );
+    t.diagnostic(
+      `too early by ${excess.toFixed(0)} ms at most for the bucket, by ${half.toFixed(0)} ms for the half of it`,
+    );
+    const byJitter = (bucket.perSecond * jitterMs) / windowMs; // calls that slipped over the end of a window
+    assert.ok(mean > 49 && mean < 51, `${mean} a second`);
+    assert.ok(low >= 49 - byJitter && high <= 51 + byJitter, `${low} to ${high} a second`);
+    assert.ok(excess < 0, 'more than the bucket holds');
+    assert.ok(half < jitterMs, 'more than the half of the bucket');
+  });
+
+  test('stay within it when Redis freezes', async (t) => {
+    const { redis, bank, gateways } = await startThree(t);
+    await Promise.all(gateways.map(({ url }) => call(url, callOf.read)));
+    redis.freeze();
+    t.after(redis.thaw);
+    const leave = offer(t, gateways, 500);
+    await until(10_000, 'each is alone', async () =>
+      (await Promise.all(gateways.map(isAlone))).every(Boolean),
+    );
+    const stalls = watchStalls(t);
+    const before = bank.requests.length;
+    await bank.until(() => bank.requests.length >= before + 250, 15_000);
+    const arrivals = arrivalsOf(bank.requests).slice(before);
+    leave();
+    redis.thaw();
+    const jitterMs = stalls();
+    const [excess, half] = [excessMs(arrivals, bucket), excessMs(arrivals, forReads)];
+    const [, high] = ratesOver(3_000, arrivals);
+    t.diagnostic(
+      `alone: at most ${high.toFixed(1)} a second over any 3 s; stood still for up to ${jitterMs.toFixed(0)} ms`,
+    );
+    t.diagnostic(
+      `too early by ${excess.toFixed(0)} ms at most for the bucket, by ${half.toFixed(0)} ms for the half of it`,
+    );
+    assert.ok(excess < 0, 'more than the bucket holds');
+    assert.ok(half < jitterMs, 'more than the half of the bucket');
+  });
+});
