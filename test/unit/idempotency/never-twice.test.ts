@@ -7,7 +7,7 @@ import { happenings } from './history/happenings.ts';
 import { comeToRest, promiseAtRest } from './history/promises.ts';
 import { createWorld } from './history/world.ts';
 
-const runs = Number(process.env.FUZZ_RUNS ?? 1_000);
+const runs = Number(process.env.FUZZ_RUNS ?? 600);
 const seed = process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) };
 
 describe('in any history of initiations, repeats, pauses, crashes, outages, resolutions and late answers', () => {
