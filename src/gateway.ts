@@ -18,9 +18,8 @@ import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
 import { createLastingLedger } from './idempotency/create-ledger.ts';
 import { createResolve } from './idempotency/resolve.ts';
-import { createMemoryState } from './state/memory.ts';
+import { confidential, createState, forgottenByRestart } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
-import { createRedisState } from './state/redis.ts';
 import { createLastingStatus } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
@@ -66,8 +65,9 @@ export function createGateway(
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
   const metrics = createMetrics();
-  const ledger = createLastingLedger(state, log, metrics.doubts);
-  const status = createLastingStatus(state);
+  const sealed = { ...state, keyValues: confidential(state, config.state) };
+  const ledger = createLastingLedger(sealed, log, metrics.doubts);
+  const status = createLastingStatus(sealed);
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
@@ -99,18 +99,25 @@ export function createGateway(
   const adminDoor = createServer(
     createAdminApp({ host: config.admin.host, operators, readiness, metrics, log }, api),
   );
-  const heart = createHeart(async () => {
+  const nextMs = () => (failedBeats === 0 ? heartbeatMs : retriedMs);
+  const pulse = createHeart(async () => {
     const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
-    const settled = [affinity.settle(), ledger.beat(), status.places.refresh(), status.late.settle()];
-    const [outcome] = await Promise.allSettled([shared, ...settled]);
+    const [outcome] = await Promise.allSettled([shared, ledger.holders.renew()]);
     failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
-    return failedBeats === 0 ? heartbeatMs : retriedMs;
+    return nextMs();
+  });
+  // Apart from the pulse: after an outage they may take long, and an instance without pulse counts as dead.
+  const chores = createHeart(async () => {
+    const { places, forgetting } = status;
+    await Promise.allSettled([affinity.settle(), ledger.tidy(), places.refresh(), forgetting.settle()]);
+    return nextMs();
   });
 
   function readiness(): Readiness {
     const trouble = stateTrouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
-    const reasons = [...(phase === 'serving' ? [] : [phase]), ...(trouble ? [trouble] : []), ...emptied];
+    const forgotten = forgottenByRestart(config.state) ?? [];
+    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
     return { ready: phase === 'serving' && trouble === undefined, reasons };
   }
 
@@ -123,7 +130,8 @@ export function createGateway(
     drain();
     await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(adminDoor)]);
     phase = 'closed';
-    heart.stop();
+    pulse.stop();
+    chores.stop();
     await ledger.leave();
     await affinity.settle().catch((thrown: unknown) => {
       log('error', 'some payments are remembered by no instance any more', {
@@ -137,10 +145,12 @@ export function createGateway(
     async start() {
       try {
         await state.open();
-        await active.read().catch(() => {}); // out of reach: the heartbeat goes on trying, and readiness says so
+        // Out of reach: the heartbeat goes on trying, and readiness says so.
+        await Promise.allSettled([active.read(), ledger.holders.introduce()]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
-        heart.start();
+        pulse.start();
+        chores.start();
         phase = 'serving';
         return { tppPort, adminPort };
       } catch (cause) {
@@ -165,14 +175,9 @@ function at(config: Config, path: string): unknown {
 }
 
 function stateOf({ state }: Config, log: Log): State {
-  if (state.redis === null) {
-    log(
-      'warn',
-      'the state is kept in memory: a restart forgets where payments live and which environment is active',
-    );
-    return createMemoryState();
-  }
-  return createRedisState(state.redis, state.prefix, (trouble) => {
+  const forgotten = forgottenByRestart(state);
+  if (forgotten) log('warn', forgotten);
+  return createState(state, (trouble) => {
     if (trouble === undefined) log('info', 'the shared state is well');
     else log('error', 'the shared state is in trouble', { why: trouble });
   });

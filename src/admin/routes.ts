@@ -54,14 +54,19 @@ const switchBody = z.strictObject(
   json,
 );
 
-const resolutionBody = z.strictObject(
-  {
-    outcome: z.enum(['happened', 'did-not-happen']),
-    paymentId: z.string().refine(isPaymentId, 'expected an id as the bank gave it').optional(),
-    reason: sentence,
-  },
-  json,
-);
+const resolutionBody = z
+  .strictObject(
+    {
+      outcome: z.enum(['happened', 'did-not-happen']),
+      paymentId: z.string().refine(isPaymentId, 'expected an id as the bank gave it').optional(),
+      reason: sentence,
+    },
+    json,
+  )
+  .refine(({ outcome, paymentId }) => outcome === 'happened' || paymentId === undefined, {
+    path: ['paymentId'],
+    error: 'expected none: what did not happen has made no payment',
+  });
 
 /** The routes below `/api`. Errors are handed to Express; whoever asks is known already. */
 export function createRoutes({

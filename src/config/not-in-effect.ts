@@ -36,8 +36,6 @@ const rows: readonly Row[] = [
   },
   whole('listen.reusePort', 'the port is not shared'),
   whole('listen.trustedProxies', 'no proxy is believed'),
-  whole('state.file', 'the state is kept in memory, and a restart forgets it'),
-  whole('state.encryptionKeyFile', 'nothing is stored that could be encrypted'),
   whole('upstream.writeSocketIdle', 'a payment takes any kept connection'),
   whole('circuit', 'the bank is called however often it fails'),
   whole('shaping', 'calls are not limited in rate or number'),

@@ -9,7 +9,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { GatewayError } from '../flow/errors.ts';
-import type { Announcements, KeyValues } from '../state/ports.ts';
+import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 
 const key = 'environment:active';
@@ -43,11 +43,6 @@ export interface ActiveEnvironment {
   stateWasEmptied(): boolean;
 }
 
-interface Shared {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-}
-
 /** The shared value, and the very text that stands in the state: only by that can it be replaced. */
 interface Written {
   readonly raw: string;
@@ -56,7 +51,7 @@ interface Written {
 
 /** @param configured the value that a new installation begins with */
 export function createActiveEnvironment(
-  { keyValues, announcements }: Shared,
+  { keyValues, announcements }: Pick<State, 'keyValues' | 'announcements'>,
   configured: string,
   log: Log,
 ): ActiveEnvironment {

@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { asGatewayError } from '../flow/errors.ts';
-import type { Announcements, KeyValues } from '../state/ports.ts';
+import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
   type Home,
@@ -44,11 +44,6 @@ interface Lesson {
   readonly lasts: Lasting;
 }
 
-interface Shared {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-}
-
 /** How many payments an instance keeps in its own memory: about 300 bytes each. */
 const keptPayments = 100_000;
 /** A payment in use is renewed this often, or twice as often as it is forgotten. Milliseconds. */
@@ -57,7 +52,7 @@ const channel = 'payment';
 
 /** @param rememberForMs how long a payment is remembered after it was last used; standing orders without end */
 export function createAffinity(
-  { keyValues, announcements }: Shared,
+  { keyValues, announcements }: Pick<State, 'keyValues' | 'announcements'>,
   rememberForMs: number,
   log: Log,
 ): Affinity {

@@ -102,6 +102,8 @@ interface Details {
   readonly tppCode?: string;
   /** Which header or field the fault lies in; `path` of the Berlin Group's message. */
   readonly field?: string | undefined;
+  /** What the TPP is told besides, and the log is not: it may name the TPP's own payment. */
+  readonly besides?: string | undefined;
 }
 
 /**
@@ -118,6 +120,7 @@ export class GatewayError extends Error {
   readonly proxyError: string;
   readonly tppCode: string;
   readonly field: string | undefined;
+  readonly besides: string | undefined;
 
   constructor(code: ErrorCode, message: string, details: Details = {}) {
     super(message, { cause: details.cause });
@@ -128,6 +131,7 @@ export class GatewayError extends Error {
     this.proxyError = details.proxyError ?? kinds[code].proxyError;
     this.tppCode = details.tppCode ?? kinds[code].tppCode;
     this.field = details.field;
+    this.besides = details.besides;
   }
 }
 
@@ -153,10 +157,14 @@ export function inEnvironment(error: GatewayError, environment: string): Gateway
   return new GatewayError(error.code, error.message, { ...error, cause: error.cause, environment });
 }
 
-/** The same error; where the bank can have seen the request, its text ends with what the TPP does next. */
+/**
+ * The same error as the TPP is told it: with what is not for the log, and where the bank can have seen the request, with
+ * what the TPP does next.
+ */
 export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
   if (kinds[error.code].reached === 'no') return error;
-  const message = `${error.message} ${lane === 'write' ? afterWrite : afterRead}`;
+  const advice = lane === 'write' ? afterWrite : afterRead;
+  const message = [error.message, error.besides ?? [], advice].flat().join(' ');
   return new GatewayError(error.code, message, { ...error, cause: error.cause });
 }
 

@@ -37,7 +37,10 @@ export interface Claim {
   answered(response: PisResponse): Promise<void>;
   /** Nothing was sent, or the bank did nothing: the next one starts afresh. */
   release(): Promise<void>;
-  /** The bank may have carried it out: nobody sends it again before that is known. Once it is known, this does nothing. */
+  /**
+   * The bank may have carried it out: nobody sends it again before that is known. Said again, or once it is known, it
+   * changes nothing.
+   */
   doubt(why: string): Promise<void>;
 }
 
@@ -67,9 +70,10 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
   const { id, entry, listenMs, windowMs } = terms;
   let raw = written(entry);
   let sending: Sending | undefined;
-  let isListed = false;
-  let hasEnded = false;
   const name = nameOf(id, entry.attempt);
+  let isListed = false;
+  let isInDoubt = false;
+  let hasEnded = false;
 
   const sendingTo = (environment: string): Sending => {
     return { ...entry, step: 'sending', environment, listenedUntil: Date.now() + listenMs };
@@ -86,10 +90,22 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
       return;
     }
     const stored = await entries.read(id);
-    if (stored?.entry?.attempt !== entry.attempt || stored.entry.step === 'happened') return tooLate(next);
+    if (!stored) return next && keepAnew(next, ttlMs);
+    if (stored.entry?.attempt !== entry.attempt || stored.entry.step === 'happened') return tooLate(next);
     if (stored.entry.step === 'answered') return; // by this step, which the state had taken without saying so
     raw = stored.raw;
     return stepTo(next, ttlMs);
+  }
+
+  /** The state has lost the entry, or it was resolved as what did not happen: what is known now is known all the same. */
+  async function keepAnew(next: Entry, ttlMs?: number): Promise<void> {
+    if (isDoubtful(next)) await open.add(name);
+    const isKept = (await entries.begin(id, next, ttlMs)) || (await entries.beginAgain(id, next, ttlMs));
+    if (!isKept) return stepTo(next, ttlMs);
+    raw = written(next);
+    const { requestId, operation, tenant } = entry;
+    const what = 'what was known of a payment was gone, lost or resolved otherwise; it is kept again';
+    log('error', what, { requestId, operation, tenant });
   }
 
   function tooLate(next: Entry | undefined): void {
@@ -99,7 +115,7 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     log('error', 'the bank has answered what had been resolved otherwise', facts);
   }
 
-  /** It leaves the index when the state has taken the step, and not before. */
+  /** What is doubtful stays in the index until it is resolved; the rest leaves it when the state has taken the step, and not before. */
   function record(next?: Entry): Promise<void> {
     const staysOpen = isDoubtful(next);
     if (staysOpen && sending) logDoubt(log, sending, next.why);
@@ -136,13 +152,15 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     release: () => close(),
     async doubt(why) {
       // What has come of it is owed already, and counts for more than a doubt.
-      if (sending && !hasEnded) await record({ ...sending, step: 'in-doubt', why });
+      if (!sending || isInDoubt || hasEnded) return;
+      isInDoubt = true;
+      await record({ ...sending, step: 'in-doubt', why });
     },
   };
 }
 
 function takenOver(): GatewayError {
   const text =
-    'This gateway stood still meanwhile, and another one carries the request out; nothing was sent from here.';
+    'This instance stood still meanwhile, and another one carries the request out; ask again with the same X-Request-ID.';
   return new GatewayError('DUPLICATE_IN_FLIGHT', text);
 }

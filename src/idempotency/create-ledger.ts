@@ -2,7 +2,7 @@
 
 import type { Config } from '../config/schema.ts';
 import { type Changes, createChanges } from '../state/changes.ts';
-import type { Announcements, KeyValues, Sets } from '../state/ports.ts';
+import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { ClaimParts } from './claim.ts';
 import { createDoubts, type Doubts } from './doubts.ts';
@@ -13,29 +13,23 @@ import { createLedger } from './ledger.ts';
 import { createOpenEntries } from './open-entries.ts';
 import { createOwed } from './owed.ts';
 
-interface Shared {
-  readonly keyValues: KeyValues;
-  readonly sets: Sets;
-  readonly announcements: Announcements;
-}
-
 /** What outlives a reload of the configuration. */
 export interface LastingLedger extends ClaimParts {
   readonly holders: Holders;
   readonly changes: Changes;
   readonly doubts: Doubts;
-  /** To be called every second: says that this instance is alive, and sees after what is left to do. */
-  beat(): Promise<void>;
+  /** To be called every second: sees after what is left to do, by this instance and by dead ones. */
+  tidy(): Promise<void>;
   /** Says that this instance is gone; what it was still sending is in doubt. Never fails. */
   leave(): Promise<void>;
 }
 
-/** How many beats pass between two looks for what dead instances have left. */
-const beatsPerLook = 5;
+/** It is looked for what dead instances have left every so many times. */
+const turnsPerLook = 5;
 
 /** @param count told how many doubts there are */
 export function createLastingLedger(
-  { keyValues, sets, announcements }: Shared,
+  { keyValues, sets, announcements }: Pick<State, 'keyValues' | 'sets' | 'announcements'>,
   log: Log,
   count: (doubts: number) => void,
 ): LastingLedger {
@@ -45,13 +39,12 @@ export function createLastingLedger(
   const holders = createHolders(keyValues);
   const doubts = createDoubts({ entries, open, holders, changed, log });
   const owed = createOwed();
-  let beats = 0;
+  let turns = 0;
   return {
     ...{ entries, open, holders, doubts, changes, changed, owed, log },
-    async beat() {
-      await holders.renew();
+    async tidy() {
       await owed.settle();
-      if (beats++ % beatsPerLook === 0) count(await doubts.lookAround());
+      if (turns++ % turnsPerLook === 0) count(await doubts.lookAround());
     },
     leave: () => holders.leave().catch(() => {}), // it is found out when the lease ends
   };

@@ -15,7 +15,9 @@ export interface Entries {
   /** `undefined` if there is none. */
   read(id: string): Promise<Stored | undefined>;
   /** @param ttlMs how long it lives; for ever if left out, here and below @returns whether there was none before */
-  begin(id: string, entry: Entry, ttlMs: number): Promise<boolean>;
+  begin(id: string, entry: Entry, ttlMs?: number): Promise<boolean>;
+  /** Begins what was given back and still stands there. @returns whether it did */
+  beginAgain(id: string, entry: Entry, ttlMs?: number): Promise<boolean>;
   /** @returns whether what stood there was still `raw` */
   replace(id: string, raw: string, next: Entry, ttlMs?: number): Promise<boolean>;
   /** Gives it back: the next one to look finds none. @returns whether what stood there was still `raw` */
@@ -31,6 +33,7 @@ export function createEntries(keyValues: KeyValues): Entries {
       return raw === undefined || raw === released ? undefined : { raw, entry: parsed(raw) };
     },
     begin: (id, entry, ttlMs) => keyValues.writeIfAbsent(keyOf(id), written(entry), ttlMs),
+    beginAgain: (id, entry, ttlMs) => keyValues.replace(keyOf(id), released, written(entry), ttlMs),
     replace: (id, raw, next, ttlMs) => keyValues.replace(keyOf(id), raw, written(next), ttlMs),
     release: (id, raw) => keyValues.replace(keyOf(id), raw, released, releasedForMs),
   };

@@ -82,6 +82,10 @@ export function answered(entry: Sending, { status, headers, body }: PisResponse)
   return { ...entry, step: 'answered', ...kept, body: body.toString('base64'), ...why };
 }
 
+/** What is known of it stays, but for what the bank answered. @param paymentId if operators know more than was asked */
+export const happened = (entry: Doubtful, paymentId = entry.paymentId): Entry =>
+  shape.parse({ ...entry, paymentId, step: 'happened' }); // which leaves out what only other steps have
+
 /** The bank's answer again. */
 export function answerOf({ status, headers, body, environment }: Answered): PisResponse {
   return { status, headers, body: Buffer.from(body, 'base64'), servedFrom: 'ledger', environment };
@@ -98,8 +102,8 @@ export const isOpen = (entry: Entry | undefined): boolean =>
 export function statusPathOf({ path, operation, paymentId }: Entry): string | undefined {
   if (paymentId === undefined) return undefined;
   if (operation === 'initiatePayment') return `${path}/${paymentId}/status`;
-  const upToId = operation === 'cancelPayment' ? path : path.slice(0, path.lastIndexOf('/'));
-  return `${upToId}/status`;
+  if (operation === 'cancelPayment') return `${path}/status`;
+  return path.replace(/[^/]+$/, 'status'); // it stands beside the authorisations
 }
 
 export const written = (entry: Entry): string => JSON.stringify(entry);

@@ -36,7 +36,7 @@ export function guardDuplicates(guard: Guard): Stage<PisRequest> {
     const identity = identityOf(request);
     const waitUntilMs = Math.min(performance.now() + guard.waitMs, request.deadlineAtMs);
     const find = () => guard.ledger.find(identity, request);
-    let found = await find().catch(withoutStateIfAllowed(guard));
+    let found = await find().catch(withoutStateIfAllowed(guard, request));
     while (found.kind === 'running' && performance.now() < waitUntilMs) {
       await guard.changes.to(identity.id);
       found = await find(); // there is a first one: without the state nothing goes on, whatever is allowed
@@ -72,7 +72,7 @@ async function carryOut(
   const environment = claim.environment();
   if (isInTime || environment === undefined) return outcome; // what was not sent fails by itself at the deadline
   const error = unanswered(environment);
-  await claim.doubt(`${error.code}: ${error.message}`);
+  await claim.doubt(whyOf(error));
   outcome.then(
     ({ status }) => guard.log('warn', 'a late answer', { requestId: request.requestId, environment, status }),
     () => {}, // it stays in doubt
@@ -89,7 +89,7 @@ async function toItsEnd(
 ): Promise<PisResponse> {
   const pass = async (environment: string) =>
     claim.pass(environment).catch((thrown: unknown) => {
-      withoutStateIfAllowed(guard)(thrown);
+      withoutStateIfAllowed(guard, request)(thrown);
       return claim.passUnrecorded(environment);
     });
   const fence = { pass, listenUntilMs: request.deadlineAtMs + guard.lateAnswerMs };
@@ -99,12 +99,15 @@ async function toItsEnd(
     await (response.status === 429 ? claim.release() : claim.answered(response));
     return response;
   } catch (thrown) {
-    const { code, message } = asGatewayError(thrown);
-    const maySeen = claim.environment() !== undefined && kinds[code].reached === 'maybe';
-    await (maySeen ? claim.doubt(`${code}: ${message}`) : claim.release());
+    const error = asGatewayError(thrown);
+    const mayHaveReached = claim.environment() !== undefined && kinds[error.code].reached === 'maybe';
+    await (mayHaveReached ? claim.doubt(whyOf(error)) : claim.release());
     throw thrown;
   }
 }
+
+/** As operators are told. */
+const whyOf = ({ code, message }: GatewayError) => `${code}: ${message}`;
 
 /** Whether something has come to an end by a time. @param atMs milliseconds of `performance.now()` */
 async function inTime(outcome: Promise<unknown>, atMs: number): Promise<boolean> {
@@ -118,16 +121,12 @@ async function inTime(outcome: Promise<unknown>, atMs: number): Promise<boolean>
 }
 
 /** Where the configuration allows it, a payment goes on without the ledger, and loudly. */
-function withoutStateIfAllowed({
-  ifStateFails,
-  log,
-}: Guard): (thrown: unknown) => { readonly kind: 'unknown' } {
-  return (thrown) => {
+function withoutStateIfAllowed({ ifStateFails, log }: Guard, { requestId }: PisRequest) {
+  return (thrown: unknown): { readonly kind: 'unknown' } => {
     const { code, message } = asGatewayError(thrown);
     if (code !== 'STATE_UNAVAILABLE' || ifStateFails === 'refuse') throw thrown;
-    log('warn', 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows', {
-      why: message,
-    });
+    const what = 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows';
+    log('warn', what, { requestId, why: message });
     return { kind: 'unknown' };
   };
 }
@@ -159,7 +158,7 @@ function inDoubt(environment?: string): GatewayError {
 
 function happened(entry: Happened, publicUrl: string): GatewayError {
   const path = statusPathOf(entry);
-  const where = path === undefined ? '' : ` It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
-  const text = `The bank has carried out the first request with this X-Request-ID; its answer is lost.${where}`;
-  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment: entry.environment });
+  const besides = path && `It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
+  const text = 'The bank has carried out the first request with this X-Request-ID; its answer is lost.';
+  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment: entry.environment, besides });
 }

@@ -9,7 +9,15 @@
 import { randomUUID } from 'node:crypto';
 import type { PisRequest } from '../flow/messages.ts';
 import { type Claim, type ClaimParts, createClaim } from './claim.ts';
-import { type Answered, claimed, type Entry, type Happened, type Sending } from './entry.ts';
+import {
+  type Answered,
+  type Claimed,
+  claimed,
+  type Entry,
+  type Happened,
+  type Sending,
+  written,
+} from './entry.ts';
 import type { Identity } from './fingerprint.ts';
 import type { Holders } from './holders.ts';
 
@@ -47,33 +55,48 @@ const running = { kind: 'running' } as const;
 const spareMs = 10_000;
 
 export function createLedger(parts: Parts, { lateAnswer, window }: Terms): Ledger {
-  const { entries, holders, doubtOf } = parts;
+  const { entries, holders, owed, doubtOf } = parts;
 
   async function find(identity: Identity, request: PisRequest): Promise<Found> {
     const { id, fingerprint } = identity;
     const leftMs = Math.max(0, request.deadlineAtMs - performance.now());
     const own = claimed(request, { fingerprint, attempt: randomUUID(), holder: holders.own });
+    const ttlMs = leftMs + spareMs;
     const ours = (): Found => {
       const listenMs = leftMs + lateAnswer;
       return { kind: 'free', claim: createClaim(parts, { id, entry: own, listenMs, windowMs: window }) };
     };
+    const giveBack = (thrown: unknown) => takeBack(id, own, ttlMs, thrown);
 
     const first = async (): Promise<Found> => {
       const stored = await entries.read(id);
-      if (!stored) return find(identity, request); // it was given back in between
+      if (!stored) {
+        // It was given back in between. Redis may show that for longer than it should: a replica's clock can be behind.
+        if (await entries.beginAgain(id, own, ttlMs).catch(giveBack)) return ours();
+        return find(identity, request);
+      }
       const { raw, entry } = stored;
       if (!entry) return { kind: 'in-doubt' };
       if (entry.fingerprint !== fingerprint) return { kind: 'another-request' };
       if (entry.step !== 'claimed' && entry.step !== 'sending') return settled(entry);
       if (await holders.isAlive(entry.holder)) return running;
       if (entry.step === 'sending') await doubtOf(id, raw, entry);
-      else if (await entries.replace(id, raw, own, leftMs + spareMs)) return ours();
+      else if (await entries.replace(id, raw, own, ttlMs).catch(giveBack)) return ours();
       return find(identity, request);
     };
 
     await holders.introduce();
-    if (await entries.begin(id, own, leftMs + spareMs)) return ours();
+    if (await entries.begin(id, own, ttlMs).catch(giveBack)) return ours();
     return first().catch(() => running); // there is one, and no more can be known now
+  }
+
+  /** The state has perhaps taken a claim that nobody will carry out: it is told so as long as that could be in the way. */
+  function takeBack(id: string, own: Claimed, ttlMs: number, thrown: unknown): never {
+    const isOverAtMs = performance.now() + ttlMs;
+    void owed.now(`claim ${own.attempt}`, async () => {
+      if (performance.now() < isOverAtMs) await entries.release(id, written(own));
+    });
+    throw thrown;
   }
 
   return { find };

@@ -14,17 +14,20 @@ export interface OpenEntries {
   names(): Promise<readonly string[]>;
 }
 
-/** One attempt at one entry. Operators resolve it by this name, and never mean another one. */
-export const nameOf = (id: string, attempt: string): string => `${id}.${attempt}`;
+/**
+ * One attempt at one entry. Operators resolve it by this name, and never mean another one. The attempt comes first: an id
+ * can begin with a hyphen, and would be an option on the command line.
+ */
+export const nameOf = (id: string, attempt: string): string => `${attempt}.${id}`;
 
-/** What a name says; an id holds no full stop. */
+/** What a name says; an attempt holds no full stop. */
 export function namedBy(name: string): { readonly id: string; readonly attempt: string } {
-  const [id = '', attempt = ''] = name.split('.');
+  const [attempt = '', id = ''] = name.split('.');
   return { id, attempt };
 }
 
-/** In as many parts as an id can begin with letters, so that they spread over a cluster. */
-const parts = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+/** In as many parts as a name can begin with digits, so that they spread over a cluster. */
+const parts = '0123456789abcdef';
 const partOf = (name: string) => `ledger:open:${name.charAt(0)}`;
 
 export function createOpenEntries(sets: Sets): OpenEntries {

@@ -3,8 +3,9 @@
 import { asGatewayError } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Entries } from './entries.ts';
-import { type Doubtful, isDoubtful } from './entry.ts';
+import { type Doubtful, happened, isDoubtful } from './entry.ts';
 import { namedBy, type OpenEntries } from './open-entries.ts';
+import type { Owed } from './owed.ts';
 
 /** What an operator says of a doubt. */
 export interface Resolution {
@@ -30,6 +31,7 @@ export type Resolve = (resolution: Resolution) => Promise<Resolved>;
 interface Parts {
   readonly entries: Entries;
   readonly open: OpenEntries;
+  readonly owed: Owed;
   readonly changed: (id: string) => void;
   /** Has every later request on a payment find its environment. */
   readonly affinity: { learn(paymentId: string, home: Home, lasts: 'endless' | 'remembered'): Promise<void> };
@@ -51,7 +53,16 @@ interface AuditEvent {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-export function createResolve({ entries, open, changed, affinity, audit, log, windowMs }: Parts): Resolve {
+export function createResolve({
+  entries,
+  open,
+  owed,
+  changed,
+  affinity,
+  audit,
+  log,
+  windowMs,
+}: Parts): Resolve {
   return async (resolution) => {
     const { outcome } = resolution;
     const { id, attempt } = namedBy(resolution.id);
@@ -64,32 +75,27 @@ export function createResolve({ entries, open, changed, affinity, audit, log, wi
 
     const isDone =
       outcome === 'happened'
-        ? happened(id, entry, stored?.raw ?? '', resolution.paymentId)
+        ? keepAsHappened(id, entry, stored?.raw ?? '', resolution.paymentId)
         : entries.release(id, stored?.raw ?? '');
     if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
     changed(id);
-    await open.remove(resolution.id).catch(() => {}); // whoever looks around next finds it closed
+    await owed.now(`open ${resolution.id}`, () => open.remove(resolution.id));
     await record(entry, resolution);
     return { kind: 'resolved' };
   };
 
-  async function happened(
+  async function keepAsHappened(
     id: string,
     entry: Doubtful,
     raw: string,
     paymentId: string | undefined,
   ): Promise<boolean> {
-    const { environment, tenant, paymentService, requestId } = entry;
-    const isNew = entry.operation === 'initiatePayment' && paymentId !== undefined;
-    if (isNew) {
-      const lasts = paymentService === 'periodic-payments' ? 'endless' : 'remembered';
-      await affinity.learn(paymentId, { environment, tenant }, lasts);
-    }
-    const { v, fingerprint, attempt, holder, operation, path, since, listenedUntil } = entry;
-    const facts = { v, fingerprint, attempt, holder, requestId, operation, path, paymentService, tenant };
-    const known = isNew ? { paymentId } : entry.paymentId !== undefined && { paymentId: entry.paymentId };
-    const next = { ...facts, ...known, since, environment, listenedUntil, step: 'happened' } as const;
-    return entries.replace(id, raw, next, windowMs());
+    const { environment, tenant, paymentService } = entry;
+    if (entry.operation !== 'initiatePayment' || paymentId === undefined)
+      return entries.replace(id, raw, happened(entry), windowMs());
+    const lasts = paymentService === 'periodic-payments' ? 'endless' : 'remembered';
+    await affinity.learn(paymentId, { environment, tenant }, lasts);
+    return entries.replace(id, raw, happened(entry, paymentId), windowMs());
   }
 
   /** Never fails: the log stream has the record before the state is asked to keep it. */

@@ -13,9 +13,10 @@ import { transactionStatusIn } from '../pis/status-body.ts';
 import type { CachedAnswer } from './cache-answer.ts';
 import type { Clock } from './clock.ts';
 import { ageOnArrivalMs, allowedMs, forbidsStale, mayBeKept } from './directives.ts';
-import type { Sighting, StatusDocument } from './document.ts';
-import type { StatusEntries } from './entries.ts';
+import type { Sighting } from './document.ts';
+import type { KeptDocument, StatusEntries } from './entries.ts';
 import { ageMsOf, responseOf } from './entry.ts';
+import type { Forgetting } from './forgetting.ts';
 import { type FreshnessSettings, ttlOf } from './freshness.ts';
 import type { Place } from './place.ts';
 
@@ -31,13 +32,11 @@ export interface Question {
 }
 
 /** @param document what is kept of the payment; `undefined` if that cannot be found out. @throws what `next` throws */
-export type AskBank = (question: Question, document: StatusDocument | undefined) => Promise<CachedAnswer>;
+export type AskBank = (question: Question, document: KeptDocument | undefined) => Promise<CachedAnswer>;
 
 interface Parts {
   readonly entries: StatusEntries;
-  /** Makes every instance forget a payment, later if it cannot be done now. */
-  readonly forget: (key: string) => Promise<void>;
-  readonly forgetLater: (key: string) => void;
+  readonly forgetting: Forgetting;
   readonly settings: FreshnessSettings & { readonly staleTtl: number };
   readonly now: Clock;
 }
@@ -45,57 +44,49 @@ interface Parts {
 /** How often an answer that turns out to be outdated is fetched again. */
 const mostAttempts = 3;
 
-export function createAskBank({ entries, forget, forgetLater, settings, now }: Parts): AskBank {
-  const ask = (question: Question, document: StatusDocument | undefined) => attempt(question, document, 1);
-
-  async function attempt(
+export function createAskBank({ entries, forgetting, settings, now }: Parts): AskBank {
+  async function ask(
     question: Question,
-    document: StatusDocument | undefined,
-    count: number,
+    document: KeptDocument | undefined,
+    attempt = 1,
   ): Promise<CachedAnswer> {
     const { request, next, place, why } = question;
     const askedAtMs = performance.now();
-    let response: PisResponse;
-    try {
-      response = await next(request);
-    } catch (thrown) {
-      const stale = bankFailed(thrown) && document ? await staleFor(question) : undefined;
-      if (stale) return stale;
-      throw thrown;
-    }
+    const [outcome] = await Promise.allSettled([next(request)]);
+    const stale = document && bankFailed(outcome) && (await staleFor(question));
+    if (stale) return stale;
+    if (outcome.status === 'rejected') throw outcome.reason;
+
+    const response = outcome.value;
     const answer = { response, verdict: why, shareable: true };
-    if (response.status >= 500) {
-      const stale = document && (await staleFor(question));
-      return stale ?? { ...answer, asOfMs: performance.now() };
-    }
     if (response.status === 401 || response.status === 403)
-      await entries.dropCredential(place.key, place.credential).catch(() => {});
-    if (response.status !== 200) return { ...answer, asOfMs: performance.now() };
+      await entries.dropCredential(place.key, place.credential).catch(() => forgetting.later(place.key));
+    if (response.status > 299) return { ...answer, asOfMs: performance.now() };
 
     const notedAtMs = performance.now();
     const noting = document ? await note(question, response, document) : 'unknown';
-    if (noting === 'outdated' && why !== 'bypass' && count < mostAttempts)
-      return attempt(question, await entries.read(place.key).catch(() => undefined), count + 1);
-    if (noting === 'outdated') await forget(place.key); // or it may be newer than what is kept
-    if (noting === 'unknown') forgetLater(place.key);
+    if (noting === 'outdated' && why !== 'bypass' && attempt < mostAttempts)
+      return ask(question, await entries.read(place.key).catch(() => undefined), attempt + 1);
+    if (noting === 'outdated') await forgetting.nowOrLater(place.key); // or it may be newer than what is kept
+    if (noting === 'unknown') forgetting.later(place.key);
     const shareable = mayBeKept(request, response);
     return { ...answer, shareable, asOfMs: noting === 'current' ? notedAtMs : askedAtMs };
   }
 
-  async function note(question: Question, response: PisResponse, document: StatusDocument) {
+  async function note(question: Question, response: PisResponse, document: KeptDocument) {
     const sighting = await sightingIn(question, response, document);
-    return entries.note(question.place.key, document.generation, sighting).catch(() => 'unknown' as const);
+    return entries.note(question.place.key, document, sighting).catch(() => 'unknown' as const);
   }
 
   async function sightingIn(
     { request, place, why }: Question,
     response: PisResponse,
-    document: StatusDocument,
+    document: KeptDocument,
   ): Promise<Sighting> {
     const { headers } = response;
     const body = (await decodedBody(response).catch(() => undefined)) ?? response.body;
     const status = transactionStatusIn(body, headerValue(headers, 'content-type'));
-    const standing = fingerprint(place.key, status ?? body);
+    const standing = standingOf(place.key, status ?? body);
     const nowMs = now();
     const seenAt = nowMs - ageOnArrivalMs(headers);
     if (why === 'bypass' || !mayBeKept(request, response)) return { standing, seenAt, entries: {} };
@@ -108,7 +99,9 @@ export function createAskBank({ entries, forget, forgetLater, settings, now }: P
     const entry = {
       headers: without(headers, ownFields),
       body: response.body.toString('base64'),
-      ...{ fetchedAt: seenAt, ttlMs, credential: place.credential },
+      fetchedAt: seenAt,
+      ttlMs,
+      credential: place.credential,
     };
     return { standing, seenAt, entries: { [place.variant]: entry } };
   }
@@ -133,8 +126,11 @@ const failures: ReadonlySet<ErrorCode> = new Set([
   ...(['QUEUE_FULL', 'QUEUE_TIMEOUT', 'CIRCUIT_OPEN'] as const),
   ...(['UPSTREAM_UNREACHED', 'UPSTREAM_MALFORMED', 'OUTCOME_UNKNOWN'] as const),
 ]);
-const bankFailed = (thrown: unknown) => failures.has(asGatewayError(thrown).code);
+const bankFailed = (outcome: PromiseSettledResult<PisResponse>) =>
+  outcome.status === 'rejected'
+    ? failures.has(asGatewayError(outcome.reason).code)
+    : outcome.value.status >= 500;
 
 /** Enough to tell one status from another; of an answer that may not be stored, nothing else stays. */
-const fingerprint = (key: string, status: string | Buffer) =>
+const standingOf = (key: string, status: string | Buffer) =>
   createHash('sha256').update(key).update(status).digest('base64url').slice(0, 22);

@@ -9,6 +9,7 @@ import { asGatewayError, GatewayError } from '../flow/errors.ts';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Handler, Stage } from '../flow/stage.ts';
 import { wishOf } from './directives.ts';
+import type { Forgetting } from './forgetting.ts';
 import { documentKey } from './place.ts';
 import type { StatusReads } from './read-status.ts';
 
@@ -16,10 +17,7 @@ import type { StatusReads } from './read-status.ts';
 export interface StatusCache {
   readonly enabled: boolean;
   readonly reads: StatusReads;
-  /** Makes every instance forget a payment. @throws GatewayError STATE_UNAVAILABLE if that cannot be done */
-  readonly forget: (key: string) => Promise<void>;
-  /** Does it later, if it could not be done now. */
-  readonly forgetLater: (key: string) => void;
+  readonly forgetting: Forgetting;
   readonly ifStateFails: 'refuse' | 'allow';
 }
 
@@ -46,19 +44,19 @@ export function cacheStatus(cache: StatusCache): Stage<RoutedRequest> {
 
 /** Forgets the payment before the bank may act and after it has: no older answer can come back in between. */
 async function forgetAround(
-  { forget, forgetLater, ifStateFails }: StatusCache,
+  { forgetting, ifStateFails }: StatusCache,
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const key = documentKey(request.environment.name, request.operation.paymentId ?? '');
-  await forget(key).catch((thrown: unknown) => {
+  await forgetting.now(key).catch((thrown: unknown) => {
     if (ifStateFails === 'refuse') throw asGatewayError(thrown);
-    forgetLater(key);
+    forgetting.later(key);
   });
   try {
     return await next(request);
   } finally {
-    await forget(key).catch(() => forgetLater(key));
+    await forgetting.nowOrLater(key);
   }
 }
 

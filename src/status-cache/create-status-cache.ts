@@ -1,29 +1,24 @@
 /** Puts the status cache together: what lasts as long as the gateway, and what one configuration makes of it. */
 
 import type { Config } from '../config/schema.ts';
-import type { Announcements, KeyValues } from '../state/ports.ts';
+import { createChanges } from '../state/changes.ts';
+import type { KeyValues, State } from '../state/ports.ts';
 import { createAskBank } from './ask-bank.ts';
 import type { Verdict } from './cache-answer.ts';
 import type { StatusCache } from './cache-status.ts';
 import { type Clock, createClock } from './clock.ts';
-import { createEntries, createForget, type Forget } from './entries.ts';
-import { createLateForgetting, type LateForgetting } from './late-forgetting.ts';
+import { createEntries } from './entries.ts';
+import { createForget, createForgetting, type Forgetting } from './forgetting.ts';
 import { createPlaces, documentKey, type Places } from './place.ts';
 import { createStatusReads } from './read-status.ts';
 import { createSharedFlights, type SharedFlights } from './shared-flight.ts';
-
-interface Shared {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-}
 
 /** What outlives a reload of the configuration. */
 export interface LastingStatus {
   readonly keyValues: KeyValues;
   readonly places: Places;
   readonly flights: SharedFlights;
-  readonly forget: Forget;
-  readonly late: LateForgetting;
+  readonly forgetting: Forgetting;
   readonly now: Clock;
 }
 
@@ -33,41 +28,44 @@ export type Purge = (which: {
   readonly payment?: string | undefined;
 }) => Promise<void>;
 
-export function createLastingStatus(shared: Shared, now: Clock = createClock()): LastingStatus {
-  const places = createPlaces(shared);
-  const forget = createForget(shared);
+export function createLastingStatus(
+  state: Pick<State, 'keyValues' | 'announcements'>,
+  now: Clock = createClock(),
+): LastingStatus {
+  const places = createPlaces(state);
+  const { keyValues, announcements } = state;
+  const changes = createChanges(announcements, 'status');
   return {
-    keyValues: shared.keyValues,
+    keyValues,
     places,
-    flights: createSharedFlights(shared),
-    forget,
-    late: createLateForgetting({ forget, forgetEverything: places.renew }),
+    flights: createSharedFlights(keyValues, changes),
+    forgetting: createForgetting({
+      forget: createForget(keyValues, changes),
+      forgetEverything: places.renew,
+    }),
     now,
   };
 }
 
 export function createStatusCache(
   { statusCache: settings, environments, idempotency }: Config,
-  { keyValues, places, flights, forget, late, now }: LastingStatus,
+  { keyValues, places, flights, forgetting, now }: LastingStatus,
   count: (verdict: Verdict, environment: string) => void,
 ): StatusCache & { readonly purge: Purge } {
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
   const keptForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
-  const entries = createEntries(keyValues, keptForMs, late.settleOf);
-  const forgetLater = late.add;
-  const forgetInAnyCase = (key: string) => forget(key).catch(() => forgetLater(key));
-  const askBank = createAskBank({ entries, settings, forget: forgetInAnyCase, forgetLater, now });
+  const entries = createEntries(keyValues, keptForMs, forgetting.settleOf);
+  const askBank = createAskBank({ entries, forgetting, settings, now });
 
   return {
     enabled: settings.enabled,
-    reads: createStatusReads({ places, entries, flights, askBank, forgetLater, now, count }),
-    forget,
-    forgetLater,
+    reads: createStatusReads({ places, entries, flights, askBank, forgetting, now, count }),
+    forgetting,
     ifStateFails: idempotency.ifStateFails,
     async purge({ environment, payment }) {
       if (payment === undefined) return places.renew();
       const names = environment === undefined ? environments.all.map(({ name }) => name) : [environment];
-      await Promise.all(names.map((name) => forget(documentKey(name, payment))));
+      await Promise.all(names.map((name) => forgetting.now(documentKey(name, payment))));
     },
   };
 }

@@ -78,15 +78,17 @@ export function allowedMs(headers: HeaderFields, nowMs: number): number {
   return Math.max(0, (Date.parse(expires) || 0) - sentAt);
 }
 
-/** The directives of `Cache-Control` by name, with their arguments; of several equal ones the first. */
+/** The directives of `Cache-Control` by name, with their arguments; of several equal ones the first. A `;` is a common slip. */
 function directivesIn(headers: HeaderFields): ReadonlyMap<string, string> {
-  const pairs = listMembers(headers, 'cache-control').map((member): [string, string] => {
+  const members = listMembers(headers, 'cache-control').flatMap((member) => member.split(';'));
+  const pairs = members.map((member): [string, string] => {
     const [name = '', argument = ''] = member.split('=', 2);
     return [name.trim(), argument.trim().replaceAll('"', '')];
   });
   return new Map(pairs.toReversed());
 }
 
+/** In milliseconds; what is too large counts as the largest (RFC 9111 section 1.2.2). */
 function secondsIn(text: string | undefined): number | undefined {
-  return text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) * 1_000 : undefined;
+  return text !== undefined && /^\d+$/.test(text) ? Math.min(Number(text), 2 ** 31) * 1_000 : undefined;
 }

@@ -50,6 +50,8 @@ const documentShape = z.object({
 
 /** More than that is not kept, and what is larger is not ours: characters. */
 const maxLength = 256 * 1024;
+/** Whoever sends another `Accept-Language` each time must not make every read of the payment dear. */
+const mostEntries = 64;
 
 const nothing: StatusDocument = { generation: '', standing: undefined, since: 0, entries: {} };
 
@@ -65,23 +67,25 @@ export function withSighting(document: StatusDocument, sighting: Sighting): Stat
   return { generation: randomUUID(), standing, since: seenAt, entries };
 }
 
-/** The document without what was fetched with this credential. */
+/** The document without what was fetched with this credential, or is on its way: that will come under an old generation. */
 export function withoutCredential(document: StatusDocument, credential: string): StatusDocument {
   const rest = Object.entries(document.entries).filter(([, entry]) => entry.credential !== credential);
-  return { ...document, entries: Object.fromEntries(rest) };
+  return { ...document, generation: randomUUID(), entries: Object.fromEntries(rest) };
 }
 
 /** As it is stored: of too many entries, the newer ones. */
 export function written(document: StatusDocument): string {
   const { generation, standing, since, entries } = document;
-  const all = Object.entries(entries);
-  const e = all.map(([variant, { headers, body, fetchedAt, ttlMs, credential }]) => {
+  const newest = Object.entries(entries)
+    .toSorted(([, one], [, other]) => other.fetchedAt - one.fetchedAt)
+    .slice(0, mostEntries);
+  const e = newest.map(([variant, { headers, body, fetchedAt, ttlMs, credential }]) => {
     return [variant, { h: headers, b: body, f: fetchedAt, t: ttlMs, c: credential }] as const;
   });
   const text = JSON.stringify({ v: 1, g: generation, s: standing, a: since, e: Object.fromEntries(e) });
-  if (text.length <= maxLength || all.length === 0) return text;
-  const newer = all.toSorted(([, one], [, other]) => other.fetchedAt - one.fetchedAt);
-  return written({ ...document, entries: Object.fromEntries(newer.slice(0, Math.floor(all.length / 2))) });
+  if (text.length <= maxLength || newest.length === 0) return text;
+  const half = newest.slice(0, Math.floor(newest.length / 2));
+  return written({ ...document, entries: Object.fromEntries(half) });
 }
 
 /**

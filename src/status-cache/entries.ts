@@ -1,8 +1,8 @@
-/** The kept answers in the shared state: read, noted, forgotten, each by one compare-and-set on the payment's document. */
+/** The kept answers in the shared state: read, noted, dropped, each change by one compare-and-set on the payment's document. */
 
-import type { Announcements, KeyValues } from '../state/ports.ts';
+import { GatewayError } from '../flow/errors.ts';
+import type { KeyValues } from '../state/ports.ts';
 import {
-  forgotten,
   parsed,
   type Sighting,
   type StatusDocument,
@@ -10,6 +10,7 @@ import {
   withSighting,
   written,
 } from './document.ts';
+import { longestCallMs } from './forgetting.ts';
 
 /** What became of a sighting that was to be noted. */
 export type Noting =
@@ -18,31 +19,24 @@ export type Noting =
   /** The payment was forgotten, or another status was seen, since the bank was asked: it may be too old to be served. */
   | 'outdated';
 
-/** Every operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached. */
+/** A document, and the text that stands in the shared state for it. */
+export interface KeptDocument extends StatusDocument {
+  readonly text: string | undefined;
+}
+
+/** Every operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached, or takes no change. */
 export interface StatusEntries {
-  read(key: string): Promise<StatusDocument>;
-  /** @param asked the generation under which the bank was asked */
-  note(key: string, asked: string, sighting: Sighting): Promise<Noting>;
+  read(key: string): Promise<KeptDocument>;
+  /** @param asked what was kept when the bank was asked; as a rule it still is, and need not be read again */
+  note(key: string, asked: KeptDocument, sighting: Sighting): Promise<Noting>;
   dropCredential(key: string, credential: string): Promise<void>;
 }
 
-interface Shared {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-}
-
-/** Longer than any call can take: a read that began before a payment was forgotten must find that it was. Milliseconds. */
-const longestCallMs = 15 * 60_000;
-
-/** Makes every instance forget a payment. @throws GatewayError STATE_UNAVAILABLE if that cannot be done */
-export type Forget = (key: string) => Promise<void>;
-
-export function createForget({ keyValues, announcements }: Shared): Forget {
-  return async (key) => {
-    await keyValues.write(key, written(forgotten()), longestCallMs);
-    await announcements.publish('status', key).catch(() => {}); // whoever waits for it looks by himself, too
-  };
-}
+/**
+ * How often a change is tried: each time in vain, somebody else has changed the document. But bytes that are no text come
+ * from the state as another text than stands there, and no comparison with it ever succeeds.
+ */
+const mostTries = 20;
 
 /**
  * @param keptForMs   how long a document lives after it was last written: longer than any entry in it is of use
@@ -55,21 +49,28 @@ export function createEntries(
 ): StatusEntries {
   const lifeMs = Math.max(keptForMs, longestCallMs);
 
-  async function note(key: string, asked: string, sighting: Sighting): Promise<Noting> {
-    const raw = await keyValues.read(key);
-    const document = parsed(raw);
-    const isKnown = document.standing === sighting.standing;
-    if (document.generation !== asked) return isKnown ? 'current' : 'outdated';
-    if (isKnown && Object.keys(sighting.entries).length === 0) return 'current';
-    const next = written(withSighting(document, sighting));
-    return (await put(key, raw, next)) ? 'current' : note(key, asked, sighting);
-  }
+  const kept = async (key: string): Promise<KeptDocument> => {
+    const text = await keyValues.read(key);
+    return { ...parsed(text), text };
+  };
 
-  async function dropCredential(key: string, credential: string): Promise<void> {
-    const raw = await keyValues.read(key);
-    const next = written(withoutCredential(parsed(raw), credential));
-    if (raw === undefined || next === raw) return;
-    if (!(await put(key, raw, next))) return dropCredential(key, credential);
+  /**
+   * @param first  what the document was when it was last seen
+   * @param change what becomes of a document, and what that means; without a document, it stays as it is
+   */
+  async function changed<Outcome>(
+    key: string,
+    first: KeptDocument,
+    change: (document: KeptDocument) => readonly [Outcome, StatusDocument?],
+  ): Promise<Outcome> {
+    let document = first;
+    for (let tries = 0; tries < mostTries; tries++) {
+      const [outcome, next] = change(document);
+      if (!next) return outcome;
+      if (await put(key, document.text, written(next))) return outcome;
+      document = await kept(key);
+    }
+    throw new GatewayError('STATE_UNAVAILABLE', 'What is kept of a payment could not be changed.');
   }
 
   const put = (key: string, raw: string | undefined, next: string) =>
@@ -78,11 +79,21 @@ export function createEntries(
       : keyValues.replace(key, raw, next, lifeMs);
 
   return {
-    note,
-    dropCredential,
+    async note(key, asked, sighting) {
+      const isForItselfAlone = Object.keys(sighting.entries).length === 0;
+      const first = isForItselfAlone ? await kept(key) : asked; // else nothing might be written, and so nothing compared
+      return changed<Noting>(key, first, (document) => {
+        const isKnown = document.standing === sighting.standing;
+        if (document.generation !== asked.generation) return [isKnown ? 'current' : 'outdated'];
+        return isKnown && isForItselfAlone ? ['current'] : ['current', withSighting(document, sighting)];
+      });
+    },
+    async dropCredential(key, credential) {
+      await changed(key, await kept(key), (document) => [undefined, withoutCredential(document, credential)]);
+    },
     async read(key) {
       await forgetFirst(key);
-      return parsed(await keyValues.read(key));
+      return kept(key);
     },
   };
 }

@@ -18,10 +18,13 @@ export interface Entry {
 /** Milliseconds; negative if the clock of the instance that fetched it goes ahead of ours. */
 export const ageMsOf = ({ fetchedAt }: Entry, nowMs: number): number => nowMs - fetchedAt;
 
+/** How much the clocks of two instances may differ, if somebody looks after them (NTP keeps them closer). Milliseconds. */
+const mostSkewMs = 250;
+
 /** Whether it may be served without asking the bank; one from the future is not believed. */
 export function isFresh(entry: Entry, nowMs: number): boolean {
   const ageMs = ageMsOf(entry, nowMs);
-  return ageMs >= 0 && ageMs < entry.ttlMs;
+  return ageMs >= -mostSkewMs && ageMs < entry.ttlMs;
 }
 
 /** @param environment that the bank was asked in */

@@ -3,7 +3,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import type { RoutedRequest } from '../flow/messages.ts';
 import { headerValues } from '../pis/headers.ts';
-import type { Announcements, KeyValues } from '../state/ports.ts';
+import type { State } from '../state/ports.ts';
 import { credentialFields, variantFields } from './directives.ts';
 
 export interface Place {
@@ -27,6 +27,8 @@ export interface Places {
 const secretKey = 'status:secret';
 const channel = 'status-secret';
 const newSecret = () => randomBytes(32).toString('base64');
+/** What else stands there is not ours: another one is taken. */
+const isSecret = /^[\w+/]{43}=$/;
 
 /** The key of a payment's document. Nothing a path or a header held is readable in it. */
 export function documentKey(environment: string, paymentId: string): string {
@@ -37,10 +39,7 @@ export function documentKey(environment: string, paymentId: string): string {
 export function createPlaces({
   keyValues,
   announcements,
-}: {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-}): Places {
+}: Pick<State, 'keyValues' | 'announcements'>): Places {
   let secret: string | undefined;
   announcements.subscribe(channel, () => void refresh().catch(() => {})); // the next regular look sees it
 
@@ -48,20 +47,23 @@ export function createPlaces({
     const known = secret;
     const stored = await keyValues.read(secretKey);
     if (secret !== known) return; // renewed meanwhile: what was read may be older
+    if (stored !== undefined && !isSecret.test(stored)) return renew();
     const made = newSecret();
     if (stored !== undefined) secret = stored;
     else if (await keyValues.writeIfAbsent(secretKey, made)) secret = made;
     else await refresh();
   }
 
+  async function renew(): Promise<void> {
+    const made = newSecret();
+    await keyValues.write(secretKey, made);
+    secret = made;
+    await announcements.publish(channel, '').catch(() => {});
+  }
+
   return {
     refresh,
-    async renew() {
-      const made = newSecret();
-      await keyValues.write(secretKey, made);
-      secret = made;
-      await announcements.publish(channel, '').catch(() => {});
-    },
+    renew,
     async of({ operation, environment, client, headers }) {
       if (secret === undefined) await refresh();
       const hash = hashUnder(secret ?? '');
@@ -70,7 +72,7 @@ export function createPlaces({
       const { paymentService, paymentProduct, paymentId = '' } = operation;
       return {
         key: documentKey(environment.name, paymentId),
-        variant: hash([...[credential, paymentService, paymentProduct], ...variantFields.map(values)]),
+        variant: hash([credential, paymentService, paymentProduct, ...variantFields.map(values)]),
         credential,
       };
     },

@@ -1,5 +1,6 @@
 /** How one status read is answered: from what is kept, by sharing a question that is under way, or by asking the bank. */
 
+import { type EventLoopUtilization, performance } from 'node:perf_hooks';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
 import type { AskBank } from './ask-bank.ts';
@@ -8,6 +9,7 @@ import type { Clock } from './clock.ts';
 import type { StatusDocument } from './document.ts';
 import type { StatusEntries } from './entries.ts';
 import { isFresh, responseOf } from './entry.ts';
+import type { Forgetting } from './forgetting.ts';
 import { documentKey, type Place, type Places } from './place.ts';
 import type { SharedFlights } from './shared-flight.ts';
 
@@ -30,16 +32,20 @@ interface Parts {
   readonly entries: Pick<StatusEntries, 'read'>;
   readonly flights: SharedFlights;
   readonly askBank: AskBank;
-  readonly forgetLater: (key: string) => void;
+  readonly forgetting: Pick<Forgetting, 'later'>;
   readonly now: Clock;
   readonly count: (verdict: Verdict, environment: string) => void;
 }
 
 /** What a call to the bank needs at least, of a deadline that is spent waiting for another instance. Milliseconds. */
 const callMs = 1_000;
+/** A shared state that takes longer to answer is not asked for a lease as well: the read has waited enough. Milliseconds. */
+const promptMs = 15;
+/** How long this process has had nothing to do since then: if it was busy, it was not the state that took so long. */
+const idleMsSince = (then: EventLoopUtilization) => performance.eventLoopUtilization(then).idle;
 
 export function createStatusReads(parts: Parts): StatusReads {
-  const { places, entries, flights, askBank, forgetLater, now, count } = parts;
+  const { places, entries, flights, askBank, forgetting, now, count } = parts;
   const readIfPossible = (key: string) => entries.read(key).catch(() => undefined);
   const placeOf = (request: RoutedRequest) => places.of(request).catch(() => undefined);
 
@@ -60,23 +66,21 @@ export function createStatusReads(parts: Parts): StatusReads {
   async function lookOrAsk(request: RoutedRequest, next: Next, place: Place): Promise<CachedAnswer> {
     const question = { request, next, place, why: 'miss' } as const;
     const asOfMs = performance.now();
-    const document = await readIfPossible(place.key);
-    if (!document) return askBank(question, undefined);
-    const hit = freshIn(document, place, request);
+    const before = performance.eventLoopUtilization();
+    let document = await readIfPossible(place.key);
+    const hit = document && freshIn(document, place, request);
     if (hit) return { ...hit, verdict: 'hit', asOfMs };
+    if (!document || idleMsSince(before) > promptMs) return askBank(question, document);
     return flights.acrossInstances(place.key, `${place.variant}:${document.generation}`, {
-      look: () => brought(request, place),
-      ask: async () => askBank(question, await readIfPossible(place.key)),
+      async look() {
+        const lookedAtMs = performance.now();
+        document = await readIfPossible(place.key);
+        const fresh = document && freshIn(document, place, request);
+        return fresh && { ...fresh, verdict: 'shared', asOfMs: lookedAtMs };
+      },
+      ask: () => askBank(question, document),
       untilMs: request.deadlineAtMs - callMs,
     });
-  }
-
-  /** What another instance has fetched meanwhile. */
-  async function brought(request: RoutedRequest, place: Place): Promise<CachedAnswer | undefined> {
-    const asOfMs = performance.now();
-    const document = await readIfPossible(place.key);
-    const fresh = document && freshIn(document, place, request);
-    return fresh && { ...fresh, verdict: 'shared', asOfMs };
   }
 
   const askAnyway = async (request: RoutedRequest, next: Next, place: Place) =>
@@ -88,10 +92,10 @@ export function createStatusReads(parts: Parts): StatusReads {
     return told(await askBank({ request, next, place, why: 'bypass' }, await readIfPossible(place.key)));
   }
 
-  /** While not even the secret is known. */
+  /** While not even the secret is known: what is kept may be older than this answer, and cannot be compared with it. */
   async function blindly(request: RoutedRequest, next: Next): Promise<PisResponse> {
     const response = await next(request);
-    forgetLater(documentKey(request.environment.name, request.operation.paymentId ?? ''));
+    forgetting.later(documentKey(request.environment.name, request.operation.paymentId ?? ''));
     return told({ response, verdict: 'bypass', shareable: false, asOfMs: 0 });
   }
 
@@ -112,8 +116,9 @@ export function createStatusReads(parts: Parts): StatusReads {
     pass,
     async known(request) {
       const place = await placeOf(request);
-      const found = place && (await brought(request, place));
-      return found && told({ ...found, verdict: 'hit' });
+      const document = place && (await readIfPossible(place.key));
+      const found = document && freshIn(document, place, request);
+      return found && told({ ...found, verdict: 'hit', asOfMs: request.arrivedAtMs });
     },
   };
 }

@@ -4,7 +4,8 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import type { Announcements, KeyValues } from '../state/ports.ts';
+import type { Changes } from '../state/changes.ts';
+import type { KeyValues } from '../state/ports.ts';
 
 export interface SharedFlights {
   /** Runs `lead`, or shares the run that is under way under this name. */
@@ -30,22 +31,10 @@ interface FlightSteps<Value> {
 
 /** A holder that dies gives the lease up after this time; nobody waits for it in vain for longer. Milliseconds. */
 const leaseMs = 3_000;
-/** How often those who wait look by themselves, should an announcement be lost. Milliseconds. */
-const lookMs = 200;
-const channel = 'status';
 
-export function createSharedFlights({
-  keyValues,
-  announcements,
-}: {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-}): SharedFlights {
+/** @param changes of documents, which whoever waits for another instance looks out for */
+export function createSharedFlights(keyValues: KeyValues, changes: Changes): SharedFlights {
   const flights = new Map<string, Promise<unknown>>();
-  const waiting = new Map<string, Set<() => void>>();
-  announcements.subscribe(channel, (key) => {
-    for (const wake of waiting.get(key) ?? []) wake();
-  });
 
   function share<Value>(name: string, lead: () => Promise<Value>) {
     const running = flights.get(name);
@@ -59,47 +48,33 @@ export function createSharedFlights({
   async function acrossInstances<Value>(
     key: string,
     name: string,
-    steps: FlightSteps<Value>,
+    { look, ask, untilMs }: FlightSteps<Value>,
   ): Promise<Value> {
-    const lease = `${key}:flight:${name}`;
-    const holder = randomUUID();
-    const take = () => keyValues.writeIfAbsent(lease, holder, leaseMs).catch(() => 'unknown' as const);
-    for (let taken = await take(); taken !== true; taken = await take()) {
-      if (taken === 'unknown' || performance.now() > steps.untilMs) return steps.ask();
-      await changed(key);
-      const found = await steps.look();
+    const lease = leaseOf(keyValues, `${key}:flight:${name}`);
+    for (let taken = await lease.take(); taken !== true; taken = await lease.take()) {
+      if (taken === 'unknown' || performance.now() > untilMs) return ask();
+      await changes.to(key);
+      const found = await look();
       if (found !== undefined) return found;
     }
-    const renewal = setInterval(
-      () => void keyValues.replace(lease, holder, holder, leaseMs).catch(() => {}),
-      leaseMs / 3,
-    );
+    const renewal = setInterval(lease.renew, leaseMs / 3);
     try {
-      return (await steps.look()) ?? (await steps.ask());
+      return (await look()) ?? (await ask());
     } finally {
       clearInterval(renewal);
-      const release = async () => {
-        await keyValues.remove(lease);
-        await announcements.publish(channel, key);
-      };
-      void release().catch(() => {}); // it ends by itself, and the answer need not wait for that
+      void lease.release().then(() => changes.tell(key)); // the answer need not wait for that
     }
-  }
-
-  function changed(key: string): Promise<void> {
-    return new Promise((resolve) => {
-      const wakers = waiting.get(key) ?? new Set();
-      waiting.set(key, wakers);
-      const wake = () => {
-        clearTimeout(timer);
-        wakers.delete(wake);
-        if (wakers.size === 0) waiting.delete(key);
-        resolve();
-      };
-      const timer = setTimeout(wake, lookMs);
-      wakers.add(wake);
-    });
   }
 
   return { share, acrossInstances };
+}
+
+/** Held by one instance at a time. Nothing here fails: a lease that cannot be renewed or released ends by itself. */
+function leaseOf(keyValues: KeyValues, name: string) {
+  const holder = randomUUID();
+  return {
+    take: () => keyValues.writeIfAbsent(name, holder, leaseMs).catch(() => 'unknown' as const),
+    renew: () => void keyValues.replace(name, holder, holder, leaseMs).catch(() => {}),
+    release: () => keyValues.remove(name).catch(() => {}),
+  };
 }

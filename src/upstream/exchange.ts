@@ -56,6 +56,7 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
   let phase: 'waiting' | 'connecting' | 'at-the-fence' | 'sent' | 'answering' | 'over' = 'waiting';
   let connectTimer: NodeJS.Timeout | undefined;
   let deadline = overAt(deadlineAtMs);
+  let brokenBy: unknown;
 
   function overAt(atMs: number): NodeJS.Timeout {
     return setTimeout(() => lose(lateness()), Math.max(0, atMs - performance.now()));
@@ -91,6 +92,7 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
     try {
       const sendUntilMs = await pass();
       if (phase !== 'at-the-fence') return;
+      if (brokenBy) throw unreached(brokenBy);
       if (performance.now() > sendUntilMs) throw stateUnavailable(tooLate);
       clearTimeout(deadline);
       deadline = overAt(listenUntilMs);
@@ -142,6 +144,10 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
     },
 
     failed(cause) {
+      if (phase === 'at-the-fence') {
+        brokenBy = cause; // told when the fence is passed: an attempt on another connection must not overtake this one
+        return;
+      }
       if (phase === 'answering')
         return lose(malformed('The bank broke its answer off', cause, 'http_response_incomplete'));
       lose(phase === 'sent' ? broken(cause) : unreached(cause));

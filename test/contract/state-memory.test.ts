@@ -1,22 +1,26 @@
-/** State in memory keeps the contract, on a clock that the test sets. */
+/** State in memory keeps the contract, encrypted or not, on a clock that the test sets. */
 
+import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { encrypted } from '../../src/state/encrypted.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
+import type { State } from '../../src/state/ports.ts';
 import type { KindOfState } from './kind-of-state.ts';
 import { promisesOfAnnouncements } from './promises-of-announcements.ts';
 import { promisesOfKeyValues } from './promises-of-key-values.ts';
 import { promisesOfReservations } from './promises-of-reservations.ts';
 import { promisesOfSets } from './promises-of-sets.ts';
 
-const inMemory: KindOfState = {
+/** @param clientOf a client's way to a state */
+const kindOf = (clientOf: (state: State) => State): KindOfState => ({
   skip: false,
   async store() {
     let nowMs = 1_000_000;
     const state = createMemoryState(() => nowMs);
     return {
-      client: async () => state,
-      stranger: async () => createMemoryState(() => nowMs),
+      client: async () => clientOf(state),
+      stranger: async () => clientOf(createMemoryState(() => nowMs)),
       now: () => nowMs,
       async until(ms, what, condition) {
         const deadline = nowMs + ms;
@@ -28,11 +32,24 @@ const inMemory: KindOfState = {
       },
     };
   },
-};
+});
 
 describe('state in memory', () => {
+  const inMemory = kindOf((state) => state);
   promisesOfKeyValues(inMemory);
   promisesOfSets(inMemory);
   promisesOfReservations(inMemory);
   promisesOfAnnouncements(inMemory);
+});
+
+describe('state in memory, encrypted', () => {
+  const keys = [randomBytes(32), randomBytes(32)] as const;
+  promisesOfKeyValues(kindOf((state) => ({ ...state, keyValues: encrypted(state.keyValues, keys) })));
+});
+
+describe('state in memory, encrypted while the key is changed', () => {
+  const [one, other] = [randomBytes(32), randomBytes(32)];
+  let turn = 0;
+  const keysInTurn = () => (turn++ % 2 === 0 ? ([one, other] as const) : ([other, one] as const));
+  promisesOfKeyValues(kindOf((state) => ({ ...state, keyValues: encrypted(state.keyValues, keysInTurn()) })));
 });

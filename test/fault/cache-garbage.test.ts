@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { call, jsonOf } from '../kit/call.ts';
+import { call, jsonOf, type Reply } from '../kit/call.ts';
 import { startGateway } from '../kit/gateway.ts';
 import { type RedisServer, startRedis, withoutRedisServer } from '../kit/redis.ts';
 import { statusRead } from '../kit/request.ts';
 import { startStatusBank, statusIs } from '../kit/status-bank.ts';
+import { until } from '../kit/within.ts';
 
 /** What may stand under a key instead of what belongs there. */
 const garbage: Readonly<Record<string, (redis: RedisServer, key: string) => Promise<unknown>>> = {
@@ -18,9 +19,12 @@ const garbage: Readonly<Record<string, (redis: RedisServer, key: string) => Prom
   'a later version': (redis, key) => redis.command('SET', key, '{"v":2,"standing":"ACCC"}'),
   'another shape': (redis, key) => redis.command('SET', key, '{"v":1,"g":"x","a":0,"e":{"x":null}}'),
   nothing: (redis, key) => redis.command('SET', key, ''),
-  'bytes that are no text': (redis, key) => redis.command('SETBIT', key, '7', '1'),
-  'ten megabytes': (redis, key) => redis.command('SETRANGE', key, '10000000', 'x'),
+  'bytes that are no text': (redis, key) => redis.command('SETBIT', key, '0', '1'),
+  'bytes that are no text within ours': (redis, key) => redis.command('SETBIT', key, '96', '1'),
+  'two megabytes': (redis, key) => redis.command('SETRANGE', key, '2000000', 'x'),
 };
+
+const isHit = ({ header }: Reply) => header('Cache-Status')?.startsWith('penstock; hit;') === true;
 
 /** A gateway that knows one payment, and the keys of all that its cache keeps. */
 async function startKnowing(t: TestContext) {
@@ -56,6 +60,11 @@ describe('where the cache keeps its values', { skip: withoutRedisServer }, () =>
       const { redis, read } = await startKnowing(t);
       await write(redis, 'p:status:secret');
       for (let turn = 0; turn < 3; turn++) assert.equal((await read()).status, 200);
+      if (what === 'a list') return; // is left to whoever empties the cache
+      const secret = () => redis.command('GET', 'p:status:secret');
+      await until(3_000, 'another is taken', async () => /^[\w+/]{43}=$/.test(String(await secret())));
+      await read();
+      await until(3_000, 'it is of use', async () => isHit(await read()));
     });
   }
 });

@@ -2,12 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { call, jsonOf } from '../kit/call.ts';
 import { type Instance, startFleet } from '../kit/fleet.ts';
 import type { SharedRedis } from '../kit/fleet-redis.ts';
 import { shown, switchTo } from '../kit/operator.ts';
-import { transfers } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
+import { homesOf, reasonsOf } from './asked.ts';
 
 /** @param redis the one that the instances share */
 export function promisesOfRestarts(redis: () => Promise<SharedRedis>): void {
@@ -62,23 +61,6 @@ export function promisesOfRestarts(redis: () => Promise<SharedRedis>): void {
     }
     assert.deepEqual(await homesOf([born], one), ['production'], 'who was told goes on');
   });
-}
-
-/** Where an instance finds these payments. */
-async function homesOf(ids: readonly string[], instance: Instance): Promise<readonly (string | undefined)[]> {
-  const replies = await Promise.all(
-    ids.map((id) => instance.ask('shop', { method: 'GET', path: `${transfers}/${id}/status` })),
-  );
-  return replies.map((reply) =>
-    reply.status === 200 ? reply.header('Penstock-Environment') : reply.header('Penstock-Error'),
-  );
-}
-
-/** What there is to say about its readiness. */
-async function reasonsOf({ adminUrl }: Instance): Promise<readonly unknown[]> {
-  const { reasons } = jsonOf(await call(adminUrl, { method: 'GET', path: '/health/ready' }));
-  assert.ok(Array.isArray(reasons));
-  return reasons;
 }
 
 /** Whether a line has these fields. */

@@ -166,6 +166,8 @@ describe('a payment whose outcome is not known', () => {
     const again = await call(gateway.url, one);
     assert.equal(errorOf(again), 'DUPLICATE_IN_DOUBT');
     assert.match(again.text, new RegExp(`${transfers}/${paymentId}/status`));
+    const aboutRequests = gateway.logLines.filter((line) => line.includes('"message":"request failed"'));
+    assert.doesNotMatch(aboutRequests.join(), new RegExp(paymentId));
     assert.deepEqual(await shown(gateway, '/api/in-doubt'), []);
   });
 
@@ -179,12 +181,14 @@ describe('a payment whose outcome is not known', () => {
     const one = withId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, one)), 'OUTCOME_UNKNOWN');
     const [{ id }] = (await shown(gateway, '/api/in-doubt')) as unknown as [{ id: string }];
-    const say = () =>
+    const say = (more: object = {}) =>
       operate(gateway, 'POST', `/api/in-doubt/${id}`, {
         outcome: 'did-not-happen',
         reason: 'the bank says so',
+        ...more,
       });
     assert.equal((await say()).status, 409);
+    assert.equal((await say({ paymentId: 'a-slip-of-the-hand' })).status, 400);
     await until(3_000, 'it may be resolved', async () => (await say()).status === 200);
     assert.equal((await call(gateway.url, one)).status, 201);
     assert.equal(bank.payments.length, 1);

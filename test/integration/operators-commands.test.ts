@@ -76,7 +76,7 @@ test('penstock in-doubt lists, resolves and leaves a record; the metric counts w
   const { out } = await ran(served, 'in-doubt');
   assert.match(
     out,
-    /^[\w-]{43}\.[\w-]{36}\n {2}initiatePayment of anonymous in sandbox, X-Request-ID .*\n {2}OUTCOME_UNKNOWN: /,
+    /^[0-9a-f][\w-]{35}\.[\w-]{43}\n {2}initiatePayment of anonymous in sandbox, X-Request-ID .*\n {2}OUTCOME_UNKNOWN: /,
   );
   const [id = ''] = out.split('\n');
   await until(8_000, 'the metric counts it', async () =>

@@ -129,7 +129,7 @@ test('nothing secret or personal is readable in Redis', { skip: withoutRedisServ
   const keys = (await redis.command('KEYS', '*')) as readonly string[]; // as Redis documents it
   assert.ok(keys.some((key) => /^p:status:[\w-]{43}$/.test(key)));
   for (const key of keys) {
-    assert.match(key, /^p:(status|environment|payment|audit):/);
+    assert.match(key, /^p:(status|environment|payment|audit|ledger):/);
     const stored = String(await redis.command('GET', key).catch(() => ''));
     for (const secret of secrets) assert.ok(!`${key} ${stored}`.includes(secret), `${secret} in ${key}`);
     if (!/^p:(status:secret|environment)/.test(key))

@@ -25,8 +25,8 @@ export interface Instance {
   pay(client: ClientName, environment?: string): Promise<string>;
   /** Starts it, and waits until it serves and knows that it does not know a payment. */
   start(): Promise<void>;
-  /** Ends it by SIGTERM. @returns the exit code, or the name of the signal that ended it */
-  stop(): Promise<number | string>;
+  /** Ends it, by SIGTERM if no other is named. @returns the exit code, or the name of the signal that ended it */
+  stop(signal?: NodeJS.Signals): Promise<number | string>;
   /** The lines that this run has logged so far. */
   logged(): readonly Readonly<Record<string, unknown>>[];
   /** Runs another command with the configuration of this instance. */
@@ -53,25 +53,41 @@ export async function startFleet(
   redis: SharedRedis,
   { production, variables = {} }: Wishes = {},
 ): Promise<Fleet> {
-  const timetable = { authorisedAfterMs: 600_000 }; // until then a payment can be cancelled
-  const sandbox = await startBank(t, { name: 'sandbox', timetable });
-  const other = production ?? (await startBank(t, { name: 'production', basePath: '/psd2', timetable }));
-  const sections = {
-    environments: {
-      active: 'sandbox',
-      sandbox: { baseUrl: sandbox.baseUrl, standardVersion: '1.3.11' },
-      production: { baseUrl: other.baseUrl, standardVersion: '1.3.6' },
-    },
-    clients: clientSettings(),
-    state: { redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
-  };
+  const sides = await startSides(t, production);
+  const state = { redis: redis.settings, prefix: `fleet-${randomUUID()}:` };
+  const sections = sectionsFor(sides, state);
   const instances = [
     await createInstance(t, sections, variables),
     await createInstance(t, sections, variables),
   ] as const;
   await Promise.all(instances.map((instance) => instance.start()));
-  return { sandbox, production: other, one: instances[0], other: instances[1] };
+  return { ...sides, one: instances[0], other: instances[1] };
 }
+
+/** One instance alone that serves, the sandbox active; ended with the test. @param state of the configuration */
+export async function startAlone(t: TestContext, state: object): Promise<Instance> {
+  const instance = await createInstance(t, sectionsFor(await startSides(t), state));
+  await instance.start();
+  return instance;
+}
+
+async function startSides(t: TestContext, production?: SimulatedBank) {
+  const timetable = { authorisedAfterMs: 600_000 }; // until then a payment can be cancelled
+  return {
+    sandbox: await startBank(t, { name: 'sandbox', timetable }),
+    production: production ?? (await startBank(t, { name: 'production', basePath: '/psd2', timetable })),
+  };
+}
+
+const sectionsFor = ({ sandbox, production }: Awaited<ReturnType<typeof startSides>>, state: object) => ({
+  environments: {
+    active: 'sandbox',
+    sandbox: { baseUrl: sandbox.baseUrl, standardVersion: '1.3.11' },
+    production: { baseUrl: production.baseUrl, standardVersion: '1.3.6' },
+  },
+  clients: clientSettings(),
+  state,
+});
 
 /** An instance that does not run yet. @param sections of the configuration, but for the two doors */
 export async function createInstance(
@@ -116,8 +132,8 @@ export async function createInstance(
       await Promise.race([serving.says('"serving"'), ended]);
       await until(5_000, 'it reaches the state', async () => (await ask('shop', statusRead)).status === 404);
     },
-    async stop() {
-      running?.kill('SIGTERM');
+    async stop(signal = 'SIGTERM') {
+      running?.kill(signal);
       return running?.ended() ?? 'it does not run';
     },
     logged: () => linesOf(running?.stdout() ?? '').map((line) => JSON.parse(line)),

@@ -11,6 +11,7 @@ import type { Config } from '../../src/config/schema.ts';
 import { createGateway } from '../../src/gateway.ts';
 import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { createSimulatedBank } from '../../src/simulated-bank/server.ts';
+import type { State } from '../../src/state/ports.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 
 /** Where TPP systems reach the gateway under test: in links only, never on the network. */
@@ -45,8 +46,12 @@ export function configOf(sections: Sections): Config {
   }
 }
 
-/** A started gateway on free ports; closed when the test ends. */
-export async function startGateway(t: TestContext, sections: Sections): Promise<GatewayUnderTest> {
+/** A started gateway on free ports; closed when the test ends. @param state by default the one that is configured */
+export async function startGateway(
+  t: TestContext,
+  sections: Sections,
+  state?: State,
+): Promise<GatewayUnderTest> {
   const logLines: string[] = [];
   const config = configOf({
     ...sections,
@@ -55,7 +60,7 @@ export async function startGateway(t: TestContext, sections: Sections): Promise<
   });
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
   const { operators } = operatorsOf(config.admin, adminToken);
-  const gateway = createGateway(config, log, operators);
+  const gateway = createGateway(config, log, operators, state);
   const { tppPort, adminPort } = await gateway.start();
   t.after(() => gateway.stop());
   return {

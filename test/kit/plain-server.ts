@@ -1,8 +1,8 @@
 /** A port that speaks plain TCP, for what no HTTP server would do. */
 
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
+import { listen } from './ports.ts';
 
 export interface PlainServer {
   readonly port: number;
@@ -33,14 +33,13 @@ export async function startPlainServer(
         heard(socket, piece);
       });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   t.after(() => {
     server.close();
     for (const socket of connections) socket.destroy();
   });
   return {
-    port: (server.address() as AddressInfo).port, // an address object, because it listens on a port
+    port,
     connections,
     get received() {
       return received;

@@ -6,6 +6,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { howToGetRedis, redisProgram } from './find-redis.ts';
+import { guardOver } from './guard.ts';
 import type { Life } from './life.ts';
 import { until } from './within.ts';
 
@@ -77,20 +78,6 @@ function spawnServer(port: number, folder: string, args: readonly string[]): Chi
   const guard = guardOver(child, folder);
   child.once('exit', () => guard?.kill('SIGKILL'));
   return child;
-}
-
-/**
- * A process that kills the server and removes its folder when this one is gone, however it ended:
- * the system closes the pipe that it reads from.
- */
-function guardOver({ pid }: ChildProcess, folder: string): ChildProcess | undefined {
-  if (pid === undefined) return undefined;
-  const guard = spawn('sh', ['-c', 'cat; kill -9 "$0"; rm -rf "$1"', String(pid), folder], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true, // else an interrupt from the keyboard ends it too soon
-  });
-  guard.unref();
-  return guard;
 }
 
 /** Whether the server answers, at last; false if it ended instead. */

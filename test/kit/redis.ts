@@ -1,6 +1,9 @@
 /** A Redis for a test, found or started; without one, the tests that need it are skipped, loudly. */
 
+import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import type { State } from '../../src/state/ports.ts';
+import { createRedisState } from '../../src/state/redis.ts';
 import { howToGetRedis, redisIsRequired, redisProgram, runningRedis } from './find-redis.ts';
 import type { Life } from './life.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
@@ -33,6 +36,14 @@ export async function startRedis(life: Life, args: readonly string[] = []): Prom
   const url = `redis://127.0.0.1:${server.port}`;
   const command = (name: string, ...rest: readonly string[]) => commandOn(server.port, name, ...rest);
   return { ...server, url, command, flush: async () => void (await command('FLUSHALL')) };
+}
+
+/**
+ * Ways to one new part of a Redis, for an instance each, which wait for answers as long as a way can: so that on a busy
+ * machine nothing but what a test does makes the state unavailable.
+ */
+export function patientWays(url: string, prefix = `test-${randomUUID()}:`): () => State {
+  return () => createRedisState({ kind: 'single', url }, prefix, () => {}, 500);
 }
 
 /** One command to the server on a port, on a connection of its own. */

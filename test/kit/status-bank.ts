@@ -2,10 +2,10 @@
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Field } from './fields.ts';
 import type { Life } from './life.ts';
+import { listen } from './ports.ts';
 
 /** What came to the bank. */
 export interface Asked {
@@ -19,7 +19,7 @@ export interface Asked {
 export interface Said {
   readonly status?: number;
   readonly headers?: readonly Field[];
-  readonly body?: string;
+  readonly body?: string | Buffer;
 }
 
 export interface StatusBank {
@@ -45,8 +45,7 @@ export async function startStatusBank(
     const length = status === 204 ? [] : [['Content-Length', String(Buffer.byteLength(body))]];
     answer.writeHead(status, [...headers, ...length].flat()).end(body);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   const close = async () => {
     if (!server.listening) return;
     server.close();
@@ -54,7 +53,6 @@ export async function startStatusBank(
     await once(server, 'close');
   };
   life.after(close);
-  const { port } = server.address() as AddressInfo; // an address object, because it listens on a port
   return { baseUrl: `http://127.0.0.1:${port}`, port, asked: all, close };
 }
 

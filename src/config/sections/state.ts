@@ -51,7 +51,10 @@ export const state = z
     encryptionKeyFile: file()
       .nullable()
       .default(null)
-      .describe('The file with the key that stored answers are encrypted with.'),
+      .describe(
+        'The file with the keys that stored answers are encrypted with: 32 bytes a line, in base64 or hex, ' +
+          'the current one first.',
+      ),
   })
   .prefault({})
   .describe('Where the gateway keeps what must outlive a request: in Redis, in a file, or in memory only.');

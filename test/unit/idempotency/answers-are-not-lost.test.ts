@@ -1,7 +1,7 @@
 /** What an instance has heard of the bank is kept, however late the state takes it. */
 
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import type { Claim } from '../../../src/idempotency/claim.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { KeyValues } from '../../../src/state/ports.ts';
@@ -84,20 +84,30 @@ test('an answer that overtakes the doubt at the deadline on the way to the state
 });
 
 describe('an answer that comes after operators have resolved the doubt', () => {
-  for (const outcome of ['happened', 'did-not-happen'] as const)
-    test(`is told at error level, and changes nothing: it ${outcome}`, async (t) => {
-      const { clocks, state, instance } = start(t);
-      const claim = await instance.claim();
-      await claim.pass('sandbox');
-      await claim.doubt('no answer');
-      clocks.spend(lateAnswerMs + 20_000);
-      const { id } = await doubtOf(state);
-      await instance.resolve({ id, who: 'an operator', outcome, reason: 'so says the bank' });
-      const before = await keptOf(state);
-      await claim.answered(answer(201));
-      assert.deepEqual(await keptOf(state), before);
-      assert.equal(instance.logged.at(-1), 'error: the bank has answered what had been resolved otherwise');
-    });
+  async function answeredAfter(t: TestContext, outcome: 'happened' | 'did-not-happen') {
+    const { clocks, state, instance } = start(t);
+    const claim = await instance.claim();
+    await claim.pass('sandbox');
+    await claim.doubt('no answer');
+    clocks.spend(lateAnswerMs + 20_000);
+    const { id } = await doubtOf(state);
+    await instance.resolve({ id, who: 'an operator', outcome, reason: 'so says the bank' });
+    const before = await keptOf(state);
+    await claim.answered(answer(201));
+    return { before, after: await keptOf(state), told: instance.logged.at(-1) };
+  }
+
+  test('is told at error level, and changes nothing: it happened', async (t) => {
+    const { before, after, told } = await answeredAfter(t, 'happened');
+    assert.deepEqual(after, before);
+    assert.equal(told, 'error: the bank has answered what had been resolved otherwise');
+  });
+
+  test('is told at error level, and kept if nothing was sent since: it did-not-happen', async (t) => {
+    const { after, told } = await answeredAfter(t, 'did-not-happen');
+    assert.equal(after?.step, 'answered');
+    assert.match(told ?? '', /^error: what was known of a payment was gone, lost or resolved otherwise/);
+  });
 
   test('is not told if it says that nothing was done, as they had said', async (t) => {
     const { clocks, state, instance } = start(t);

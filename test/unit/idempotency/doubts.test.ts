@@ -205,7 +205,7 @@ describe('looking around', () => {
     const other = instanceOn(state);
     const counts: (number | undefined)[] = [];
     for (let beat = 1; beat <= 6; beat++) {
-      await other.lasting.beat();
+      await other.lasting.tidy();
       counts.push(other.doubts());
       if (beat === 1) await (await sendBy(instance, 'second')).doubt('no answer');
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type ErrorCode, GatewayError, kinds } from '../../../src/flow/errors.ts';
+import { type ErrorCode, GatewayError, kinds, withAdvice } from '../../../src/flow/errors.ts';
 import { publicUrl } from '../../kit/gateway.ts';
 import { createHeldState } from '../../kit/held-state.ts';
 import {
@@ -151,7 +151,7 @@ describe('a repeat', () => {
     await instance.resolve({ ...resolution, paymentId: 'a-payment' });
     await assert.rejects(instance.ask(initiation(), behind.next), (error: GatewayError) => {
       const where = `${publicUrl}/berlingroup/v1/payments/sepa-credit-transfers/a-payment/status`;
-      return error.code === 'DUPLICATE_IN_DOUBT' && error.message.includes(where);
+      return error.code === 'DUPLICATE_IN_DOUBT' && withAdvice(error, 'write').message.includes(where);
     });
     assert.equal(behind.sent(), 1);
   });

@@ -52,7 +52,7 @@ describe('without the state', () => {
       await repeatedAfterWaiting(clocks, instance.ask(initiation(), behind.next)),
       'DUPLICATE_IN_FLIGHT',
     );
-    await instance.lasting.beat();
+    await instance.lasting.tidy();
     assert.equal((await instance.ask(initiation(), behind.next)).servedFrom, 'ledger');
     assert.equal(behind.sent(), 1);
   });

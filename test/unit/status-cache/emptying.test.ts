@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { GatewayError } from '../../../src/flow/errors.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
-import { createLateForgetting } from '../../../src/status-cache/late-forgetting.ts';
+import { createForgetting } from '../../../src/status-cache/forgetting.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import { createHeldState } from '../../kit/held-state.ts';
 import { createInstance, statusAnswer, statusRead } from './instance.ts';
@@ -73,31 +73,31 @@ describe('what is owed to the state', () => {
       if (fails) throw outOfReach;
       paid.push(key);
     };
-    const late = createLateForgetting({ forget: pay, forgetEverything: () => pay('everything') });
+    const forgetting = createForgetting({ forget: pay, forgetEverything: () => pay('everything') });
     const heal = () => {
       fails = false;
     };
-    return { late, paid, heal };
+    return { forgetting, paid, heal };
   }
 
   test('stays owed until it could be paid, and is paid once', async () => {
-    const { late, paid, heal } = debts();
-    late.add('one');
-    await assert.rejects(late.settle(), outOfReach);
+    const { forgetting, paid, heal } = debts();
+    forgetting.later('one');
+    await assert.rejects(forgetting.settle(), outOfReach);
     heal();
-    await late.settle();
-    await late.settle();
+    await forgetting.settle();
+    await forgetting.settle();
     assert.deepEqual(paid, ['one']);
   });
 
   test('is paid for one payment before anything is read of it', async () => {
-    const { late, paid, heal } = debts();
-    late.add('one');
-    late.add('two');
-    await assert.rejects(late.settleOf('two'), outOfReach);
-    await late.settleOf('three');
+    const { forgetting, paid, heal } = debts();
+    forgetting.later('one');
+    forgetting.later('two');
+    await assert.rejects(forgetting.settleOf('two'), outOfReach);
+    await forgetting.settleOf('three');
     heal();
-    await late.settleOf('two');
+    await forgetting.settleOf('two');
     assert.deepEqual(paid, ['two']);
   });
 
@@ -108,23 +108,23 @@ describe('what is owed to the state', () => {
       times++;
       await paying.promise;
     };
-    const late = createLateForgetting({ forget, forgetEverything: forget });
-    late.add('one');
-    const settling = late.settle();
+    const forgetting = createForgetting({ forget, forgetEverything: forget });
+    forgetting.later('one');
+    const settling = forgetting.settle();
     await setImmediate();
-    late.add('one');
+    forgetting.later('one');
     paying.resolve();
     await settling;
-    await late.settle();
+    await forgetting.settle();
     assert.equal(times, 2);
   });
 
   test('is everything, once it is too much to remember', async () => {
-    const { late, paid, heal } = debts();
-    for (let index = 0; index < 30_000; index++) late.add(`payment ${index}`);
-    await assert.rejects(late.settleOf('payment 29999'), outOfReach);
+    const { forgetting, paid, heal } = debts();
+    for (let index = 0; index < 30_000; index++) forgetting.later(`payment ${index}`);
+    await assert.rejects(forgetting.settleOf('payment 29999'), outOfReach);
     heal();
-    await late.settleOf('payment 29999');
+    await forgetting.settleOf('payment 29999');
     assert.deepEqual(paid, ['everything']);
   });
 });

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { headerValue } from '../../../src/pis/headers.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createClock } from '../../../src/status-cache/clock.ts';
 import { answerOf, createInstance, statusAnswer, statusRead } from './instance.ts';
@@ -158,6 +159,20 @@ describe('a clock that is set', () => {
     wall += 9_000;
     assert.equal(clock(), 10_000);
   });
+
+  for (const byMs of [-100, -1, 1, 100]) {
+    test(`${byMs} ms differently on two instances costs no second question`, async () => {
+      const state = createMemoryState();
+      let asked = 0;
+      const bank = async () => statusAnswer('ACCC', [], { n: asked++ });
+      const one = createInstance(state, bank, {}, () => start);
+      const other = createInstance(state, bank, {}, () => start + byMs);
+      await Promise.all([one.ask(statusRead()), other.ask(statusRead())]);
+      const { headers } = await other.ask(statusRead());
+      assert.equal(asked, 1);
+      assert.equal(headerValue(headers, 'age'), '0');
+    });
+  }
 
   test('differently on two instances never has an entry from the future served', async () => {
     const state = createMemoryState();

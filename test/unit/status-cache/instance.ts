@@ -7,6 +7,7 @@ import type { Handler } from '../../../src/flow/stage.ts';
 import { createMatcher, type Method } from '../../../src/pis/operations.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { cacheStatus } from '../../../src/status-cache/cache-status.ts';
+import { createClock } from '../../../src/status-cache/clock.ts';
 import { createLastingStatus, createStatusCache } from '../../../src/status-cache/create-status-cache.ts';
 import type { Field } from '../../kit/fields.ts';
 import { configOf, type Sections } from '../../kit/gateway.ts';
@@ -42,12 +43,15 @@ function configWith(sections: Sections): Config {
   return config;
 }
 
+/** The machine's clock, one for all: clocks that are a fraction of a millisecond apart see answers from the future. */
+const oneClock = createClock();
+
 /** @param now milliseconds since 1970; by default the machine's */
 export function createInstance(
   state: State,
   bank: Handler<RoutedRequest>,
   sections: Sections = {},
-  now?: () => number,
+  now: () => number = oneClock,
 ): Instance {
   const config = configWith(sections);
   const counts = new Map<string, number>();
@@ -62,7 +66,7 @@ export function createInstance(
     purge: cache.purge,
     async beat() {
       await lasting.places.refresh();
-      await lasting.late.settle();
+      await lasting.forgetting.settle();
     },
   };
 }

@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { headerValue } from '../../../src/pis/headers.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
+import { createFailingState } from '../../kit/failing-state.ts';
 import type { Field } from '../../kit/fields.ts';
 import { answerOf, createInstance, statusAnswer, statusRead } from './instance.ts';
 
@@ -68,6 +70,8 @@ describe('the bank', () => {
     ['Expires', '0'],
     ['Expires', 'Thu, 01 Dec 1994 16:00:00 GMT'],
     ['Age', '3600'],
+    ['Age', '99999999999999999999'],
+    ['Cache-Control', 'no-cache; max-age=60'],
   ] as const) {
     test(`says ${field}: ${value}, and the answer is not fresh any more (sections 4.2 and 5.1)`, async () => {
       assert.equal(await bankSays([field, value]), 2);
@@ -77,6 +81,9 @@ describe('the bank', () => {
   for (const [field, value] of [
     ['Cache-Control', 'max-age=60'],
     ['Cache-Control', 'max-age="60"'],
+    ['Cache-Control', 'max-age=99999999999999999999'],
+    ['Age', 'old'],
+    ['Age', '-1'],
     ['Expires', new Date(Date.now() + 60_000).toUTCString()],
   ] as const) {
     test(`says ${field}: ${value}, and the answer is kept`, async () => {
@@ -202,4 +209,36 @@ describe('a refusal of credentials', () => {
       assert.equal(counts.get('hit'), 1);
     });
   }
+
+  for (const known of ['something', 'nothing'] as const) {
+    test(`drops what is on its way with them, too, where ${known} was known`, async () => {
+      const gate = Promise.withResolvers<void>();
+      let answer = statusAnswer('ACTC');
+      const { ask } = createInstance(createMemoryState(), async ({ headers }) => {
+        const decided = answer;
+        if (headers.includes(token) && decided.status === 200) await gate.promise;
+        return decided;
+      });
+      if (known === 'something') await ask(withFields(['Authorization', 'Bearer two']));
+      const slow = ask(withFields(token));
+      await setImmediate();
+      answer = answerOf(401);
+      await ask(withFields(token, ['Cache-Control', 'no-cache']));
+      gate.resolve();
+      await slow;
+      assert.equal((await ask(withFields(token))).status, 401);
+    });
+  }
+
+  test('drops what was fetched with them, although the state took no change meanwhile', async () => {
+    let answer = statusAnswer('ACTC');
+    const state = createFailingState();
+    const { ask } = createInstance(state, async () => answer);
+    await ask(withFields(token));
+    answer = answerOf(401);
+    state.fail('write', 'replace');
+    await ask(withFields(token, ['Cache-Control', 'no-cache']));
+    state.heal();
+    assert.equal((await ask(withFields(token))).status, 401);
+  });
 });

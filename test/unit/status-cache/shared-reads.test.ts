@@ -8,6 +8,7 @@ import type { PisResponse } from '../../../src/flow/messages.ts';
 import { headerValue } from '../../../src/pis/headers.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
+import { createHeldState } from '../../kit/held-state.ts';
 import { within } from '../../kit/within.ts';
 import { answerOf, createInstance, statusAnswer, statusIn, statusRead } from './instance.ts';
 
@@ -52,6 +53,21 @@ describe('equal reads at the same time', () => {
     open();
     for (const answer of (await Promise.all(answers)).flat()) assert.equal(statusIn(answer), 'ACTC');
     assert.equal(asked(), 1);
+  });
+
+  test('are one question, though one instance hears late that there was nothing when it looked', async () => {
+    let asked = 0;
+    const bank = async () => statusAnswer('ACTC', [], { number: asked++ });
+    const shared = createMemoryState();
+    const slow = createHeldState(shared);
+    const [here, there] = [createInstance(slow, bank), createInstance(shared, bank)];
+    await here.beat();
+    const letGo = slow.hold('read');
+    const late = here.ask(statusRead());
+    await there.ask(statusRead());
+    letGo();
+    assert.equal((await late).servedFrom, 'shared');
+    assert.equal(asked, 1);
   });
 
   test('of several payments do not wait for each other', async () => {

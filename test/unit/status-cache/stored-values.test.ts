@@ -1,7 +1,9 @@
 /** What stands in the shared state, and what becomes of it if somebody else has written there. */
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { encrypted } from '../../../src/state/encrypted.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { parsed, withSighting, written } from '../../../src/status-cache/document.ts';
 import type { Entry } from '../../../src/status-cache/entry.ts';
@@ -21,6 +23,10 @@ const secretRead = statusRead({
   ],
 });
 
+/** A text, and what its parts say that look like base64. */
+const readable = (stored: string) =>
+  `${stored} ${stored.replaceAll(/[\w+/=-]{16,}/g, (text) => Buffer.from(text, 'base64').toString())}`;
+
 const keysOf = ({ asked }: FailingState) => [...new Set(asked.map((one) => one.split(' ')[1] ?? ''))];
 
 describe('in the shared state', () => {
@@ -29,11 +35,32 @@ describe('in the shared state', () => {
     const { ask } = createInstance(state, async () => statusAnswer('ACTC'));
     await ask(secretRead);
     for (const key of keysOf(state)) {
-      const stored = `${key} ${await state.keyValues.read(key)}`;
-      const decoded = stored.replaceAll(/[\w+/=-]{16,}/g, (text) => Buffer.from(text, 'base64').toString());
-      for (const secret of secrets)
-        assert.ok(!`${stored} ${decoded}`.includes(secret), `${secret} in ${key}`);
+      const stored = readable(`${key} ${await state.keyValues.read(key)}`);
+      for (const secret of secrets) assert.ok(!stored.includes(secret), `${secret} in ${key}`);
       if (key !== 'status') assert.match(key, /^status:/);
+    }
+  });
+
+  test('the answer can be read, and cannot if it is encrypted; it is served all the same', async () => {
+    const answer = statusAnswer('ACTC', [['X-Of-The-Bank', 'a-header']], { psuName: 'Anna Example' });
+    const parts = ['ACTC', 'transactionStatus', 'a-header', 'Anna Example'];
+    for (const [keys, expected] of [
+      [[], parts],
+      [[randomBytes(32)], []],
+    ] as const) {
+      const state = createFailingState();
+      const [key] = keys;
+      const keyValues = key ? encrypted(state.keyValues, [key]) : state.keyValues;
+      const { ask } = createInstance({ ...state, keyValues }, async () => answer);
+      await ask(secretRead);
+      assert.deepEqual((await ask(secretRead)).body, answer.body);
+      const values = await Promise.all(keysOf(state).map((name) => state.keyValues.read(name)));
+      const stored = readable(values.join(' '));
+      assert.deepEqual(
+        parts.filter((part) => stored.includes(part)),
+        expected,
+      );
+      assert.equal(/"[gse]":/.test(stored), !key, 'the shape of a document');
     }
   });
 
@@ -46,6 +73,28 @@ describe('in the shared state', () => {
     };
     assert.notDeepEqual(await variants(), await variants());
   });
+});
+
+describe('a secret that is not ours', () => {
+  for (const [what, value] of [
+    ['empty', ''],
+    ['short', 'c2hvcnQ='],
+    ['no base64', '*'.repeat(44)],
+    ['too long', 'A'.repeat(10_000)],
+  ] as const) {
+    test(`(${what}) is replaced, so that nobody can guess what was hashed`, async () => {
+      const state = createMemoryState();
+      await state.keyValues.write('status:secret', value);
+      const bank = async () => statusAnswer('ACTC');
+      const [here, there] = [createInstance(state, bank), createInstance(state, bank)];
+      await Promise.all([here.ask(secretRead), there.ask(secretRead)]);
+      assert.match((await state.keyValues.read('status:secret')) ?? '', /^[\w+/]{43}=$/);
+      await here.beat();
+      await there.beat();
+      await here.ask(secretRead);
+      assert.equal((await there.ask(secretRead)).servedFrom, 'cache');
+    });
+  }
 });
 
 describe('a value that is not ours', () => {
@@ -72,6 +121,17 @@ describe('a value that is not ours', () => {
       assert.equal(counts.get('miss'), 2);
     });
   }
+
+  test('is not ours although it looks so, if it is larger than any of ours', async () => {
+    const state = createFailingState(createMemoryState());
+    const { ask } = createInstance(state, async () => statusAnswer('ACCC'));
+    await ask(statusRead());
+    const key = keysOf(state).find((one) => /^status:[\w-]{43}$/.test(one)) ?? assert.fail();
+    const ours = JSON.parse((await state.keyValues.read(key)) ?? '');
+    await state.keyValues.write(key, JSON.stringify({ ...ours, padding: 'x'.repeat(300_000) }));
+    assert.equal((await ask(statusRead())).servedFrom, 'bank');
+    assert.equal((await ask(statusRead())).servedFrom, 'cache');
+  });
 
   test('has a generation of its own, and the same one each time', () => {
     const [one, other] = ['garbage', 'other garbage'].map((text) => parsed(text).generation);
@@ -100,6 +160,15 @@ describe('a document', () => {
     assert.ok(text.length <= 256 * 1024);
     const kept = Object.keys(parsed(text).entries);
     assert.ok(kept.length >= 30 && kept.includes('v399') && !kept.includes('v0'));
+  });
+
+  test('holds no more kinds of small answers than it can be read with at once, however many are asked for', () => {
+    const entries = Object.fromEntries(
+      Array.from({ length: 2_000 }, (_, index) => [`v${index}`, entry(index)]),
+    );
+    const kept = Object.keys(parsed(written({ generation: 'g', standing: 's', since: 0, entries })).entries);
+    assert.ok(kept.length >= 32 && kept.length <= 100, `${kept.length} are kept`);
+    assert.ok(kept.includes('v1999') && !kept.includes('v0'));
   });
 
   test('keeps the status alone if the answer is too large', () => {

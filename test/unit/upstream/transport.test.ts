@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { type Agent, createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { createAgent } from '../../../src/upstream/agent.ts';
 import { createTransport, type OutboundRequest, type Transport } from '../../../src/upstream/transport.ts';
+import { listen } from '../../kit/ports.ts';
 import { until, within } from '../../kit/within.ts';
 
 const get: Omit<OutboundRequest, 'deadlineAtMs'> = {
@@ -17,9 +16,7 @@ const get: Omit<OutboundRequest, 'deadlineAtMs'> = {
 /** A transport to a server on this machine, and the pool it draws from. */
 async function startTransport(t: TestContext, serve: RequestListener, maxSockets = 4) {
   const server = createServer(serve);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on a port
+  const origin = `http://127.0.0.1:${await listen(server)}`;
   const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
   const agent = createAgent(environment, { maxSockets, idle: 4_000 });
   t.after(() => {

@@ -1,7 +1,7 @@
 /** Several instances on one state, before one bank, asked by TPPs and seen after by operators. */
 
 import assert from 'node:assert/strict';
-import { type ErrorCode, GatewayError, kinds } from '../../../../src/flow/errors.ts';
+import { type ErrorCode, GatewayError, kinds, withAdvice } from '../../../../src/flow/errors.ts';
 import type { PisResponse } from '../../../../src/flow/messages.ts';
 import { createMemoryState } from '../../../../src/state/memory.ts';
 import type { State } from '../../../../src/state/ports.ts';
@@ -82,7 +82,7 @@ export function createWorld(instances: number): World {
     const beat = async () => {
       if (isBeating) return;
       isBeating = true;
-      await instance.lasting.beat().catch(() => {}); // the next beat tries again
+      await Promise.allSettled([instance.lasting.holders.renew(), instance.lasting.tidy()]); // the next beat tries again
       isBeating = false;
     };
     return { ...instance, process, way, beat };
@@ -132,7 +132,7 @@ function toldBy(call: Call, { status, body }: PisResponse): Told {
 
 function failureOf(call: Call, thrown: unknown): Told {
   assert.ok(thrown instanceof GatewayError, String((thrown as Error).stack));
-  const { code, message } = thrown;
+  const { code, message } = withAdvice(thrown, 'write');
   return { call, status: kinds[code].status, code, text: message };
 }
 

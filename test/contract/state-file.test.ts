@@ -1,0 +1,57 @@
+/** State in a file keeps the contract, encrypted or not, on a clock that the test sets. */
+
+import { randomBytes } from 'node:crypto';
+import { describe } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { encrypted } from '../../src/state/encrypted.ts';
+import { createFileState } from '../../src/state/file.ts';
+import type { State } from '../../src/state/ports.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import type { KindOfState } from './kind-of-state.ts';
+import { promisesOfAnnouncements } from './promises-of-announcements.ts';
+import { promisesOfKeyValues } from './promises-of-key-values.ts';
+import { promisesOfReservations } from './promises-of-reservations.ts';
+import { promisesOfSets } from './promises-of-sets.ts';
+
+/** @param clientOf a client's way to a state */
+const kindOf = (clientOf: (state: State) => State): KindOfState => ({
+  skip: false,
+  async store(t) {
+    let nowMs = 1_000_000;
+    const folder = temporaryFolder(t);
+    const opened = async (name: string) => {
+      const clocks = { wall: () => nowMs, steady: () => nowMs };
+      const state = createFileState(`${folder}/${name}`, () => {}, clocks);
+      t.after(() => state.close());
+      await state.open();
+      return state;
+    };
+    const ours = await opened('ours');
+    return {
+      client: async () => clientOf(ours),
+      stranger: async () => clientOf(await opened('theirs')),
+      now: () => nowMs,
+      async until(ms, what, condition) {
+        const deadline = nowMs + ms;
+        while (!(await condition())) {
+          if (nowMs > deadline) throw new Error(`${ms} ms passed in vain until ${what}`);
+          nowMs += 1;
+          await setImmediate();
+        }
+      },
+    };
+  },
+});
+
+describe('state in a file', () => {
+  const inFile = kindOf((state) => state);
+  promisesOfKeyValues(inFile);
+  promisesOfSets(inFile);
+  promisesOfReservations(inFile);
+  promisesOfAnnouncements(inFile);
+});
+
+describe('state in a file, encrypted', () => {
+  const keys = [randomBytes(32)] as const;
+  promisesOfKeyValues(kindOf((state) => ({ ...state, keyValues: encrypted(state.keyValues, keys) })));
+});

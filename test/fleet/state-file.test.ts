@@ -1,0 +1,110 @@
+/** One instance alone: what it still knows when it was killed, with its state in a file and without. */
+
+import assert from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { startAlone } from '../kit/fleet.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { shown, switchTo } from '../kit/operator.ts';
+import { initiation, transfers } from '../kit/request.ts';
+import { homesOf, reasonsOf } from './asked.ts';
+
+test('with its state in a file, an instance that was killed knows the active environment and the home of every payment', async (t) => {
+  const instance = await startAlone(t, { file: `${temporaryFolder(t)}/state` });
+  assert.deepEqual(await reasonsOf(instance), []);
+  const born = [await instance.pay('shop')];
+  await switchTo(instance, 'production');
+  born.push(await instance.pay('shop'));
+
+  assert.equal(await instance.stop('SIGKILL'), 'SIGKILL');
+  await instance.start();
+
+  const { active, version } = await shown(instance, '/api/environments');
+  assert.deepEqual([active, version], ['production', 2]);
+  assert.deepEqual(await homesOf(born, instance), ['sandbox', 'production']);
+  assert.match(await instance.pay('shop'), /^production-/);
+  assert.equal(await instance.command('audit', 'verify').ended(), 0);
+  assert.deepEqual(await reasonsOf(instance), []);
+  assert.ok(instance.logged().every(({ level }) => level !== 'error'));
+});
+
+test('without a file, it says in the log and to whoever asks for its readiness what a restart forgets', async (t) => {
+  const instance = await startAlone(t, {});
+  const says =
+    /kept in memory: a restart forgets which X-Request-IDs were used and what is in doubt, where payments live/;
+  assert.match(String(await reasonsOf(instance)), says);
+  assert.ok(instance.logged().some(({ level, message }) => level === 'warn' && says.test(`${message}`)));
+});
+
+test('an instance whose file is in use does not start, and says why', async (t) => {
+  const file = `${temporaryFolder(t)}/state`;
+  await startAlone(t, { file });
+  await assert.rejects(startAlone(t, { file }), (error: Error) => {
+    assert.match(error.message, /ended with 1/);
+    assert.match(error.message, /the gateway cannot start/);
+    assert.ok(error.message.includes(`state.file: ${file} is in use by another process; stop that one`));
+    return true;
+  });
+});
+
+for (const [how, isEncrypted] of [
+  ['without a key, the bank\u2019s answer about a status can be read in the file', false],
+  ['with one, nothing of it can be, and it is served all the same, after a restart, too', true],
+] as const) {
+  test(how, async (t) => {
+    const folder = temporaryFolder(t);
+    const [file, encryptionKeyFile] = [`${folder}/state`, `${folder}/keys`];
+    writeFileSync(encryptionKeyFile, randomBytes(32).toString('base64'));
+    const instance = await startAlone(t, { file, ...(isEncrypted && { encryptionKeyFile }) });
+    const id = await instance.pay('shop');
+    const read = () => instance.ask('shop', { method: 'GET', path: `${transfers}/${id}/status` });
+    const first = await read();
+    assert.equal(first.status, 200);
+    await instance.stop('SIGKILL');
+
+    const stored = Buffer.concat([file, `${file}-wal`].filter(existsSync).map((path) => readFileSync(path)));
+    assert.ok(stored.includes('status:'), 'the cache keeps something there');
+    const parts = [first.text, Buffer.from(first.text).toString('base64'), 'application/json', '"g":'];
+    const readable = parts.filter((part) => stored.includes(part));
+    assert.deepEqual(readable, isEncrypted ? [] : parts.slice(1));
+    await instance.start();
+    assert.equal((await read()).text, first.text);
+  });
+}
+
+test('answers to payments are kept encrypted, and replayed after a restart and after a change of keys', async (t) => {
+  const folder = temporaryFolder(t);
+  const [file, encryptionKeyFile] = [`${folder}/state`, `${folder}/keys`];
+  const [old, fresh] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')];
+  writeFileSync(encryptionKeyFile, old);
+  const instance = await startAlone(t, { file, encryptionKeyFile });
+  const one = { ...initiation, headers: [...initiation.headers, ['X-Request-ID', randomUUID()] as const] };
+  const first = await instance.ask('shop', one);
+  assert.equal(first.status, 201);
+  await instance.stop('SIGKILL');
+  const stored = Buffer.concat([file, `${file}-wal`].filter(existsSync).map((path) => readFileSync(path)));
+  assert.ok(stored.includes('ledger:entry:'));
+  assert.deepEqual(
+    [first.text, Buffer.from(first.text).toString('base64'), '"step"'].filter((part) =>
+      stored.includes(part),
+    ),
+    [],
+  );
+
+  writeFileSync(encryptionKeyFile, `${fresh}\n${old}\n`);
+  await instance.start();
+  const again = await instance.ask('shop', one);
+  assert.equal(again.header('Idempotent-Replayed'), 'true');
+  assert.equal(again.text, first.text);
+  await instance.stop('SIGKILL');
+
+  writeFileSync(encryptionKeyFile, fresh);
+  await instance.start();
+  const lost = await instance.ask('shop', one);
+  assert.equal(
+    lost.header('Penstock-Error'),
+    'DUPLICATE_IN_DOUBT',
+    'what nobody can read is never sent again',
+  );
+});

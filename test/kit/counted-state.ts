@@ -1,0 +1,67 @@
+/** A way to a state that notes which operations are under way at the same time: together they are one round trip. */
+
+import type { State } from '../../src/state/ports.ts';
+
+export interface CountedState extends State {
+  /**
+   * The round trips so far, each the operations that had been asked before one of them was answered, such as
+   * `replace ledger:entry`: the first two words of a key are enough. On Redis each operation is one command.
+   */
+  readonly trips: readonly (readonly string[])[];
+  /** Begins to count anew. */
+  restart(): void;
+  /** Operations of these names are done from now on, but never come back. */
+  silence(...operations: readonly string[]): void;
+}
+
+/** @param isCounted which operations, told as in `trips` */
+export function createCountedState(shared: State, isCounted: (operation: string) => boolean): CountedState {
+  const { keyValues, sets, announcements } = shared;
+  let trips: string[][] = [];
+  let underWay = 0;
+  let silent: readonly string[] = [];
+
+  async function counted<Value>(name: string, key: string, act: () => Promise<Value>): Promise<Value> {
+    const operation = `${name} ${key.split(':').slice(0, 2).join(':')}`;
+    if (!isCounted(operation)) return act();
+    if (underWay++ === 0) trips.push([]);
+    trips.at(-1)?.push(operation);
+    const done = act().finally(() => {
+      underWay -= 1;
+    });
+    if (!silent.includes(name)) return done;
+    await done;
+    return new Promise(() => {});
+  }
+
+  return {
+    ...shared,
+    keyValues: {
+      read: (key) => counted('read', key, () => keyValues.read(key)),
+      write: (key, ...rest) => counted('write', key, () => keyValues.write(key, ...rest)),
+      writeIfAbsent: (key, ...rest) =>
+        counted('writeIfAbsent', key, () => keyValues.writeIfAbsent(key, ...rest)),
+      replace: (key, ...rest) => counted('replace', key, () => keyValues.replace(key, ...rest)),
+      remove: (key) => counted('remove', key, () => keyValues.remove(key)),
+    },
+    sets: {
+      add: (key, member) => counted('add', key, () => sets.add(key, member)),
+      remove: (key, member) => counted('remove', key, () => sets.remove(key, member)),
+      members: (key) => counted('members', key, () => sets.members(key)),
+    },
+    announcements: {
+      ...announcements,
+      publish: (channel, message) =>
+        counted('publish', channel, () => announcements.publish(channel, message)),
+    },
+    get trips() {
+      return trips;
+    },
+    restart() {
+      trips = [];
+    },
+    silence(...operations) {
+      silent = operations;
+    },
+  };
+}

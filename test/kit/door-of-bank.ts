@@ -1,0 +1,46 @@
+/** A TLS door before a simulated bank, which can turn connections away before a byte of a request has come through. */
+
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import type { TestContext } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
+import { certificate, key } from '../unit/simulated-bank/certificate.ts';
+import { configFile } from './command.ts';
+
+export interface DoorOfBank {
+  /** An environment of the configuration that lies behind this door. */
+  readonly environment: object;
+  /** The next connection is met like this, before its handshake. */
+  next(meet: (socket: Socket) => void): void;
+}
+
+/** A door that lets everybody in; closed when the test ends. */
+export async function startDoorOf(
+  t: TestContext,
+  { baseUrl }: { readonly baseUrl: string },
+): Promise<DoorOfBank> {
+  const meetings: ((socket: Socket) => void)[] = [];
+  const sockets = new Set<Socket>();
+  const inside = createTlsServer({ key, cert: certificate }, (socket) => {
+    const onward = connect(Number(new URL(baseUrl).port), '127.0.0.1');
+    socket.pipe(onward).pipe(socket);
+    for (const end of [socket, onward]) end.on('error', () => [socket, onward].map((one) => one.destroy()));
+  });
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    const meet = meetings.shift();
+    if (meet) meet(socket);
+    else inside.emit('connection', socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const { port } = server.address() as AddressInfo; // an address object, because it listens on a port
+  return {
+    environment: { baseUrl: `https://127.0.0.1:${port}`, tls: { caFile: configFile(t, certificate) } },
+    next: (meet) => void meetings.push(meet),
+  };
+}

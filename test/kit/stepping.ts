@@ -1,0 +1,66 @@
+/** Starts a gateway that holds writes at exact steps, for a test that kills it there, or has it stand still. */
+
+import { fail } from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { join } from 'node:path';
+import { guardOver } from './guard.ts';
+import type { Life } from './life.ts';
+import type { SteppingOrder, Told } from './stepping-gateway.ts';
+import { until } from './within.ts';
+
+export interface SteppingGateway {
+  readonly url: string;
+  readonly adminUrl: string;
+  /** Waits until these writes are held at their steps. */
+  reached(requestIds: readonly string[]): Promise<void>;
+  /** Kills it (SIGKILL), and waits until it is gone. */
+  kill(): Promise<void>;
+  /** Stops it where it stands (SIGSTOP): connections stay, and nothing answers. */
+  freeze(): void;
+  /** Lets it go on (SIGCONT), and with it the writes that it holds. */
+  thaw(): void;
+}
+
+/** A gateway that serves; killed at the end. */
+export async function startStepping(life: Life, order: SteppingOrder): Promise<SteppingGateway> {
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name));
+  const script = join(import.meta.dirname, 'stepping-gateway.ts');
+  const env = Object.fromEntries(inherited);
+  const child = fork(script, [JSON.stringify(order)], {
+    env,
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const guard = guardOver(child);
+  const told: Told[] = [];
+  let isGone = false;
+  child.on('message', (message) => void told.push(message as Told)); // what stepping-gateway.ts tells
+  child.once('exit', () => {
+    isGone = true;
+    guard?.kill('SIGKILL');
+  });
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await until(5_000, 'the gateway is gone', () => isGone);
+  };
+  life.after(kill);
+
+  const serving = () => told.find((one) => one.kind === 'serving');
+  await until(30_000, 'the gateway serves', () => isGone || serving() !== undefined);
+  const { tppPort, adminPort } = serving() ?? fail('the gateway ended before it served');
+  return {
+    url: `http://127.0.0.1:${tppPort}`,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
+    reached: (requestIds) =>
+      until(10_000, 'the writes are held at their steps', () => {
+        const held = told.map((one) => (one.kind === 'reached' ? one.requestId : ''));
+        return requestIds.every((requestId) => held.includes(requestId));
+      }),
+    kill,
+    freeze: () => void child.kill('SIGSTOP'),
+    thaw() {
+      child.kill('SIGCONT');
+      child.send('go on');
+    },
+  };
+}
