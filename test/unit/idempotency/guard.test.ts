@@ -2,7 +2,18 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type ErrorCode, GatewayError, kinds, withAdvice } from '../../../src/flow/errors.ts';
 import { publicUrl } from '../../kit/gateway.ts';
-import { answer, codeOf, doubtOf, instanceOn, keptOf, lateAnswerMs, leaseMs, start } from './ledger.ts';
+import { createHeldState } from '../../kit/held-state.ts';
+import {
+  answer,
+  codeOf,
+  doubtOf,
+  instanceOn,
+  keptOf,
+  lateAnswerMs,
+  leaseMs,
+  start,
+  stopped,
+} from './ledger.ts';
 import { createBehind } from './line.ts';
 import { cancellation, initiation, statusRead } from './requests.ts';
 import { quiet } from './stopped-clocks.ts';
@@ -16,6 +27,24 @@ describe('the first request with an X-Request-ID', () => {
     behind.answer(made);
     assert.deepEqual(await instance.ask(initiation(), behind.next), made);
     assert.equal((await keptOf(state))?.step, 'answered');
+  });
+
+  test('is not told before it is recorded', async (t) => {
+    stopped(t);
+    const way = createHeldState();
+    const behind = createBehind();
+    let isTold = false;
+    const first = instanceOn(way).ask(initiation(), behind.next);
+    void first.then(() => {
+      isTold = true;
+    });
+    await quiet();
+    const record = way.hold('replace');
+    behind.answer(made);
+    await quiet();
+    assert.equal(isTold, false);
+    record();
+    assert.deepEqual(await first, made);
   });
 
   test('has its answer listened for beyond its deadline', async (t) => {
@@ -39,6 +68,16 @@ describe('the first request with an X-Request-ID', () => {
 });
 
 describe('a repeat', () => {
+  for (const status of [400, 403, 500, 503])
+    test(`gets the bank's ${status} again, and nothing is sent`, async (t) => {
+      const { instance } = start(t);
+      const behind = createBehind();
+      behind.answer(answer(status));
+      for (let time = 0; time < 2; time++)
+        assert.equal((await instance.ask(initiation(), behind.next)).status, status);
+      assert.equal(behind.sent(), 1);
+    });
+
   test('gets the same answer from the ledger on every instance, and nothing is sent', async (t) => {
     const { state, instance } = start(t);
     const behind = createBehind();

@@ -6,7 +6,7 @@ import { quiet } from '../stopped-clocks.ts';
 import { type MannerName, manners } from './paying-bank.ts';
 import { promiseAtAnyTime } from './promises.ts';
 import type { Failure } from './way-to-state.ts';
-import { nameOf, type Run, type World } from './world.ts';
+import { type Asked, nameOf, type Run, type World } from './world.ts';
 
 export type Happening = fc.AsyncCommand<object, World>;
 
@@ -26,23 +26,46 @@ const who = fc.nat(1);
 const mostly = <Value>(usual: Value, other: Value) => fc.constantFrom(usual, usual, usual, usual, other);
 const names = Object.keys(manners) as MannerName[]; // keys of a literal
 
+const manner = fc.oneof(fc.constant('pays' as const), fc.constantFrom(...names));
+/** How far an instance gets with a request at once, and whether it then stands still for longer than a lease. */
+const beginning = fc.record({
+  instance: who,
+  steps: fc.nat(10),
+  after: fc.constantFrom('goes on', 'sleeps'),
+});
+type Beginning = { readonly instance: number; readonly steps: number; readonly after: string };
+
+async function begin(world: World, { instance, steps, after }: Beginning, asked: Asked): Promise<void> {
+  const run = world.run(instance);
+  void world.ask(run, asked);
+  for (let step = 0; step < steps; step++) await world.steps.letGo(0);
+  if (after !== 'sleeps') return;
+  run.process.sleep();
+  await world.pass(7_000);
+}
+
+const told = ({ instance, steps, after }: Beginning) =>
+  `${instance}, which takes ${steps} steps and ${after}`;
+
 const asks = fc
   .record({
     tenant: mostly('shop', 'rival'),
     requestId: mostly('first', 'second'),
     body: mostly('1 EUR', '2 EUR'),
-    manner: fc.oneof(fc.constant('pays' as const), fc.constantFrom(...names)),
-    instance: who,
-    steps: fc.nat(16),
+    ...{ manner, beginning },
   })
-  .map(({ instance, steps, ...asked }) => {
+  .map(({ beginning, ...asked }) => {
     const { tenant, requestId, body, manner } = asked;
-    const name = `${tenant} asks ${instance} ${requestId} for ${body}, ${steps} steps go; the bank ${manner}`;
-    return happening(name, async (world) => {
-      void world.ask(world.run(instance), asked);
-      for (let step = 0; step < steps; step++) await world.steps.letGo(0);
-    });
+    const name = `${tenant} asks ${told(beginning)}, ${requestId} for ${body}; the bank ${manner}`;
+    return happening(name, (world) => begin(world, beginning, asked));
   });
+
+const repeats = fc.record({ manner, beginning }).map(({ manner, beginning }) =>
+  happening(`the last is repeated at ${told(beginning)}; the bank ${manner}`, async (world) => {
+    const last = world.calls.at(-1);
+    if (last) await begin(world, beginning, { ...last, manner });
+  }),
+);
 
 const stepsGo = fc.array(fc.nat(9), { minLength: 1, maxLength: 12 }).map((which) =>
   happening(`steps ${which.join(' ')}`, async (world) => {
@@ -52,12 +75,7 @@ const stepsGo = fc.array(fc.nat(9), { minLength: 1, maxLength: 12 }).map((which)
 
 const settles = fc.constant(happening('all settles', (world) => world.steps.settle()));
 
-const sleeps = fc.tuple(who, fc.constantFrom(0, 7_000)).map(([which, ms]) =>
-  happening(`${which} sleeps, ${ms} ms pass`, async (world) => {
-    world.run(which).process.sleep();
-    await world.pass(ms);
-  }),
-);
+const sleeps = who.map((which) => happening(`${which} sleeps`, (world) => world.run(which).process.sleep()));
 const wakes = who.map((which) => happening(`${which} wakes`, (world) => world.run(which).process.wake()));
 const crashes = who.map((which) => happening(`${which} crashes`, (world) => world.crash(which)));
 
@@ -114,8 +132,8 @@ const unavailable = () => undefined;
 /** What happens often stands here often. */
 export const happenings = fc.commands(
   [
-    ...[asks, asks, asks, asks, asks, asks, stepsGo, stepsGo, stepsGo, settles, settles],
-    ...[sleeps, sleeps, wakes, wakes, crashes, fails, fails, looks, passes, passes, resolves, resolves],
+    ...[asks, asks, asks, repeats, repeats, repeats, stepsGo, stepsGo, stepsGo, settles, settles],
+    ...[sleeps, wakes, wakes, crashes, fails, fails, looks, passes, passes, resolves, resolves],
   ],
   { maxCommands: 60, size: 'max' },
 );

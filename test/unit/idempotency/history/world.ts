@@ -98,8 +98,8 @@ export function createWorld(instances: number): World {
       run(which).process.die();
       runs[which % runs.length] = start();
     },
-    ask({ ask, process }, { manner, ...asked }) {
-      const call: Call = { ...asked, manner, process };
+    ask({ ask, process }, { tenant, requestId, body, manner }) {
+      const call: Call = { tenant, requestId, body, manner, process };
       calls.push(call);
       const { promise, resolve } = Promise.withResolvers<Told>();
       const tell = (one: Told) => {
@@ -107,7 +107,9 @@ export function createWorld(instances: number): World {
         told.push(one);
         resolve(one);
       };
-      ask(initiation({ ...asked, withinMs: 35_000 }), (request) => bank.send(call, request)).then(
+      ask(initiation({ tenant, requestId, body, withinMs: 35_000 }), (request) =>
+        bank.send(call, request),
+      ).then(
         (response) => tell(toldBy(call, response)),
         (thrown: unknown) => tell(failureOf(call, thrown)),
       );
