@@ -104,8 +104,9 @@ export function createTransport(
         const { lane, deadlineAtMs } = outbound;
         attempt(outbound, done, (error, trace) => {
           const failed = { lane, error, ...trace, remainingMs: deadlineAtMs - performance.now() };
-          if (mayRetry(failed)) attempt(outbound, done, lost);
-          else lost(error);
+          if (!mayRetry(failed)) return lost(error);
+          pool.closeIdle(0); // the other kept connections may be as dead: once more is on a new one
+          attempt(outbound, done, lost);
         });
       }),
   };

@@ -42,10 +42,10 @@ const sections = {
 const probesAt = ({ requests }: SimulatedBank) =>
   requests.filter(({ operation }) => operation === undefined).length;
 
-for (const [failure, begin] of Object.entries(failures)) {
-  describe(`a bank that ${failure}`, { concurrency: true }, () => {
+describe('a bank', { concurrency: true }, () => {
+  for (const [failure, begin] of Object.entries(failures)) {
     for (const lane of lanes) {
-      test(`is not called in the lane ${lane} from the ${minimumCalls}th failure on, until one probe was answered`, async (t) => {
+      test(`that ${failure} is not called in the lane ${lane} from the ${minimumCalls}th failure on, until one probe was answered`, async (t) => {
         const { bank, gateway } = await startLine(t, sections);
         const end = await begin(bank);
         for (let calls = 0; calls < minimumCalls; calls++) {
@@ -67,7 +67,7 @@ for (const [failure, begin] of Object.entries(failures)) {
         assert.equal(whileOpen, probesAt(bank), 'the bank sees none of them');
         const [p50, p95] = [share(times, 0.5), share(times, 0.95)];
         t.diagnostic(`refused in ${p50.toFixed(2)} ms (p50), ${p95.toFixed(2)} ms (p95)`);
-        assert.ok(p95 < 100, `95 of 100 refusals took up to ${p95} ms`); // three gateways at once, in one process
+        assert.ok(p95 < 250, `95 of 100 refusals took up to ${p95} ms`); // nine gateways at once, in one process
 
         for (const other of lanes) {
           if (other !== lane) assert.equal((await circuitOf(gateway, other)).state, 'closed', other);
@@ -83,8 +83,8 @@ for (const [failure, begin] of Object.entries(failures)) {
         assert.equal(changesIn(gateway).filter((change) => change === open).length, 1);
       });
     }
-  });
-}
+  }
+});
 
 test('the last known status is served, marked as stale, while the circuit is open', async (t) => {
   const { statusCache: _, ...rest } = sections;

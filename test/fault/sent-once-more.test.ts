@@ -44,6 +44,16 @@ describe('a connection that breaks before a byte of an answer', { concurrency: t
     });
   }
 
+  test('is one of several that are kept: a read is sent once more on a new one, for the others may be as dead', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    bank.fail({ name: 'latency', ms: 100, strikes: 'before-effect' }, { times: 3 });
+    await Promise.all(Array.from({ length: 3 }, () => call(gateway.url, callOf.read)));
+    assert.equal(bank.connections, 3);
+    bank.fail({ name: 'reset' }, { times: 1 });
+    assert.equal((await call(gateway.url, callOf.read)).status, 404);
+    assert.equal(bank.requests.at(-1)?.connection, 4);
+  });
+
   test('breaks behind the first byte: a read is not sent again', async (t) => {
     const { bank, gateway } = await startLine(t);
     await call(gateway.url, callOf.read);

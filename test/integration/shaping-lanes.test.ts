@@ -45,7 +45,7 @@ describe('when more is offered than the bank allows', { concurrency: true }, () 
       const known = number % 4 === 0 ? (ids[number % ids.length] ?? '') : `payment-${number}`;
       return { method: 'GET', path: `${transfers}/${known}/status` };
     };
-    const load = startLoad({ perSecond: 10 * perSecond, forMs: 8_000 }, (number) =>
+    const load = startLoad({ perSecond: 10 * perSecond, forMs: 6_000 }, (number) =>
       ask(number % 20 === 0 ? initiation : read(number)),
     );
     const done = await load.ended;
@@ -78,7 +78,7 @@ describe('when more is offered than the bank allows', { concurrency: true }, () 
       assert.match(came.header('Retry-After') ?? '', /^\d+$/);
     }
     assert.ok(payments.every(({ came }) => !(came instanceof Error) && came.status === 201));
-    assert.ok(bank.requests.length < perSecond * (8 + 1 + 2));
+    assert.ok(bank.requests.length < perSecond * (6 + 1 + 2));
   });
 
   test("one tenant's flood of payments does not push another's back", async (t) => {
@@ -96,7 +96,7 @@ describe('when more is offered than the bank allows', { concurrency: true }, () 
     );
     await until(5_000, 'the flood is here', async () => bank.requests.length >= 10);
     const agent = agentOf(t);
-    const load = startLoad({ perSecond: 5, forMs: 4_000 }, () =>
+    const load = startLoad({ perSecond: 5, forMs: 3_000 }, () =>
       exchange(by('shop'), (one) => call(gateway.url, one, agent)),
     );
     const times = (await load.ended).map(({ tookMs }) => tookMs).toSorted((one, other) => one - other);
