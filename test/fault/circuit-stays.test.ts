@@ -106,6 +106,31 @@ describe('no circuit is moved by', { concurrency: true }, () => {
     await assertStaysClosed(gateway);
   });
 
+  test('a Redis that stops answering when a payment is about to be sent', {
+    skip: withoutRedisServer,
+  }, async (t) => {
+    const redis = await startRedis(t);
+    const shaping = { maxConcurrent: 1 };
+    const { bank, gateway } = await startLine(t, { ...sections, shaping, state: { redis: redis.url } });
+    bank.fail({ name: 'latency', ms: 2_000, strikes: 'before-effect' }, { times: 1 });
+    const holder = ask(gateway, 'read');
+    await bank.until(() => bank.requests.length === 1);
+    const before = Number(await redis.command('DBSIZE'));
+    const waiting = Array.from({ length: times }, () => ask(gateway, 'write'));
+    await until(
+      5_000,
+      'all are claimed',
+      async () => Number(await redis.command('DBSIZE')) >= before + times,
+    );
+    redis.freeze();
+    t.after(redis.thaw);
+    await holder;
+    for (const { header } of await Promise.all(waiting))
+      assert.equal(header('Penstock-Error'), 'STATE_UNAVAILABLE');
+    assert.equal(bank.requests.length, 1);
+    await assertStaysClosed(gateway);
+  });
+
   test('calls that were sent before it opened, and end after it has closed again', async (t) => {
     const circuit = { minimumCalls, openFor: '100ms' };
     const { bank, gateway } = await startLine(t, { circuit });

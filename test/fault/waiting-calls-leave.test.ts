@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { statusRead } from '../kit/attack.ts';
+import { requestText } from '../kit/attack.ts';
 import { startLine } from '../kit/gateway.ts';
 import { onConnection } from '../kit/raw.ts';
 import { callOf, paymentsPath, send } from '../kit/tpp.ts';
@@ -53,7 +53,7 @@ describe('a TPP that hangs up while its call waits', { concurrency: true }, () =
     const holder = send(gateway.url, callOf('GET', aPayment));
     await bank.until(() => bank.requests.length === 1);
     await onConnection(gateway.port, async (connection) => {
-      connection.send(statusRead());
+      connection.send(requestText(`GET ${aPayment} HTTP/1.1`));
       connection.end();
       assert.equal((await connection.answer()).status, 404);
     });
