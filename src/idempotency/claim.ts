@@ -99,10 +99,12 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
 
   /** The state has lost the entry, or it was resolved as what did not happen: what is known now is known all the same. */
   async function keepAnew(next: Entry, ttlMs?: number): Promise<void> {
+    if (Date.now() - entry.since > windowMs) return; // it was kept for as long as it had to be
     if (isDoubtful(next)) await open.add(name);
     const isKept = (await entries.begin(id, next, ttlMs)) || (await entries.beginAgain(id, next, ttlMs));
     if (!isKept) return stepTo(next, ttlMs);
     raw = written(next);
+    if (isDoubtful(next)) await open.add(name); // whoever found no entry may have dropped it in between
     const { requestId, operation, tenant } = entry;
     const what = 'what was known of a payment was gone, lost or resolved otherwise; it is kept again';
     log('error', what, { requestId, operation, tenant });

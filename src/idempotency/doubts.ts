@@ -7,7 +7,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Entries } from './entries.ts';
 import { type Doubtful, isDoubtful, isOpen, type Sending } from './entry.ts';
 import type { Holders } from './holders.ts';
-import { namedBy, nameOf, type OpenEntries } from './open-entries.ts';
+import { drop, namedBy, nameOf, type OpenEntries } from './open-entries.ts';
 
 /** A doubt, under the name by which it is resolved. */
 export interface Doubt {
@@ -48,7 +48,7 @@ export function createDoubts({ entries, open, holders, changed, log }: Parts): D
       await doubtOf(id, stored?.raw ?? '', entry);
       return doubtIn(name);
     }
-    if (!isOpen(entry)) await open.remove(name);
+    if (!isOpen(entry)) await drop(name, open, entries);
     return undefined;
   }
 

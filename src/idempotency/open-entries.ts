@@ -1,6 +1,8 @@
 /** The index of everything that is being sent or in doubt, so that nothing is overlooked because nobody repeats it. */
 
 import type { Sets } from '../state/ports.ts';
+import type { Entries } from './entries.ts';
+import { isOpen } from './entry.ts';
 
 /**
  * Each throws GatewayError STATE_UNAVAILABLE; what should have been done is then perhaps done, even later.
@@ -36,4 +38,15 @@ export function createOpenEntries(sets: Sets): OpenEntries {
     remove: (name) => sets.remove(partOf(name), name),
     names: async () => (await Promise.all([...parts].map((part) => sets.members(partOf(part))))).flat(),
   };
+}
+
+/**
+ * Takes a name out of the index because its attempt is closed. An attempt that had lost its entry may begin it anew in
+ * between, as a doubt: then the name goes back.
+ */
+export async function drop(name: string, open: OpenEntries, entries: Entries): Promise<void> {
+  await open.remove(name);
+  const { id, attempt } = namedBy(name);
+  const entry = (await entries.read(id))?.entry;
+  if (entry?.attempt === attempt && isOpen(entry)) await open.add(name);
 }

@@ -4,7 +4,7 @@ import { asGatewayError } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Entries } from './entries.ts';
 import { type Doubtful, happened, isDoubtful } from './entry.ts';
-import { namedBy, type OpenEntries } from './open-entries.ts';
+import { drop, namedBy, type OpenEntries } from './open-entries.ts';
 import type { Owed } from './owed.ts';
 
 /** What an operator says of a doubt. */
@@ -79,7 +79,7 @@ export function createResolve({
         : entries.release(id, stored?.raw ?? '');
     if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
     changed(id);
-    await owed.now(`open ${resolution.id}`, () => open.remove(resolution.id));
+    await owed.now(`open ${resolution.id}`, () => drop(resolution.id, open, entries));
     await record(entry, resolution);
     return { kind: 'resolved' };
   };
