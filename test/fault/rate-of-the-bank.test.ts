@@ -63,6 +63,8 @@ function watchStalls(t: TestContext): () => number {
 const isAlone = async ({ adminUrl }: GatewayUnderTest) =>
   (await call(adminUrl, { method: 'GET', path: '/metrics' })).text.includes('penstock_shaping_alone 1');
 
+/** What a call may lose on its way between two processes beside a stall of this one: a turn at 50 a second. */
+const onTheWayMs = 20;
 const learningMs = 30_000;
 const measuredMs = 12_000;
 const fault = { name: 'rate-limit', perSecond: 5, burst: 5, retryAfterSeconds: 3 } as const;
@@ -125,7 +127,7 @@ describe('the rate of a bank', { concurrency: true }, () => {
     assert.ok(mean > 49 && mean < 51, `${mean} a second`);
     assert.ok(low >= 49 - byJitter && high <= 51 + byJitter, `${low} to ${high} a second`);
     assert.ok(excess < 0, 'more than the bucket holds');
-    assert.ok(half < jitterMs, 'more than the half of the bucket');
+    assert.ok(half < jitterMs + onTheWayMs, 'more than the half of the bucket');
   });
 
   test('three instances stay within it when Redis freezes', { skip: withoutRedisServer }, async (t) => {
@@ -153,6 +155,6 @@ describe('the rate of a bank', { concurrency: true }, () => {
       `too early by ${excess.toFixed(0)} ms at most for the bucket, by ${half.toFixed(0)} ms for the half of it`,
     );
     assert.ok(excess < 0, 'more than the bucket holds');
-    assert.ok(half < jitterMs, 'more than the half of the bucket');
+    assert.ok(half < jitterMs + onTheWayMs, 'more than the half of the bucket');
   });
 });
