@@ -1,8 +1,8 @@
 /** How one status read is answered: from what is kept, by sharing a question that is under way, or by asking the bank. */
 
-import { type EventLoopUtilization, performance } from 'node:perf_hooks';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
+import { idleTime } from '../state/idle-time.ts';
 import type { AskBank } from './ask-bank.ts';
 import { type CachedAnswer, toldAnswer, type Verdict } from './cache-answer.ts';
 import type { Clock } from './clock.ts';
@@ -41,8 +41,6 @@ interface Parts {
 const callMs = 1_000;
 /** A shared state that takes longer to answer is not asked for a lease as well: the read has waited enough. Milliseconds. */
 const promptMs = 15;
-/** How long this process has had nothing to do since then: if it was busy, it was not the state that took so long. */
-const idleMsSince = (then: EventLoopUtilization) => performance.eventLoopUtilization(then).idle;
 
 export function createStatusReads(parts: Parts): StatusReads {
   const { places, entries, flights, askBank, forgetting, now, count } = parts;
@@ -70,11 +68,11 @@ export function createStatusReads(parts: Parts): StatusReads {
   async function lookOrAsk(request: RoutedRequest, next: Next, place: Place): Promise<CachedAnswer> {
     const question = { request, next, place, why: 'miss' } as const;
     const asOfMs = performance.now();
-    const before = performance.eventLoopUtilization();
+    const tookMs = idleTime();
     let document = await readIfPossible(place.key);
     const hit = document && freshIn(document, place, request);
     if (hit) return { ...hit, verdict: 'hit', asOfMs };
-    if (!document || idleMsSince(before) > promptMs) return askBank(question, document);
+    if (!document || tookMs() > promptMs) return askBank(question, document);
     return flights.acrossInstances(place.key, `${place.variant}:${document.generation}`, {
       async look() {
         const lookedAtMs = performance.now();

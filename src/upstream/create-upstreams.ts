@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { Config, EnvironmentSettings } from '../config/schema.ts';
 import { insuredReservations } from '../state/insured-reservations.ts';
 import type { Announcements, KeyValues, Reservations } from '../state/ports.ts';
+import { promptReservations } from '../state/prompt-reservations.ts';
 import { createAgent } from './agent.ts';
 import { createBankLimit } from './bank-limit.ts';
 import type { Upstream } from './call-upstream.ts';
@@ -53,8 +54,9 @@ export function createUpstreams(
   news: UpstreamNews,
 ): Upstreams {
   const { expectedInstances } = config.shaping;
-  const insurance = { part: 1 / expectedInstances, beginsWith: 'nothing', told: news.alone } as const;
-  const reservations = insuredReservations(state.reservations, insurance);
+  const part = 1 / expectedInstances;
+  const prompt = promptReservations(state.reservations, { part });
+  const reservations = insuredReservations(prompt, { part, beginsWith: 'nothing', told: news.alone });
   const ways = new Map(
     config.environments.all.map((environment) => [environment.name, wayTo(environment)] as const),
   );
