@@ -18,9 +18,9 @@ import type { Log } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createAgent } from './upstream/agent.ts';
+import type { Holds } from './upstream/circuit/holds.ts';
 import { createUpstreams, type UpstreamNews, type Upstreams } from './upstream/create-upstreams.ts';
 import { readCredentials } from './upstream/credentials.ts';
-import type { Holds } from './upstream/holds.ts';
 
 /** What outlives a reload. */
 export interface Lasting {

@@ -25,8 +25,8 @@ import { createLastingStatus } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
-import { createHoldCircuit } from './upstream/hold-circuit.ts';
-import { createHolds } from './upstream/holds.ts';
+import { createHoldCircuit } from './upstream/circuit/hold-circuit.ts';
+import { createHolds } from './upstream/circuit/holds.ts';
 
 /** A gateway that is either serving or not, never half. */
 export interface Gateway {
@@ -161,7 +161,8 @@ export function createGateway(
       try {
         await state.open();
         // Out of reach: the heartbeat goes on trying, and readiness says so.
-        await Promise.allSettled([active.read(), ledger.holders.introduce(), holds.refresh()]);
+        const learnt = [holds.refresh(), assembly.upstreams.refresh()];
+        await Promise.allSettled([active.read(), ledger.holders.introduce(), ...learnt]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
         pulse.start();
@@ -177,6 +178,7 @@ export function createGateway(
       const before = assembly;
       assembly = assemble(next, lasting);
       before.upstreams.close();
+      void assembly.upstreams.refresh(); // a pause that the bank asked for goes on
       return needingRestart.filter((section) => !isDeepStrictEqual(at(config, section), at(next, section)));
     },
     drain,

@@ -25,7 +25,8 @@ interface Insurance {
 export function insuredReservations(shared: Reservations, insurance: Insurance): Reservations {
   const { part, beginsWith, told = () => {}, now = () => performance.now() } = insurance;
   let own = reservationsOn(now);
-  let begun = new Set<string>();
+  /** Of each bucket, how much it lacked when it began. */
+  let begun = new Map<string, number>();
   let aloneUntilMs = Number.NEGATIVE_INFINITY;
   let alone = false;
 
@@ -34,17 +35,19 @@ export function insuredReservations(shared: Reservations, insurance: Insurance):
     alone = toAlone;
     if (alone) {
       own = reservationsOn(now);
-      begun = new Set();
+      begun = new Map();
     }
     told(alone);
   }
 
   async function ownBucket(bucket: string, rate: BucketRate): Promise<BucketRate> {
     const share = { perSecond: rate.perSecond * part, burst: rate.burst * part };
-    if (beginsWith === 'nothing' && !begun.has(bucket)) {
-      begun.add(bucket);
-      // One turn that may wait for ever, at a rate at which it costs as long as filling the whole bucket takes.
-      await own.reserve(bucket, { perSecond: share.perSecond / Math.max(1, share.burst), burst: 1 }, 0);
+    const size = Math.max(1, share.burst);
+    const lacking = size - (begun.get(bucket) ?? 0);
+    if (beginsWith === 'nothing' && lacking > 0) {
+      begun.set(bucket, size);
+      // One turn, however late it comes, at a rate at which it lasts as long as filling what lacks.
+      await own.reserve(bucket, { perSecond: share.perSecond / lacking, burst: 1 }, Number.POSITIVE_INFINITY);
     }
     return share;
   }

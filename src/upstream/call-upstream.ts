@@ -7,8 +7,8 @@ import { unanswered } from '../flow/errors.ts';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
 import type { Lane } from '../pis/operations.ts';
-import type { Circuit } from './circuit.ts';
-import type { Shaper } from './shaper.ts';
+import type { Circuit } from './circuit/circuit.ts';
+import type { Shaper } from './shaping/shaper.ts';
 import type { Transport } from './transport.ts';
 
 /** One environment of the bank, as calls reach it. */
@@ -24,27 +24,26 @@ export function callUpstream(to: (environment: string) => Upstream): Handler<Rou
     const { operation, environment, client, deadlineAtMs, signal, fence } = request;
     const { circuitOf, shaper, transport } = to(environment.name);
     const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
-    const overdue = unanswered();
     let answer: Promise<PisResponse> | undefined;
     try {
       return await circuitOf(operation.lane).run((goOn) =>
         shaper.run(call, async () => {
           goOn();
           answer = sent(request, transport);
-          return fence ? orThrowAt(deadlineAtMs, answer, overdue) : answer;
+          return fence ? byDeadline(answer, deadlineAtMs) : answer;
         }),
       );
     } catch (thrown) {
-      if (thrown === overdue && answer) return answer; // late, or never: the duplicates' guard has told the TPP
+      if (answer) return answer; // which failed by itself, or is late: the duplicates' guard has told the TPP
       throw thrown;
     }
   };
 }
 
 /** To the circuit and the others who wait, a call whose answer is still listened for is over at its deadline. */
-async function orThrowAt<Answer>(atMs: number, answer: Promise<Answer>, late: Error): Promise<Answer> {
+async function byDeadline<Answer>(answer: Promise<Answer>, atMs: number): Promise<Answer> {
   const deadline = Promise.withResolvers<never>();
-  const timer = setTimeout(() => deadline.reject(late), Math.max(0, atMs - performance.now()));
+  const timer = setTimeout(() => deadline.reject(unanswered()), Math.max(0, atMs - performance.now()));
   return Promise.race([answer, deadline.promise]).finally(() => clearTimeout(timer));
 }
 

@@ -6,15 +6,15 @@ import { insuredReservations } from '../state/insured-reservations.ts';
 import type { Announcements, KeyValues, Reservations } from '../state/ports.ts';
 import { promptReservations } from '../state/prompt-reservations.ts';
 import { createAgent } from './agent.ts';
-import { createBankLimit } from './bank-limit.ts';
 import type { Upstream } from './call-upstream.ts';
-import type { CircuitChange, CircuitView } from './circuit-state.ts';
-import { createCircuits } from './circuits.ts';
+import type { CircuitChange, CircuitView } from './circuit/circuit-state.ts';
+import { createCircuits } from './circuit/circuits.ts';
+import type { Holds } from './circuit/holds.ts';
+import { createProbe } from './circuit/probe.ts';
 import { readCredentials } from './credentials.ts';
-import type { Holds } from './holds.ts';
-import { createProbe } from './probe.ts';
-import { createShaper } from './shaper.ts';
-import type { ShaperNews, ShaperView } from './shaper-news.ts';
+import { createBankLimit } from './shaping/bank-limit.ts';
+import { createShaper } from './shaping/shaper.ts';
+import type { ShaperNews, ShaperView } from './shaping/shaper-news.ts';
 import { createTransport, type Transport } from './transport.ts';
 
 export interface Upstreams {
@@ -71,7 +71,7 @@ export function createUpstreams(
     const limit = createBankLimit(name, { perSecond: shaping.rate, burst: shaping.burst }, state);
     const told = (what: ShaperNews) => news.shaped(name, what);
     const shaper = createShaper(name, shaping, { reservations, limit, told });
-    const get = (deadlineAtMs: number) => probed(environment, transport, deadlineAtMs);
+    const get = (deadlineAtMs: number) => askProbePath(environment, transport, deadlineAtMs);
     return {
       transport,
       limit,
@@ -93,15 +93,23 @@ export function createUpstreams(
       await Promise.all(Array.from(ways.values(), ({ limit }) => limit.refresh()));
     },
     close() {
-      circuits.shutdown();
+      circuits.close();
       for (const { limit } of ways.values()) limit.close();
     },
   };
 }
 
 /** Whatever the bank says below 500, it is there: nothing is asked for but an answer. */
-const probed = ({ basePath, probePath }: EnvironmentSettings, transport: Transport, deadlineAtMs: number) =>
+const askProbePath = (
+  { basePath, probePath }: EnvironmentSettings,
+  transport: Transport,
+  deadlineAtMs: number,
+) =>
   transport.send({
-    ...{ lane: 'status', method: 'GET', path: basePath + probePath, deadlineAtMs },
-    ...{ headers: [['X-Request-ID', randomUUID()]], body: Buffer.alloc(0) },
+    lane: 'status',
+    method: 'GET',
+    path: basePath + probePath,
+    deadlineAtMs,
+    headers: [['X-Request-ID', randomUUID()]],
+    body: Buffer.alloc(0),
   });

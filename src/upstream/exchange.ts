@@ -111,6 +111,11 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
     }
   }
 
+  /** Told when the fence is passed: an attempt on another connection must not overtake this one. */
+  function brokenAtTheFence(cause: unknown): void {
+    brokenBy ??= cause;
+  }
+
   function send(): void {
     phase = 'sent';
     steps.release();
@@ -138,27 +143,20 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
 
     answered(answer) {
       if (phase === 'over') return;
-      if (phase === 'at-the-fence') return lose(unreached(unasked));
+      if (phase === 'at-the-fence') return brokenAtTheFence(unasked);
       phase = 'answering';
       const status = answer.statusCode ?? 0;
       if (status === 101) return lose(protocolChanged()); // without the fields that would make it an upgrade to Node
       if (status < 200 || status > 599) return lose(malformed(noStatus, undefined, 'http_protocol_error'));
-      collect(
-        answer,
-        (error) => lose(error),
-        (body) => {
-          if (over()) return;
-          const headers = without(endToEnd(fieldsOf(answer.rawHeaders)), framing);
-          steps.done({ status, headers, body });
-        },
-      );
+      collect(answer, lose, (body) => {
+        if (over()) return;
+        const headers = without(endToEnd(fieldsOf(answer.rawHeaders)), framing);
+        steps.done({ status, headers, body });
+      });
     },
 
     failed(cause) {
-      if (phase === 'at-the-fence') {
-        brokenBy = cause; // told when the fence is passed: an attempt on another connection must not overtake this one
-        return;
-      }
+      if (phase === 'at-the-fence') return brokenAtTheFence(cause);
       if (phase === 'answering')
         return lose(malformed('The bank broke its answer off', cause, 'http_response_incomplete'));
       lose(phase === 'sent' ? broken(cause) : unreached(cause));

@@ -60,7 +60,9 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
         learn: async (paymentId, { environment, tenant }, lasts) =>
           void learnt.push(`${paymentId} of ${tenant} in ${environment}, ${lasts}`),
       },
-      audit: { append: async ({ who, outcome, details }) => audited.push({ who, outcome, ...details }) },
+      audit: {
+        record: async ({ who, outcome, details }) => void audited.push({ who, outcome, ...details }),
+      },
       windowMs: () => config.idempotency.window,
     }),
     doubts: () => count,

@@ -42,6 +42,17 @@ describe('while the state is out of reach', () => {
     assert.equal((await own.take('other', rate)).taken, false);
   });
 
+  test('a bucket that begins with nothing holds nothing for payments either, if a read comes first', async () => {
+    const { world, own } = insured('nothing');
+    world.broken = true;
+    const asReadsSeeIt = { ...rate, burst: rate.burst / 2 };
+    assert.equal(await own.reserve('bucket', asReadsSeeIt, 0), undefined);
+    assert.equal(await own.reserve('bucket', rate, 0), undefined);
+    world.nowMs = 3_000;
+    assert.equal(await own.reserve('bucket', rate, 0), 0, 'half a turn a second');
+    assert.equal(await own.reserve('bucket', rate, 0), undefined);
+  });
+
   test('the state is asked once a second, and told of once', async () => {
     const { world, own } = insured('all of it');
     world.broken = true;
