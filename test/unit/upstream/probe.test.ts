@@ -57,7 +57,21 @@ describe('a probe', () => {
   test('comes back although the bank never answers', async (t) => {
     const time = simulateTime(t);
     const probe = createProbe({ shaper: open, get: () => new Promise(() => {}), boundMs: 5_000 })('read');
-    await time.pass(5_000);
+    await time.pass(5_100);
     assert.equal(await probe, 'failing');
+  });
+
+  test('whose turn does not come by its deadline tells nothing: nothing was sent', async (t) => {
+    const time = simulateTime(t);
+    const shaper: Pick<Shaper, 'run'> = {
+      async run() {
+        const late = Promise.withResolvers<never>();
+        setTimeout(() => late.reject(new GatewayError('QUEUE_TIMEOUT', 'as the test says')), 5_000);
+        return late.promise;
+      },
+    };
+    const probe = createProbe({ shaper, get: answers(200), boundMs: 5_000 })('write');
+    await time.pass(5_100);
+    assert.equal(await probe, 'nothing');
   });
 });
