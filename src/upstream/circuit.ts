@@ -26,7 +26,7 @@ export interface Circuit {
     attempt: (goOn: () => void) => Promise<Answer>,
   ): Promise<Answer>;
   view(): CircuitView;
-  /** Ends its timers; calls under way are not counted any more. */
+  /** Ends its timers, and tells for the last time: the one that follows begins closed. Calls under way are not counted. */
   shutdown(): void;
 }
 
@@ -46,6 +46,7 @@ export function createCircuit(place: CircuitPlace, settings: CircuitSettings, gi
   let state: CircuitState = { kind: 'closed' };
   let openings = 0;
   let why = '';
+  let isOver = false;
 
   const evidence = createEvidence(settings, now, (failures, calls) => {
     open(`${failures} of ${calls} calls failed`);
@@ -65,9 +66,13 @@ export function createCircuit(place: CircuitPlace, settings: CircuitSettings, gi
   });
 
   function become(next: CircuitState, because: string): void {
-    const from = state.kind;
+    tell(next.kind, because);
     state = next;
-    if (from !== next.kind) changed({ ...place, from, to: next.kind, why: because });
+  }
+
+  function tell(to: CircuitState['kind'], because: string): void {
+    const from = state.kind;
+    if (from !== to && !isOver) changed({ ...place, from, to, why: because });
   }
 
   function open(because: string): void {
@@ -135,6 +140,8 @@ export function createCircuit(place: CircuitPlace, settings: CircuitSettings, gi
     shutdown() {
       recovery.stop();
       evidence.end();
+      tell('closed', 'what was measured is given up');
+      isOver = true;
     },
   };
 }

@@ -171,3 +171,17 @@ test('a circuit that is shut down has no timers, and refuses or lets through as 
   assert.ok(!reached.includes('probe'));
   assert.match(await call(), /^CIRCUIT_OPEN/);
 });
+
+test('a circuit that is shut down tells that what follows is closed, and nothing more', async (t) => {
+  const { time, circuit, reached, changes, begin, fail } = startCircuit(t, 'write');
+  await fail();
+  await time.pass(10_000);
+  const trial = begin();
+  circuit.shutdown();
+  trial.end('OUTCOME_UNKNOWN');
+  await trial.result;
+  await time.pass(60_000);
+  const { from, to } = changes.at(-1) ?? {};
+  assert.deepEqual([from, to, reached.filter((one) => one === 'probe').length], ['probation', 'closed', 1]);
+  circuit.shutdown();
+});
