@@ -25,6 +25,7 @@ import { createLastingStatus } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
+import { createBankLimits } from './upstream/bank-limits.ts';
 import { createHoldCircuit } from './upstream/hold-circuit.ts';
 import { createHolds } from './upstream/holds.ts';
 
@@ -72,11 +73,22 @@ export function createGateway(
   const ledger = createLastingLedger(sealed, log, metrics.doubts);
   const status = createLastingStatus(sealed);
   const holds = createHolds(state);
-  const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
+  const quotaTurns = insuredReservations(state.reservations, { part: () => 1, beginsWith: 'all of it' });
+  const turns = insuredReservations(state.reservations, {
+    part: () => 1 / assembly.config.shaping.expectedInstances,
+    beginsWith: 'nothing',
+    told(alone) {
+      const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
+      log('warn', `this instance shapes its calls ${what}`);
+      metrics.shapingAlone(alone);
+    },
+  });
+  const limits = createBankLimits(state);
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
-  const lasting = { log, active, affinity, ledger, status, metrics, state, holds, quotaTurns, stateTrouble };
+  const towardsBanks = { turns, limits, holds };
+  const lasting = { log, active, affinity, ledger, status, metrics, towardsBanks, quotaTurns, stateTrouble };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
@@ -116,13 +128,12 @@ export function createGateway(
   // Apart from the pulse: after an outage they may take long, and an instance without pulse counts as dead.
   const chores = createHeart(async () => {
     const { places, forgetting } = status;
-    const upstreams = assembly.upstreams.refresh();
     await Promise.allSettled([
       affinity.settle(),
       ledger.tidy(),
       places.refresh(),
       forgetting.settle(),
-      upstreams,
+      limits.refresh(),
     ]);
     return nextMs();
   });

@@ -23,6 +23,8 @@ export interface Shaper {
    */
   run<Answer extends Answered>(call: Call, send: () => Promise<Answer>): Promise<Answer>;
   view(): ShaperView;
+  /** For a reload: it is told of no pause any more, and keeps those it learns of with the next turn. */
+  close(): void;
 }
 
 interface Parts {
@@ -56,7 +58,7 @@ export function createShaper(environment: string, settings: ShapingSettings, par
     (waiter) => !isPayment(waiter),
     () => leavingSome(limit.rate()),
   );
-  limit.whenPaused(() => {
+  const close = limit.whenPaused(() => {
     refuseThose(waitsInVain, () => bankRests(limit.pausedMs()));
     proceed();
   });
@@ -144,6 +146,7 @@ export function createShaper(environment: string, settings: ShapingSettings, par
       perSecond: limit.rate().perSecond,
       pausedMs: limit.pausedMs(),
     }),
+    close,
   };
 }
 
