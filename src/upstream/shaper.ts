@@ -36,6 +36,9 @@ interface Parts {
   readonly now?: () => number;
 }
 
+/** Asking for a turn that is there takes time itself: who may not wait at all waits for that. Milliseconds. */
+const askingMs = 50;
+
 /** The shaper of one environment, in one instance. */
 export function createShaper(environment: string, settings: ShapingSettings, parts: Parts): Shaper {
   const { reservations, limit, told = () => {}, now = () => performance.now() } = parts;
@@ -110,7 +113,8 @@ export function createShaper(environment: string, settings: ShapingSettings, par
   /** Comes back with a turn and a slot. */
   async function turnOf(call: Call): Promise<void> {
     if (call.signal?.aborted) throw callerLeft();
-    const { waiter, gone } = createWaiter(call, Math.min(now() + maxWait[call.lane], call.deadlineAtMs), {
+    const untilMs = Math.min(now() + Math.max(askingMs, maxWait[call.lane]), call.deadlineAtMs);
+    const { waiter, gone } = createWaiter(call, untilMs, {
       late: (one) => refuse(one, waitedTooLong()),
       left: (one) => refuse(one, callerLeft()),
     });
