@@ -12,14 +12,18 @@ import { createRequestReader } from './http/read-request.ts';
 import { createGuard, type LastingLedger } from './idempotency/create-ledger.ts';
 import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
-import type { Reservations, State } from './state/ports.ts';
+import type { Reservations } from './state/ports.ts';
 import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createAgent } from './upstream/agent.ts';
-import type { Holds } from './upstream/circuit/holds.ts';
-import { createUpstreams, type UpstreamNews, type Upstreams } from './upstream/create-upstreams.ts';
+import {
+  createUpstreams,
+  type Shared,
+  type UpstreamNews,
+  type Upstreams,
+} from './upstream/create-upstreams.ts';
 import { readCredentials } from './upstream/credentials.ts';
 
 /** What outlives a reload. */
@@ -30,8 +34,7 @@ export interface Lasting {
   readonly ledger: LastingLedger;
   readonly status: LastingStatus;
   readonly metrics: Metrics;
-  readonly state: Pick<State, 'keyValues' | 'announcements' | 'reservations'>;
-  readonly holds: Holds;
+  readonly towardsBanks: Shared;
   /** Counts what each client sends. */
   readonly quotaTurns: Reservations;
   /** What is wrong with the shared state, if anything. */
@@ -51,10 +54,10 @@ export interface Assembly {
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
 export function assemble(config: Config, lasting: Lasting): Assembly {
-  const { log, active, affinity, ledger, status, metrics, state, holds, stateTrouble } = lasting;
+  const { log, active, affinity, ledger, status, metrics, towardsBanks, stateTrouble } = lasting;
   const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
-  const upstreams = createUpstreams(config, state, holds, newsOf(log, metrics));
+  const upstreams = createUpstreams(config, towardsBanks, newsOf(log, metrics));
   const cache = createStatusCache(config, status, metrics.statusRead);
 
   const line = pipeline({
@@ -112,11 +115,6 @@ function newsOf(log: Log, metrics: Metrics): UpstreamNews {
     shaped(environment, news) {
       if (news.kind === 'sent') metrics.queueWait(environment, news.lane, news.waitedMs);
       if (news.kind === 'refused') metrics.queueRefusal(environment, news.lane, news.code);
-    },
-    alone(alone) {
-      const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
-      log('warn', `this instance shapes its calls ${what}`);
-      metrics.shapingAlone(alone);
     },
   };
 }

@@ -27,6 +27,8 @@ import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createHoldCircuit } from './upstream/circuit/hold-circuit.ts';
 import { createHolds } from './upstream/circuit/holds.ts';
+import { createBankLimits } from './upstream/shaping/bank-limits.ts';
+import { createBankTurns } from './upstream/shaping/bank-turns.ts';
 
 /** A gateway that is either serving or not, never half. */
 export interface Gateway {
@@ -72,11 +74,21 @@ export function createGateway(
   const ledger = createLastingLedger(sealed, log, metrics.doubts);
   const status = createLastingStatus(sealed);
   const holds = createHolds(state);
-  const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
+  const quotaTurns = insuredReservations(state.reservations, { part: () => 1, beginsWith: 'all of it' });
+  const turns = createBankTurns(state.reservations, {
+    expectedInstances: () => assembly.config.shaping.expectedInstances,
+    told(alone) {
+      const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
+      log('warn', `this instance shapes its calls ${what}`);
+      metrics.shapingAlone(alone);
+    },
+  });
+  const limits = createBankLimits(state);
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
-  const lasting = { log, active, affinity, ledger, status, metrics, state, holds, quotaTurns, stateTrouble };
+  const towardsBanks = { turns, limits, holds };
+  const lasting = { log, active, affinity, ledger, status, metrics, towardsBanks, quotaTurns, stateTrouble };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
@@ -116,13 +128,12 @@ export function createGateway(
   // Apart from the pulse: after an outage they may take long, and an instance without pulse counts as dead.
   const chores = createHeart(async () => {
     const { places, forgetting } = status;
-    const upstreams = assembly.upstreams.refresh();
     await Promise.allSettled([
       affinity.settle(),
       ledger.tidy(),
       places.refresh(),
       forgetting.settle(),
-      upstreams,
+      limits.refresh(),
     ]);
     return nextMs();
   });
@@ -161,7 +172,7 @@ export function createGateway(
       try {
         await state.open();
         // Out of reach: the heartbeat goes on trying, and readiness says so.
-        const learnt = [holds.refresh(), assembly.upstreams.refresh()];
+        const learnt = [holds.refresh(), limits.refresh()];
         await Promise.allSettled([active.read(), ledger.holders.introduce(), ...learnt]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
@@ -178,7 +189,6 @@ export function createGateway(
       const before = assembly;
       assembly = assemble(next, lasting);
       before.upstreams.close();
-      void assembly.upstreams.refresh(); // a pause that the bank asked for goes on
       return needingRestart.filter((section) => !isDeepStrictEqual(at(config, section), at(next, section)));
     },
     drain,

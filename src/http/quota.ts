@@ -44,6 +44,6 @@ export function createQuotas(
  * seconds it is all of them. A bucket that holds `q` is full again after q / rate seconds.
  */
 const policyOf = ({ perSecond, burst }: BucketRate) =>
-  `"default";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond))}`;
+  `"default";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond - 1e-6))}`;
 
 const limitOf = ({ left, fullMs }: Taking) => `"default";r=${left};t=${Math.ceil(fullMs / 1000)}`;

@@ -9,9 +9,7 @@ const promptMs = 15;
 /** Longer than any turn is away: what was taken already is booked in any case. Milliseconds. */
 const howeverLateMs = 3_600_000;
 
-interface Settings {
-  /** The part of the rate at which turns are taken before the shared bucket has answered: 0 to 1. */
-  readonly part: number;
+interface Clocks {
   /** Milliseconds on a clock that does not run backwards. */
   readonly now?: () => number;
   /** Begins to count how long an answer takes, in milliseconds. */
@@ -23,10 +21,14 @@ interface Settings {
  * of the rate, and booked in the shared bucket afterwards; all others wait for the bucket. So a call now and then is not
  * late, none is left uncounted, and each instance is ahead of the bucket by one turn at most.
  *
+ * @param part of the rate at which turns are taken before the shared bucket has answered: 0 to 1
  * @throws GatewayError STATE_UNAVAILABLE as the shared bucket does
  */
-export function promptReservations(shared: Reservations, settings: Settings): Reservations {
-  const { part, now = () => performance.now(), stopwatch = idleTime } = settings;
+export function promptReservations(
+  shared: Reservations,
+  part: () => number,
+  { now = () => performance.now(), stopwatch = idleTime }: Clocks = {},
+): Reservations {
   const own = reservationsOn(now);
   let slow = false;
 
@@ -44,7 +46,7 @@ export function promptReservations(shared: Reservations, settings: Settings): Re
 
   return {
     async reserve(bucket, rate, maxWaitMs) {
-      const mine = await own.reserve(bucket, { perSecond: rate.perSecond * part, burst: 1 }, 0);
+      const mine = await own.reserve(bucket, { perSecond: rate.perSecond * part(), burst: 1 }, 0);
       if (!slow || mine !== 0) return booked(bucket, rate, maxWaitMs);
       booked(bucket, rate, howeverLateMs).catch(() => {});
       return 0;

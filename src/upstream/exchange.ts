@@ -21,6 +21,8 @@ export interface Exchange {
   /** The head of an answer has come. */
   answered(answer: IncomingMessage): void;
   failed(cause: unknown): void;
+  /** Nobody waits for it any longer; as if its time were over. */
+  giveUp(): void;
 }
 
 /** The fence of a write, told where it leads. */
@@ -161,6 +163,8 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
         return lose(malformed('The bank broke its answer off', cause, 'http_response_incomplete'));
       lose(phase === 'sent' ? broken(cause) : unreached(cause));
     },
+
+    giveUp: () => lose(lateness()),
   };
 }
 

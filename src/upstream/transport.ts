@@ -63,6 +63,8 @@ export function createTransport(
   { connectMs, writeSocketIdleMs }: Limits,
 ): Transport {
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
+  /** Each has a connection or waits for one; in the order in which they began, with their deadlines. */
+  const underWay = new Map<Exchange, number>();
 
   const carry = createProxyMiddleware({
     target: environment.origin,
@@ -80,11 +82,19 @@ export function createTransport(
     ],
   });
 
+  /** A write that is only listened for gives its connection to a call in time: the one listened for longest. */
+  function makeRoom(): void {
+    const nowMs = performance.now();
+    const [oldest] = [...underWay].find(([, deadlineAtMs]) => deadlineAtMs < nowMs) ?? [];
+    oldest?.giveUp();
+  }
+
   function attempt(
     outbound: OutboundRequest,
     done: (answer: BankAnswer) => void,
     lost: (error: GatewayError, trace: Trace) => void,
   ): void {
+    if (underWay.size >= pool.maxSockets) makeRoom();
     if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
     const request = detachedRequest(outbound);
     const response = new ServerResponse(request);
@@ -94,7 +104,20 @@ export function createTransport(
     const release = () => bring(request, outbound.body);
     const { deadlineAtMs, fence } = outbound;
     const limits = { deadlineAtMs, connectMs, ...(fence && { fence }) };
-    exchanges.set(request, followExchange(limits, { done, lost, release, abandon }));
+    const exchange = followExchange(limits, {
+      done(answer) {
+        underWay.delete(exchange);
+        done(answer);
+      },
+      lost(error, trace) {
+        underWay.delete(exchange);
+        lost(error, trace);
+      },
+      release,
+      abandon,
+    });
+    underWay.set(exchange, deadlineAtMs);
+    exchanges.set(request, exchange);
     void carry(request, response);
   }
 

@@ -26,7 +26,7 @@ export interface Circuit {
     attempt: (goOn: () => void) => Promise<Answer>,
   ): Promise<Answer>;
   view(): CircuitView;
-  /** Ends its timers; calls under way are not counted any more. */
+  /** Ends its timers, and tells for the last time: the one that follows begins closed. Calls under way are not counted. */
   close(): void;
 }
 
@@ -66,9 +66,13 @@ export function createCircuit(place: CircuitPlace, settings: CircuitSettings, gi
   });
 
   function become(next: CircuitState, because: string): void {
-    const from = state.kind;
+    tell(next.kind, because);
     state = next;
-    if (from !== next.kind) changed({ ...place, from, to: next.kind, why: because });
+  }
+
+  function tell(to: CircuitState['kind'], because: string): void {
+    const from = state.kind;
+    if (from !== to && !isOver) changed({ ...place, from, to, why: because });
   }
 
   function open(because: string): void {
@@ -134,9 +138,10 @@ export function createCircuit(place: CircuitPlace, settings: CircuitSettings, gi
       return viewOf(place, state, holdOn(place), { why, untilMs });
     },
     close() {
-      isOver = true;
       recovery.close();
       evidence.close();
+      tell('closed', 'what was measured is given up');
+      isOver = true;
     },
   };
 }

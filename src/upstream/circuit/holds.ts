@@ -13,8 +13,8 @@ const holdShape = z.object({
   /** Open: nothing is sent. Closed: all is sent, whatever becomes of it. */
   as: z.enum(['open', 'closed']),
   reason: z.string(),
-  /** Milliseconds since 1970. */
-  untilMs: z.number(),
+  /** Milliseconds since 1970; as far as dates go (ECMA-262, time values and time range). */
+  untilMs: z.number().max(8.64e15),
 });
 
 export type Hold = Readonly<z.output<typeof holdShape>>;

@@ -42,6 +42,7 @@ export function createRecovery({ openForMs, probe, isHeld, asking, answered }: P
   }
 
   function attemptIn(ms: number): void {
+    if (closed) return;
     timer = setTimeout(attempt, ms);
     timer.unref();
   }

@@ -32,12 +32,12 @@ export interface BankLimit {
   pausedMs(): number;
   /** Learns from an answer. @param sentAtMs when its request was sent, on the clock of `now` */
   heard(answer: Answered, sentAtMs: number): void;
-  /** Calls the listener whenever a pause begins. */
-  whenPaused(listener: () => void): void;
+  /** Calls the listener whenever a pause begins. @returns stops that */
+  whenPaused(listener: () => void): () => void;
+  /** Another rate is configured from now on; what was learnt stays. */
+  configure(rate: BucketRate): void;
   /** Reads what others were told; a state that is out of reach changes nothing. */
   refresh(): Promise<void>;
-  /** Stops listening to the others. */
-  close(): void;
 }
 
 /** What there is to learn from. */
@@ -46,7 +46,7 @@ export interface Answered {
   readonly headers: HeaderFields;
 }
 
-interface Parts {
+export interface Parts {
   readonly keyValues: KeyValues;
   readonly announcements: Announcements;
   /** Milliseconds on a clock that does not run backwards. */
@@ -61,14 +61,15 @@ interface Parts {
  * What is shared is what the bank said, not a rate: each instance computes the rate from it and from the time since,
  * so that all of them pass the same one to the bucket they share, and the sum is right.
  */
-export function createBankLimit(environment: string, configured: BucketRate, parts: Parts): BankLimit {
+export function createBankLimit(environment: string, rate: BucketRate, parts: Parts): BankLimit {
   const { keyValues, announcements, now = () => performance.now(), wall = Date.now } = parts;
   const name = `limit:${environment}`;
+  let configured = rate;
   let known: Lesson | undefined;
   let resumesAtMs = Number.NEGATIVE_INFINITY;
   let listeners: readonly (() => void)[] = [];
 
-  const stop = announcements.subscribe(name, (message) => {
+  announcements.subscribe(name, (message) => {
     const lesson = parsed(message);
     if (lesson) adopt(lesson, lesson.pauseMs);
   });
@@ -132,8 +133,13 @@ export function createBankLimit(environment: string, configured: BucketRate, par
     },
     whenPaused(listener) {
       listeners = [...listeners, listener];
+      return () => {
+        listeners = listeners.filter((other) => other !== listener);
+      };
     },
-    close: stop,
+    configure(next) {
+      configured = next;
+    },
   };
 }
 

@@ -21,6 +21,10 @@ const steps = {
 const approachMs = 5_000;
 /** How long the rate then takes to grow by a tenth; ten times that in about twice the time, for growth is cubic. */
 const growthMs = 25_000;
+/** What it grows from at least, as a part of the configured rate: from any depth it is back within three minutes. */
+const leastPart = 1 / 30;
+/** Turns a second at least: one in ten seconds, so that a bank which always says 429 does not end in hours of silence. */
+const slowest = 0.1;
 
 /**
  * Turns a second, a while after the pause that came with the 429.
@@ -30,7 +34,9 @@ const growthMs = 25_000;
  * and a bank that has got well is found out within two minutes.
  *
  *     t < approach:  base + (plateau - base) * t / approach
- *     then:          plateau * (1 + 0.1 * ((t - approach) / growth)^3)
+ *     then:          plateau + 0.1 * max(plateau, configured / 30) * ((t - approach) / growth)^3
+ *
+ * It is never below one turn in ten seconds: the pauses that the bank asks for are kept besides.
  *
  * @param sinceMs   milliseconds since the pause ended; before that the rate is the base
  * @param configured the rate that is never exceeded
@@ -38,8 +44,9 @@ const growthMs = 25_000;
 export function learnedRate({ at, repeated }: Lowered, sinceMs: number, configured: number): number {
   const step = repeated ? steps.repeated : steps.once;
   const [base, plateau] = [at * step.base, at * step.plateau];
-  if (sinceMs <= 0) return Math.min(base, configured);
-  if (sinceMs < approachMs) return Math.min(base + ((plateau - base) * sinceMs) / approachMs, configured);
+  const within = (perSecond: number) => Math.min(Math.max(perSecond, slowest), configured);
+  if (sinceMs <= 0) return within(base);
+  if (sinceMs < approachMs) return within(base + ((plateau - base) * sinceMs) / approachMs);
   const growth = ((sinceMs - approachMs) / growthMs) ** 3;
-  return Math.min(plateau * (1 + 0.1 * growth), configured);
+  return within(plateau + 0.1 * Math.max(plateau, configured * leastPart) * growth);
 }

@@ -11,7 +11,7 @@ import { type HeaderFields, headerValue } from '../../pis/headers.ts';
 export function retryAfterMs(headers: HeaderFields, nowMs: number): number | undefined {
   const value = headerValue(headers, 'retry-after')?.trim();
   if (value === undefined) return undefined;
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
+  if (/^\d+$/.test(value)) return Number(value) * 1000;
   const dateMs = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(value)
     ? Date.parse(value)
     : Number.NaN;

@@ -23,6 +23,8 @@ export interface Shaper {
    */
   run<Answer extends Answered>(call: Call, send: () => Promise<Answer>): Promise<Answer>;
   view(): ShaperView;
+  /** For a reload: it is told of no pause any more, and keeps those it learns of with the next turn. */
+  close(): void;
 }
 
 interface Parts {
@@ -33,6 +35,9 @@ interface Parts {
   /** Milliseconds on a clock that does not run backwards. */
   readonly now?: () => number;
 }
+
+/** Asking for a turn that is there takes time itself: who may not wait at all waits for that. Milliseconds. */
+const askingMs = 50;
 
 /** The shaper of one environment, in one instance. */
 export function createShaper(environment: string, settings: ShapingSettings, parts: Parts): Shaper {
@@ -56,7 +61,7 @@ export function createShaper(environment: string, settings: ShapingSettings, par
     (waiter) => !isPayment(waiter),
     () => leavingSome(limit.rate()),
   );
-  limit.whenPaused(() => {
+  const close = limit.whenPaused(() => {
     refuseThose(waitsInVain, () => bankRests(limit.pausedMs()));
     proceed();
   });
@@ -108,7 +113,7 @@ export function createShaper(environment: string, settings: ShapingSettings, par
   /** Comes back with a turn and a slot. */
   async function turnOf(call: Call): Promise<void> {
     if (call.signal?.aborted) throw hungUpWaiting();
-    const untilMs = Math.min(now() + maxWait[call.lane], call.deadlineAtMs);
+    const untilMs = Math.min(now() + Math.max(askingMs, maxWait[call.lane]), call.deadlineAtMs);
     if (waitsInVain({ lane: call.lane, untilMs })) throw bankRests(limit.pausedMs());
     const { waiter, gone } = createWaiter(call, untilMs, {
       late: (one) => refuse(one, waitedTooLong()),
@@ -145,6 +150,7 @@ export function createShaper(environment: string, settings: ShapingSettings, par
       perSecond: limit.rate().perSecond,
       pausedMs: limit.pausedMs(),
     }),
+    close,
   };
 }
 

@@ -22,7 +22,7 @@ function prompt() {
       return waitMs;
     },
   };
-  const turns = promptReservations(shared, { part: 0.5, now, stopwatch: () => () => world.slowMs });
+  const turns = promptReservations(shared, () => 0.5, { now, stopwatch: () => () => world.slowMs });
   return { world, answer, turn: (maxWaitMs = 60_000) => turns.reserve('bucket', rate, maxWaitMs) };
 }
 

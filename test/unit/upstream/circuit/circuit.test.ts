@@ -172,15 +172,16 @@ test('a circuit that is shut down has no timers, and refuses or lets through as 
   assert.match(await call(), /^CIRCUIT_OPEN/);
 });
 
-test('a trial that ends after its circuit was closed for good moves nothing', async (t) => {
-  const { time, circuit, changes, begin, fail, reached } = startCircuit(t, 'write');
+test('a circuit that is shut down tells that what follows is closed, and nothing more', async (t) => {
+  const { time, circuit, reached, changes, begin, fail } = startCircuit(t, 'write');
   await fail();
   await time.pass(10_000);
   const trial = begin();
   circuit.close();
-  const [told, asked] = [changes.length, reached.length];
-  trial.end('UPSTREAM_UNREACHED');
+  trial.end('OUTCOME_UNKNOWN');
   await trial.result;
   await time.pass(60_000);
-  assert.deepEqual([changes.length, reached.length], [told, asked]);
+  const { from, to } = changes.at(-1) ?? {};
+  assert.deepEqual([from, to, reached.filter((one) => one === 'probe').length], ['probation', 'closed', 1]);
+  circuit.close();
 });

@@ -130,13 +130,4 @@ describe('all instances', () => {
       assert.equal(other.pausedMs(), 0);
     }
   });
-
-  test('are not told any more once it is closed', async (t) => {
-    const { time, limitOn } = startLimits(t);
-    const [one, closed] = [limitOn(), limitOn()];
-    closed.close();
-    one.heard(tooMany, time.now());
-    await time.settle();
-    assert.equal(closed.pausedMs(), 0);
-  });
 });

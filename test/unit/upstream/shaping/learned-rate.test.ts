@@ -17,7 +17,14 @@ describe('the rate after a 429', () => {
   });
 
   test('is the configured one again within three minutes, if the bank says nothing more', () => {
-    assert.equal(learnedRate({ at: 5, repeated: true }, 180_000, 50), 50);
+    for (const at of [5, 0.5, 1e-9]) assert.equal(learnedRate({ at, repeated: true }, 180_000, 50), 50);
+  });
+
+  test('is one call in ten seconds at least, unless less is configured', () => {
+    for (const sinceMs of [-1, 0, 2_000, 10_000]) {
+      assert.equal(learnedRate({ at: 1e-9, repeated: true }, sinceMs, 0.5), 0.1);
+      assert.equal(learnedRate({ at: 1e-9, repeated: true }, sinceMs, 0.01), 0.01);
+    }
   });
 
   test('never falls while the bank is quiet, and never exceeds the configured one', () => {
@@ -49,7 +56,8 @@ describe('Retry-After', () => {
     '1.5': undefined,
     '': undefined,
     'Sat, 99 Foo 2026 12:00:30 GMT': undefined,
-    '99999999999999999999': undefined,
+    '99999999999999999999': 1e23,
+    '1e308': undefined,
   };
   for (const [value, ms] of Object.entries(cases)) {
     test(`"${value}" is ${ms === undefined ? 'nothing' : `${ms} ms`}`, () => {

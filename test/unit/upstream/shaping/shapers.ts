@@ -73,7 +73,7 @@ export function startWorld(t: TestContext, options: WorldOptions = {}): World {
   const settings = { ...defaults, ...options.settings };
   const shapers = Array.from({ length: instances }, () => {
     const way = stateOf(state);
-    const part = 1 / settings.expectedInstances;
+    const part = () => 1 / settings.expectedInstances;
     const reservations = insuredReservations(way.reservations, { part, beginsWith: 'nothing', now });
     const limit = createBankLimit(
       'sandbox',
