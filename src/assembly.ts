@@ -14,6 +14,7 @@ import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
 import type { Reservations, State } from './state/ports.ts';
 import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
+import type { Observer } from './telemetry/decision.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
@@ -29,7 +30,9 @@ export interface Lasting {
   readonly affinity: Affinity;
   readonly ledger: LastingLedger;
   readonly status: LastingStatus;
-  readonly metrics: Metrics;
+  readonly metrics: Pick<Metrics, 'set'>;
+  /** Told what became of every request. */
+  readonly observer: Required<Observer>;
   readonly state: Pick<State, 'keyValues' | 'announcements' | 'reservations'>;
   readonly holds: Holds;
   /** Counts what each client sends. */
@@ -51,14 +54,15 @@ export interface Assembly {
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
 export function assemble(config: Config, lasting: Lasting): Assembly {
-  const { log, active, affinity, ledger, status, metrics, state, holds, stateTrouble } = lasting;
+  const { log, observer, active, affinity, ledger, status, metrics, state, holds, stateTrouble } = lasting;
   const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const upstreams = createUpstreams(config, state, holds, newsOf(log, metrics));
-  const cache = createStatusCache(config, status, metrics.statusRead);
+  const cache = createStatusCache(config, status);
 
   const line = pipeline({
     log,
+    observer,
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active,
@@ -84,7 +88,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
     config,
     upstreams,
     purge: cache.purge,
-    serve: createPisApp({ read, line, refused: observeRefusal(log) }),
+    serve: createPisApp({ read, line, refused: observeRefusal(observer) }),
     tryOut: (name) => {
       const environment = environments.get(name);
       return environment && tryOut(environment, config);
@@ -102,21 +106,16 @@ async function tryOut(environment: EnvironmentSettings, { upstream }: Config): P
   }
 }
 
-/** What happens on the way to the bank, for the log and the metrics. */
-function newsOf(log: Log, metrics: Metrics): UpstreamNews {
+/** What happens on the way to the bank beside the requests, for the log and the metrics. */
+function newsOf(log: Log, metrics: Pick<Metrics, 'set'>): UpstreamNews {
   return {
     circuitChanged({ environment, lane, from, to, why }) {
       log('warn', 'a circuit has changed', { environment, lane, from, to, why });
-      metrics.circuit(environment, lane, to);
-    },
-    shaped(environment, news) {
-      if (news.kind === 'sent') metrics.queueWait(environment, news.lane, news.waitedMs);
-      if (news.kind === 'refused') metrics.queueRefusal(environment, news.lane, news.code);
     },
     alone(alone) {
       const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
       log('warn', `this instance shapes its calls ${what}`);
-      metrics.shapingAlone(alone);
+      metrics.set('penstock_shaping_alone', {}, Number(alone));
     },
   };
 }

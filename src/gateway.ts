@@ -22,9 +22,10 @@ import { confidential, createState, forgottenByRestart } from './state/create-st
 import { insuredReservations } from './state/insured-reservations.ts';
 import type { State } from './state/ports.ts';
 import { createLastingStatus } from './status-cache/create-status-cache.ts';
+import { createTelemetry } from './telemetry/create-telemetry.ts';
 import type { Log } from './telemetry/log.ts';
-import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
+import { createInstanceWatch } from './telemetry/watch-instances.ts';
 import { createHoldCircuit } from './upstream/hold-circuit.ts';
 import { createHolds } from './upstream/holds.ts';
 
@@ -67,22 +68,35 @@ export function createGateway(
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
-  const metrics = createMetrics();
   const sealed = { ...state, keyValues: confidential(state, config.state) };
-  const ledger = createLastingLedger(sealed, log, metrics.doubts);
+  const { metrics, observer, decisions } = createTelemetry(log, {
+    circuits: () => assembly.upstreams.circuits(),
+    shapers: () => assembly.upstreams.shapers(),
+    liveInstances: () => instances.live(),
+    expectedInstances: () => assembly.config.shaping.expectedInstances,
+  });
+  const ledger = createLastingLedger(sealed, log, (count) => metrics.set('penstock_in_doubt', {}, count));
+  const instances = createInstanceWatch({
+    count: ledger.holders.count,
+    expected: () => assembly.config.shaping.expectedInstances,
+    log,
+  });
   const status = createLastingStatus(sealed);
   const holds = createHolds(state);
   const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
-  const lasting = { log, active, affinity, ledger, status, metrics, state, holds, quotaTurns, stateTrouble };
+  const lasting = {
+    ...{ log, observer, metrics, stateTrouble },
+    ...{ active, affinity, ledger, status, state, holds, quotaTurns },
+  };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
   const tppDoor = createListener(
     (request, answer) => assembly.serve(request, answer),
-    observeRefusal(log),
+    observeRefusal(observer),
     edgeLimits,
     readListenerTls(config.listen.tls),
   );
@@ -96,6 +110,7 @@ export function createGateway(
     configuration: () => masked(assembly.config),
     purge: (payment) => assembly.purge(payment),
     doubts: ledger.doubts,
+    decisions,
     resolve: createResolve({
       ...ledger,
       audit,
@@ -123,6 +138,7 @@ export function createGateway(
       places.refresh(),
       forgetting.settle(),
       upstreams,
+      instances.look(),
     ]);
     return nextMs();
   });

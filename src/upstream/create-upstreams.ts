@@ -13,7 +13,7 @@ import { readCredentials } from './credentials.ts';
 import type { Holds } from './holds.ts';
 import { createProbe } from './probe.ts';
 import { createShaper } from './shaper.ts';
-import type { ShaperNews, ShaperView } from './shaper-news.ts';
+import type { ShaperView } from './shaper-view.ts';
 import { createTransport, type Transport } from './transport.ts';
 
 export interface Upstreams {
@@ -34,7 +34,6 @@ export interface ShaperOf extends ShaperView {
 /** Told what happens, for the log and whoever counts. */
 export interface UpstreamNews {
   readonly circuitChanged: (change: CircuitChange) => void;
-  readonly shaped: (environment: string, news: ShaperNews) => void;
   /** Whether this instance shapes with a part of the rate for itself. */
   readonly alone: (alone: boolean) => void;
 }
@@ -67,8 +66,7 @@ export function createUpstreams(
     const times = { connectMs: config.deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
     const transport = createTransport(environment, pool, times);
     const limit = createBankLimit(name, { perSecond: shaping.rate, burst: shaping.burst }, state);
-    const told = (what: ShaperNews) => news.shaped(name, what);
-    const shaper = createShaper(name, shaping, { reservations, limit, told });
+    const shaper = createShaper(name, shaping, { reservations, limit });
     const get = (deadlineAtMs: number) => probed(environment, transport, deadlineAtMs);
     return {
       transport,

@@ -6,7 +6,11 @@ import { leaseMs, stopped } from './ledger.ts';
 
 function two() {
   const state = createFailingState();
-  return { state, one: createHolders(state.keyValues), other: createHolders(state.keyValues) };
+  return {
+    state,
+    one: createHolders(state.keyValues, state.sets),
+    other: createHolders(state.keyValues, state.sets),
+  };
 }
 
 describe('an instance', () => {
