@@ -14,7 +14,7 @@ import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
 import type { Reservations, State } from './state/ports.ts';
 import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
-import type { Observer } from './telemetry/decision.ts';
+import type { Telemetry } from './telemetry/create-telemetry.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
@@ -30,9 +30,7 @@ export interface Lasting {
   readonly affinity: Affinity;
   readonly ledger: LastingLedger;
   readonly status: LastingStatus;
-  readonly metrics: Pick<Metrics, 'set'>;
-  /** Told what became of every request. */
-  readonly observer: Required<Observer>;
+  readonly telemetry: Pick<Telemetry, 'metrics' | 'observer' | 'beginTrace'>;
   readonly state: Pick<State, 'keyValues' | 'announcements' | 'reservations'>;
   readonly holds: Holds;
   /** Counts what each client sends. */
@@ -54,15 +52,15 @@ export interface Assembly {
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
 export function assemble(config: Config, lasting: Lasting): Assembly {
-  const { log, observer, active, affinity, ledger, status, metrics, state, holds, stateTrouble } = lasting;
+  const { log, telemetry, active, affinity, ledger, status, state, holds, stateTrouble } = lasting;
+  const { observer, beginTrace, metrics } = telemetry;
   const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const upstreams = createUpstreams(config, state, holds, newsOf(log, metrics));
   const cache = createStatusCache(config, status);
 
   const line = pipeline({
-    log,
-    observer,
+    ...{ log, observer, beginTrace },
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active,

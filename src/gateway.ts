@@ -69,18 +69,15 @@ export function createGateway(
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
   const sealed = { ...state, keyValues: confidential(state, config.state) };
-  const { metrics, observer, decisions } = createTelemetry(log, {
+  const expected = () => assembly.config.shaping.expectedInstances;
+  const telemetry = createTelemetry(log, config.tracing, {
     circuits: () => assembly.upstreams.circuits(),
     shapers: () => assembly.upstreams.shapers(),
-    liveInstances: () => instances.live(),
-    expectedInstances: () => assembly.config.shaping.expectedInstances,
+    ...{ liveInstances: () => instances.live(), expectedInstances: expected },
   });
+  const { metrics, observer, decisions } = telemetry;
   const ledger = createLastingLedger(sealed, log, (count) => metrics.set('penstock_in_doubt', {}, count));
-  const instances = createInstanceWatch({
-    count: ledger.holders.count,
-    expected: () => assembly.config.shaping.expectedInstances,
-    log,
-  });
+  const instances = createInstanceWatch({ count: ledger.holders.count, expected, log });
   const status = createLastingStatus(sealed);
   const holds = createHolds(state);
   const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
@@ -88,7 +85,7 @@ export function createGateway(
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
   const lasting = {
-    ...{ log, observer, metrics, stateTrouble },
+    ...{ log, telemetry, stateTrouble },
     ...{ active, affinity, ledger, status, state, holds, quotaTurns },
   };
   let assembly = assemble(config, lasting);
@@ -170,12 +167,14 @@ export function createGateway(
       });
     });
     await state.close();
+    await telemetry.close();
   }
 
   return {
     async start() {
       try {
         await state.open();
+        await telemetry.open();
         // Out of reach: the heartbeat goes on trying, and readiness says so.
         await Promise.allSettled([active.read(), ledger.holders.introduce(), holds.refresh()]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
@@ -201,7 +200,16 @@ export function createGateway(
 }
 
 /** What the doors and the state were built with; the rest of the configuration can be exchanged. */
-const needingRestart = ['listen.host', 'listen.port', 'listen.tls', 'admin', 'state', 'payments', 'log'];
+const needingRestart = [
+  'listen.host',
+  'listen.port',
+  'listen.tls',
+  'admin',
+  'state',
+  'payments',
+  'log',
+  'tracing',
+];
 
 function at(config: Config, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => Object(value)[name], config);

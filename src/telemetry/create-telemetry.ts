@@ -7,7 +7,9 @@ import { createFigures, type Figures } from './figures.ts';
 import type { Log } from './log.ts';
 import { logRequests } from './log-requests.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
+import type { BeginTrace } from './observe.ts';
 import { type Gauges, readGauges } from './read-gauges.ts';
+import { createTracing, type TracingSettings } from './tracing.ts';
 
 export interface Telemetry {
   /** Told what became of every request. */
@@ -15,13 +17,23 @@ export interface Telemetry {
   readonly metrics: Metrics;
   readonly decisions: Decisions;
   readonly figures: Figures;
+  readonly beginTrace: BeginTrace | undefined;
+  open(): Promise<void>;
+  /** Sends the spans that are left. */
+  close(): Promise<void>;
 }
 
 /** @param gauges what is looked at when the metrics are read */
-export function createTelemetry(log: Log, gauges: Gauges): Telemetry {
+export function createTelemetry(log: Log, settings: TracingSettings, gauges: Gauges): Telemetry {
   const metrics = createMetrics((all) => readGauges(all, gauges));
   const decisions = createDecisions();
   const figures = createFigures();
-  const observer = toAll([logRequests(log), countRequests(metrics), decisions, figures]);
-  return { observer, metrics, decisions, figures };
+  const tracing = createTracing(settings, log);
+  const observers = [logRequests(log), countRequests(metrics), decisions, figures];
+  return {
+    ...{ metrics, decisions, figures, beginTrace: tracing?.begin },
+    observer: toAll(tracing ? [...observers, tracing] : observers),
+    open: async () => tracing?.open(),
+    close: async () => tracing?.close(),
+  };
 }

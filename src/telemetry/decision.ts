@@ -4,6 +4,7 @@ import { type ErrorCode, type GatewayError, kinds } from '../flow/errors.ts';
 import type { PisRequest, PisResponse } from '../flow/messages.ts';
 import type { Fact, Step } from '../flow/trail.ts';
 import type { Lane, OperationName } from '../pis/operations.ts';
+import type { Trace } from './traceparent.ts';
 
 /** What is known of who asked for what; nothing, of a request that was refused at the door. */
 export interface Asked {
@@ -31,6 +32,8 @@ export interface Decision {
   readonly error: Failure | undefined;
   /** As the stages noted them; facts that become known later are still added. */
   readonly steps: readonly Step[];
+  /** If requests are traced, and it was one. */
+  readonly trace: Trace | undefined;
 }
 
 /** Why the gateway itself failed a request. */
@@ -60,29 +63,32 @@ export const toAll = (observers: readonly Observer[]): Required<Observer> => ({
   },
 });
 
+/** What was kept of a request while it ran. */
+export type Trail = Pick<Decision, 'steps' | 'trace'>;
+
 /** Of a request that got an answer. */
-export function answered(request: PisRequest, response: PisResponse, steps: readonly Step[]): Decision {
+export function answered(request: PisRequest, response: PisResponse, trail: Trail): Decision {
   const { environment, status, servedFrom, upstreamMs } = response;
-  return { ...begun(request, steps), environment, status, servedFrom, upstreamMs, error: undefined };
+  return { ...begun(request, trail), environment, status, servedFrom, upstreamMs, error: undefined };
 }
 
 /** Of a request that the gateway failed. */
-export function failed(request: PisRequest, error: GatewayError, steps: readonly Step[]): Decision {
-  return { ...begun(request, steps), ...failureOf(error) };
+export function failed(request: PisRequest, error: GatewayError, trail: Trail): Decision {
+  return { ...begun(request, trail), ...failureOf(error) };
 }
 
 /** Of what was refused before it could become a request. @param arrivedAtMs milliseconds of `performance.now()` */
 export function refused(error: GatewayError, requestId?: string, arrivedAtMs?: number): Decision {
   const durationMs = arrivedAtMs === undefined ? undefined : performance.now() - arrivedAtMs;
   const at = Date.now() - (durationMs ?? 0);
-  return { at, durationMs, requestId, asked: undefined, steps: [], ...failureOf(error) };
+  return { at, durationMs, requestId, asked: undefined, steps: [], trace: undefined, ...failureOf(error) };
 }
 
-function begun({ requestId, operation, client, arrivedAtMs }: PisRequest, steps: readonly Step[]) {
+function begun({ requestId, operation, client, arrivedAtMs }: PisRequest, { steps, trace }: Trail) {
   const durationMs = performance.now() - arrivedAtMs;
   const { name, lane } = operation;
   const asked = { operation: name, lane, client: client.name, tenant: client.tenant };
-  return { at: Date.now() - durationMs, durationMs, requestId, asked, steps };
+  return { at: Date.now() - durationMs, durationMs, requestId, asked, steps, trace };
 }
 
 function failureOf({ code, message, environment, proxyError, cause }: GatewayError) {

@@ -4,12 +4,22 @@ import { asGatewayError, type GatewayError } from '../flow/errors.ts';
 import type { PisRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
 import type { Fact, Step } from '../flow/trail.ts';
+import type { HeaderFields } from '../pis/headers.ts';
 import { answered, type Decision, failed, type Observer, refused } from './decision.ts';
+import type { Begun } from './traceparent.ts';
 
-/** Tells of every request of the line, once, and of what becomes known of it later. */
-export function observe(observer: Required<Observer>): Stage<PisRequest> {
+/** Says which trace a request belongs to, and what is sent on of it. */
+export type BeginTrace = (fields: HeaderFields) => Begun;
+
+/**
+ * Tells of every request of the line, once, and of what becomes known of it later.
+ *
+ * @param begin if requests are traced; else what the TPP says of its own trace goes on as it is
+ */
+export function observe(observer: Required<Observer>, begin?: BeginTrace): Stage<PisRequest> {
   return async (request, next) => {
     const { arrivedAtMs } = request;
+    const { trace, headers = request.headers } = begin?.(request.headers) ?? {};
     const steps: Step[] = [];
     let decision: Decision | undefined;
     const note = (fact: Fact) => {
@@ -17,12 +27,12 @@ export function observe(observer: Required<Observer>): Stage<PisRequest> {
       if (decision) observer.later(fact, decision);
     };
     try {
-      const response = await next({ ...request, note });
-      decision = answered(request, response, steps);
+      const response = await next({ ...request, headers, note });
+      decision = answered(request, response, { steps, trace });
       return response;
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      decision = failed(request, error, steps);
+      decision = failed(request, error, { steps, trace });
       throw error;
     } finally {
       if (decision) observer.decided(decision);

@@ -16,6 +16,7 @@ export function decided(over: Partial<Decision> = {}, facts: readonly Fact[] = [
     servedFrom: 'bank',
     upstreamMs: 10,
     error: undefined,
+    trace: undefined,
     steps: facts.map((fact, index) => ({ afterMs: index, fact })),
     ...over,
   };

@@ -12,11 +12,13 @@ import { operations } from '../../src/pis/operations.ts';
 import { refusedRequests } from '../kit/broken-requests.ts';
 import { call } from '../kit/call.ts';
 import { anyCanary, orderWithCanaries, paymentIdWithCanary, requestWithCanaries } from '../kit/canaries.ts';
+import { startCollector } from '../kit/collector.ts';
 import { startLine } from '../kit/gateway.ts';
 import { operate } from '../kit/operator.ts';
 import { readPrometheus } from '../kit/prometheus.ts';
 import { sendRaw } from '../kit/raw.ts';
 import { paymentsPath } from '../kit/tpp.ts';
+import { until } from '../kit/within.ts';
 
 /** Every label of ours that is not a name of the configuration, and the values it may have. */
 const values: Readonly<Record<string, readonly string[]>> = {
@@ -82,8 +84,9 @@ test('ten thousand odd requests leave metrics of the known labels, and few of th
   );
 });
 
-test('nothing personal stands in a decision or a metric, whatever was sent and answered', async (t) => {
-  const { bank, gateway } = await startLine(t);
+test('nothing personal stands in a decision, a metric or a span, whatever was sent and answered', async (t) => {
+  const collector = await startCollector(t);
+  const { bank, gateway } = await startLine(t, { tracing: { otlpUrl: collector.url, sample: '100%' } });
   bank.nextPaymentId(paymentIdWithCanary);
   const payment = `${paymentsPath}/${paymentIdWithCanary}`;
   const accepted = [
@@ -107,4 +110,8 @@ test('nothing personal stands in a decision or a metric, whatever was sent and a
   );
   const { text } = await call(gateway.adminUrl, { method: 'GET', path: '/metrics' });
   assert.doesNotMatch(text, anyCanary);
+
+  const requestSpans = () => collector.spans.filter(({ kind }) => kind === 2);
+  await until(8_000, 'all spans', () => requestSpans().length >= accepted.length);
+  assert.doesNotMatch(JSON.stringify(collector.spans), anyCanary);
 });
