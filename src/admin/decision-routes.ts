@@ -17,7 +17,7 @@ export function createDecisionRoutes({ decisions }: DecisionRoutesParts): Router
       return;
     }
     const error =
-      'This instance remembers no request with this X-Request-ID: it keeps the last 2000, and others keep their own.';
+      'This instance remembers no request with this X-Request-ID: it keeps the last ones, and others keep their own.';
     response.status(404).json({ error });
   });
   return routes;

@@ -26,26 +26,46 @@ export interface Decisions extends Observer {
   of(xRequestId: string): readonly Account[];
 }
 
-/** How many requests are remembered: some two megabytes. */
+/** How many requests are remembered of each kind: some two megabytes each. */
 const mostKept = 2_000;
 
+/** Each lane has a place of its own, and so has the door: no flood of polls or refusals drives payments out. */
 export function createDecisions(most = mostKept): Decisions {
-  const ring: Decision[] = [];
-  let next = 0;
+  const rings = { write: createRing(most), read: createRing(most), status: createRing(most) };
+  const door = createRing(most);
+  let count = 0;
   return {
     decided(decision) {
       if (decision.requestId === undefined) return; // nobody can ask for it
-      ring[next] = decision;
-      next = (next + 1) % most;
+      const ring = decision.asked ? rings[decision.asked.lane] : door;
+      ring.keep({ number: count++, decision });
     },
     of(xRequestId) {
       const id = xRequestId.toLowerCase();
-      const inOrder = [...ring.slice(next), ...ring.slice(0, next)];
-      return inOrder
-        .filter(({ requestId }) => requestId?.toLowerCase() === id)
-        .map(accountOf)
-        .reverse();
+      return [...Object.values(rings), door]
+        .flatMap((ring) => ring.all())
+        .filter(({ decision }) => decision.requestId?.toLowerCase() === id)
+        .toSorted((one, other) => other.number - one.number)
+        .map(({ decision }) => accountOf(decision));
     },
+  };
+}
+
+interface Kept {
+  /** Later ones have higher ones. */
+  readonly number: number;
+  readonly decision: Decision;
+}
+
+function createRing(most: number) {
+  const kept: Kept[] = [];
+  let next = 0;
+  return {
+    keep(one: Kept): void {
+      kept[next] = one;
+      next = (next + 1) % most;
+    },
+    all: (): readonly Kept[] => kept,
   };
 }
 

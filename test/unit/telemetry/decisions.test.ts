@@ -64,6 +64,18 @@ describe('what an instance remembers of requests', () => {
     ]);
   });
 
+  test('is kept apart by lane and door: no flood of polls or refusals drives a payment out', () => {
+    const decisions = createDecisions(3);
+    decisions.decided(decided({ requestId: 'a-payment' }));
+    const { asked } = decided();
+    for (let one = 0; one < 10; one++) {
+      decisions.decided(decided({ asked: asked && { ...asked, lane: 'status' }, requestId: 'a-poll' }));
+      decisions.decided(decided({ asked: undefined, requestId: 'at-the-door' }));
+    }
+    const found = ['a-payment', 'a-poll', 'at-the-door'].map((id) => decisions.of(id).length);
+    assert.deepEqual(found, [1, 3, 3]);
+  });
+
   test('is as much as fits: the oldest goes first, and nothing is remembered of what has no id', () => {
     const decisions = createDecisions(3);
     for (const requestId of ['1', '2', '3', undefined, '4']) decisions.decided(decided({ requestId }));
