@@ -14,8 +14,8 @@ import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
 import type { Reservations } from './state/ports.ts';
 import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
+import type { Telemetry } from './telemetry/create-telemetry.ts';
 import type { Log } from './telemetry/log.ts';
-import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createAgent } from './upstream/agent.ts';
 import {
@@ -33,7 +33,7 @@ export interface Lasting {
   readonly affinity: Affinity;
   readonly ledger: LastingLedger;
   readonly status: LastingStatus;
-  readonly metrics: Metrics;
+  readonly telemetry: Pick<Telemetry, 'observer' | 'beginTrace'>;
   readonly towardsBanks: Shared;
   /** Counts what each client sends. */
   readonly quotaTurns: Reservations;
@@ -54,14 +54,15 @@ export interface Assembly {
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
 export function assemble(config: Config, lasting: Lasting): Assembly {
-  const { log, active, affinity, ledger, status, metrics, towardsBanks, stateTrouble } = lasting;
+  const { log, telemetry, active, affinity, ledger, status, towardsBanks, stateTrouble } = lasting;
+  const { observer, beginTrace } = telemetry;
   const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
-  const upstreams = createUpstreams(config, towardsBanks, newsOf(log, metrics));
-  const cache = createStatusCache(config, status, metrics.statusRead);
+  const upstreams = createUpstreams(config, towardsBanks, newsOf(log));
+  const cache = createStatusCache(config, status);
 
   const line = pipeline({
-    log,
+    ...{ log, observer, beginTrace },
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active,
@@ -87,7 +88,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
     config,
     upstreams,
     purge: cache.purge,
-    serve: createPisApp({ read, line, refused: observeRefusal(log) }),
+    serve: createPisApp({ read, line, refused: observeRefusal(observer) }),
     tryOut: (name) => {
       const environment = environments.get(name);
       return environment && tryOut(environment, config);
@@ -105,16 +106,11 @@ async function tryOut(environment: EnvironmentSettings, { upstream }: Config): P
   }
 }
 
-/** What happens on the way to the bank, for the log and the metrics. */
-function newsOf(log: Log, metrics: Metrics): UpstreamNews {
+/** What happens on the way to the bank beside the requests. */
+function newsOf(log: Log): UpstreamNews {
   return {
     circuitChanged({ environment, lane, from, to, why }) {
       log('warn', 'a circuit has changed', { environment, lane, from, to, why });
-      metrics.circuit(environment, lane, to);
-    },
-    shaped(environment, news) {
-      if (news.kind === 'sent') metrics.queueWait(environment, news.lane, news.waitedMs);
-      if (news.kind === 'refused') metrics.queueRefusal(environment, news.lane, news.code);
     },
   };
 }

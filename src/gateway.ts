@@ -22,9 +22,10 @@ import { confidential, createState, forgottenByRestart } from './state/create-st
 import { insuredReservations } from './state/insured-reservations.ts';
 import type { State } from './state/ports.ts';
 import { createLastingStatus } from './status-cache/create-status-cache.ts';
+import { createTelemetry } from './telemetry/create-telemetry.ts';
 import type { Log } from './telemetry/log.ts';
-import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
+import { createInstanceWatch } from './telemetry/watch-instances.ts';
 import { createHoldCircuit } from './upstream/circuit/hold-circuit.ts';
 import { createHolds } from './upstream/circuit/holds.ts';
 import { createBankLimits } from './upstream/shaping/bank-limits.ts';
@@ -69,18 +70,25 @@ export function createGateway(
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
-  const metrics = createMetrics();
   const sealed = { ...state, keyValues: confidential(state, config.state) };
-  const ledger = createLastingLedger(sealed, log, metrics.doubts);
+  const expected = () => assembly.config.shaping.expectedInstances;
+  const telemetry = createTelemetry(log, config.tracing, {
+    circuits: () => assembly.upstreams.circuits(),
+    shapers: () => assembly.upstreams.shapers(),
+    ...{ liveInstances: () => instances.live(), expectedInstances: expected },
+  });
+  const { metrics, observer, decisions } = telemetry;
+  const ledger = createLastingLedger(sealed, log, (count) => metrics.set('penstock_in_doubt', {}, count));
+  const instances = createInstanceWatch({ count: ledger.holders.count, expected, log });
   const status = createLastingStatus(sealed);
   const holds = createHolds(state);
   const quotaTurns = insuredReservations(state.reservations, { part: () => 1, beginsWith: 'all of it' });
   const turns = createBankTurns(state.reservations, {
-    expectedInstances: () => assembly.config.shaping.expectedInstances,
+    expectedInstances: expected,
     told(alone) {
       const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
       log('warn', `this instance shapes its calls ${what}`);
-      metrics.shapingAlone(alone);
+      metrics.set('penstock_shaping_alone', {}, Number(alone));
     },
   });
   const limits = createBankLimits(state);
@@ -88,13 +96,16 @@ export function createGateway(
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
   const towardsBanks = { turns, limits, holds };
-  const lasting = { log, active, affinity, ledger, status, metrics, towardsBanks, quotaTurns, stateTrouble };
+  const lasting = {
+    ...{ log, telemetry, stateTrouble },
+    ...{ active, affinity, ledger, status, towardsBanks, quotaTurns },
+  };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
   const tppDoor = createListener(
     (request, answer) => assembly.serve(request, answer),
-    observeRefusal(log),
+    observeRefusal(observer),
     edgeLimits,
     readListenerTls(config.listen.tls),
   );
@@ -108,6 +119,7 @@ export function createGateway(
     configuration: () => masked(assembly.config),
     purge: (payment) => assembly.purge(payment),
     doubts: ledger.doubts,
+    decisions,
     resolve: createResolve({
       ...ledger,
       audit,
@@ -134,6 +146,7 @@ export function createGateway(
       places.refresh(),
       forgetting.settle(),
       limits.refresh(),
+      instances.look(),
     ]);
     return nextMs();
   });
@@ -165,12 +178,14 @@ export function createGateway(
       });
     });
     await state.close();
+    await telemetry.close();
   }
 
   return {
     async start() {
       try {
         await state.open();
+        await telemetry.open();
         // Out of reach: the heartbeat goes on trying, and readiness says so.
         const learnt = [holds.refresh(), limits.refresh()];
         await Promise.allSettled([active.read(), ledger.holders.introduce(), ...learnt]);
@@ -197,7 +212,16 @@ export function createGateway(
 }
 
 /** What the doors and the state were built with; the rest of the configuration can be exchanged. */
-const needingRestart = ['listen.host', 'listen.port', 'listen.tls', 'admin', 'state', 'payments', 'log'];
+const needingRestart = [
+  'listen.host',
+  'listen.port',
+  'listen.tls',
+  'admin',
+  'state',
+  'payments',
+  'log',
+  'tracing',
+];
 
 function at(config: Config, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => Object(value)[name], config);

@@ -16,7 +16,7 @@ interface PisAppParts {
   readonly read: RequestReader;
   readonly line: Handler<PisRequest>;
   /** Told of every request that the door itself refuses, with the id its answer carries. */
-  readonly refused: (error: GatewayError, requestId: string) => void;
+  readonly refused: (error: GatewayError, requestId: string, arrivedAtMs: number) => void;
 }
 
 /** The application that the listener serves; supertest takes it as it is. */
@@ -27,9 +27,10 @@ export function createPisApp({ read, line, refused }: PisAppParts): RequestListe
     const fail = (error: GatewayError) => writeError(incoming, answer, error, caller);
 
     const signal = callerLeft(answer);
+    const arrivedAtMs = performance.now();
     const request = await read(incoming, fields, answer).catch(asGatewayError);
     if (request instanceof Error) {
-      refused(request, caller.requestId);
+      refused(request, caller.requestId, arrivedAtMs);
       return fail(request);
     }
     await line({ ...request, signal })

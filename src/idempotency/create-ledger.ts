@@ -36,7 +36,7 @@ export function createLastingLedger(
   const changes = createChanges(announcements, 'ledger');
   const changed = changes.tell;
   const [entries, open] = [createEntries(keyValues), createOpenEntries(sets)];
-  const holders = createHolders(keyValues);
+  const holders = createHolders(keyValues, sets);
   const doubts = createDoubts({ entries, open, holders, changed, log });
   const owed = createOwed<() => Promise<void>>((act) => act());
   let turns = 0;

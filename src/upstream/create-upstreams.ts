@@ -12,7 +12,7 @@ import { createProbe } from './circuit/probe.ts';
 import { readCredentials } from './credentials.ts';
 import type { BankLimits } from './shaping/bank-limits.ts';
 import { createShaper } from './shaping/shaper.ts';
-import type { ShaperNews, ShaperView } from './shaping/shaper-news.ts';
+import type { ShaperView } from './shaping/shaper-view.ts';
 import { createTransport, type Transport } from './transport.ts';
 
 export interface Upstreams {
@@ -31,7 +31,6 @@ export interface ShaperOf extends ShaperView {
 /** Told what happens, for the log and whoever counts. */
 export interface UpstreamNews {
   readonly circuitChanged: (change: CircuitChange) => void;
-  readonly shaped: (environment: string, news: ShaperNews) => void;
 }
 
 /** What outlives a reload: calls of the old configuration that still wait share it with those of the new one. */
@@ -60,8 +59,7 @@ export function createUpstreams(
     const times = { connectMs: config.deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
     const transport = createTransport(environment, pool, times);
     const limit = limits.of(name, { perSecond: shaping.rate, burst: shaping.burst });
-    const told = (what: ShaperNews) => news.shaped(name, what);
-    const shaper = createShaper(name, shaping, { reservations: turns, limit, told });
+    const shaper = createShaper(name, shaping, { reservations: turns, limit });
     const get = (deadlineAtMs: number) => askProbePath(environment, transport, deadlineAtMs);
     return {
       transport,

@@ -45,6 +45,8 @@ const homes: Readonly<Record<string, (path: string) => boolean>> = {
   'node:sqlite': (path) => path === 'state/file.ts',
   pino: (path) => path === 'telemetry/log.ts',
   'prom-client': (path) => path === 'telemetry/metrics.ts',
+  '@opentelemetry/sdk-trace-node': (path) => path === 'telemetry/tracing.ts',
+  '@opentelemetry/exporter-trace-otlp-http': (path) => path === 'telemetry/tracing.ts',
 };
 
 const breaches = (law: (source: Source) => readonly string[]) =>

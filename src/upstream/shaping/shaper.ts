@@ -6,11 +6,11 @@
  */
 
 import type { ShapingSettings } from '../../config/schema.ts';
-import { asGatewayError, type GatewayError } from '../../flow/errors.ts';
+import type { GatewayError } from '../../flow/errors.ts';
 import type { BucketRate, Reservations } from '../../state/ports.ts';
 import type { Answered, BankLimit } from './bank-limit.ts';
 import { bankRests, hungUpWaiting, turnedAway, waitedTooLong } from './queue-refusals.ts';
-import type { ShaperNews, ShaperView } from './shaper-news.ts';
+import type { ShaperView } from './shaper-view.ts';
 import { createTurns } from './turns.ts';
 import { type Call, createWaiter, type Waiter } from './waiter.ts';
 import { createWaitingLine } from './waiting-line.ts';
@@ -31,7 +31,6 @@ interface Parts {
   /** Never fails: goes on alone while the state is out of reach. */
   readonly reservations: Pick<Reservations, 'reserve'>;
   readonly limit: BankLimit;
-  readonly told?: (news: ShaperNews) => void;
   /** Milliseconds on a clock that does not run backwards. */
   readonly now?: () => number;
 }
@@ -41,7 +40,7 @@ const askingMs = 50;
 
 /** The shaper of one environment, in one instance. */
 export function createShaper(environment: string, settings: ShapingSettings, parts: Parts): Shaper {
-  const { reservations, limit, told = () => {}, now = () => performance.now() } = parts;
+  const { reservations, limit, now = () => performance.now() } = parts;
   const { maxConcurrent, maxWait } = settings;
   const line = createWaitingLine<Waiter>(settings.queue);
   const clockless = new Set<Waiter>();
@@ -128,13 +127,8 @@ export function createShaper(environment: string, settings: ShapingSettings, par
 
   return {
     async run(call, send) {
-      const sinceMs = now();
-      await turnOf(call).catch((thrown: unknown) => {
-        told(call.signal?.aborted ? { kind: 'left', lane: call.lane } : refusalOf(call, thrown));
-        throw thrown;
-      });
+      await turnOf(call);
       const sentAtMs = now();
-      told({ kind: 'sent', lane: call.lane, waitedMs: sentAtMs - sinceMs });
       try {
         const answer = await send();
         limit.heard(answer, sentAtMs);
@@ -163,10 +157,4 @@ const isPayment = ({ lane }: Waiter) => lane === 'write';
 const leavingSome = ({ perSecond, burst }: BucketRate): BucketRate => ({
   perSecond,
   burst: burst - Math.floor(burst / 2),
-});
-
-const refusalOf = ({ lane }: Call, thrown: unknown): ShaperNews => ({
-  kind: 'refused',
-  lane,
-  code: asGatewayError(thrown).code,
 });

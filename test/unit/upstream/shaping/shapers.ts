@@ -9,7 +9,6 @@ import { createMemoryState } from '../../../../src/state/memory.ts';
 import type { State } from '../../../../src/state/ports.ts';
 import { type Answered, createBankLimit } from '../../../../src/upstream/shaping/bank-limit.ts';
 import { createShaper, type Shaper } from '../../../../src/upstream/shaping/shaper.ts';
-import type { ShaperNews } from '../../../../src/upstream/shaping/shaper-news.ts';
 import { type SimulatedTime, simulateTime } from '../../../kit/simulated-time.ts';
 
 /** A call that the bank has seen. */
@@ -28,7 +27,6 @@ export interface World {
   readonly shapers: readonly Shaper[];
   readonly seen: readonly Seen[];
   readonly refused: readonly (GatewayError & { readonly lane?: Lane })[];
-  readonly news: readonly ShaperNews[];
   /** Sends a call through one of the shapers; what becomes of it is seen, or refused. */
   call(over?: CallOptions): Promise<void>;
 }
@@ -69,7 +67,6 @@ export function startWorld(t: TestContext, options: WorldOptions = {}): World {
   const state = createMemoryState(now);
   const seen: Seen[] = [];
   const refused: GatewayError[] = [];
-  const news: ShaperNews[] = [];
   const settings = { ...defaults, ...options.settings };
   const shapers = Array.from({ length: instances }, () => {
     const way = stateOf(state);
@@ -80,7 +77,7 @@ export function startWorld(t: TestContext, options: WorldOptions = {}): World {
       { perSecond: settings.rate, burst: settings.burst },
       { ...way, now, wall: now },
     );
-    return createShaper('sandbox', settings, { reservations, limit, told: (one) => news.push(one), now });
+    return createShaper('sandbox', settings, { reservations, limit, now });
   });
 
   async function call(over: CallOptions = {}): Promise<void> {
@@ -98,7 +95,7 @@ export function startWorld(t: TestContext, options: WorldOptions = {}): World {
       .catch((error) => void refused.push(Object.assign(error, { lane })));
   }
 
-  return { time, state, shapers, seen, refused, news, call };
+  return { time, state, shapers, seen, refused, call };
 }
 
 /** Ways to the state whose reservations fail while a test says so. */
