@@ -34,8 +34,6 @@ export const twoPenstocks: Contender = {
     ),
 };
 
-/** What Node is told besides, such as `--cpu-prof --cpu-prof-dir=/tmp/profile`. */
-const execArgv = (process.env.BENCH_NODE_OPTIONS ?? '').split(' ').filter((word) => word !== '');
 const main = join(import.meta.dirname, '../../src/main.ts');
 const hash = (key: string) => createHash('sha256').update(key).digest('hex');
 const unbound = { rate: '100000/s', burst: 1_000_000 };
@@ -74,5 +72,7 @@ function launch(
       shaping: { ...unbound, maxConcurrent: 256, queue: 100_000 },
     }),
   );
-  return { command: [process.execPath, ...execArgv, main, 'serve', '--config', file] };
+  // What Node is told besides, such as `--cpu-prof --cpu-prof-dir=/tmp/profile`.
+  const options = (process.env.BENCH_NODE_OPTIONS ?? '').split(' ').filter((word) => word !== '');
+  return { command: [process.execPath, ...options, main, 'serve', '--config', file] };
 }
