@@ -51,7 +51,9 @@ export async function openStage(life: Life, processes: number): Promise<Stage> {
         launches.map((launch, at) => startProgram(launch, port, places.server, join(own, `${at}.log`))),
       );
       try {
-        return await act({ port, pids: running.map(({ pid }) => pid) });
+        const result = await act({ port, pids: running.map(({ pid }) => pid) });
+        for (const program of running) program.mustRun();
+        return result;
       } finally {
         await Promise.all(running.map((program) => program.stop()));
         rmSync(own, { recursive: true, force: true });

@@ -14,6 +14,8 @@ export interface Launch {
 
 export interface Running {
   readonly pid: number;
+  /** @throws Error with what it said, if it has ended by itself */
+  mustRun(): void;
   /** Ends it, and comes back when it is gone. */
   stop(): Promise<void>;
 }
@@ -52,17 +54,24 @@ export async function startProgram(
     await ended;
   };
 
+  const failed = (how: string) =>
+    new Error(`${command.join(' ')} ${how}. It said:\n${readFileSync(logFile, 'utf8').slice(0, 2_000)}`);
+
   const deadline = performance.now() + patienceMs;
   while (!(await listens(port))) {
     if (over || performance.now() > deadline) {
       await stop();
-      throw new Error(
-        `${command.join(' ')} does not listen on port ${port}. It said:\n${readFileSync(logFile, 'utf8')}`,
-      );
+      throw failed(`does not listen on port ${port}`);
     }
     await setTimeout(20);
   }
-  return { pid: child.pid ?? 0, stop };
+  return {
+    pid: child.pid ?? 0,
+    stop,
+    mustRun() {
+      if (over) throw failed('has ended while it was measured');
+    },
+  };
 }
 
 function listens(port: number): Promise<boolean> {

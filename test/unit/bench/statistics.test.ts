@@ -14,6 +14,7 @@ describe('what is made of several numbers', () => {
     assert.equal(percentile(hundred, 0.5), 50);
     assert.equal(percentile(hundred, 0.99), 99);
     assert.equal(percentile(hundred, 1), 100);
+    assert.equal(percentile([1, 2, 3], 0.5), 2);
     assert.equal(percentile([7], 0.99), 7);
   });
 
