@@ -3,12 +3,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { redisProgram } from '../test/kit/find-redis.ts';
 import type { Life } from '../test/kit/life.ts';
 import { freePort, startRedisProcess } from '../test/kit/redis-process.ts';
 import type { Contender } from './contenders/contender.ts';
 import { nginxBank } from './contenders/nginx.ts';
 import { chooseCores, moveTo, type Places } from './measure/cores.ts';
-import { startProgram } from './measure/program.ts';
+import { type Launch, startProgram } from './measure/program.ts';
+import { isInstalled } from './needs.ts';
 import { flushAll } from './redis.ts';
 
 /** A server that serves. */
@@ -28,11 +30,12 @@ export interface Stage {
 export async function openStage(life: Life, processes: number): Promise<Stage> {
   const places = chooseCores(processes);
   moveTo(places.others);
-  const redis = await startRedisProcess(life, { args: () => ['--save', '', '--appendonly', 'no'] });
+  const withoutDisk = { args: () => ['--save', '', '--appendonly', 'no'] };
+  const redisPort = redisProgram() ? (await startRedisProcess(life, withoutDisk)).port : undefined;
   const folder = newFolder(life);
   const upstreamPort = await freePort();
   const bank = await startProgram(
-    nginxBank({ port: upstreamPort, folder }),
+    bankOn(upstreamPort, folder),
     upstreamPort,
     places.others,
     join(folder, 'bank.log'),
@@ -43,10 +46,10 @@ export async function openStage(life: Life, processes: number): Promise<Stage> {
     places,
     upstreamPort,
     async with(contender, act) {
-      await flushAll(redis.port);
+      if (redisPort) await flushAll(redisPort);
       const own = newFolder(life);
       const port = await freePort();
-      const launches = contender.launches({ port, upstreamPort, redisPort: redis.port, folder: own });
+      const launches = contender.launches({ port, upstreamPort, redisPort: redisPort ?? 0, folder: own });
       const running = await Promise.all(
         launches.map((launch, at) => startProgram(launch, port, places.server, join(own, `${at}.log`))),
       );
@@ -61,6 +64,11 @@ export async function openStage(life: Life, processes: number): Promise<Stage> {
     },
   };
 }
+
+const bankOn = (port: number, folder: string): Launch =>
+  isInstalled('nginx')
+    ? nginxBank({ port, folder })
+    : { command: [process.execPath, join(import.meta.dirname, 'programs/node-bank.ts'), String(port)] };
 
 function newFolder(life: Life): string {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-bench-'));
