@@ -59,7 +59,7 @@ await during(async (life) => {
         runs.filter((run) => run.pressure === pressure),
         scenario.beside,
       );
-      console.log(`\n${pressure}\n\n${comparisonOf(lines, scenario.beside)}`);
+      console.log(`\n${pressure}\n\n${comparisonOf(lines, scenario.beside, scenario.comparison)}`);
       results.push({ scenario: scenario.name, pressure, lines });
     }
   }

@@ -3,6 +3,7 @@
 import type { Contender } from './contenders/contender.ts';
 import { contendersFor } from './contenders/table.ts';
 import type { Pressure, Request } from './measure/load.ts';
+import type { Comparison } from './table.ts';
 import { initiation, paymentRead, statusRead } from './traffic.ts';
 
 export interface Scenario {
@@ -15,6 +16,7 @@ export interface Scenario {
   readonly contenders: readonly Contender[];
   /** Contenders that the others are shown as multiples of. */
   readonly beside: readonly string[];
+  readonly comparison?: Comparison;
   /** The loads, one after the other; without any, those that were asked for. */
   readonly pressures?: readonly Pressure[];
 }
@@ -23,6 +25,7 @@ const read = { title: 'GET of a payment, never cached, 600 B', request: paymentR
 const cached = { title: 'GET of a status, from memory, 600 B', request: statusRead, status: 200 };
 const besideProxies = ['hand-written proxy', '@fastify/http-proxy', 'nginx'];
 const alone: Pressure = { kind: 'closed', connections: 1 };
+const fromAlone = { pressures: [alone], comparison: 'added' } as const;
 
 export const scenarios: readonly Scenario[] = [
   { ...read, name: 'get', contenders: contendersFor.get, beside: besideProxies },
@@ -42,13 +45,13 @@ export const scenarios: readonly Scenario[] = [
     contenders: contendersFor['cached-redis'],
     beside: ['Express + ioredis'],
   },
-  { ...read, name: 'latency', contenders: contendersFor.latency, beside: ['no gateway'], pressures: [alone] },
+  { ...read, name: 'latency', contenders: contendersFor.latency, beside: ['no gateway'], ...fromAlone },
   {
     ...cached,
     name: 'latency-cached',
     contenders: contendersFor['latency-cached'],
     beside: ['no gateway'],
-    pressures: [alone],
+    ...fromAlone,
   },
   {
     ...read,
@@ -56,5 +59,6 @@ export const scenarios: readonly Scenario[] = [
     contenders: contendersFor.steady,
     beside: ['hand-written proxy'],
     pressures: [{ kind: 'open', perSecond: 1_000 }],
+    comparison: 'added',
   },
 ];

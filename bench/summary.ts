@@ -13,6 +13,8 @@ export interface Line {
   readonly cpuMicros: number;
   /** How often as many requests a second as whom it stands beside, in the same round; none if that one did not run. */
   readonly times: Readonly<Record<string, number | undefined>>;
+  /** How much of the CPU time that the other needs for a request, in the same round. */
+  readonly cpuTimes: Readonly<Record<string, number | undefined>>;
   /** By how much its p50 is longer than that of whom it stands beside, in the same round. */
   readonly addedP50Ms: Readonly<Record<string, number | undefined>>;
   readonly errors: number;
@@ -48,6 +50,7 @@ export function summarise(runs: readonly Run[], beside: readonly string[]): read
       p99Ms: middle((run) => run.p99Ms),
       cpuMicros: middle((run) => run.cpuMicros),
       times: compared(({ run, same }) => run.requestsPerSecond / same.requestsPerSecond),
+      cpuTimes: compared(({ run, same }) => run.cpuMicros / same.cpuMicros),
       addedP50Ms: compared(({ run, same }) => run.p50Ms - same.p50Ms),
       errors: all.reduce((sum, { errors }) => sum + errors, 0),
       runs: all.length,

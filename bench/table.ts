@@ -12,13 +12,28 @@ export function tableOf(head: readonly string[], rows: readonly (readonly string
   return [line(head), rule, ...rows.map(line)].join('\n');
 }
 
-/** The lines of one load. @param beside whom to show multiples of */
-export function comparisonOf(lines: readonly Line[], beside: readonly string[]): string {
+/** What is shown of whom the contenders stand beside: multiples of requests and CPU time, or added milliseconds. */
+export type Comparison = 'multiples' | 'added';
+
+/** The lines of one load. @param beside names of contenders; who did not run is left out */
+export function comparisonOf(
+  lines: readonly Line[],
+  beside: readonly string[],
+  comparison: Comparison = 'multiples',
+): string {
   const shown = beside.filter((other) => lines.some(({ contender }) => contender === other));
+  const compared =
+    comparison === 'added'
+      ? [{ title: 'p50 + ms over', value: (line: Line) => line.addedP50Ms }]
+      : [
+          { title: '×', value: (line: Line) => line.times },
+          { title: 'CPU ×', value: (line: Line) => line.cpuTimes },
+        ];
+  const columns = shown.flatMap((other) => compared.map((column) => ({ ...column, other })));
   return tableOf(
     [
       ...['contender', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs'],
-      ...shown.flatMap((other) => [`× ${other}`, '+p50 ms']),
+      ...columns.map(({ title, other }) => `${title} ${other}`),
       'runs',
     ],
     lines.map((line) => [
@@ -27,13 +42,11 @@ export function comparisonOf(lines: readonly Line[], beside: readonly string[]):
       line.p50Ms.toFixed(2),
       line.p99Ms.toFixed(1),
       line.cpuMicros.toFixed(1),
-      ...shown.flatMap((other) => [number(line.times[other], 2), number(line.addedP50Ms[other], 2)]),
+      ...columns.map(({ value, other }) => value(line)[other]?.toFixed(2) ?? ''),
       runsOf(line),
     ]),
   );
 }
-
-const number = (value: number | undefined, digits: number) => value?.toFixed(digits) ?? '';
 
 function runsOf({ runs, disturbed, errors }: Line): string {
   const notes = [disturbed > 0 ? `${disturbed} disturbed` : [], errors > 0 ? `${errors} ERRORS` : []].flat();

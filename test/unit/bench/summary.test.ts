@@ -17,6 +17,13 @@ describe('what many runs come to', () => {
     assert.equal(ours?.times.theirs, 1);
   });
 
+  test('latencies are compared by what is added, everything else by multiples', () => {
+    const runs = [run('ours', 1, 50, { p50Ms: 3, cpuMicros: 100 }), run('theirs', 1, 100)];
+    const lines = summarise(runs, ['theirs']);
+    assert.match(comparisonOf(lines, ['theirs']), /100.0 \|\s+0.50 \|\s+2.00 \|/);
+    assert.match(comparisonOf(lines, ['theirs'], 'added'), /100.0 \|\s+2.00 \|/);
+  });
+
   test('a disturbed run is left out, and told', () => {
     const runs = [run('ours', 1, 100), run('ours', 2, 10, { foreign: 0.3 })];
     const [ours] = summarise(runs, []);
