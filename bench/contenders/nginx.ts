@@ -1,0 +1,84 @@
+/** nginx: as the bank behind everyone, as a proxy, and as a cache; one worker. */
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Launch } from '../measure/program.ts';
+import { answer, created, locationOf } from '../traffic.ts';
+import type { Contender, Surroundings } from './contender.ts';
+
+/** A bank that answers at once: every GET with 600 bytes, every POST with a new payment. */
+export const nginxBank = ({ port, folder }: Pick<Surroundings, 'port' | 'folder'>): Launch =>
+  nginx(
+    folder,
+    `server {
+      listen 127.0.0.1:${port} backlog=4096;
+      default_type application/json;
+      location / {
+        if ($request_method = POST) {
+          add_header Location ${locationOf('$request_id')};
+          add_header ASPSP-SCA-Approach REDIRECT;
+          return 201 '${created('$request_id')}';
+        }
+        return 200 '${answer}';
+      }
+    }`,
+  );
+
+/** The bank without anybody in front. */
+export const direct: Contender = {
+  name: 'no gateway',
+  needs: 'nginx',
+  forwards: true,
+  launches: (surroundings) => [nginxBank(surroundings)],
+};
+
+/** Forwards over connections that it keeps. */
+export const nginxProxy: Contender = {
+  name: 'nginx',
+  needs: 'nginx',
+  forwards: true,
+  launches: ({ port, upstreamPort, folder }) => [nginx(folder, server(port, '') + upstream(upstreamPort))],
+};
+
+/** Answers from files that it has stored; the system holds them in memory. */
+export const nginxCache: Contender = {
+  name: 'nginx proxy_cache',
+  needs: 'nginx',
+  forwards: true,
+  launches: ({ port, upstreamPort, folder }) => {
+    const zone = `proxy_cache_path ${join(folder, 'cache')} keys_zone=answers:8m;`;
+    const caching = 'proxy_cache answers; proxy_cache_valid 200 1h;';
+    return [nginx(folder, zone + server(port, caching) + upstream(upstreamPort))];
+  },
+};
+
+const upstream = (port: number) => `upstream bank {
+  server 127.0.0.1:${port};
+  keepalive 256; keepalive_requests 100000000;
+}`;
+
+const server = (port: number, more: string) => `server {
+  listen 127.0.0.1:${port} backlog=4096;
+  location / {
+    proxy_pass http://bank; proxy_http_version 1.1; proxy_set_header Connection "";
+    ${more}
+  }
+}`;
+
+function nginx(folder: string, http: string): Launch {
+  const user = process.getuid?.() === 0 ? 'user root;' : '';
+  const file = join(folder, 'nginx.conf');
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((kind) => `${kind}_temp_path ${join(folder, kind)};`)
+    .join('');
+  writeFileSync(
+    file,
+    `${user} worker_processes 1; daemon off; pid ${join(folder, 'nginx.pid')};
+    events { worker_connections 8192; multi_accept on; }
+    http {
+      access_log off; keepalive_requests 100000000; keepalive_timeout 120s; ${temporary}
+      ${http}
+    }`,
+  );
+  return { command: ['nginx', '-e', 'stderr', '-p', folder, '-c', file] };
+}

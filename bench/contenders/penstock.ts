@@ -1,0 +1,78 @@
+/** Penstock from this checkout, with everything on that its users would have on, and nothing that holds it back. */
+
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import type { Launch } from '../measure/program.ts';
+import { apiKey } from '../traffic.ts';
+import type { Contender, Surroundings } from './contender.ts';
+
+/** State in memory. */
+export const penstock: Contender = {
+  name: 'Penstock',
+  forwards: true,
+  launches: (surroundings) => [launch(surroundings, { state: {} })],
+};
+
+/** State on Redis. */
+export const penstockOnRedis: Contender = {
+  name: 'Penstock on Redis',
+  needs: 'redis-server',
+  forwards: true,
+  launches: (surroundings) => [launch(surroundings, { state: onRedis(surroundings) })],
+};
+
+/** Two processes that share a port and the state. */
+export const twoPenstocks: Contender = {
+  name: 'Penstock × 2 on Redis',
+  needs: 'redis-server',
+  forwards: true,
+  launches: (surroundings) =>
+    [1, 2].map((number) =>
+      launch(surroundings, { number, state: onRedis(surroundings), listen: { reusePort: true } }),
+    ),
+};
+
+const main = join(import.meta.dirname, '../../src/main.ts');
+const hash = (key: string) => createHash('sha256').update(key).digest('hex');
+const unbound = { rate: '100000/s', burst: 1_000_000 };
+
+const onRedis = ({ redisPort }: Surroundings) => ({ redis: `redis://127.0.0.1:${redisPort}/0` });
+
+interface Variant {
+  readonly state: object;
+  /** Which of several processes. */
+  readonly number?: number;
+  readonly listen?: object;
+}
+
+function launch(
+  { port, upstreamPort, folder }: Surroundings,
+  { state, number = 1, listen }: Variant,
+): Launch {
+  const bank = `http://127.0.0.1:${upstreamPort}`;
+  const file = join(folder, `penstock-${number}.yaml`);
+  writeFileSync(
+    file,
+    stringify({
+      listen: { port, publicUrl: 'https://gateway.example', ...listen },
+      admin: { port: 0 },
+      clients: [
+        { name: 'shop', apiKeySha256: hash(apiKey), quota: unbound },
+        { name: 'rival', apiKeySha256: hash('another key'), quota: unbound },
+      ],
+      environments: {
+        active: 'sandbox',
+        sandbox: { baseUrl: bank, standardVersion: '1.3.11' },
+        production: { baseUrl: `${bank}/psd2`, standardVersion: '1.3.11' },
+      },
+      state,
+      upstream: { maxSockets: 256 },
+      shaping: { ...unbound, maxConcurrent: 256, queue: 100_000 },
+    }),
+  );
+  // What Node is told besides, such as `--cpu-prof --cpu-prof-dir=/tmp/profile`.
+  const options = (process.env.BENCH_NODE_OPTIONS ?? '').split(' ').filter((word) => word !== '');
+  return { command: [process.execPath, ...options, main, 'serve', '--config', file] };
+}

@@ -1,0 +1,55 @@
+/** All contenders, by the kind of question that they are asked. */
+
+import { join } from 'node:path';
+import type { Launch } from '../measure/program.ts';
+import type { Contender } from './contender.ts';
+import { haproxy } from './haproxy.ts';
+import { direct, nginxCache, nginxProxy } from './nginx.ts';
+import { penstock, penstockOnRedis } from './penstock.ts';
+import { varnish } from './varnish.ts';
+
+/** A proxy of `programs/`, that is told its port and the bank's. */
+const proxy = (name: string, file: string): Contender => ({
+  name,
+  forwards: true,
+  launches: ({ port, upstreamPort }) => [run(file, port, upstreamPort)],
+});
+
+const run = (file: string, ...ports: readonly number[]): Launch => ({
+  command: [process.execPath, join(import.meta.dirname, '../programs', file), ...ports.map(String)],
+});
+
+const bareNode: Contender = {
+  name: 'bare node:http',
+  forwards: false,
+  launches: ({ port }) => [run('node-answer.ts', port)],
+};
+
+const expressRedis: Contender = {
+  name: 'Express + ioredis',
+  forwards: false,
+  launches: ({ port, redisPort }) => [run('express-redis.ts', port, redisPort)],
+};
+
+const handWritten = proxy('hand-written proxy', 'hand-written-proxy.ts');
+
+const proxies: readonly Contender[] = [
+  handWritten,
+  proxy('@fastify/http-proxy', 'fastify-proxy.ts'),
+  proxy('fast-gateway', 'fast-gateway.ts'),
+  proxy('Express + http-proxy-middleware', 'express-proxy.ts'),
+  nginxProxy,
+  haproxy,
+  penstock,
+];
+
+/** Who is asked what. */
+export const contendersFor = {
+  get: [...proxies, bareNode],
+  post: [...proxies, penstockOnRedis],
+  cached: [bareNode, varnish, nginxCache, penstock],
+  'cached-redis': [expressRedis, penstockOnRedis],
+  latency: [direct, ...proxies],
+  'latency-cached': [direct, bareNode, varnish, penstock],
+  steady: [handWritten, penstock],
+} as const satisfies Record<string, readonly Contender[]>;

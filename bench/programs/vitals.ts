@@ -1,0 +1,16 @@
+/** Loaded into a server before it (`node --import`): writes each second how it is, a line of JSON, to a file. */
+
+import { appendFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+
+const file = process.env.BENCH_VITALS;
+const delay = monitorEventLoopDelay({ resolution: 10 });
+delay.enable();
+
+setInterval(() => {
+  const { rss, heapUsed } = process.memoryUsage();
+  const delayP99Ms = delay.percentile(99) / 1e6;
+  delay.reset();
+  const vitals = { atMs: performance.now(), rssMiB: rss / 2 ** 20, heapMiB: heapUsed / 2 ** 20, delayP99Ms };
+  if (file) appendFileSync(file, `${JSON.stringify(vitals)}\n`);
+}, 1_000).unref();

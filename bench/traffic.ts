@@ -1,0 +1,69 @@
+/** What is asked and answered in every measurement: the same bytes for every contender. */
+
+import type { Request } from './measure/load.ts';
+
+const payments = '/berlingroup/v1/payments/sepa-credit-transfers';
+
+/** The key of the client that sends the load. */
+export const apiKey = 'key-of-the-bench';
+
+const payment = {
+  instructedAmount: { currency: 'EUR', amount: '123.50' },
+  debtorAccount: { iban: 'DE40100100103307118608' },
+  creditorName: 'Merchant123',
+  creditorAccount: { iban: 'DE02100100109307118603' },
+};
+
+/** Answered to every GET: a payment or its status, final, in 600 bytes. */
+export const answer = padded({ transactionStatus: 'ACCC', ...payment }, 600);
+
+/** What the bank answers to a POST, a payment id of its own each time. @param id of the server's own language */
+export const created = (id: string): string =>
+  JSON.stringify({
+    transactionStatus: 'RCVD',
+    paymentId: id,
+    _links: {
+      scaRedirect: { href: `https://bank.example/confirm/${id}` },
+      self: { href: `${payments}/${id}` },
+      status: { href: `${payments}/${id}/status` },
+      scaStatus: { href: `${payments}/${id}/authorisations/123auth456` },
+    },
+  });
+
+export const locationOf = (id: string): string => `${payments}/${id}`;
+
+const headers = {
+  'X-API-Key': apiKey,
+  'X-Request-ID': '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+  Accept: 'application/json',
+  'PSU-IP-Address': '192.168.8.78',
+};
+
+/** An initiation of 1 KB. */
+export const initiation: Request = {
+  method: 'POST',
+  path: payments,
+  headers: {
+    ...headers,
+    'Content-Type': 'application/json',
+    'TPP-Redirect-Preferred': 'true',
+    'TPP-Redirect-URI': 'https://tpp.example/cb/ok',
+  },
+  body: padded(payment, 1024),
+};
+
+/** A payment, which is never cached. */
+export const paymentRead = (id: string): Request => ({ method: 'GET', path: locationOf(id), headers });
+
+/** Its status, which is. */
+export const statusRead = (id: string): Request => ({
+  method: 'GET',
+  path: `${locationOf(id)}/status`,
+  headers,
+});
+
+/** As JSON of so many bytes. */
+function padded(value: object, bytes: number): string {
+  const bare = JSON.stringify({ ...value, remittanceInformationUnstructured: '' });
+  return JSON.stringify({ ...value, remittanceInformationUnstructured: 'x'.repeat(bytes - bare.length) });
+}
