@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { Operator } from './admin/access.ts';
 import { createAdminApp, type Readiness } from './admin/admin-app.ts';
+import { createEvents } from './admin/events.ts';
 import { createRoutes } from './admin/routes.ts';
 import { assemble } from './assembly.ts';
 import { masked } from './config/masked.ts';
@@ -69,7 +70,11 @@ export function createGateway(
   const audit = createAudit(state.keyValues, log);
   const metrics = createMetrics();
   const sealed = { ...state, keyValues: confidential(state, config.state) };
-  const ledger = createLastingLedger(sealed, log, metrics.doubts);
+  let inDoubt: number | undefined;
+  const ledger = createLastingLedger(sealed, log, (count) => {
+    inDoubt = count;
+    metrics.doubts(count);
+  });
   const status = createLastingStatus(sealed);
   const holds = createHolds(state);
   const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
@@ -86,12 +91,25 @@ export function createGateway(
     edgeLimits,
     readListenerTls(config.listen.tls),
   );
-  const api = createRoutes({
+  const tryOut = (name: string) => assembly.tryOut(name);
+  const seen = {
     environments: () => assembly.config.environments.all,
     active,
-    switchEnvironment: createSwitch({ active, audit, tryOut: (name) => assembly.tryOut(name) }),
-    audit,
     circuits: () => assembly.upstreams.circuits(),
+  };
+  const events = createEvents({
+    ...seen,
+    shapers: () => assembly.upstreams.shapers(),
+    inDoubt: () => inDoubt,
+    readiness,
+    recent: () => [],
+  });
+  const api = createRoutes({
+    ...seen,
+    switchEnvironment: createSwitch({ active, audit, tryOut }),
+    tryOut,
+    audit,
+    events: events.route,
     holdCircuit: createHoldCircuit(holds, audit),
     configuration: () => masked(assembly.config),
     purge: (payment) => assembly.purge(payment),
@@ -127,6 +145,11 @@ export function createGateway(
     return nextMs();
   });
 
+  const watch = createHeart(async () => {
+    events.tick();
+    return heartbeatMs;
+  });
+
   function readiness(): Readiness {
     const trouble = stateTrouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
@@ -138,6 +161,7 @@ export function createGateway(
   function drain(): void {
     phase = 'draining';
     tppDoor.drain();
+    events.end();
   }
 
   async function stop(): Promise<void> {
@@ -146,6 +170,7 @@ export function createGateway(
     phase = 'closed';
     pulse.stop();
     chores.stop();
+    watch.stop();
     assembly.upstreams.close();
     await ledger.leave();
     await affinity.settle().catch((thrown: unknown) => {
@@ -166,6 +191,7 @@ export function createGateway(
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
         pulse.start();
         chores.start();
+        watch.start();
         phase = 'serving';
         return { tppPort, adminPort };
       } catch (cause) {

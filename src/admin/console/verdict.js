@@ -1,0 +1,158 @@
+/** What is wrong, in order of weight: the first thing to read at three in the morning. */
+
+import { byId, clockText, count, duration, h, keyed, say } from './dom.js';
+
+/** @returns `{ level: 'bad' | 'warn' | 'note', text, where }`, the worst first */
+function troublesOf(state) {
+  const troubles = [
+    ...ofInstance(state),
+    ...state.circuits.flatMap((circuit) => ofCircuit(circuit, state.active)),
+    ...ofDoubts(state),
+    ...ofRequests(state),
+    ...state.shapers.flatMap(ofQueue),
+    ...state.environments.flatMap(ofCertificate),
+  ];
+  const order = ['bad', 'warn', 'note'];
+  return together(troubles).toSorted((one, other) => order.indexOf(one.level) - order.indexOf(other.level));
+}
+
+function ofInstance({ readiness: { ready, reasons }, active }) {
+  const told = reasons.map((reason) => ({
+    level: ready ? 'note' : 'bad',
+    text: `${reason[0].toUpperCase()}${reason.slice(1)}.`,
+    where: '#more',
+  }));
+  if (active !== null) return told;
+  return [
+    {
+      level: 'bad',
+      text: 'Which environment is active is not known: new payments are refused.',
+      where: '#environments',
+    },
+    ...told,
+  ];
+}
+
+/** What lanes have in common is said once: `subject` is joined where all else is equal. */
+function ofCircuit({ environment, lane, state, hold, until, reason }, active) {
+  const at = until ? clockText(until) : 'soon';
+  const place = { where: '#environments', subject: lane, before: `${environment}: ` };
+  const stopped = environment === active ? 'bad' : 'warn';
+  if (hold === 'open')
+    return [{ ...place, level: stopped, after: ` held open by operators until ${at}: ${reason}.` }];
+  if (hold === 'closed')
+    return [
+      {
+        ...place,
+        level: 'warn',
+        after: ` held closed by operators until ${at}, whatever the bank answers: ${reason}.`,
+      },
+    ];
+  if (state === 'open')
+    return [{ ...place, level: stopped, after: ` stopped, ${reason}. The bank is asked again at ${at}.` }];
+  if (state === 'half-open')
+    return [{ ...place, level: stopped, after: ' stopped. The bank is being asked whether it is back.' }];
+  if (state === 'probation')
+    return [{ ...place, level: 'warn', after: ' on probation: one payment at a time, until one succeeds.' }];
+  return [];
+}
+
+function together(troubles) {
+  const joined = new Map();
+  for (const trouble of troubles) {
+    const { subject, before, after, where, level, text } = trouble;
+    const key = text ?? `${level}${before}${after}`;
+    const others = joined.get(key)?.subjects ?? [];
+    joined.set(key, { level, where, text, before, after, subjects: subject ? [...others, subject] : [] });
+  }
+  return [...joined.values()].map(({ level, where, text, before, after, subjects }) => ({
+    level,
+    where,
+    text: text ?? `${before}${listOf(subjects)} ${subjects.length === 1 ? 'is' : 'are'}${after}`,
+  }));
+}
+
+const listOf = (words) =>
+  words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+
+const ofDoubts = ({ inDoubt }) =>
+  inDoubt > 0
+    ? [
+        {
+          level: 'bad',
+          text: `${count(inDoubt, 'payment is', 'payments are')} in doubt: ask the bank, then say what happened.`,
+          where: '#doubts',
+        },
+      ]
+    : [];
+
+function ofRequests({ seconds }) {
+  const minute = seconds.slice(-60);
+  const sum = (name) => minute.reduce((so, second) => so + second[name], 0);
+  const requests = sum('requests');
+  if (requests < 10) return [];
+  const told = (name, least, words) => {
+    const part = sum(name) / requests;
+    const text = `${Math.round(part * 100)} % of the last minute's requests ${words}: ${sum(name)} of ${requests}.`;
+    return part < least ? [] : [{ level: part < 0.2 ? 'warn' : 'bad', text, where: '#traffic' }];
+  };
+  return [
+    ...told('failed', 0.05, 'failed at the bank'),
+    ...told('refused', 0.2, 'were refused by the gateway'),
+  ];
+}
+
+function ofQueue({ environment, waiting, perSecond, pausedMs }) {
+  const calls = waiting.write + waiting.read + waiting.status;
+  const paused =
+    pausedMs > 0
+      ? [
+          {
+            level: 'warn',
+            text: `${environment}: the bank wants to be left alone for ${duration(Math.ceil(pausedMs / 1_000) * 1_000)}.`,
+            where: '#traffic',
+          },
+        ]
+      : [];
+  if (calls <= perSecond) return paused;
+  const text = `${environment}: ${count(calls, 'call waits', 'calls wait')}, the last one about ${duration((calls / perSecond) * 1_000)}.`;
+  return [...paused, { level: 'warn', text, where: '#traffic' }];
+}
+
+function ofCertificate({ name, certificate }) {
+  if (!certificate || certificate.daysLeft > 30) return [];
+  const { daysLeft } = certificate;
+  const text =
+    daysLeft < 0
+      ? `${name}: the certificate is over since ${count(-daysLeft, 'day')}.`
+      : `${name}: the certificate ends in ${count(daysLeft, 'day')}.`;
+  return [{ level: daysLeft < 8 ? 'bad' : 'warn', text, where: '#environments' }];
+}
+
+const marks = { bad: '■', warn: '▲', note: 'i' };
+const spoken = { bad: 'Trouble', warn: 'Warning', note: 'Note' };
+
+export function createVerdict() {
+  const list = keyed(
+    byId('troubles'),
+    ({ level, text }) => `${level} ${text}`,
+    ({ level, text, where }) => {
+      const mark = h('span', { class: 'mark', role: 'img', 'aria-label': spoken[level] }, marks[level]);
+      return { element: h('li', { 'data-level': level }, mark, h('a', { href: where }, text)), show() {} };
+    },
+  );
+  return (state) => {
+    const troubles = troublesOf(state);
+    const serious = troubles.filter(({ level }) => level !== 'note');
+    const level = troubles[0]?.level ?? 'note';
+    document.querySelector('.verdict').dataset.level = level === 'note' ? 'good' : level;
+    say(
+      byId('verdict-title'),
+      serious.length === 0
+        ? 'All is well'
+        : `${count(serious.length, 'thing needs', 'things need')} attention`,
+    );
+    document.title = serious.length === 0 ? 'Penstock' : `(${serious.length}) Penstock`;
+    list(troubles);
+  };
+}
