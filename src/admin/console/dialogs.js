@@ -8,13 +8,14 @@ let number = 0;
  * Opens a dialog with a form.
  *
  * @param order `title`, `body` (elements), `button` (what the order is called), `role` of the operator,
- *   `send(data)` carries it out with the form's values; it throws to keep the dialog open, with the reason as message
+ *   `send(data)` carries it out with the form's values; it throws to keep the dialog open, with the reason as message;
+ *   `done(result)` says where the focus goes then, if not back to where it was
  * @returns the dialog
  */
 export function openOrder({ title, body, button, role, send, done }) {
   number += 1;
   const id = `dialog-${number}`;
-  const before = document.activeElement;
+  let back = document.activeElement;
   const fault = h('p', { class: 'fault', role: 'alert' });
   const submit = h('button', { type: 'submit', class: 'primary' }, button);
   const cancel = h('button', { type: 'button', click: () => dialog.close() }, 'Cancel');
@@ -32,8 +33,8 @@ export function openOrder({ title, body, button, role, send, done }) {
     say(fault, '');
     try {
       const result = await send(Object.fromEntries(new FormData(form)));
+      back = done(result) ?? back;
       dialog.close();
-      done(result);
     } catch (thrown) {
       say(fault, thrown.message);
     }
@@ -41,8 +42,8 @@ export function openOrder({ title, body, button, role, send, done }) {
   });
   dialog.addEventListener('close', () => {
     dialog.remove();
-    const back = before?.isConnected && before.checkVisibility() ? before : byId('verdict-title');
-    back.focus({ preventScroll: back !== before });
+    const isThere = back?.isConnected && back.checkVisibility();
+    (isThere ? back : byId('verdict-title')).focus({ preventScroll: true });
   });
   document.body.append(dialog);
   dialog.showModal();
@@ -75,5 +76,11 @@ export const choice = (name, value, label, more = {}) =>
     label,
   );
 
-/** Says what was done, at the top of the page and to a screen reader. */
-export const notify = (text) => say(byId('notice'), text);
+let ends;
+
+/** Says what was done, for a while, on the page and to a screen reader. */
+export function notify(text) {
+  say(byId('notice'), text);
+  clearTimeout(ends);
+  ends = setTimeout(() => say(byId('notice'), ''), 20_000);
+}

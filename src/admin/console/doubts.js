@@ -9,7 +9,7 @@ export function createDoubts(operator) {
   const place = byId('doubt-list');
   const resolved = () => {
     notify('The doubt is resolved.');
-    byId('doubts-title').focus();
+    return byId('doubts-title');
   };
 
   function tableOf(doubts) {

@@ -44,6 +44,7 @@ function createCard(name, { switchTo, hold }) {
       const isActive = state.active === name;
       element.toggleAttribute('data-active', isActive);
       badge.hidden = !isActive;
+      if (isActive && document.activeElement === button) byId(id).focus();
       button.hidden = isActive;
       say(facts.Bank, baseUrl);
       facts.Bank.title = baseUrl;

@@ -78,7 +78,7 @@ export function openSwitch(environment, { active, operator, environments }) {
     },
     done({ version }) {
       notify(`New payments go to ${environment} since ${clockText(Date.now())} (version ${version}).`);
-      byId(`environment-${environment}`)?.focus();
+      return byId(`environment-${environment}`);
     },
   });
 
@@ -149,11 +149,12 @@ export function openHold({ environment, lane, hold }, { operator }) {
         ...order,
         hold: order.hold === 'release' ? null : order.hold,
       }),
-    done: (circuit) =>
+    done(circuit) {
       notify(
         circuit.hold
           ? `${environment}: ${lane} is held ${circuit.hold} until ${clockText(circuit.until)}.`
           : `${environment}: ${lane} goes as it measures.`,
-      ),
+      );
+    },
   });
 }
