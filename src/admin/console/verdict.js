@@ -1,19 +1,20 @@
 /** What is wrong, in order of weight: the first thing to read at three in the morning. */
 
+import { effectOf } from './circuit-rows.js';
 import { byId, clockText, count, duration, h, keyed, say } from './dom.js';
 
 /** @returns `{ level: 'bad' | 'warn' | 'note', text, where }`, the worst first */
 function troublesOf(state) {
   const troubles = [
     ...ofInstance(state),
-    ...state.circuits.flatMap((circuit) => ofCircuit(circuit, state.active)),
+    ...ofCircuits(state),
     ...ofDoubts(state),
     ...ofRequests(state),
     ...state.shapers.flatMap(ofQueue),
     ...state.environments.flatMap(ofCertificate),
   ];
   const order = ['bad', 'warn', 'note'];
-  return together(troubles).toSorted((one, other) => order.indexOf(one.level) - order.indexOf(other.level));
+  return troubles.toSorted((one, other) => order.indexOf(one.level) - order.indexOf(other.level));
 }
 
 function ofInstance({ readiness: { ready, reasons }, active }) {
@@ -33,47 +34,37 @@ function ofInstance({ readiness: { ready, reasons }, active }) {
   ];
 }
 
-/** What lanes have in common is said once: `subject` is joined where all else is equal. */
-function ofCircuit({ environment, lane, state, hold, until, reason }, active) {
-  const at = until ? clockText(until) : 'soon';
-  const place = { where: '#environments', subject: lane, before: `${environment}: ` };
-  const stopped = environment === active ? 'bad' : 'warn';
-  if (hold === 'open')
-    return [{ ...place, level: stopped, after: ` held open by operators until ${at}: ${reason}.` }];
-  if (hold === 'closed')
-    return [
-      {
-        ...place,
-        level: 'warn',
-        after: ` held closed by operators until ${at}, whatever the bank answers: ${reason}.`,
-      },
-    ];
-  if (state === 'open')
-    return [{ ...place, level: stopped, after: ` stopped, ${reason}. The bank is asked again at ${at}.` }];
-  if (state === 'half-open')
-    return [{ ...place, level: stopped, after: ' stopped. The bank is being asked whether it is back.' }];
-  if (state === 'probation')
-    return [{ ...place, level: 'warn', after: ' on probation: one payment at a time, until one succeeds.' }];
-  return [];
+const effects = {
+  open: (reason, at) => `stopped, ${reason}. The bank is asked again at ${at}.`,
+  'half-open': () => 'stopped. The bank is being asked whether it is back.',
+  probation: () => 'on probation: one payment at a time, until one succeeds.',
+  'held-open': (reason, at) => `held open by operators until ${at}: ${reason}.`,
+  'held-closed': (reason, at) =>
+    `held closed by operators until ${at}, whatever the bank answers: ${reason}.`,
+};
+
+/** The lanes of an environment that are stopped for the same reason are one trouble. */
+function ofCircuits({ circuits, active }) {
+  const groups = Map.groupBy(
+    circuits.filter((circuit) => effectOf(circuit) !== 'closed'),
+    (circuit) => `${circuit.environment} ${effectOf(circuit)} ${circuit.reason}`,
+  );
+  return Array.from(groups.values(), (group) => {
+    const [{ environment, reason }] = group;
+    const effect = effectOf(group[0]);
+    const until = group.map((circuit) => circuit.until).toSorted()[0];
+    const lanes = new Intl.ListFormat('en-GB').format(group.map(({ lane }) => lane));
+    const what = effects[effect](reason, until ? clockText(until) : 'once');
+    return {
+      level: environment === active && !mild.has(effect) ? 'bad' : 'warn',
+      text: `${environment}: ${lanes} ${group.length === 1 ? 'is' : 'are'} ${what}`,
+      where: '#environments',
+    };
+  });
 }
 
-function together(troubles) {
-  const joined = new Map();
-  for (const trouble of troubles) {
-    const { subject, before, after, where, level, text } = trouble;
-    const key = text ?? `${level}${before}${after}`;
-    const others = joined.get(key)?.subjects ?? [];
-    joined.set(key, { level, where, text, before, after, subjects: subject ? [...others, subject] : [] });
-  }
-  return [...joined.values()].map(({ level, where, text, before, after, subjects }) => ({
-    level,
-    where,
-    text: text ?? `${before}${listOf(subjects)} ${subjects.length === 1 ? 'is' : 'are'}${after}`,
-  }));
-}
-
-const listOf = (words) =>
-  words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+/** Payments still go through. */
+const mild = new Set(['probation', 'held-closed']);
 
 const ofDoubts = ({ inDoubt }) =>
   inDoubt > 0
