@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import express, { type Router } from 'express';
+import type { RequestHandler } from 'express';
 import helmet from 'helmet';
 
 const types = {
@@ -15,8 +15,7 @@ const types = {
 const folder = join(import.meta.dirname, 'console');
 
 /** The page at `/`, and its files beside it. They are read now, once: no path of a request ever names a file. */
-export function createConsole(): Router {
-  const routes = express.Router({ caseSensitive: true, strict: true });
+export function createConsole(): RequestHandler {
   const shield = helmet({
     contentSecurityPolicy: {
       useDefaults: false,
@@ -37,12 +36,19 @@ export function createConsole(): Router {
     xFrameOptions: { action: 'deny' },
   });
 
-  for (const file of readdirSync(folder)) {
-    const body = readFileSync(join(folder, file));
-    const extension = extname(file).slice(1) as keyof typeof types; // of our own files
-    routes.get(file === 'index.html' ? '/' : `/${file}`, shield, (_request, response) => {
-      response.set('Content-Type', types[extension]).send(body);
+  const pages = new Map(
+    readdirSync(folder).map((file) => {
+      const extension = extname(file).slice(1) as keyof typeof types; // of our own files
+      const page = { type: types[extension], body: readFileSync(join(folder, file)) };
+      return [file === 'index.html' ? '/' : `/${file}`, page];
+    }),
+  );
+
+  return (request, response, next) => {
+    const page = request.method === 'GET' || request.method === 'HEAD' ? pages.get(request.path) : undefined;
+    if (!page) return next();
+    return shield(request, response, () => {
+      response.set('Content-Type', page.type).send(page.body);
     });
-  }
-  return routes;
+  };
 }

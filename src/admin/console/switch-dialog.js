@@ -137,9 +137,7 @@ export function openHold({ environment, lane, hold }, { operator }) {
         h('legend', {}, 'What should it do?'),
         choice('hold', 'open', 'Hold open: nothing is sent to the bank'),
         choice('hold', 'closed', 'Hold closed: everything is sent, whatever the bank answers'),
-        choice('hold', 'release', hold ? 'Let it go as it measures' : 'Leave it as it measures', {
-          checked: hold !== null,
-        }),
+        hold === null ? '' : choice('hold', 'release', 'Let it go as it measures', { checked: true }),
       ),
       field('For', span, 'Then it ends by itself. It holds on all instances.'),
       reasonField(),
