@@ -26,8 +26,8 @@ interface InstanceFacts {
 }
 
 /**
- * What may wait to be sent to one reader, in bytes. A snapshot of five minutes is below 100 kB; whoever is further behind
- * is dropped, and may come again.
+ * What may wait to be sent to one reader, in bytes: about ten snapshots of five minutes. Whoever is further behind is
+ * dropped, and may come again.
  */
 const maxBehindBytes = 1_048_576;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { roomOf, type Source, sources } from './sources.ts';
+import { consoleFiles, roomOf, type Source, sources } from './sources.ts';
 
 /** Which rooms a room may import from, beside itself. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
@@ -98,6 +98,15 @@ describe('the laws of the house', () => {
       breaches(({ lines }) => (lines > 250 ? [`${lines} lines`] : [])),
       [],
     );
+  });
+
+  test('the files of the console are held to the same: a comment first, 250 lines at most', () => {
+    const found = consoleFiles.flatMap(({ path, text }) => [
+      ...(text.split('\n').length > 251 ? [`${path}: too long`] : []),
+      ...(/^\/\*\*|^<(!doctype html|svg)/.test(text) ? [] : [`${path}: begins without a comment`]),
+    ]);
+    assert.deepEqual(found, []);
+    assert.ok(consoleFiles.length > 10);
   });
 
   test('no file exports a default or passes another file through', () => {
