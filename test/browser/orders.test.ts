@@ -63,6 +63,8 @@ describe('in the console', { skip: withoutChromium }, () => {
     await dialog.getByRole('button', { name: 'Resolve' }).click();
     await page.getByText('Nothing is in doubt.').waitFor();
     await page.getByRole('heading', { name: 'All is well' }).waitFor();
+    const focused = await page.evaluate(() => document.activeElement?.id);
+    assert.equal(focused, 'doubts-title', 'the button that had the focus is gone');
     assert.match((await call(gateway.url, one)).text, new RegExp(bank.payments[0]?.paymentId ?? 'none'));
     assert.equal(bank.payments.length, 1);
   });
