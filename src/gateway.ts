@@ -1,35 +1,21 @@
-/** Builds what lasts, opens and closes the two doors together, and takes a new configuration while it runs. */
+/** Opens and closes the two doors together, keeps the hearts beating, and takes a new configuration while it runs. */
 
-import { createServer } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { Operator } from './admin/access.ts';
-import { createAdminApp, type Readiness } from './admin/admin-app.ts';
-import { createRoutes } from './admin/routes.ts';
-import { assemble } from './assembly.ts';
-import { masked } from './config/masked.ts';
+import type { Readiness } from './admin/admin-app.ts';
+import { assemble } from './assembly/assembly.ts';
+import { createHeart, heartbeatMs } from './assembly/heart.ts';
+import { createLasting } from './assembly/lasting.ts';
+import { createOperatorsDoor } from './assembly/operators-door.ts';
 import type { Config } from './config/schema.ts';
-import { createActiveEnvironment } from './environments/active-environment.ts';
-import { createAffinity } from './environments/affinity.ts';
-import { createAudit } from './environments/audit.ts';
-import { createSwitch } from './environments/switch-environment.ts';
 import { asGatewayError } from './flow/errors.ts';
 import { createListener, edgeLimits } from './http/listener.ts';
 import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
-import { createLastingLedger } from './idempotency/create-ledger.ts';
-import { createResolve } from './idempotency/resolve.ts';
-import { confidential, createState, forgottenByRestart } from './state/create-state.ts';
-import { insuredReservations } from './state/insured-reservations.ts';
+import { createState, forgottenByRestart } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
-import { createLastingStatus } from './status-cache/create-status-cache.ts';
-import { createTelemetry } from './telemetry/create-telemetry.ts';
 import type { Log } from './telemetry/log.ts';
 import { observeRefusal } from './telemetry/observe.ts';
-import { createInstanceWatch } from './telemetry/watch-instances.ts';
-import { createHoldCircuit } from './upstream/circuit/hold-circuit.ts';
-import { createHolds } from './upstream/circuit/holds.ts';
-import { createBankLimits } from './upstream/shaping/bank-limits.ts';
-import { createBankTurns } from './upstream/shaping/bank-turns.ts';
 
 /** A gateway that is either serving or not, never half. */
 export interface Gateway {
@@ -53,13 +39,6 @@ export interface Addresses {
   readonly adminPort: number;
 }
 
-/** How often what instances share is looked at, in milliseconds: the longest that a switch goes unnoticed. */
-const heartbeatMs = 1_000;
-/** How soon it is looked at again when that failed: trouble that is over must not last until the next beat. */
-const retriedMs = 250;
-/** How long the proof is kept that the state could be written. Milliseconds. */
-const beatKeptMs = 60_000;
-
 /** A gateway by this configuration; it does not listen yet. @param state where it keeps what must last */
 export function createGateway(
   config: Config,
@@ -67,92 +46,29 @@ export function createGateway(
   operators: readonly Operator[] = [],
   state: State = stateOf(config, log),
 ): Gateway {
-  const active = createActiveEnvironment(state, config.environments.active, log);
-  const affinity = createAffinity(state, config.payments.rememberFor, log);
-  const audit = createAudit(state.keyValues, log);
-  const sealed = { ...state, keyValues: confidential(state, config.state) };
-  const expected = () => assembly.config.shaping.expectedInstances;
-  const telemetry = createTelemetry(log, config.tracing, {
-    circuits: () => assembly.upstreams.circuits(),
-    shapers: () => assembly.upstreams.shapers(),
-    ...{ liveInstances: () => instances.live(), expectedInstances: expected },
-  });
-  const { metrics, observer, decisions } = telemetry;
-  const ledger = createLastingLedger(sealed, log, (count) => metrics.set('penstock_in_doubt', {}, count));
-  const instances = createInstanceWatch({ count: ledger.holders.count, expected, log });
-  const status = createLastingStatus(sealed);
-  const holds = createHolds(state);
-  const quotaTurns = insuredReservations(state.reservations, { part: () => 1, beginsWith: 'all of it' });
-  const turns = createBankTurns(state.reservations, {
-    expectedInstances: expected,
-    told(alone) {
-      const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
-      log('warn', `this instance shapes its calls ${what}`);
-      metrics.set('penstock_shaping_alone', {}, Number(alone));
-    },
-  });
-  const limits = createBankLimits(state);
-  let failedBeats = 0;
-  const stateTrouble = () =>
-    state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
-  const towardsBanks = { turns, limits, holds };
-  const lasting = {
-    ...{ log, telemetry, stateTrouble },
-    ...{ active, affinity, ledger, status, towardsBanks, quotaTurns },
-  };
+  const current = () => assembly;
+  const lasting = createLasting(config, log, state, current);
+  const { telemetry, active, affinity, ledger, pulse, chores } = lasting;
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
   const tppDoor = createListener(
     (request, answer) => assembly.serve(request, answer),
-    observeRefusal(observer),
+    observeRefusal(telemetry.observer),
     edgeLimits,
     readListenerTls(config.listen.tls),
   );
-  const api = createRoutes({
-    environments: () => assembly.config.environments.all,
-    active,
-    switchEnvironment: createSwitch({ active, audit, tryOut: (name) => assembly.tryOut(name) }),
-    audit,
-    circuits: () => assembly.upstreams.circuits(),
-    holdCircuit: createHoldCircuit(holds, audit),
-    configuration: () => masked(assembly.config),
-    purge: (payment) => assembly.purge(payment),
-    doubts: ledger.doubts,
-    decisions,
-    resolve: createResolve({
-      ...ledger,
-      audit,
-      affinity,
-      windowMs: () => assembly.config.idempotency.window,
-    }),
+  const { host } = config.admin;
+  const operatorsDoor = createOperatorsDoor({ host, operators, lasting, current, readiness });
+  const { events } = operatorsDoor;
+  const watch = createHeart(async () => {
+    events.tick();
+    return heartbeatMs;
   });
-  const adminDoor = createServer(
-    createAdminApp({ host: config.admin.host, operators, readiness, metrics, log }, api),
-  );
-  const nextMs = () => (failedBeats === 0 ? heartbeatMs : retriedMs);
-  const pulse = createHeart(async () => {
-    const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
-    const [outcome] = await Promise.allSettled([shared, ledger.holders.renew(), holds.refresh()]);
-    failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
-    return nextMs();
-  });
-  // Apart from the pulse: after an outage they may take long, and an instance without pulse counts as dead.
-  const chores = createHeart(async () => {
-    const { places, forgetting } = status;
-    await Promise.allSettled([
-      affinity.settle(),
-      ledger.tidy(),
-      places.refresh(),
-      forgetting.settle(),
-      limits.refresh(),
-      instances.look(),
-    ]);
-    return nextMs();
-  });
+  const hearts = [pulse, chores, watch];
 
   function readiness(): Readiness {
-    const trouble = stateTrouble();
+    const trouble = pulse.trouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
     const forgotten = forgottenByRestart(config.state) ?? [];
     const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
@@ -162,14 +78,14 @@ export function createGateway(
   function drain(): void {
     phase = 'draining';
     tppDoor.drain();
+    events.end();
   }
 
   async function stop(): Promise<void> {
     drain();
-    await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(adminDoor)]);
+    await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(operatorsDoor.server)]);
     phase = 'closed';
-    pulse.stop();
-    chores.stop();
+    for (const heart of hearts) heart.stop();
     assembly.upstreams.close();
     await ledger.leave();
     await affinity.settle().catch((thrown: unknown) => {
@@ -186,13 +102,10 @@ export function createGateway(
       try {
         await state.open();
         await telemetry.open();
-        // Out of reach: the heartbeat goes on trying, and readiness says so.
-        const learnt = [holds.refresh(), limits.refresh()];
-        await Promise.allSettled([active.read(), ledger.holders.introduce(), ...learnt]);
-        const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
+        await lasting.learn();
+        const adminPort = await open(operatorsDoor.server, host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
-        pulse.start();
-        chores.start();
+        for (const heart of hearts) heart.start();
         phase = 'serving';
         return { tppPort, adminPort };
       } catch (cause) {
@@ -234,23 +147,4 @@ function stateOf({ state }: Config, log: Log): State {
     if (trouble === undefined) log('info', 'the shared state is well');
     else log('error', 'the shared state is in trouble', { why: trouble });
   });
-}
-
-/** Beats regularly, never twice at once. @param beat never rejects; says in how many milliseconds the next one is due */
-function createHeart(beat: () => Promise<number>) {
-  let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
-  const beatIn = (ms: number) => {
-    timer = setTimeout(async () => {
-      const nextMs = await beat();
-      if (!stopped) beatIn(nextMs);
-    }, ms);
-  };
-  return {
-    start: () => beatIn(heartbeatMs),
-    stop: () => {
-      stopped = true;
-      clearTimeout(timer);
-    },
-  };
 }

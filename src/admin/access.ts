@@ -16,7 +16,7 @@ export interface Operator {
 
 const looking: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
-/** Lets operators through, with their name in `response.locals.operator`; answers 401 or 403 to everybody else. */
+/** Lets operators through, with their name and role in `response.locals`; answers 401 or 403 to everybody else. */
 export function admitOperators(operators: readonly Operator[], log: Log): RequestHandler {
   return (request, response, next) => {
     const operator = operatorOf(operators, request.headers.authorization);
@@ -29,6 +29,7 @@ export function admitOperators(operators: readonly Operator[], log: Log): Reques
       response.status(403).json({ error: 'This operator may look, but not change anything.' });
     } else {
       response.locals.operator = operator.name;
+      response.locals.role = operator.role;
       next();
     }
   };

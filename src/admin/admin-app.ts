@@ -6,6 +6,7 @@ import { asGatewayError, kinds } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { admitOperators, type Operator, refuseForeignHosts } from './access.ts';
+import { createConsole } from './console.ts';
 
 /** Whether the gateway can take requests now, and what there is to say about it. */
 export interface Readiness {
@@ -23,7 +24,8 @@ interface Door {
 
 /**
  * `/health/live`: the process runs. `/health/ready`: it can serve; the bank's health is not part of that.
- * Everything else wants the token of an operator, whatever its path.
+ * `/` and the files beside it: the console, a page without data. Everything else wants the token of an operator, whatever
+ * its path.
  */
 export function createAdminApp(
   { host, operators, readiness, metrics, log }: Door,
@@ -51,7 +53,7 @@ export function createAdminApp(
     response.set('Content-Type', metrics.contentType).send(await metrics.text());
   });
 
-  app.use(refuseForeignHosts(host), admitOperators(operators, log));
+  app.use(refuseForeignHosts(host), createConsole(), admitOperators(operators, log));
   app.use('/api', api);
   app.use((_request, response) => {
     response.status(404).json({ error: 'There is nothing here.' });

@@ -1,9 +1,10 @@
 /** What operators can ask and do over HTTP: environments and the switch, the audit log, the configuration. */
 
-import express, { type Router } from 'express';
+import express, { type RequestHandler, type Router } from 'express';
 import { z } from 'zod';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { Audit } from '../environments/audit.ts';
+import type { PreflightReport } from '../environments/preflight.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
 import type { Doubts } from '../idempotency/doubts.ts';
 import type { Resolve } from '../idempotency/resolve.ts';
@@ -18,12 +19,25 @@ export interface EnvironmentView {
   readonly name: string;
   readonly baseUrl: string;
   readonly standardVersion: string;
+  /** What the gateway shows itself to the bank with, if it does. */
+  readonly certificate?: CertificateView | null;
+}
+
+/** The client certificate of an environment, as far as the console shows it. */
+interface CertificateView {
+  readonly subject: string;
+  /** ISO 8601, UTC. */
+  readonly notAfter: string;
+  /** Whole days until then; negative afterwards. */
+  readonly daysLeft: number;
 }
 
 export interface AdminParts extends CircuitRoutesParts, DecisionRoutesParts {
   readonly environments: () => readonly EnvironmentView[];
   readonly active: ActiveEnvironment;
   readonly switchEnvironment: SwitchEnvironment;
+  /** Tries an environment out; `undefined` if there is none of that name. */
+  readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
   readonly audit: Audit;
   /** The configuration in effect, its secrets masked. */
   readonly configuration: () => unknown;
@@ -31,6 +45,8 @@ export interface AdminParts extends CircuitRoutesParts, DecisionRoutesParts {
   readonly purge: Purge;
   readonly doubts: Pick<Doubts, 'all'>;
   readonly resolve: Resolve;
+  /** Answers `GET /api/events`. */
+  readonly events: RequestHandler;
 }
 
 /** Without a payment everything is forgotten, whatever the environment: forgetting too much does no harm. */
@@ -68,12 +84,14 @@ export function createRoutes({
   environments,
   active,
   switchEnvironment,
+  tryOut,
   audit,
   configuration,
   purge,
   doubts,
   resolve,
   decisions,
+  events,
   ...circuits
 }: AdminParts): Router {
   const routes = express.Router({ caseSensitive: true, strict: true });
@@ -102,6 +120,14 @@ export function createRoutes({
     const { from, version, preflight } = outcome;
     response.json({ active: order.data.environment, from, version, preflight });
   });
+
+  routes.post('/environments/:name/preflight', async (request, response) => {
+    const report = await tryOut(request.params.name);
+    if (report) response.json(report);
+    else response.status(404).json({ error: 'There is no environment of this name.' });
+  });
+
+  routes.get('/events', events);
 
   routes.use('/circuits', createCircuitRoutes(circuits));
   routes.use('/decisions', createDecisionRoutes({ decisions }));

@@ -71,8 +71,10 @@ function invitation(url: string, adminUrl: string): string {
   const transfers = `${url}/berlingroup/v1/payments/sepa-credit-transfers`;
   const requestId = () => `-H 'X-Request-ID: ${randomUUID()}'`;
   return `
-Penstock is at ${url}, for operators at ${adminUrl},
-in front of two simulated banks: sandbox (active) and production. Three things to try, in another shell:
+Penstock is at ${url}, in front of two simulated banks: sandbox (active) and production.
+The operators' console is at ${adminUrl}/ with the token: ${demoToken}
+
+Three things to try, in another shell:
 
 1. Initiate a payment. The links in the answer lead through Penstock, except the one for the payer.
 

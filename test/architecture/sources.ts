@@ -34,5 +34,11 @@ export const sources: readonly Source[] = globSync('**/*.ts', { cwd: root })
     };
   });
 
+/** What browsers are given, which is no TypeScript. */
+export const consoleFiles = globSync('admin/console/*', { cwd: root }).map((path) => ({
+  path,
+  text: readFileSync(join(root, path), 'utf8'),
+}));
+
 /** The room a file stands in: its first folder, or its own name at the top. */
 export const roomOf = (path: string): string => path.split('/')[0] ?? path;

@@ -156,7 +156,8 @@ describe('operators', () => {
   test('find nothing elsewhere, in any spelling', async () => {
     const { app } = startOperators();
     for (const path of [
-      '/',
+      '/index.html',
+      '/console/console.js',
       '/api',
       '/api/',
       '/API/environments',

@@ -56,7 +56,9 @@ describe('the application', () => {
   test('lets nobody without a token any further, however it is spelled', async () => {
     const app = appThat(serving);
     for (const path of [
-      '/',
+      '/index.html',
+      '/Console.js',
+      '/console.js/',
       '/health',
       '/health/live/',
       '/Health/live',

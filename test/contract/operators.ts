@@ -3,6 +3,8 @@
 import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
+import type { Sights } from '../../src/admin/collector.ts';
+import { createEvents, type Events } from '../../src/admin/events.ts';
 import { createRoutes } from '../../src/admin/routes.ts';
 import { createActiveEnvironment } from '../../src/environments/active-environment.ts';
 import { createAudit } from '../../src/environments/audit.ts';
@@ -40,31 +42,38 @@ interface OperatorsUnderTest {
   readonly app: RequestListener;
   readonly state: FailingState;
   readonly lines: readonly LogLine[];
+  readonly events: Pick<Events, 'tick' | 'end'>;
 }
 
-/** An application; every pre-flight of its switch comes to this. */
-export function startOperators(report = healthy): OperatorsUnderTest {
+/** An application; every pre-flight of its switch comes to this. @param sights what the console is to see, beside that */
+export function startOperators(report = healthy, sights: Partial<Sights> = {}): OperatorsUnderTest {
   const state = createFailingState();
   const { log, lines } = createLogLines();
   const active = createActiveEnvironment(state, 'sandbox', log);
   const audit = createAudit(state.keyValues, log);
   const tryOut = (name: string) =>
     environments.some((environment) => environment.name === name) ? Promise.resolve(report) : undefined;
+  const seen = { environments: () => environments, active, circuits: () => [] };
+  const readiness = () => ({ ready: true, reasons: [] });
+  const events = createEvents({
+    ...seen,
+    ...{ readiness, shapers: () => [], inDoubt: () => undefined, recent: () => [], ...sights },
+  });
   const api = createRoutes({
-    environments: () => environments,
-    active,
+    ...seen,
+    tryOut,
+    events: events.route,
     switchEnvironment: createSwitch({ active, audit, tryOut }),
     audit,
     purge: async () => {},
-    circuits: () => [],
     holdCircuit: async () => {},
     decisions: { of: () => [] },
     doubts: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
     configuration: () => ({ log: { level: 'info' } }),
   });
-  const readiness = () => ({ ready: true, reasons: [] });
   return {
+    events,
     app: createAdminApp(
       { host: 'gateway.internal', operators, readiness, metrics: createMetrics(), log },
       api,

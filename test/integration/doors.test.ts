@@ -54,12 +54,14 @@ describe("the operators' door", () => {
   test('offers nothing of the other door, nor the other way round', async (t) => {
     const { bank, gateway } = await startLine(t);
     const headers = [['Authorization', `Bearer ${adminToken}`]] as const;
-    for (const path of [transfers, '/', '/health', '/health/live/', '/HEALTH/live', '/health/ready/x']) {
+    for (const path of [transfers, '/health', '/health/live/', '/HEALTH/live', '/health/ready/x']) {
       const { status } = await call(gateway.adminUrl, { method: 'GET', path, headers });
       assert.equal(status, 404, path);
     }
-    const { status } = await call(gateway.url, { method: 'GET', path: '/health/live' });
-    assert.equal(status, 404);
+    for (const path of ['/', '/console.js', '/health/live']) {
+      const { status } = await call(gateway.url, { method: 'GET', path });
+      assert.equal(status, 404, path);
+    }
     assert.equal(bank.requests.length, 0);
   });
 });

@@ -11,19 +11,19 @@ import { adminToken, startLine } from '../kit/gateway.ts';
 import { knock } from '../kit/knock.ts';
 import { operate, shown } from '../kit/operator.ts';
 
-/** Everything that is not `/health/live`, `/health/ready` or `/metrics` to the letter. */
+/** Everything that is not `/health/live`, `/health/ready`, `/metrics` or a file of the console to the letter. */
 const paths = String.raw`
-  / /api /api/ /api/environments /api/environments/active /api/audit /api/config /ADMIN /API/environments
-  /Api/Environments //api/environments /api//environments // /api;x /api;x=y/environments
+  /index.html /console.js/ /Console.js /console/console.js /api /api/ /api/environments /api/environments/active /api/audit /api/config /ADMIN /API/environments
+  /Api/Environments //api/environments /api//environments /api;x /api;x=y/environments
   /api/environments;x /%61pi/environments /api/%65nvironments /api/.. /api/../api/environments
   /./api/environments /health/../api/environments /health/live/../../api/environments
   /health/live%2f..%2f..%2fapi /api%2fenvironments /api\environments /health/live/ /health/LIVE
-  /health//live /health/live;x /health /api/% /api/%ff /% * http://localhost/api/environments /?/api
-  /api?x=/health/live /metrics/ /Metrics
+  /health//live /health/live;x /health /api/% /api/%ff /% * http://localhost/api/environments
+  /api?x=/health/live /metrics/ /Metrics /..%2fadmin-app.ts /%2e%2e/admin-app.ts /console.js%00
 `
   .trim()
   .split(/\s+/);
-const openToGet = ['/health/live', '/metrics'];
+const openToGet = ['/health/live', '/metrics', '/', '/?/api', '/console.js'];
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY', 'PROPFIND'];
 
 describe("the operators' door without a token", () => {

@@ -1,7 +1,6 @@
 /** Where the tests find a Redis: one that runs already, or a program to start. */
 
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { onPath } from './on-path.ts';
 
 /** The program to start, or `undefined` if there is none: `REDIS_SERVER_BIN`, else the first on the PATH. */
 export const redisProgram = (): string | undefined =>
@@ -17,17 +16,3 @@ export const howToGetRedis =
 
 /** Where a missing Redis is a failure and not a skip. */
 export const redisIsRequired = (): boolean => process.env.CI === 'true';
-
-function onPath(name: string): string | undefined {
-  const candidates = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name));
-  return candidates.find(isProgram);
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -1,45 +1,23 @@
 /** What one configuration makes of the gateway; a reload builds it anew, and running requests end in the old one. */
 
 import type { RequestListener } from 'node:http';
-import type { Config, EnvironmentSettings } from './config/schema.ts';
-import type { ActiveEnvironment } from './environments/active-environment.ts';
-import type { Affinity } from './environments/affinity.ts';
-import { type PreflightReport, preflight } from './environments/preflight.ts';
-import { createClients } from './http/clients.ts';
-import { createPisApp } from './http/pis-app.ts';
-import { createQuotas } from './http/quota.ts';
-import { createRequestReader } from './http/read-request.ts';
-import { createGuard, type LastingLedger } from './idempotency/create-ledger.ts';
-import { pipeline } from './pipeline.ts';
-import { createMatcher } from './pis/operations.ts';
-import type { Reservations } from './state/ports.ts';
-import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
-import type { Telemetry } from './telemetry/create-telemetry.ts';
-import type { Log } from './telemetry/log.ts';
-import { observeRefusal } from './telemetry/observe.ts';
-import { createAgent } from './upstream/agent.ts';
-import {
-  createUpstreams,
-  type Shared,
-  type UpstreamNews,
-  type Upstreams,
-} from './upstream/create-upstreams.ts';
-import { readCredentials } from './upstream/credentials.ts';
-
-/** What outlives a reload. */
-export interface Lasting {
-  readonly log: Log;
-  readonly active: ActiveEnvironment;
-  readonly affinity: Affinity;
-  readonly ledger: LastingLedger;
-  readonly status: LastingStatus;
-  readonly telemetry: Pick<Telemetry, 'observer' | 'beginTrace'>;
-  readonly towardsBanks: Shared;
-  /** Counts what each client sends. */
-  readonly quotaTurns: Reservations;
-  /** What is wrong with the shared state, if anything. */
-  readonly stateTrouble: () => string | undefined;
-}
+import type { EnvironmentView } from '../admin/routes.ts';
+import type { Config, EnvironmentSettings } from '../config/schema.ts';
+import { type PreflightReport, preflight } from '../environments/preflight.ts';
+import { createClients } from '../http/clients.ts';
+import { createPisApp } from '../http/pis-app.ts';
+import { createQuotas } from '../http/quota.ts';
+import { createRequestReader } from '../http/read-request.ts';
+import { createGuard } from '../idempotency/create-ledger.ts';
+import { pipeline } from '../pipeline.ts';
+import { createMatcher } from '../pis/operations.ts';
+import { createStatusCache, type Purge } from '../status-cache/create-status-cache.ts';
+import type { Log } from '../telemetry/log.ts';
+import { observeRefusal } from '../telemetry/observe.ts';
+import { createAgent } from '../upstream/agent.ts';
+import { createUpstreams, type UpstreamNews, type Upstreams } from '../upstream/create-upstreams.ts';
+import { readCredentials } from '../upstream/credentials.ts';
+import type { Lasting } from './lasting.ts';
 
 export interface Assembly {
   readonly config: Config;
@@ -48,13 +26,15 @@ export interface Assembly {
   readonly serve: RequestListener;
   /** Makes every instance forget what is kept of a payment, or of all. @throws GatewayError STATE_UNAVAILABLE */
   readonly purge: Purge;
+  /** As operators see them. */
+  readonly environments: () => readonly EnvironmentView[];
   /** Tries an environment out; `undefined` if there is none of that name. */
   readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
 }
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
 export function assemble(config: Config, lasting: Lasting): Assembly {
-  const { log, telemetry, active, affinity, ledger, status, towardsBanks, stateTrouble } = lasting;
+  const { log, telemetry, active, affinity, ledger, status, towardsBanks } = lasting;
   const { observer, beginTrace } = telemetry;
   const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
@@ -67,7 +47,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active,
     affinity,
-    stateTrouble,
+    stateTrouble: lasting.pulse.trouble,
     ifStateFails: config.idempotency.ifStateFails,
     guard: createGuard(config, ledger),
     statusCache: cache,
@@ -87,6 +67,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
   return {
     config,
     upstreams,
+    environments: () => config.environments.all,
     purge: cache.purge,
     serve: createPisApp({ read, line, refused: observeRefusal(observer) }),
     tryOut: (name) => {

@@ -1,0 +1,24 @@
+/** Installs a package of the distribution, where that is allowed: as root, with apt. */
+
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+
+const aptGet = '/usr/bin/apt-get';
+
+/** Whether packages may be installed here. */
+export const mayInstall = () => process.getuid?.() === 0 && existsSync(aptGet);
+
+/** Says what for, and installs it; whether that worked shows in whether the program is found. */
+export function install(name: string, what: string): void {
+  console.log(`The tests need ${what}: installing ${name}.`);
+  apt('update') && apt('install', '-y', '--no-install-recommends', name);
+}
+
+function apt(...args: readonly string[]): boolean {
+  const { status } = spawnSync(aptGet, ['-qq', '-o', 'Acquire::Retries=1', ...args], {
+    stdio: 'ignore',
+    timeout: 300_000,
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  });
+  return status === 0;
+}

@@ -1,0 +1,83 @@
+/** `GET /api/events`: what the console shows, as server-sent events: a snapshot at once, then a tick every second. */
+
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { hostname } from 'node:os';
+import type { RequestHandler } from 'express';
+import { type Collector, createCollector, type Sights } from './collector.ts';
+import { operatorOf } from './orders.ts';
+
+export interface Events {
+  readonly route: RequestHandler;
+  /** Looks, and tells all who watch; once a second. */
+  tick(): void;
+  /** Ends every stream and begins none any more: the instance is going. */
+  end(): void;
+}
+
+/** Which instance this is. Another id under the same address: it was restarted, or a load balancer chose another. */
+interface InstanceFacts {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  /** ISO 8601, UTC. */
+  readonly startedAt: string;
+  readonly node: string;
+}
+
+/**
+ * What may wait to be sent to one reader, in bytes: about ten snapshots of five minutes. Whoever is further behind is
+ * dropped, and may come again.
+ */
+const maxBehindBytes = 1_048_576;
+
+/** Reads nothing from the shared state, and looks once for all, however many watch. */
+export function createEvents(sights: Sights): Events {
+  const collector: Collector = createCollector(sights);
+  const instance = factsOfThis();
+  const readers = new Set<ServerResponse>();
+  let ended = false;
+
+  return {
+    route(request, response) {
+      if (ended) {
+        response.status(503).json({ error: 'This instance is stopping.' });
+        return;
+      }
+      response.status(200).set({
+        'Content-Type': 'text/event-stream; charset=utf-8',
+        'X-Accel-Buffering': 'no', // nginx and its like pass each event on as it comes
+      });
+      if (request.method === 'HEAD') {
+        response.end();
+        return;
+      }
+      const operator = { name: operatorOf(response), role: String(response.locals.role) };
+      response.write(eventOf('snapshot', { operator, instance, ...collector.snapshot() }));
+      readers.add(response);
+      response.on('error', () => {}).once('close', () => readers.delete(response));
+    },
+    tick() {
+      const event = eventOf('tick', collector.look());
+      for (const reader of readers) {
+        if (reader.writableLength > maxBehindBytes) reader.destroy();
+        else reader.write(event);
+      }
+    },
+    end() {
+      ended = true;
+      for (const reader of readers) reader.end(eventOf('end', { why: 'This instance is stopping.' }));
+    },
+  };
+}
+
+/** JSON has no line breaks of its own, so one `data` line is enough (WHATWG HTML, server-sent events). */
+const eventOf = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+
+const factsOfThis = (): InstanceFacts => ({
+  id: randomUUID(),
+  host: hostname(),
+  pid: process.pid,
+  startedAt: new Date().toISOString(),
+  node: process.version,
+});
