@@ -14,12 +14,11 @@ import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
 import type { Reservations, State } from './state/ports.ts';
 import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
+import { createCertificateNews } from './telemetry/certificate-news.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
-import { createAgent } from './upstream/agent.ts';
 import { createUpstreams, type UpstreamNews, type Upstreams } from './upstream/create-upstreams.ts';
-import { readCredentials } from './upstream/credentials.ts';
 import type { Holds } from './upstream/holds.ts';
 
 /** What outlives a reload. */
@@ -87,16 +86,16 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
     serve: createPisApp({ read, line, refused: observeRefusal(log) }),
     tryOut: (name) => {
       const environment = environments.get(name);
-      return environment && tryOut(environment, config);
+      return environment && tryOut(environment, upstreams);
     },
   };
 }
 
 /** Over a connection of its own: nothing pooled is taken for a proof. */
-async function tryOut(environment: EnvironmentSettings, { upstream }: Config): Promise<PreflightReport> {
-  const agent = createAgent(environment, upstream, readCredentials(environment.tls));
+async function tryOut(environment: EnvironmentSettings, upstreams: Upstreams): Promise<PreflightReport> {
+  const { agent, headers } = await upstreams.trial(environment.name);
   try {
-    return await preflight({ url: environment.baseUrl + environment.probePath, agent });
+    return await preflight({ url: environment.baseUrl + environment.probePath, agent, headers });
   } finally {
     agent.destroy();
   }
@@ -118,5 +117,6 @@ function newsOf(log: Log, metrics: Metrics): UpstreamNews {
       log('warn', `this instance shapes its calls ${what}`);
       metrics.shapingAlone(alone);
     },
+    certificates: createCertificateNews(log),
   };
 }

@@ -6,6 +6,7 @@ import type { Operator } from './admin/access.ts';
 import { createAdminApp, type Readiness } from './admin/admin-app.ts';
 import { createRoutes } from './admin/routes.ts';
 import { assemble } from './assembly.ts';
+import { expiryWarning, viewOf } from './certificates/held.ts';
 import { masked } from './config/masked.ts';
 import type { Config } from './config/schema.ts';
 import { createActiveEnvironment } from './environments/active-environment.ts';
@@ -13,8 +14,9 @@ import { createAffinity } from './environments/affinity.ts';
 import { createAudit } from './environments/audit.ts';
 import { createSwitch } from './environments/switch-environment.ts';
 import { asGatewayError } from './flow/errors.ts';
+import { createHeart, heartbeatMs } from './heart.ts';
 import { createListener, edgeLimits } from './http/listener.ts';
-import { readListenerTls } from './http/listener-tls.ts';
+import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
 import { createLastingLedger } from './idempotency/create-ledger.ts';
 import { createResolve } from './idempotency/resolve.ts';
@@ -22,6 +24,7 @@ import { confidential, createState, forgottenByRestart } from './state/create-st
 import { insuredReservations } from './state/insured-reservations.ts';
 import type { State } from './state/ports.ts';
 import { createLastingStatus } from './status-cache/create-status-cache.ts';
+import { createCertificateNews } from './telemetry/certificate-news.ts';
 import type { Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
@@ -50,8 +53,6 @@ export interface Addresses {
   readonly adminPort: number;
 }
 
-/** How often what instances share is looked at, in milliseconds: the longest that a switch goes unnoticed. */
-const heartbeatMs = 1_000;
 /** How soon it is looked at again when that failed: trouble that is over must not last until the next beat. */
 const retriedMs = 250;
 /** How long the proof is kept that the state could be written. Milliseconds. */
@@ -86,8 +87,10 @@ export function createGateway(
     edgeLimits,
     readListenerTls(config.listen.tls),
   );
+  const doorTls = watchListenerTls(config.listen.tls, tppDoor.server, createCertificateNews(log));
+  const certificates = () => [...doorTls.certificates(), ...assembly.upstreams.certificates()];
   const api = createRoutes({
-    environments: () => assembly.config.environments.all,
+    environments: () => assembly.config.environments.all.map(withCertificates),
     active,
     switchEnvironment: createSwitch({ active, audit, tryOut: (name) => assembly.tryOut(name) }),
     audit,
@@ -126,12 +129,28 @@ export function createGateway(
     ]);
     return nextMs();
   });
+  // Apart from both: nothing of this waits for the shared state.
+  const files = createHeart(async () => {
+    await Promise.all([doorTls.look(), assembly.upstreams.lookAtFiles()]);
+    metrics.certificates(certificates());
+    return heartbeatMs;
+  });
+  metrics.certificates(certificates());
+
+  function withCertificates(environment: Config['environments']['all'][number]) {
+    const viewed = (wanted: 'qwac' | 'qseal') => {
+      const found = certificates().find((one) => one.environment === environment.name && one.use === wanted);
+      return found ? viewOf(found.facts, Date.now()) : null;
+    };
+    return { ...environment, certificate: viewed('qwac'), signingCertificate: viewed('qseal') };
+  }
 
   function readiness(): Readiness {
     const trouble = stateTrouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
     const forgotten = forgottenByRestart(config.state) ?? [];
-    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
+    const expiring = certificates().map((one) => expiryWarning(one, Date.now()) ?? []);
+    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten, expiring].flat(2);
     return { ready: phase === 'serving' && trouble === undefined, reasons };
   }
 
@@ -146,6 +165,7 @@ export function createGateway(
     phase = 'closed';
     pulse.stop();
     chores.stop();
+    files.stop();
     assembly.upstreams.close();
     await ledger.leave();
     await affinity.settle().catch((thrown: unknown) => {
@@ -166,6 +186,7 @@ export function createGateway(
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
         pulse.start();
         chores.start();
+        files.start();
         phase = 'serving';
         return { tppPort, adminPort };
       } catch (cause) {
@@ -198,23 +219,4 @@ function stateOf({ state }: Config, log: Log): State {
     if (trouble === undefined) log('info', 'the shared state is well');
     else log('error', 'the shared state is in trouble', { why: trouble });
   });
-}
-
-/** Beats regularly, never twice at once. @param beat never rejects; says in how many milliseconds the next one is due */
-function createHeart(beat: () => Promise<number>) {
-  let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
-  const beatIn = (ms: number) => {
-    timer = setTimeout(async () => {
-      const nextMs = await beat();
-      if (!stopped) beatIn(nextMs);
-    }, ms);
-  };
-  return {
-    start: () => beatIn(heartbeatMs),
-    stop: () => {
-      stopped = true;
-      clearTimeout(timer);
-    },
-  };
 }

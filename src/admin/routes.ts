@@ -2,6 +2,7 @@
 
 import express, { type Router } from 'express';
 import { z } from 'zod';
+import type { CertificateView } from '../certificates/held.ts';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { Audit } from '../environments/audit.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
@@ -17,6 +18,9 @@ export interface EnvironmentView {
   readonly name: string;
   readonly baseUrl: string;
   readonly standardVersion: string;
+  /** What is shown to the bank, and what requests are signed with. */
+  readonly certificate: CertificateView | null;
+  readonly signingCertificate: CertificateView | null;
 }
 
 export interface AdminParts extends CircuitRoutesParts {

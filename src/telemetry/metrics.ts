@@ -1,6 +1,7 @@
 /** What is counted, as Prometheus reads it. Only this file knows prom-client. */
 
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { HeldCertificate } from '../certificates/held.ts';
 
 export interface Metrics {
   /** Counts a status read by how it was answered: hit, stale, shared, miss, request, bypass. */
@@ -15,6 +16,8 @@ export interface Metrics {
   queueRefusal(environment: string, lane: string, code: string): void;
   /** Sets whether this instance shapes its calls alone, without the shared state. */
   shapingAlone(alone: boolean): void;
+  /** Sets until when each of these certificates is valid; there are no others. */
+  certificates(held: readonly HeldCertificate[]): void;
   /** Everything counted so far, in the text format of Prometheus. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -60,7 +63,18 @@ export function createMetrics(): Metrics {
     help: 'Whether this instance shapes its calls with a part of the rate for itself, without the shared state.',
     registers: [registry],
   });
+  const expiries = new Gauge({
+    name: 'penstock_certificate_expiry_seconds',
+    help: 'When each certificate expires, in seconds since 1970; the one of the listener has no environment.',
+    labelNames: ['environment', 'use'],
+    registers: [registry],
+  });
   return {
+    certificates(held) {
+      expiries.reset();
+      for (const { environment, use, facts } of held)
+        expiries.set({ environment, use }, facts.notAfterMs / 1_000);
+    },
     circuit(environment, lane, state) {
       for (const each of circuitStates)
         circuits.set({ environment, lane, state: each }, Number(each === state));

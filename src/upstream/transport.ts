@@ -22,6 +22,7 @@ import {
   type Trace,
 } from './exchange.ts';
 import { mayRetry } from './retry.ts';
+import type { Seal } from './signing.ts';
 
 /** What is sent, byte for byte. */
 export interface OutboundRequest {
@@ -56,35 +57,40 @@ interface Limits {
   readonly writeSocketIdleMs: number;
 }
 
-/** A transport to `environment` over the connections of `pool`. */
+/** A transport to `environment`. @param poolNow whose connections each attempt takes: it changes with the certificate */
 export function createTransport(
   environment: Environment,
-  pool: Pool,
+  poolNow: () => Pool,
   { connectMs, writeSocketIdleMs }: Limits,
 ): Transport {
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
+  const carriers = new WeakMap<Pool, ReturnType<typeof carrierOver>>();
 
-  const carry = createProxyMiddleware({
-    target: environment.origin,
-    changeOrigin: true,
-    agent: pool,
-    selfHandleResponse: true,
-    ejectPlugins: true,
-    plugins: [
-      (proxy) => {
-        proxy.on('proxyReq', (sent, request) => exchanges.get(request)?.began(sent));
-        proxy.on('proxyRes', (answer, request) => exchanges.get(request)?.answered(answer));
-        proxy.on('econnreset', (cause, request) => exchanges.get(request)?.failed(cause));
-        proxy.on('error', (cause, request) => request && exchanges.get(request)?.failed(cause));
-      },
-    ],
-  });
+  const carrierOver = (agent: Pool) =>
+    createProxyMiddleware({
+      target: environment.origin,
+      changeOrigin: true,
+      agent,
+      selfHandleResponse: true,
+      ejectPlugins: true,
+      plugins: [
+        (proxy) => {
+          proxy.on('proxyReq', (sent, request) => exchanges.get(request)?.began(sent));
+          proxy.on('proxyRes', (answer, request) => exchanges.get(request)?.answered(answer));
+          proxy.on('econnreset', (cause, request) => exchanges.get(request)?.failed(cause));
+          proxy.on('error', (cause, request) => request && exchanges.get(request)?.failed(cause));
+        },
+      ],
+    });
 
   function attempt(
     outbound: OutboundRequest,
     done: (answer: BankAnswer) => void,
     lost: (error: GatewayError, trace: Trace) => void,
   ): void {
+    const pool = poolNow();
+    const carry = carriers.get(pool) ?? carrierOver(pool);
+    carriers.set(pool, carry);
     if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
     const request = detachedRequest(outbound);
     const response = new ServerResponse(request);
@@ -105,12 +111,17 @@ export function createTransport(
         attempt(outbound, done, (error, trace) => {
           const failed = { lane, error, ...trace, remainingMs: deadlineAtMs - performance.now() };
           if (!mayRetry(failed)) return lost(error);
-          pool.closeIdle(0); // the other kept connections may be as dead: once more is on a new one
+          poolNow().closeIdle(0); // the other kept connections may be as dead: once more is on a new one
           attempt(outbound, done, lost);
         });
       }),
   };
 }
+
+/** The transport with the seal of the moment on every request. */
+export const sealed = (transport: Transport, sealNow: () => Seal): Transport => ({
+  send: async (outbound) => transport.send({ ...outbound, headers: await sealNow().seal(outbound) }),
+});
 
 /** Never connected: it only gives the detached messages the shape that node:http expects. */
 const nowhere = new Socket();
