@@ -75,14 +75,12 @@ const decoders: Readonly<Record<number, (bytes: Buffer) => string>> = {
       .toString('utf16le'), // BMPString
 };
 
-/** The shortest form alone is DER (X.690 section 10.1); more than four octets would be no certificate. */
+/** More than four octets would be no certificate. A longer form than DER has (section 10.1) is taken: OpenSSL takes it. */
 function lengthAt(bytes: Buffer, at: number): { readonly start: number; readonly length: number } {
   const first = bytes[at];
   if (first === undefined) throw new RangeError('a value ends in its head');
   if (first < 0x80) return { start: at + 1, length: first };
   const octets = first & 0x7f;
   if (octets < 1 || octets > 4 || at + octets >= bytes.length) throw new RangeError('no length');
-  const length = bytes.readUIntBE(at + 1, octets);
-  if (length < 0x80 || length < 2 ** (8 * (octets - 1))) throw new RangeError('a length is too long');
-  return { start: at + 1 + octets, length };
+  return { start: at + 1 + octets, length: bytes.readUIntBE(at + 1, octets) };
 }
