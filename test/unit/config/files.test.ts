@@ -72,14 +72,13 @@ describe('the files that a configuration names', () => {
   });
 
   test('are told together with faults of other kinds', () => {
-    const text = `environments:\n  a: { baseUrl: http://a.example }\n  b:\n    baseUrl: https://me:secret@b.example\n  c:\n    baseUrl: https://c.example\n    tls: { caFile: ${nowhere} }\n`;
+    const text = `environments:\n  active: c\n  a: { baseUrl: http://a.example }\n  b:\n    baseUrl: https://me:secret@b.example\n  c:\n    baseUrl: https://c.example\n    tls: { caFile: ${nowhere} }\n`;
     assert.deepEqual(
       faultsIn(text).map((fault) => fault.slice(0, 40)),
       [
-        ':1 environments.active: with several env',
-        ':2 environments.a.baseUrl: plain http: i',
-        ':4 environments.b.baseUrl: an address mu',
-        ':7 environments.c.tls.caFile: this file ',
+        ':3 environments.a.baseUrl: plain http: i',
+        ':5 environments.b.baseUrl: an address mu',
+        ':8 environments.c.tls.caFile: this file ',
       ],
     );
   });

@@ -33,13 +33,19 @@ const body = Buffer.from('{"amount":"1.00"}');
 const complete: HeaderFields = [
   ['X-Request-ID', '99391c7e-ad88-49ec-a2ad-99ddcb1f7721'],
   ['Content-Type', 'application/json'],
-  ['PSU-ID', 'J\u00f6rg'],
+  ['PSU-ID', 'J\u00f6rg of the tests'],
   ['PSU-Corporate-ID', 'corp-1'],
   ['psu-ip-address', '192.0.2.1'],
   ['Date', 'Sun, 06 Aug 2017 15:02:37 GMT'],
   ['TPP-Redirect-URI', 'https://tpp.example/back'],
   ['TPP-Nok-Redirect-URI', 'https://tpp.example/nok'],
 ];
+
+/** The value with another character in the middle, where Base64 has no spare bits. */
+const changedIn = (value: string): string => {
+  const at = value.length - 12;
+  return value.slice(0, at) + (value[at] === 'A' ? 'B' : 'A') + value.slice(at + 1);
+};
 
 /** One parameter of the Signature field. */
 const parameter = (headers: HeaderFields, name: string): string =>
@@ -76,8 +82,7 @@ describe('a sealed request', () => {
       checkSignature(authority.cert, headers, body);
       for (const name of ['digest', 'x-request-id', 'psu-id', 'date', 'tpp-redirect-uri', 'signature']) {
         const changed = headers.map(
-          ([field, value]) =>
-            [field, field.toLowerCase() === name ? value.replace(/\w(?=\W*$)/, '_') : value] as const,
+          ([field, value]) => [field, field.toLowerCase() === name ? changedIn(value) : value] as const,
         );
         assert.throws(() => checkSignature(authority.cert, changed, body), { status: 401 }, name);
       }
