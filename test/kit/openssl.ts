@@ -107,7 +107,7 @@ export function inUse(folder: string, name: string, { cert, key }: Issued): Issu
   return { ...files, cert, key };
 }
 
-/** Runs the command. @returns what it prints @throws Error with what it complains of */
+/** Runs the command, 3.0 or newer. @returns what it prints @throws Error with what it complains of, or if it is not there */
 export const openssl = (...args: readonly string[]): string =>
   execFileSync('openssl', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
