@@ -53,7 +53,9 @@ export interface Addresses {
   readonly adminPort: number;
 }
 
-/** How soon it is looked at again when that failed: trouble that is over must not last until the next beat. */
+/** How often files are looked at that may change. Milliseconds; they are taken over when two looks find the same. */
+const lookedAtMs = 500;
+/** How soon what is shared is looked at again when that failed: trouble that is over must not last until the next beat. */
 const retriedMs = 250;
 /** How long the proof is kept that the state could be written. Milliseconds. */
 const beatKeptMs = 60_000;
@@ -133,7 +135,7 @@ export function createGateway(
   const files = createHeart(async () => {
     await Promise.all([doorTls.look(), assembly.upstreams.lookAtFiles()]);
     metrics.certificates(certificates());
-    return heartbeatMs;
+    return lookedAtMs;
   });
   metrics.certificates(certificates());
 
