@@ -7,13 +7,15 @@ import { assemble } from './assembly/assembly.ts';
 import { createHeart, heartbeatMs } from './assembly/heart.ts';
 import { createLasting } from './assembly/lasting.ts';
 import { createOperatorsDoor } from './assembly/operators-door.ts';
+import { expiryWarning, type HeldCertificate } from './certificates/held.ts';
 import type { Config } from './config/schema.ts';
 import { asGatewayError } from './flow/errors.ts';
 import { createListener, edgeLimits } from './http/listener.ts';
-import { readListenerTls } from './http/listener-tls.ts';
+import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
 import { createState, forgottenByRestart } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
+import { createCertificateNews } from './telemetry/certificate-news.ts';
 import type { Log } from './telemetry/log.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 
@@ -39,6 +41,9 @@ export interface Addresses {
   readonly adminPort: number;
 }
 
+/** How often files are looked at that may change. Milliseconds; they are taken over when two looks find the same. */
+const lookedAtMs = 500;
+
 /** A gateway by this configuration; it does not listen yet. @param state where it keeps what must last */
 export function createGateway(
   config: Config,
@@ -47,7 +52,7 @@ export function createGateway(
   state: State = stateOf(config, log),
 ): Gateway {
   const current = () => assembly;
-  const lasting = createLasting(config, log, state, current);
+  const lasting = createLasting(config, log, state, { current, certificates });
   const { telemetry, active, affinity, ledger, pulse, chores } = lasting;
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
@@ -58,6 +63,7 @@ export function createGateway(
     edgeLimits,
     readListenerTls(config.listen.tls),
   );
+  const doorTls = watchListenerTls(config.listen.tls, tppDoor.server, createCertificateNews(log));
   const { host } = config.admin;
   const operatorsDoor = createOperatorsDoor({ host, operators, lasting, current, readiness });
   const { events } = operatorsDoor;
@@ -65,13 +71,23 @@ export function createGateway(
     events.tick();
     return heartbeatMs;
   });
-  const hearts = [pulse, chores, watch];
+  // Apart from the others: nothing of this waits for the shared state.
+  const files = createHeart(async () => {
+    await Promise.all([doorTls.look(), assembly.upstreams.lookAtFiles()]);
+    return lookedAtMs;
+  });
+  const hearts = [pulse, chores, watch, files];
+
+  function certificates(): readonly HeldCertificate[] {
+    return [...doorTls.certificates(), ...assembly.upstreams.certificates()];
+  }
 
   function readiness(): Readiness {
     const trouble = pulse.trouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
     const forgotten = forgottenByRestart(config.state) ?? [];
-    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
+    const expiring = certificates().map((one) => expiryWarning(one, Date.now()) ?? []);
+    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten, expiring].flat(2);
     return { ready: phase === 'serving' && trouble === undefined, reasons };
   }
 

@@ -9,7 +9,7 @@ import { type Printed, showEnvironments, useEnvironment } from './commands/envir
 import { explain } from './commands/explain.ts';
 import { resolveDoubt, showDoubts } from './commands/in-doubt.ts';
 import { serve } from './commands/serve.ts';
-import { configSource, loadConfig } from './config/load.ts';
+import { configSource, loadConfig, loadConfigAndFiles } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 
 const usage = `Usage: penstock COMMAND [--config FILE]
@@ -38,10 +38,10 @@ const exitConfig = 78;
 const { words, values } = commandLine();
 switch (words.join(' ')) {
   case 'serve':
-    await serve(validConfig(), () => loadConfig(configSource(values.config)));
+    await serve(validConfig(loadConfigAndFiles), () => loadConfigAndFiles(configSource(values.config)));
     break;
   case 'check':
-    validConfig();
+    validConfig(loadConfigAndFiles);
     console.log('The configuration is valid.');
     break;
   case 'environment':
@@ -96,8 +96,9 @@ function reason(): string {
   return values.reason ?? leave(exitUsage, 'Say why, for the audit log: --reason TEXT');
 }
 
-function validConfig(): Config {
-  const loaded = loadConfig(configSource(values.config));
+/** Commands that only speak to the gateway may not even be allowed to read its keys. */
+function validConfig(load = loadConfig): Config {
+  const loaded = load(configSource(values.config));
   if (loaded.kind === 'valid') return loaded.config;
   const count = loaded.faults.length === 1 ? 'is one fault' : `are ${loaded.faults.length} faults`;
   return leave(exitConfig, [`There ${count} in the configuration:`, ...loaded.faults].join('\n'));

@@ -1,23 +1,21 @@
 /** What the console shows of one instance: looked at once a second, for all who watch, and kept for five minutes. */
 
 import { isDeepStrictEqual } from 'node:util';
+import type { CertificateView } from '../certificates/held.ts';
+import type { Second } from '../telemetry/figures.ts';
 import type { CircuitView } from '../upstream/circuit/circuit-state.ts';
 import type { ShaperOf } from '../upstream/create-upstreams.ts';
 import type { Readiness } from './admin-app.ts';
-import type { EnvironmentView } from './routes.ts';
 
-/** What was answered within one second; the times are of whole requests. */
-export interface Second {
-  /** Seconds since 1970. */
-  readonly at: number;
-  readonly requests: number;
-  /** Refused by the gateway on the caller's account. */
-  readonly refused: number;
-  readonly failed: number;
-  readonly p50Ms: number | null;
-  readonly p99Ms: number | null;
-  /** Status reads, by where their answer came from. */
-  readonly cache: Readonly<Record<'hit' | 'stale' | 'shared' | 'miss' | 'bypass', number>>;
+type ShownCertificate = Pick<CertificateView, 'subject' | 'notAfter' | 'daysLeft'>;
+
+/** One side of the bank. */
+interface SideView {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly standardVersion: string;
+  readonly certificate: ShownCertificate | null;
+  readonly signingCertificate: ShownCertificate | null;
 }
 
 /** Queues and circuits at one moment. */
@@ -34,7 +32,7 @@ interface Sample {
 interface Moment {
   readonly active: string | null;
   readonly version: number | null;
-  readonly environments: readonly EnvironmentView[];
+  readonly environments: readonly SideView[];
   readonly circuits: readonly CircuitView[];
   readonly shapers: readonly ShaperOf[];
   /** How many payments are in doubt, of all instances; `null` while that is not known. */
@@ -45,7 +43,7 @@ interface Moment {
 /** What there is to look at. Nothing of it asks the shared state: an outage there must not blind the console. */
 export interface Sights {
   readonly active: { known(): { readonly environment: string; readonly version: number } | undefined };
-  readonly environments: () => readonly EnvironmentView[];
+  readonly environments: () => readonly SideView[];
   readonly circuits: () => readonly CircuitView[];
   readonly shapers: () => readonly ShaperOf[];
   readonly inDoubt: () => number | undefined;
@@ -106,9 +104,9 @@ function changesOf(before: Partial<Moment>, after: Moment): Partial<Moment> {
   );
 }
 
-/** The settings of an environment have more than is shown. */
-function shownOf({ name, baseUrl, standardVersion, certificate = null }: EnvironmentView): EnvironmentView {
-  return { name, baseUrl, standardVersion, certificate };
+/** An environment has more than is shown. */
+function shownOf({ name, baseUrl, standardVersion, certificate, signingCertificate }: SideView): SideView {
+  return { name, baseUrl, standardVersion, certificate, signingCertificate };
 }
 
 function sampleOf({ shapers, circuits }: Moment, at: number): Sample {

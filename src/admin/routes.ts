@@ -2,6 +2,7 @@
 
 import express, { type RequestHandler, type Router } from 'express';
 import { z } from 'zod';
+import type { CertificateView } from '../certificates/held.ts';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { Audit } from '../environments/audit.ts';
 import type { PreflightReport } from '../environments/preflight.ts';
@@ -10,6 +11,7 @@ import type { Doubts } from '../idempotency/doubts.ts';
 import type { Resolve } from '../idempotency/resolve.ts';
 import { isPaymentId } from '../pis/operations.ts';
 import type { Purge } from '../status-cache/create-status-cache.ts';
+import type { CircuitView } from '../upstream/circuit/circuit-state.ts';
 import { type CircuitRoutesParts, createCircuitRoutes } from './circuit-routes.ts';
 import { createDecisionRoutes, type DecisionRoutesParts } from './decision-routes.ts';
 import { faultsOf, json, operatorOf, sentence } from './orders.ts';
@@ -19,17 +21,10 @@ export interface EnvironmentView {
   readonly name: string;
   readonly baseUrl: string;
   readonly standardVersion: string;
-  /** What the gateway shows itself to the bank with, if it does. */
-  readonly certificate?: CertificateView | null;
-}
-
-/** The client certificate of an environment, as far as the console shows it. */
-interface CertificateView {
-  readonly subject: string;
-  /** ISO 8601, UTC. */
-  readonly notAfter: string;
-  /** Whole days until then; negative afterwards. */
-  readonly daysLeft: number;
+  readonly circuits: readonly CircuitView[];
+  /** What is shown to the bank, and what requests are signed with. */
+  readonly certificate: CertificateView | null;
+  readonly signingCertificate: CertificateView | null;
 }
 
 export interface AdminParts extends CircuitRoutesParts, DecisionRoutesParts {

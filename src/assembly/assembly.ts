@@ -12,11 +12,11 @@ import { createGuard } from '../idempotency/create-ledger.ts';
 import { pipeline } from '../pipeline.ts';
 import { createMatcher } from '../pis/operations.ts';
 import { createStatusCache, type Purge } from '../status-cache/create-status-cache.ts';
+import { createCertificateNews } from '../telemetry/certificate-news.ts';
 import type { Log } from '../telemetry/log.ts';
 import { observeRefusal } from '../telemetry/observe.ts';
-import { createAgent } from '../upstream/agent.ts';
 import { createUpstreams, type UpstreamNews, type Upstreams } from '../upstream/create-upstreams.ts';
-import { readCredentials } from '../upstream/credentials.ts';
+import { viewsOf } from './environment-views.ts';
 import type { Lasting } from './lasting.ts';
 
 export interface Assembly {
@@ -67,21 +67,21 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
   return {
     config,
     upstreams,
-    environments: () => config.environments.all,
+    environments: () => viewsOf(config.environments.all, upstreams),
     purge: cache.purge,
     serve: createPisApp({ read, line, refused: observeRefusal(observer) }),
     tryOut: (name) => {
       const environment = environments.get(name);
-      return environment && tryOut(environment, config);
+      return environment && tryOut(environment, upstreams);
     },
   };
 }
 
 /** Over a connection of its own: nothing pooled is taken for a proof. */
-async function tryOut(environment: EnvironmentSettings, { upstream }: Config): Promise<PreflightReport> {
-  const agent = createAgent(environment, upstream, readCredentials(environment.tls));
+async function tryOut(environment: EnvironmentSettings, upstreams: Upstreams): Promise<PreflightReport> {
+  const { agent, headers } = await upstreams.trial(environment.name);
   try {
-    return await preflight({ url: environment.baseUrl + environment.probePath, agent });
+    return await preflight({ url: environment.baseUrl + environment.probePath, agent, headers });
   } finally {
     agent.destroy();
   }
@@ -93,5 +93,6 @@ function newsOf(log: Log): UpstreamNews {
     circuitChanged({ environment, lane, from, to, why }) {
       log('warn', 'a circuit has changed', { environment, lane, from, to, why });
     },
+    certificates: createCertificateNews(log),
   };
 }

@@ -1,5 +1,6 @@
 /** What outlives a reload of the configuration: built once, before anything is assembled. */
 
+import type { HeldCertificate } from '../certificates/held.ts';
 import type { Config } from '../config/schema.ts';
 import { type ActiveEnvironment, createActiveEnvironment } from '../environments/active-environment.ts';
 import { type Affinity, createAffinity } from '../environments/affinity.ts';
@@ -40,19 +41,24 @@ export interface Lasting {
   readonly learn: () => Promise<void>;
 }
 
-/** What the configuration in effect has made of the gateway, as far as it is looked at here. */
-interface InEffect {
-  readonly config: Config;
-  readonly upstreams: Pick<Upstreams, 'circuits' | 'shapers'>;
+/** What is looked at of the configuration in effect. */
+interface Seen {
+  readonly current: () => {
+    readonly config: Config;
+    readonly upstreams: Pick<Upstreams, 'circuits' | 'shapers'>;
+  };
+  /** All of this instance. */
+  readonly certificates: () => readonly HeldCertificate[];
 }
 
 /** @param state where it is kept */
-export function createLasting(config: Config, log: Log, state: State, current: () => InEffect): Lasting {
+export function createLasting(config: Config, log: Log, state: State, seen: Seen): Lasting {
+  const { current, certificates } = seen;
   const expected = () => current().config.shaping.expectedInstances;
   const telemetry = createTelemetry(log, config.tracing, {
     circuits: () => current().upstreams.circuits(),
     shapers: () => current().upstreams.shapers(),
-    ...{ liveInstances: () => instances.live(), expectedInstances: expected },
+    ...{ certificates, liveInstances: () => instances.live(), expectedInstances: expected },
   });
   const { metrics } = telemetry;
 

@@ -1,6 +1,7 @@
 /** Loads the configuration: file, then environment variables. The only place that reads `process.env`. */
 
 import { readFileSync } from 'node:fs';
+import { type Read, readNow } from '../certificates/watched-files.ts';
 import { check } from './check.ts';
 import { overlay, type Variables } from './environment-variables.ts';
 import { inOrder, told, toldAt, toldOf } from './places.ts';
@@ -25,13 +26,32 @@ export const configSource = (
  *
  * @param file  the path of a YAML file, or `undefined` for defaults and environment variables alone
  */
-export function loadConfig(file: string | undefined, variables: Variables = process.env): Loaded {
+export const loadConfig = (file: string | undefined, variables: Variables = process.env): Loaded =>
+  load(file, variables);
+
+/** The same for whoever is going to use them: the files that it names are opened and checked, too. */
+export const loadConfigAndFiles = (file: string | undefined, variables: Variables = process.env): Loaded =>
+  load(file, variables, readNow);
+
+/**
+ * The bearer token of the operator "admin": from `PENSTOCK_ADMIN_TOKEN`, else from `admin.tokenFile`.
+ *
+ * @returns `undefined` if neither is set
+ * @throws Error if the file cannot be read or is empty; the message says which
+ */
+export function adminToken(admin: AdminSettings, variables: Variables = process.env): string | undefined {
+  if (variables.PENSTOCK_ADMIN_TOKEN) return variables.PENSTOCK_ADMIN_TOKEN;
+  return admin.tokenFile === null ? undefined : readSecret(admin.tokenFile);
+}
+
+function load(file: string | undefined, variables: Variables, read?: Read): Loaded {
   const source = sourceOf(file);
   if ('fault' in source) return { kind: 'faulty', faults: [source.fault] };
 
   const { yaml } = source;
   const overlaid = overlay(sectionsOf(yaml.tree), variables);
   const checked = check(overlaid.tree, {
+    read,
     adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN),
     fromVariable: (path) => overlaid.given.some((one) => within(path, one.path)),
   });
@@ -44,17 +64,6 @@ export function loadConfig(file: string | undefined, variables: Variables = proc
     ...overlaid.faults.map((fault) => toldOf(fault.variable, fault)),
   ]);
   return checked.kind === 'valid' && faults.length === 0 ? checked : { kind: 'faulty', faults };
-}
-
-/**
- * The bearer token of the operator "admin": from `PENSTOCK_ADMIN_TOKEN`, else from `admin.tokenFile`.
- *
- * @returns `undefined` if neither is set
- * @throws Error if the file cannot be read or is empty; the message says which
- */
-export function adminToken(admin: AdminSettings, variables: Variables = process.env): string | undefined {
-  if (variables.PENSTOCK_ADMIN_TOKEN) return variables.PENSTOCK_ADMIN_TOKEN;
-  return admin.tokenFile === null ? undefined : readSecret(admin.tokenFile);
 }
 
 function sourceOf(file: string | undefined): { readonly yaml: YamlText } | { readonly fault: string } {

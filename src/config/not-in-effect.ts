@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { complete } from './complete.ts';
-import { type Config, type EnvironmentSettings, schema } from './schema.ts';
+import { type Config, schema } from './schema.ts';
 import { valueAt } from './trees.ts';
 
 /** A setting, when it counts as set, and what does not happen yet. */
@@ -18,21 +18,9 @@ const whole = (setting: string, missing: string): Row => ({
   isSet: (config) => !isDeepStrictEqual(at(config, setting), at(defaults, setting)),
 });
 
-const each = (
-  setting: string,
-  missing: string,
-  isSet: (environment: EnvironmentSettings, config: Config) => boolean,
-): Row => ({
-  setting: `environments.*.${setting}`,
-  missing,
-  isSet: (config) => config.environments.all.some((environment) => isSet(environment, config)),
-});
-
 const rows: readonly Row[] = [
   whole('listen.reusePort', 'the port is not shared'),
   whole('listen.trustedProxies', 'no proxy is believed'),
-  each('tls', 'files that change are read at the next start only', ({ tls }) => tls !== undefined),
-  each('signing', 'requests are not signed', ({ signing }) => signing !== undefined),
 ];
 
 /** One sentence for each setting that differs from its default and has no effect yet. */

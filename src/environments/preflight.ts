@@ -4,6 +4,7 @@ import { type Agent, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import type { HeaderFields } from '../pis/headers.ts';
 
 /** One step that a connection takes: it went well, or it is where the pre-flight ended. */
 export interface PreflightStep {
@@ -22,13 +23,15 @@ export interface Probe {
   readonly url: string;
   /** Makes a new connection: nothing pooled is taken for a proof. */
   readonly agent: Agent;
+  /** What it carries; nothing unless told. */
+  readonly headers?: HeaderFields;
 }
 
 /** For the whole pre-flight, in milliseconds. */
 const limitMs = 5_000;
 
 /** Finds the name, connects, checks the certificate's dates, and wants an answer below 500. Never rejects. */
-export function preflight({ url, agent }: Probe): Promise<PreflightReport> {
+export function preflight({ url, agent, headers = [] }: Probe): Promise<PreflightReport> {
   const steps: PreflightStep[] = [];
   const secure = url.startsWith('https:');
   const named = isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0;
@@ -37,7 +40,9 @@ export function preflight({ url, agent }: Probe): Promise<PreflightReport> {
   return new Promise((resolve) => {
     const over = (last: PreflightStep) => resolve({ ok: last.ok, steps: [...steps, last] });
     const signal = AbortSignal.timeout(limitMs);
-    const request = (secure ? requestHttps : requestHttp)(url, { agent, signal });
+    const request = (secure ? requestHttps : requestHttp)(url, {
+      ...{ agent, signal, headers: Object.fromEntries(headers) },
+    });
 
     request.on('socket', (socket: Socket) => {
       socket.once('lookup', (error, address) => error || passed('dns', `${address}`));

@@ -25,6 +25,8 @@ export interface BankOptions {
   readonly timetable?: Partial<Timetable>;
   /** Makes it listen on https. With `requestCert` and `ca` it wants a client certificate. */
   readonly tls?: Pick<TlsOptions, 'key' | 'cert' | 'ca' | 'requestCert' | 'rejectUnauthorized'>;
+  /** A certificate as PEM: refuses every request without a valid signature by a seal that this authority has issued. */
+  readonly sealAuthority?: string;
 }
 
 /** A bank that speaks the eight operations, counts what reaches it, and fails on demand. */

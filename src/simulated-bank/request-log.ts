@@ -1,5 +1,6 @@
 /** Everything that reached the bank, written down at the moment its header arrives: what breaks later has arrived, too. */
 import type { IncomingMessage } from 'node:http';
+import { TLSSocket } from 'node:tls';
 import type { OperationName } from '../pis/operations.ts';
 import type { FaultName } from './faults.ts';
 
@@ -7,6 +8,8 @@ import type { FaultName } from './faults.ts';
 export interface LoggedRequest {
   /** Which TCP connection it came on; they are counted from 1. */
   readonly connection: number;
+  /** The subject's name (CN) in the certificate that the client has shown, if any. */
+  readonly clientCertificate: string | undefined;
   /** Milliseconds of the machine's monotonic clock (`performance.now()`). */
   readonly arrivedAtMs: number;
   readonly method: string;
@@ -63,6 +66,7 @@ export function createRequestLog(tell: () => void): RequestLog {
 function entryOf(request: IncomingMessage, arrival: Arrival, chunks: readonly Buffer[]): LoggedRequest {
   return {
     ...arrival,
+    clientCertificate: shownBy(request),
     arrivedAtMs: performance.now(),
     method: request.method ?? '',
     url: request.url ?? '',
@@ -76,6 +80,11 @@ function entryOf(request: IncomingMessage, arrival: Arrival, chunks: readonly Bu
     },
   };
 }
+
+const shownBy = ({ socket }: IncomingMessage): string | undefined =>
+  socket instanceof TLSSocket
+    ? String(socket.getPeerCertificate().subject?.CN ?? '') || undefined
+    : undefined;
 
 async function readInto(
   chunks: Buffer[],

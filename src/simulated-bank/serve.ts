@@ -9,6 +9,7 @@ import type { Misfortune } from './fault-queue.ts';
 import { type Moment, momentOf } from './faults.ts';
 import { Refusal, refusalAnswer } from './refusal.ts';
 import type { Route } from './routes.ts';
+import { checkSignature } from './signature.ts';
 import { strike } from './strikes.ts';
 
 const products = [
@@ -33,6 +34,8 @@ export interface Visit {
   read(): Promise<Buffer | undefined>;
   /** Called when the bank has done what was asked, or refused it, and the answer is about to go. */
   performed(): void;
+  /** Whose seals are wanted, as PEM; `undefined` wants none. */
+  readonly sealAuthority: string | undefined;
   readonly connection: Omit<Exchange, 'answer'>;
 }
 
@@ -49,7 +52,7 @@ export async function serve(
   const body = await visit.read();
   if (!body || (await struck('before-effect', told))) return;
 
-  const answer = answerTo(operations, visit.route, headers, body);
+  const answer = answerTo(operations, visit, headers, body);
   visit.performed();
   if (await struck('after-effect', answer)) return;
   send(connection.response, withRequestId(answer, headers));
@@ -65,11 +68,12 @@ export async function serve(
 
 function answerTo(
   operations: Readonly<Record<OperationName, Perform>>,
-  route: Route | Refusal,
+  { route, sealAuthority }: Pick<Visit, 'route' | 'sealAuthority'>,
   headers: HeaderFields,
   body: Buffer,
 ): Answer {
   try {
+    if (sealAuthority !== undefined) checkSignature(sealAuthority, headers, body);
     if (route instanceof Refusal) throw route;
     checkRequestId(headers);
     checkDigest(headers, body);

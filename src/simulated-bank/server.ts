@@ -42,7 +42,8 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     const fault = misfortune.fault?.name ?? (misfortune.delay && 'latency');
     const read = log.arrived(request, { connection: connection.number, operation, fault });
     response.once('close', news.tell);
-    const visit = { route, rawHeaders, misfortune, read, performed: news.tell };
+    const { sealAuthority } = options;
+    const visit = { route, rawHeaders, misfortune, read, performed: news.tell, sealAuthority };
     return serve(operations, { ...visit, connection: { ...connection, response } });
   }
 

@@ -111,6 +111,11 @@ export const metricsTable = {
     help: 'As shaping.expectedInstances says.',
     labels: [],
   },
+  penstock_certificate_expiry_seconds: {
+    kind: 'gauge',
+    help: 'When each certificate expires, in seconds since 1970; the one of the listener has no environment.',
+    labels: ['environment', 'use'],
+  },
   penstock_build_info: {
     kind: 'gauge',
     help: 'Always 1: the version of the gateway, and of Node.',

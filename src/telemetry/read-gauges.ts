@@ -1,6 +1,7 @@
 /** What is only looked at when somebody reads the metrics: circuits, queues, instances, the build. */
 
 import { readFileSync } from 'node:fs';
+import type { HeldCertificate } from '../certificates/held.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Of one environment of the bank. */
@@ -20,6 +21,7 @@ export interface Gauges {
     readonly state: string;
   }[];
   readonly shapers: () => readonly ShaperGauges[];
+  readonly certificates: () => readonly HeldCertificate[];
   readonly liveInstances: () => number | undefined;
   readonly expectedInstances: () => number;
 }
@@ -47,6 +49,10 @@ export function readGauges(metrics: Pick<Metrics, 'set' | 'clear'>, gauges: Gaug
     metrics.set('penstock_shaping_rate', { environment }, perSecond);
     metrics.set('penstock_shaping_pause_seconds', { environment }, pausedMs / 1_000);
   }
+
+  metrics.clear('penstock_certificate_expiry_seconds');
+  for (const { environment, use, facts } of gauges.certificates())
+    metrics.set('penstock_certificate_expiry_seconds', { environment, use }, facts.notAfterMs / 1_000);
 
   const live = gauges.liveInstances();
   if (live !== undefined) metrics.set('penstock_instances_live', {}, live);

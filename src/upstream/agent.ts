@@ -20,6 +20,8 @@ export type Pool = HttpAgent & {
    * sent: the likelier a bank has closed a connection meanwhile, the likelier the payment's outcome would not be known.
    */
   readonly closeIdle: (idleMs: number) => void;
+  /** Closes what is idle now, and every other connection when its answer has come: nothing new should begin here. */
+  readonly drain: () => void;
 };
 
 /** A keep-alive pool; the connection used last is taken first, so that surplus ones fall idle and close. */
@@ -51,6 +53,7 @@ const restMs = 5;
  */
 function resting(agent: HttpAgent): Pool {
   const unusedSinceMs = new WeakMap<Socket, number>();
+  let draining = false;
   const poolers = agent.listeners('free');
   agent.removeAllListeners('free');
   agent.on('free', (socket: Socket, ...rest: unknown[]) => {
@@ -59,17 +62,23 @@ function resting(agent: HttpAgent): Pool {
     socket.on('data', close).on('error', close);
     const pool = () => {
       socket.off('data', close).off('error', close);
-      for (const pooler of poolers) Reflect.apply(pooler, agent, [socket, ...rest]);
+      if (draining) close();
+      else for (const pooler of poolers) Reflect.apply(pooler, agent, [socket, ...rest]);
     };
     // After a stall of our own process the timers run before the sockets are read: what has come is heard first.
     setTimeout(() => setImmediate(pool), restMs);
   });
+  function closeIdle(idleMs: number): void {
+    const latestMs = performance.now() - idleMs;
+    for (const socket of Object.values(agent.freeSockets).flatMap((pooled = []) => pooled)) {
+      if ((unusedSinceMs.get(socket) ?? 0) <= latestMs) socket.destroy();
+    }
+  }
   return Object.assign(agent, {
-    closeIdle(idleMs: number) {
-      const latestMs = performance.now() - idleMs;
-      for (const socket of Object.values(agent.freeSockets).flatMap((pooled = []) => pooled)) {
-        if ((unusedSinceMs.get(socket) ?? 0) <= latestMs) socket.destroy();
-      }
+    closeIdle,
+    drain() {
+      draining = true;
+      closeIdle(0);
     },
   });
 }

@@ -1,7 +1,9 @@
-/** What the gateway shows to one side of the bank, and whom it believes there; read from files at start and reload. */
+/** What the gateway shows to one side of the bank, and whom it believes there. */
 
-import { readFileSync } from 'node:fs';
 import type { SecureContextOptions } from 'node:tls';
+import { type CertificateFacts, factsOf } from '../certificates/facts.ts';
+import { refuseFaults, tlsFaults } from '../certificates/key-pair.ts';
+import type { Read } from '../certificates/watched-files.ts';
 import type { EnvironmentTlsSettings } from '../config/schema.ts';
 
 /** The client certificate (QWAC) with its key, the authorities, and the name expected in the bank's certificate. */
@@ -9,14 +11,32 @@ export type Credentials = Pick<SecureContextOptions, 'cert' | 'key' | 'ca'> & {
   readonly servername?: string;
 };
 
-/** @throws Error that names the file, if one cannot be read */
-export function readCredentials(tls: EnvironmentTlsSettings | undefined): Credentials {
-  if (!tls) return {};
+/** Credentials, and what there is to say about the certificate among them. */
+export interface Shown {
+  readonly credentials: Credentials;
+  readonly facts: CertificateFacts | undefined;
+}
+
+/** The files that credentials are made of. */
+export const credentialFiles = ({
+  certFile,
+  keyFile,
+  caFile,
+}: EnvironmentTlsSettings = {}): readonly string[] =>
+  [certFile, keyFile, caFile].filter((file) => file !== undefined);
+
+/** @throws Error that names the file, if one cannot be read or used */
+export function credentialsFrom(tls: EnvironmentTlsSettings = {}, read: Read): Shown {
   const { certFile, keyFile, caFile, serverName } = tls;
+  const pair =
+    certFile !== undefined && keyFile !== undefined
+      ? { cert: read(certFile), key: read(keyFile) }
+      : undefined;
+  const ca = caFile === undefined ? undefined : read(caFile);
+  const files = { cert: certFile ?? '', key: keyFile ?? '', ca: caFile ?? '' };
+  refuseFaults(tlsFaults({ pair, ca }, Date.now()), files);
   return {
-    ...(certFile !== undefined && { cert: readFileSync(certFile) }),
-    ...(keyFile !== undefined && { key: readFileSync(keyFile) }),
-    ...(caFile !== undefined && { ca: readFileSync(caFile) }),
-    ...(serverName !== undefined && { servername: serverName }),
+    credentials: { ...pair, ...(ca && { ca }), ...(serverName !== undefined && { servername: serverName }) },
+    facts: pair && factsOf(pair.cert),
   };
 }

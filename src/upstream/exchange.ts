@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { asGatewayError, type GatewayError, stateUnavailable, unanswered } from '../flow/errors.ts';
 import { endToEnd, fieldsOf, type HeaderFields, without } from '../pis/headers.ts';
-import { broken, malformed, neverSent, unreached } from './failure.ts';
+import { broken, malformed, neverSent, refusesCertificate, turnedAway, unreached } from './failure.ts';
 
 /** The bank's whole answer, without the framing. */
 export interface BankAnswer {
@@ -168,7 +168,8 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
       if (phase === 'at-the-fence') return brokenAtTheFence(cause);
       if (phase === 'answering')
         return lose(malformed('The bank broke its answer off', cause, 'http_response_incomplete'));
-      lose(phase === 'sent' ? broken(cause) : unreached(cause));
+      if (phase !== 'sent') return lose(unreached(cause));
+      lose(!trace().reusedSocket && refusesCertificate(cause) ? turnedAway(cause) : broken(cause));
     },
 
     giveUp: () => lose(lateness()),

@@ -4,15 +4,23 @@ import { GatewayError } from '../flow/errors.ts';
 
 /** No connection was made within the time, or it was refused: nothing was sent. */
 export function unreached(cause: unknown): GatewayError {
-  return new GatewayError(
-    'UPSTREAM_UNREACHED',
-    'The bank could not be reached; nothing was sent. Try again later.',
-    {
-      cause,
-      proxyError: connectErrorOf(codeOf(cause)),
-    },
-  );
+  return outOfReach(`${whatHappened(cause)}; nothing was sent. Try again later.`, cause);
 }
+
+/** The bank has refused the client certificate after the request was written: it has not read any of it. */
+export function turnedAway(cause: unknown): GatewayError {
+  return outOfReach(`${whatHappened(cause)}, and has taken nothing. Try again later.`, cause);
+}
+
+/**
+ * Whether this says that the bank refuses our certificate. In TLS 1.3 it can say so only when we have begun to send, and
+ * reads nothing before it is content with the certificate (RFC 8446 sections 4.4.2.4 and 4.6.2).
+ */
+export const refusesCertificate = (cause: unknown): boolean =>
+  Object.hasOwn(certificateAlerts, alertOf(codeOf(cause)));
+
+const outOfReach = (message: string, cause: unknown): GatewayError =>
+  new GatewayError('UPSTREAM_UNREACHED', message, { cause, proxyError: connectErrorOf(codeOf(cause)) });
 
 /** The deadline passed before the request had a connection, or even before it was its turn: nothing was sent. */
 export function neverSent(): GatewayError {
@@ -38,6 +46,41 @@ export function broken(cause: unknown): GatewayError {
 export function malformed(what: string, cause: unknown, proxyError: string): GatewayError {
   return new GatewayError('UPSTREAM_MALFORMED', `${what}.`, { cause, proxyError });
 }
+
+/** In words for whoever has to do something about it. */
+function whatHappened(cause: unknown): string {
+  const code = codeOf(cause);
+  const kind = connectErrorOf(code);
+  if (kind === 'tls_certificate_error')
+    return certificateProblems[code] ?? "The bank's certificate is not believed";
+  if (kind === 'tls_alert_received')
+    return certificateAlerts[alertOf(code)] ?? 'The bank has refused to speak TLS';
+  return kind === 'tls_protocol_error'
+    ? 'The bank does not speak TLS as it should'
+    : 'The bank could not be reached';
+}
+
+/** The name of a TLS alert in OpenSSL's code, such as `ERR_SSL_TLSV1_ALERT_UNKNOWN_CA`; empty if it is none. */
+const alertOf = (code: string): string => /^ERR_SSL_.*_ALERT_(.+)$/.exec(code)?.[1] ?? '';
+
+/** Alerts about the certificate that a client shows (RFC 8446 section 6.2). */
+const certificateAlerts: Readonly<Record<string, string>> = {
+  BAD_CERTIFICATE: "The bank has refused the gateway's client certificate",
+  UNSUPPORTED_CERTIFICATE: "The bank has refused the gateway's client certificate",
+  CERTIFICATE_UNKNOWN: "The bank has refused the gateway's client certificate",
+  CERTIFICATE_REVOKED: "The bank has refused the gateway's client certificate as revoked",
+  CERTIFICATE_EXPIRED: "The bank has refused the gateway's client certificate as expired",
+  CERTIFICATE_REQUIRED: 'The bank wants a client certificate and was shown none',
+  UNKNOWN_CA: "The bank does not believe the issuer of the gateway's client certificate",
+  ACCESS_DENIED: "The bank does not let the gateway's client certificate in",
+};
+
+const certificateProblems: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "The bank's certificate has expired",
+  CERT_NOT_YET_VALID: "The bank's certificate is not valid yet",
+  CERT_REVOKED: "The bank's certificate is revoked",
+  ERR_TLS_CERT_ALTNAME_INVALID: "The bank's certificate is for another name",
+};
 
 /** OpenSSL's own codes are too many for a table. */
 function connectErrorOf(code: string): string {

@@ -23,6 +23,7 @@ import {
   type Trace,
 } from './exchange.ts';
 import { mayRetry } from './retry.ts';
+import type { Seal } from './signing.ts';
 
 /** What is sent, byte for byte. */
 export interface OutboundRequest {
@@ -59,31 +60,33 @@ interface Limits {
   readonly writeSocketIdleMs: number;
 }
 
-/** A transport to `environment` over the connections of `pool`. */
+/** A transport to `environment`. @param poolNow whose connections each attempt takes: it changes with the certificate */
 export function createTransport(
   environment: Environment,
-  pool: Pool,
+  poolNow: () => Pool,
   { connectMs, writeSocketIdleMs }: Limits,
 ): Transport {
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
   /** Each has a connection or waits for one; in the order in which they began, with their deadlines. */
   const underWay = new Map<Exchange, number>();
+  const carriers = new WeakMap<Pool, ReturnType<typeof carrierOver>>();
 
-  const carry = createProxyMiddleware({
-    target: environment.origin,
-    changeOrigin: true,
-    agent: pool,
-    selfHandleResponse: true,
-    ejectPlugins: true,
-    plugins: [
-      (proxy) => {
-        proxy.on('proxyReq', (sent, request) => exchanges.get(request)?.began(sent));
-        proxy.on('proxyRes', (answer, request) => exchanges.get(request)?.answered(answer));
-        proxy.on('econnreset', (cause, request) => exchanges.get(request)?.failed(cause));
-        proxy.on('error', (cause, request) => request && exchanges.get(request)?.failed(cause));
-      },
-    ],
-  });
+  const carrierOver = (agent: Pool) =>
+    createProxyMiddleware({
+      target: environment.origin,
+      changeOrigin: true,
+      agent,
+      selfHandleResponse: true,
+      ejectPlugins: true,
+      plugins: [
+        (proxy) => {
+          proxy.on('proxyReq', (sent, request) => exchanges.get(request)?.began(sent));
+          proxy.on('proxyRes', (answer, request) => exchanges.get(request)?.answered(answer));
+          proxy.on('econnreset', (cause, request) => exchanges.get(request)?.failed(cause));
+          proxy.on('error', (cause, request) => request && exchanges.get(request)?.failed(cause));
+        },
+      ],
+    });
 
   /** A write that is only listened for gives its connection to a call in time: the one listened for longest. */
   function makeRoom(): void {
@@ -103,6 +106,9 @@ export function createTransport(
       underWay.delete(exchange);
       outbound.note?.({ ...callOf(number, beganAtMs, trace), ...outcome });
     };
+    const pool = poolNow();
+    const carry = carriers.get(pool) ?? carrierOver(pool);
+    carriers.set(pool, carry);
     if (underWay.size >= pool.maxSockets) makeRoom();
     if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
     const request = detachedRequest(outbound);
@@ -137,7 +143,7 @@ export function createTransport(
         attempt(outbound, 1, done, (error, trace) => {
           const failed = { lane, error, ...trace, remainingMs: deadlineAtMs - performance.now() };
           if (!mayRetry(failed)) return lost(error);
-          pool.closeIdle(0); // the other kept connections may be as dead: once more is on a new one
+          poolNow().closeIdle(0); // the other kept connections may be as dead: once more is on a new one
           outbound.note?.({ what: 'retry', why: error.code });
           attempt(outbound, 2, done, lost);
         });
@@ -157,6 +163,11 @@ function callOf(attempt: number, beganAtMs: number, trace: Trace): CallFact {
     totalMs: performance.now() - beganAtMs,
   };
 }
+
+/** The transport with the seal of the moment on every request. */
+export const sealed = (transport: Transport, sealNow: () => Seal): Transport => ({
+  send: async (outbound) => transport.send({ ...outbound, headers: await sealNow().seal(outbound) }),
+});
 
 /** Never connected: it only gives the detached messages the shape that node:http expects. */
 const nowhere = new Socket();

@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:http';
 import type { TestContext } from 'node:test';
-import type { Second } from '../../src/admin/collector.ts';
+import type { Second } from '../../src/telemetry/figures.ts';
 import { healthy, startOperators } from '../contract/operators.ts';
 import { listen } from '../kit/ports.ts';
 import type { Door } from './browser.ts';
@@ -30,7 +30,13 @@ export async function startShownFigures(t: TestContext, shown: Shown = {}): Prom
     recent: () => seconds,
     readiness: () => readiness,
     environments: () => [
-      { name: 'sandbox', baseUrl: 'https://bank.example', standardVersion: '1.3.11', certificate },
+      {
+        name: 'sandbox',
+        baseUrl: 'https://bank.example',
+        standardVersion: '1.3.11',
+        certificate,
+        signingCertificate: null,
+      },
     ],
   });
   const server = createServer(app);

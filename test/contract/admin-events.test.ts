@@ -6,7 +6,8 @@ import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import supertest from 'supertest';
-import type { Second, Sights } from '../../src/admin/collector.ts';
+import type { Sights } from '../../src/admin/collector.ts';
+import type { Second } from '../../src/telemetry/figures.ts';
 import { call } from '../kit/call.ts';
 import { listen } from '../kit/ports.ts';
 import { until, within } from '../kit/within.ts';
@@ -80,7 +81,7 @@ describe('GET /api/events', () => {
     assert.deepEqual([data.inDoubt, data.active, data.circuits, data.shapers], [2, null, [], []]);
     assert.deepEqual(
       data.environments,
-      environments.map((one) => ({ ...one, certificate: null })),
+      environments.map(({ circuits: _, ...one }) => one),
     );
     assert.deepEqual(data.seconds, seconds.slice(-300));
     assert.match(JSON.stringify(data.instance), /"startedAt":"\d{4}-/);
@@ -115,7 +116,8 @@ describe('GET /api/events', () => {
 
   test('drops a reader who does not read, and goes on for the others', async (t) => {
     let round = 0;
-    const large = () => [{ name: `${round}`, baseUrl: 'x'.repeat(1_000_000), standardVersion: '1.3.11' }];
+    const large = () =>
+      environments.map((one) => ({ ...one, name: `${round}`, baseUrl: 'x'.repeat(500_000) }));
     const { url, port, events, accepted } = await serve(t, { environments: large });
     const slow = connect(port, '127.0.0.1').on('error', () => {}); // nobody listens to its data: it is not read
     t.after(() => slow.destroy());

@@ -24,9 +24,10 @@ const operators = [
   { name: 'rita', tokenSha256: sha256('token-of-rita'), role: 'read' },
 ] as const;
 
+const none = { circuits: [], certificate: null, signingCertificate: null };
 export const environments = [
-  { name: 'sandbox', baseUrl: 'https://sandbox.bank.example', standardVersion: '1.3.11' },
-  { name: 'production', baseUrl: 'https://bank.example/psd2', standardVersion: '1.3.6' },
+  { name: 'sandbox', baseUrl: 'https://sandbox.bank.example', standardVersion: '1.3.11', ...none },
+  { name: 'production', baseUrl: 'https://bank.example/psd2', standardVersion: '1.3.6', ...none },
 ];
 
 export const healthy: PreflightReport = {

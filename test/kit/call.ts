@@ -1,7 +1,8 @@
 /** A client that sends exactly the fields it is given and shows the answer exactly as it came. */
 
 import { randomUUID } from 'node:crypto';
-import { type Agent, request } from 'node:http';
+import { type Agent, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import type { Field } from './fields.ts';
 import { within } from './within.ts';
@@ -49,7 +50,8 @@ export function call(
     ...(agent ? [] : ([['Connection', 'close']] as const)),
   ];
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
-  const { hostname, port } = new URL(origin);
+  const { hostname, port, protocol } = new URL(origin);
+  const request = protocol === 'https:' ? requestHttps : requestHttp;
   const sent = request({ hostname, port, method, path, headers: fields.flat(), agent: agent ?? false });
   sent.once('error', reject).once('response', (answer) => {
     buffer(answer).then((bytes) => {

@@ -22,7 +22,10 @@ function createCard(name, { switchTo, hold }) {
   const badge = h('span', { class: 'badge', 'data-state': 'active' }, 'new payments go here');
   const button = h('button', { type: 'button', class: 'switch', click: switchTo }, 'Send new payments here…');
   const facts = Object.fromEntries(
-    ['Bank', 'Standard', 'Certificate', 'Rate', 'Under way', 'Waiting'].map((fact) => [fact, h('dd')]),
+    ['Bank', 'Standard', 'Certificate', 'Seal', 'Rate', 'Under way', 'Waiting'].map((fact) => [
+      fact,
+      h('dd'),
+    ]),
   );
   const rows = h('tbody');
   const showCircuits = createCircuitRows(rows, hold);
@@ -40,7 +43,7 @@ function createCard(name, { switchTo, hold }) {
 
   return {
     element,
-    show({ baseUrl, standardVersion, certificate, state }) {
+    show({ baseUrl, standardVersion, certificate, signingCertificate, state }) {
       const isActive = state.active === name;
       element.toggleAttribute('data-active', isActive);
       badge.hidden = !isActive;
@@ -50,6 +53,8 @@ function createCard(name, { switchTo, hold }) {
       facts.Bank.title = baseUrl;
       say(facts.Standard, standardVersion);
       showCertificate(facts.Certificate, certificate);
+      facts.Seal.parentElement.hidden = !signingCertificate;
+      showCertificate(facts.Seal, signingCertificate);
       const shaper = state.shapers.find(({ environment }) => environment === name);
       if (shaper) showShaper(facts, shaper);
       showCircuits(state.circuits.filter(({ environment }) => environment === name));

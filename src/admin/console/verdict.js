@@ -11,7 +11,7 @@ function troublesOf(state) {
     ...ofDoubts(state),
     ...ofRequests(state),
     ...state.shapers.flatMap(ofQueue),
-    ...state.environments.flatMap(ofCertificate),
+    ...state.environments.flatMap(ofCertificates),
   ];
   const order = ['bad', 'warn', 'note'];
   return troubles.toSorted((one, other) => order.indexOf(one.level) - order.indexOf(other.level));
@@ -110,13 +110,20 @@ function ofQueue({ environment, waiting, perSecond, pausedMs }) {
   return [...paused, { level: 'warn', text, where: '#traffic' }];
 }
 
-function ofCertificate({ name, certificate }) {
+function ofCertificates({ name, certificate, signingCertificate }) {
+  return [
+    ...expiring(`${name}: the certificate`, certificate),
+    ...expiring(`${name}: the seal`, signingCertificate),
+  ];
+}
+
+function expiring(what, certificate) {
   if (!certificate || certificate.daysLeft > 30) return [];
   const { daysLeft } = certificate;
   const text =
     daysLeft < 0
-      ? `${name}: the certificate is over since ${count(-daysLeft, 'day')}.`
-      : `${name}: the certificate ends in ${count(daysLeft, 'day')}.`;
+      ? `${what} is over since ${count(-daysLeft, 'day')}.`
+      : `${what} ends in ${count(daysLeft, 'day')}.`;
   return [{ level: daysLeft < 8 ? 'bad' : 'warn', text, where: '#environments' }];
 }
 

@@ -1,5 +1,6 @@
 /** What two settings say against each other, though each is fine alone. */
 
+import type { Read } from '../../certificates/watched-files.ts';
 import type { Path } from '../path.ts';
 import type { Config } from '../schema.ts';
 
@@ -19,6 +20,8 @@ export interface Circumstances {
   readonly environmentNames: readonly string[];
   /** Was this setting given by an environment variable? */
   fromVariable(path: Path): boolean;
+  /** Opens files that settings name; without it nothing is said about them. @throws Error if one cannot be read */
+  readonly read?: Read | undefined;
 }
 
 /** Looks for one kind of contradiction. */

@@ -32,7 +32,10 @@ const tls = z.strictObject({
 const signing = z.strictObject({
   certFile: file().describe('The seal certificate (QSEAL), as PEM.'),
   keyFile: file().describe('Its private key, as PEM.'),
-  algorithm: z.enum(['rsa-sha256', 'rsa-sha512']).default('rsa-sha256').describe('How requests are signed.'),
+  algorithm: z
+    .enum(['rsa-sha256', 'rsa-sha512', 'ecdsa-sha256'])
+    .default('rsa-sha256')
+    .describe('How requests are signed; the key must fit.'),
 });
 
 /** One side of the bank. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createCollector, type Second, type Sights } from '../../../src/admin/collector.ts';
+import { createCollector, type Sights } from '../../../src/admin/collector.ts';
+import type { Second } from '../../../src/telemetry/figures.ts';
 import type { CircuitView } from '../../../src/upstream/circuit/circuit-state.ts';
 
 const second = (at: number): Second => ({
@@ -13,9 +14,17 @@ const circuit: CircuitView = {
   ...{ hold: null, until: null, reason: null },
 };
 
+const sandbox = {
+  name: 'sandbox',
+  baseUrl: 'https://bank.example',
+  standardVersion: '1.3.11',
+  certificate: null,
+  signingCertificate: null,
+};
+
 const sights: Sights = {
   active: { known: () => ({ environment: 'sandbox', version: 3 }) },
-  environments: () => [{ name: 'sandbox', baseUrl: 'https://bank.example', standardVersion: '1.3.11' }],
+  environments: () => [sandbox],
   circuits: () => [circuit],
   shapers: () => [
     {
@@ -66,7 +75,7 @@ describe('a collector', () => {
   });
 
   test('shows of an environment only what operators are shown, not its settings', () => {
-    const settings = { name: 'sandbox', baseUrl: 'https://b', standardVersion: '1.3.11', keyFile: '/secret' };
+    const settings = { ...sandbox, keyFile: '/secret' };
     const { environments } = createCollector({ ...sights, environments: () => [settings] }).snapshot();
     assert.doesNotMatch(JSON.stringify(environments), /secret/);
   });

@@ -116,6 +116,7 @@ describe('the gauges that are looked at when they are read', () => {
         waiting: { write: 1, read: 2, status: 3 },
       },
     ],
+    certificates: () => [],
     liveInstances: () => live,
     expectedInstances: () => 3,
   });

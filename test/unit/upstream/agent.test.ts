@@ -8,9 +8,13 @@ import { type TestContext, test } from 'node:test';
 import { createAgent, type Pool } from '../../../src/upstream/agent.ts';
 import { until } from '../../kit/within.ts';
 
-async function startPool(t: TestContext) {
+/** @param slow is handed the answers to calls of /slow, to be given later */
+async function startPool(t: TestContext, slow: (answer: () => void) => void = () => {}) {
   let connections = 0;
-  const server = createServer((_request, answer) => void answer.end());
+  const server = createServer(({ url }, answer) => {
+    if (url === '/slow') slow(() => void answer.end());
+    else answer.end();
+  });
   server.on('connection', () => {
     connections += 1;
   });
@@ -29,10 +33,11 @@ async function startPool(t: TestContext) {
     answer.resume();
     await until(2_000, 'the connection is kept', () => free(pool).length > 0);
   };
-  return { pool, call, connections: () => connections };
+  return { pool, origin, call, connections: () => connections };
 }
 
 const free = (pool: Pool) => Object.values(pool.freeSockets).flatMap((sockets = []) => sockets);
+const inUse = (pool: Pool) => Object.values(pool.sockets).flatMap((sockets = []) => sockets);
 
 test('a connection that was used just now is used again', async (t) => {
   const { pool, call, connections } = await startPool(t);
@@ -49,4 +54,28 @@ test('a connection that was unused for too long is closed, and a new one is made
   assert.ok(free(pool).every(({ destroyed }) => destroyed));
   await call();
   assert.equal(connections(), 2);
+});
+
+test('a pool that is drained closes what is idle at once, and what is busy when its answer has come', async (t) => {
+  const answers: (() => void)[] = [];
+  const { pool, call, origin } = await startPool(t, (answer) => answers.push(answer));
+  await call();
+  const [idle] = free(pool);
+  const slow = once(get(`${origin}/slow`, { agent: pool }), 'response');
+  const other = once(get(`${origin}/slow`, { agent: pool }), 'response');
+  await until(2_000, 'both are on their way', () => answers.length === 2);
+  answers[0]?.();
+  const [first] = await slow;
+  first.resume();
+  await until(2_000, 'one connection is idle', () => free(pool).length === 1);
+
+  pool.drain();
+  assert.equal(free(pool).filter(({ destroyed }) => !destroyed).length, 0);
+  assert.equal(inUse(pool).filter(({ destroyed }) => !destroyed).length, 1, 'one is still busy');
+  answers[1]?.();
+  const [answer] = await other;
+  assert.equal(answer.statusCode, 200, 'and ends in peace');
+  answer.resume();
+  await until(2_000, 'nothing is left', () => free(pool).length + inUse(pool).length === 0);
+  assert.equal(idle?.destroyed, true);
 });

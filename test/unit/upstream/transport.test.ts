@@ -27,7 +27,7 @@ async function startTransport(t: TestContext, serve: RequestListener, maxSockets
   return {
     agent,
     origin,
-    transport: createTransport(environment, agent, { connectMs: 1_000, writeSocketIdleMs: 1_000 }),
+    transport: createTransport(environment, () => agent, { connectMs: 1_000, writeSocketIdleMs: 1_000 }),
   };
 }
 

@@ -1,0 +1,86 @@
+/** Reads DER, the encoding of certificates (ITU-T X.690), as far as they need it. */
+
+/** One value: its identifier octet, and the bytes inside. */
+export interface DerValue {
+  readonly tag: number;
+  readonly content: Buffer;
+}
+
+/** Identifier octets (X.690 section 8.1.2; of the strings, X.680 section 41). */
+export const tags = {
+  objectId: 0x06,
+  sequence: 0x30,
+  /** `[0]` and `[3]`, explicit: the version and the extensions of a certificate. */
+  version: 0xa0,
+  extensions: 0xa3,
+} as const;
+
+/** The values that stand one behind the other. @throws RangeError if the bytes are no DER */
+export function valuesIn(bytes: Buffer): readonly DerValue[] {
+  const values: DerValue[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const tag = bytes.readUInt8(at);
+    if ((tag & 0x1f) === 0x1f) throw new RangeError('a tag of several octets stands in no certificate');
+    const { start, length } = lengthAt(bytes, at + 1);
+    if (start + length > bytes.length) throw new RangeError('a value goes on behind the end');
+    values.push({ tag, content: bytes.subarray(start, start + length) });
+    at = start + length;
+  }
+  return values;
+}
+
+/** The values in a SEQUENCE. @throws RangeError if it is none, or its content is no DER */
+export function sequenceIn(value: DerValue | undefined): readonly DerValue[] {
+  if (value?.tag !== tags.sequence) throw new RangeError('a SEQUENCE was expected');
+  return valuesIn(value.content);
+}
+
+/** An OBJECT IDENTIFIER, written with dots. @throws RangeError if it is none */
+export function objectIdIn(value: DerValue | undefined): string {
+  const bytes = value?.tag === tags.objectId ? value.content : Buffer.alloc(0);
+  const arcs: number[] = [];
+  let arc = 0;
+  for (const byte of bytes) {
+    arc = arc * 0x80 + (byte & 0x7f);
+    if (!Number.isSafeInteger(arc)) throw new RangeError('an object identifier is too large');
+    if (byte & 0x80) continue;
+    arcs.push(arc);
+    arc = 0;
+  }
+  const [first, ...rest] = arcs;
+  if (first === undefined || (bytes.at(-1) ?? 0) & 0x80) throw new RangeError('no object identifier');
+  const root = Math.min(2, Math.floor(first / 40));
+  return [root, first - 40 * root, ...rest].join('.');
+}
+
+/** A character string of any kind. @throws RangeError if it is none */
+export function textIn(value: DerValue | undefined): string {
+  const decode = value && decoders[value.tag];
+  if (!decode) throw new RangeError('a text was expected');
+  return decode(value.content);
+}
+
+const latin1 = (bytes: Buffer) => bytes.toString('latin1');
+
+const decoders: Readonly<Record<number, (bytes: Buffer) => string>> = {
+  12: (bytes) => bytes.toString('utf8'), // UTF8String
+  18: latin1, // NumericString
+  19: latin1, // PrintableString
+  20: latin1, // TeletexString, as everybody writes it
+  22: latin1, // IA5String
+  26: latin1, // VisibleString
+  30: (bytes) =>
+    Buffer.from(bytes.subarray(0, bytes.length & ~1))
+      .swap16()
+      .toString('utf16le'), // BMPString
+};
+
+/** More than four octets would be no certificate. A longer form than DER has (section 10.1) is taken: OpenSSL takes it. */
+function lengthAt(bytes: Buffer, at: number): { readonly start: number; readonly length: number } {
+  const first = bytes[at];
+  if (first === undefined) throw new RangeError('a value ends in its head');
+  if (first < 0x80) return { start: at + 1, length: first };
+  const octets = first & 0x7f;
+  if (octets < 1 || octets > 4 || at + octets >= bytes.length) throw new RangeError('no length');
+  return { start: at + 1 + octets, length: bytes.readUIntBE(at + 1, octets) };
+}

@@ -1,0 +1,77 @@
+/** Whether a certificate can be used: with its key, today, for what it is meant for. */
+
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+import { factsOf } from './facts.ts';
+
+/** PEM texts. */
+export interface KeyPair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/** What is wrong, and in which of the files. */
+export interface PairFault {
+  readonly lies: 'cert' | 'key' | 'ca';
+  /** Goes on from the file's name; quotes nothing of it. */
+  readonly message: string;
+}
+
+/** Every reason why a certificate and its key cannot be used at that time, in milliseconds since 1970. */
+export function pairFaults({ cert, key }: KeyPair, nowMs: number): readonly PairFault[] {
+  const certificate = readOr(() => certificateIn(cert));
+  const secret = readOr(() => createPrivateKey(key));
+  const faults: PairFault[] = [];
+  if (!certificate) faults.push({ lies: 'cert', message: 'holds no certificate as PEM' });
+  if (!secret) faults.push({ lies: 'key', message: 'holds no private key as PEM without a passphrase' });
+  if (!certificate) return faults;
+  if (secret && !certificate.checkPrivateKey(secret))
+    faults.push({ lies: 'key', message: 'holds the key of another certificate' });
+  const time = timeFault(certificate, nowMs);
+  return time ? [...faults, { lies: 'cert', message: time }] : faults;
+}
+
+/** Every reason why TLS cannot be spoken with these. @param nowMs milliseconds since 1970 */
+export function tlsFaults(
+  { pair, ca }: { readonly pair?: KeyPair | undefined; readonly ca?: Buffer | undefined },
+  nowMs: number,
+): readonly PairFault[] {
+  const faults = pair ? pairFaults(pair, nowMs) : [];
+  const unusable = ca && !readOr(() => certificateIn(ca));
+  if (unusable) return [...faults, { lies: 'ca', message: 'holds no certificate as PEM' }];
+  // What OpenSSL finds, above all a chain that is cut off, and keys that are too short for it.
+  if (faults.length > 0 || readOr(() => createSecureContext({ ...pair, ca }))) return faults;
+  return [{ lies: pair ? 'cert' : 'ca', message: 'holds what TLS cannot use: it is cut off, or too weak' }];
+}
+
+/** @throws Error that names every fault */
+export function refuseFaults(faults: readonly PairFault[], files: Readonly<Record<string, string>>): void {
+  if (faults.length === 0) return;
+  throw new Error(faults.map(({ lies, message }) => `${files[lies]} ${message}`).join('; '));
+}
+
+/** The private key in a PEM text. @throws Error if there is none */
+export const privateKeyIn = (key: Buffer): KeyObject => createPrivateKey(key);
+
+/** OpenSSL would take DER from here as well, and refuse it for TLS later. */
+function certificateIn(pem: Buffer): X509Certificate {
+  if (!pem.includes('-----BEGIN CERTIFICATE-----')) throw new Error('no PEM');
+  factsOf(pem);
+  return new X509Certificate(pem);
+}
+
+function timeFault({ validFromDate, validToDate }: X509Certificate, nowMs: number): string | undefined {
+  if (nowMs > validToDate.getTime())
+    return `holds a certificate that has expired on ${validToDate.toISOString()}`;
+  if (nowMs < validFromDate.getTime())
+    return `holds a certificate that is not valid before ${validFromDate.toISOString()}`;
+  return undefined;
+}
+
+function readOr<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

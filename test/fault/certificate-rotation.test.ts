@@ -1,0 +1,140 @@
+/** Certificates are exchanged on the disk under load: nobody notices, but the bank and whoever connects anew. */
+
+import assert from 'node:assert/strict';
+import { Agent } from 'node:https';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { connect } from 'node:tls';
+import type { LoggedRequest } from '../../src/simulated-bank/request-log.ts';
+import { type Call, call } from '../kit/call.ts';
+import { startBank } from '../kit/gateway.ts';
+import { failuresIn, quantile, startLoad, exchange as timed } from '../kit/load.ts';
+import { createAuthority, exchange, inUse } from '../kit/openssl.ts';
+import { initiation, transfers } from '../kit/request.ts';
+import { startServed } from '../kit/served.ts';
+import { until, within } from '../kit/within.ts';
+
+/** Within which a new certificate is to be seen. Milliseconds. */
+const promisedMs = 5_000;
+
+/** A gateway, a process of its own, that shows `old` on both sides; the bank lets in whoever the authority vouches for. */
+async function startExchangeable(t: TestContext) {
+  const authority = createAuthority(t);
+  const server = authority.issue('bank');
+  const bank = await startBank(t, {
+    tls: {
+      cert: server.cert,
+      key: server.key,
+      ca: authority.cert,
+      requestCert: true,
+      rejectUnauthorized: true,
+    },
+    timetable: { authorisedAfterMs: 600_000 },
+  });
+  const [oldQwac, nextQwac] = [authority.issue('old-qwac'), authority.issue('next-qwac')];
+  const [oldDoor, nextDoor] = [authority.issue('old-door'), authority.issue('next-door')];
+  const qwac = inUse(join(authority.folder, 'qwac'), 'qwac', oldQwac);
+  const door = inUse(join(authority.folder, 'door'), 'door', oldDoor);
+  const served = await startServed(t, {
+    listen: { port: 0, tls: { certFile: door.certFile, keyFile: door.keyFile } },
+    environments: {
+      sandbox: {
+        baseUrl: bank.baseUrl,
+        tls: { certFile: qwac.certFile, keyFile: qwac.keyFile, caFile: authority.certFile },
+      },
+    },
+    log: { level: 'info' },
+  });
+  const agent = new Agent({ keepAlive: true, ca: authority.cert });
+  t.after(() => agent.destroy());
+  const url = served.url.replace('http:', 'https:');
+  return {
+    ...{ authority, bank, served, qwac, nextQwac, door, nextDoor },
+    ask: (one: Call) => call(url, one, agent),
+  };
+}
+
+describe('a certificate that is exchanged on the disk', () => {
+  test('is at the bank and at the door within 5 s, and no request fails', async (t) => {
+    const { bank, served, ask, qwac, nextQwac, door, nextDoor, authority } = await startExchangeable(t);
+    const paid = await Promise.all(Array.from({ length: 5 }, () => ask(initiation)));
+    const ids = paid.map(({ status, text }) => {
+      assert.equal(status, 201, text);
+      return String(JSON.parse(text).paymentId);
+    });
+    bank.fail({ name: 'latency', ms: 300 }, { operation: 'getPayment' }); // some calls are always on their way
+
+    const load = startLoad({ perSecond: 60, forMs: 8_000 }, (number) =>
+      timed(
+        number % 3 === 0 ? initiation : { method: 'GET', path: `${transfers}/${ids[number % ids.length]}` },
+        ask,
+      ),
+    );
+    await load.hasSent(120);
+    const exchangedAtMs = performance.now();
+    exchange(qwac, nextQwac);
+    exchange(door, nextDoor);
+    const shown = async () => {
+      await setTimeout(100); // handshakes without a pause would be a load of their own
+      return (await subjectAt(served.port, authority.cert)) === 'next-door';
+    };
+    await until(2 * promisedMs, 'the new certificate is at the door', shown); // the handshakes take their time, too
+    const atTheDoorMs = performance.now() - exchangedAtMs;
+    const exchanges = await load.ended;
+
+    assert.deepEqual(failuresIn(exchanges), {});
+    const initiated = exchanges.filter(({ call: { path } }) => path === transfers);
+    assert.equal(bank.payments.length, ids.length + initiated.length, 'each payment once');
+    const withNext = bank.requests.filter(({ clientCertificate }) => clientCertificate === 'next-qwac');
+    const firstMs = (withNext[0]?.arrivedAtMs ?? Infinity) - exchangedAtMs;
+    assert.ok(firstMs < promisedMs, `the first after ${firstMs} ms`);
+    const lastOldMs =
+      Math.max(...bank.requests.filter(isOld).map(({ arrivedAtMs }) => arrivedAtMs)) - exchangedAtMs;
+    assert.ok(lastOldMs < firstMs + 500, `the last with the old one after ${lastOldMs} ms`);
+    assert.deepEqual(
+      new Set(bank.requests.map((one) => one.clientCertificate)),
+      new Set(['old-qwac', 'next-qwac']),
+    );
+    t.diagnostic(
+      `${exchanges.length} requests, none failed; at the bank: first with the new certificate after ${Math.round(firstMs)} ms, ` +
+        `last with the old one after ${Math.round(lastOldMs)} ms; at the door after ${Math.round(atTheDoorMs)} ms; ` +
+        `p50 ${Math.round(quantile(exchanges, 0.5))} ms, p99 ${Math.round(quantile(exchanges, 0.99))} ms`,
+    );
+  });
+
+  test('is not used while it does not fit its key: the old one stays, and one line says so', async (t) => {
+    const { bank, served, ask, qwac, nextQwac } = await startExchangeable(t);
+    exchange({ certFile: qwac.certFile, keyFile: `${qwac.keyFile}.elsewhere` }, nextQwac);
+    await served.command.says('the old one stays');
+    assert.equal((await ask(initiation)).status, 201);
+    exchange(qwac, nextQwac);
+    await served.command.says('the certificate was changed');
+    assert.equal((await ask(initiation)).status, 201);
+
+    assert.deepEqual(
+      bank.requests.map((one) => one.clientCertificate),
+      ['old-qwac', 'next-qwac'],
+    );
+    const lines = served.command
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('the old one stays'));
+    assert.equal(lines.length, 1);
+    const { level, environment, use, why } = JSON.parse(lines[0] ?? '');
+    assert.deepEqual([level, environment, use], ['error', 'sandbox', 'qwac']);
+    assert.equal(why, `${qwac.keyFile} holds the key of another certificate`);
+  });
+});
+
+const isOld = ({ clientCertificate }: LoggedRequest) => clientCertificate === 'old-qwac';
+
+/** The CN in the certificate that is shown to whoever connects now. */
+function subjectAt(port: number, ca: string): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', ca });
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  socket
+    .once('secureConnect', () => resolve(String(socket.getPeerCertificate().subject.CN)))
+    .once('error', reject);
+  return within(10_000, 'a handshake', promise).finally(() => socket.destroy());
+}

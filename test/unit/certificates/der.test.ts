@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  type DerValue,
+  objectIdIn,
+  sequenceIn,
+  tags,
+  textIn,
+  valuesIn,
+} from '../../../src/certificates/der.ts';
+import { nameIn } from '../../../src/certificates/names.ts';
+import { qcStatementsIn } from '../../../src/certificates/qc-statements.ts';
+import { seeded } from '../../kit/seeded.ts';
+
+const hex = (text: string) => Buffer.from(text, 'hex');
+const objectId = (text: string): DerValue => ({ tag: tags.objectId, content: hex(text) });
+
+describe('the reader of DER', () => {
+  test('reads values that stand one behind the other', () => {
+    assert.deepEqual(valuesIn(hex('0501aa0600')), [
+      { tag: 5, content: hex('aa') },
+      { tag: 6, content: hex('') },
+    ]);
+  });
+
+  test('reads lengths of one octet and of several', () => {
+    for (const [head, length] of [
+      ['047f', 127],
+      ['048180', 128],
+      ['04820100', 256],
+      ['0483010000', 65_536],
+      ['04820001', 1],
+    ] as const) {
+      const [value] = valuesIn(Buffer.concat([hex(head), Buffer.alloc(length)]));
+      assert.equal(value?.content.length, length, head);
+    }
+  });
+
+  for (const [what, bytes] of Object.entries({
+    'a value without a length': '30',
+    'a value that is cut off': '300500',
+    'a length that is cut off': '3082',
+    'a length without an end, as BER has it': '30800000',
+    'a length of five octets': '30850000000000',
+    'a tag of several octets': '1f8101',
+  }))
+    test(`refuses ${what}`, () => void assert.throws(() => valuesIn(hex(bytes)), RangeError));
+
+  test('reads object identifiers, those with a first arc of 2 and with large ones included', () => {
+    assert.equal(objectIdIn(objectId('550461')), '2.5.4.97');
+    assert.equal(objectIdIn(objectId('040081982702')), '0.4.0.19495.2');
+    assert.equal(objectIdIn(objectId('2b06010505070103')), '1.3.6.1.5.5.7.1.3');
+    assert.equal(objectIdIn(objectId('883703')), '2.999.3');
+  });
+
+  test('refuses object identifiers that are empty, cut off, or beyond all numbers', () => {
+    for (const text of ['', '5504ff', `${'ff'.repeat(12)}7f`])
+      assert.throws(() => objectIdIn(objectId(text)), RangeError);
+    assert.throws(() => objectIdIn({ tag: 4, content: hex('5504') }), RangeError);
+  });
+
+  test('reads texts in the alphabets that certificates use', () => {
+    assert.equal(textIn({ tag: 12, content: Buffer.from('Zürich') }), 'Zürich');
+    assert.equal(textIn({ tag: 19, content: Buffer.from('DE') }), 'DE');
+    assert.equal(textIn({ tag: 20, content: Buffer.from('Zürich', 'latin1') }), 'Zürich');
+    assert.equal(textIn({ tag: 30, content: hex('005a00fc') }), 'Zü');
+    assert.throws(() => textIn({ tag: 2, content: hex('01') }), RangeError);
+  });
+
+  test('survives any bytes: it reads them or refuses them, and everything that reads with it', (t) => {
+    const readers = [
+      (bytes: Buffer) => valuesIn(bytes),
+      (bytes: Buffer) => valuesIn(bytes).map((value) => sequenceIn(value)),
+      (bytes: Buffer) => objectIdIn({ tag: tags.objectId, content: bytes }),
+      (bytes: Buffer) => nameIn(valuesIn(bytes)[0]),
+      (bytes: Buffer) => qcStatementsIn(bytes),
+    ];
+    fc.assert(
+      fc.property(anyDer, (bytes) => {
+        for (const read of readers) assertReadOrRefused(() => read(bytes));
+      }),
+      seeded(t, 3_000),
+    );
+  });
+
+  test('reads back what was written', (t) => {
+    const written = fc.array(
+      fc.tuple(fc.constantFrom(2, 4, 12, 0x30, 0xa3), fc.uint8Array({ maxLength: 300 })),
+    );
+    fc.assert(
+      fc.property(written, (values) => {
+        const bytes = Buffer.concat(values.map(([tag, content]) => der(tag, content)));
+        assert.deepEqual(
+          valuesIn(bytes),
+          values.map(([tag, content]) => ({ tag, content: Buffer.from(content) })),
+        );
+      }),
+      seeded(t, 500),
+    );
+  });
+});
+
+/** Bytes of any kind, and such as look like DER down to a random depth. */
+const { anyDer } = fc.letrec<{ anyDer: Buffer; inner: Buffer }>((tie) => ({
+  anyDer: fc.oneof(
+    { maxDepth: 5 },
+    fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
+    fc.array(tie('inner'), { maxLength: 4 }).map((parts) => Buffer.concat(parts)),
+  ),
+  inner: fc
+    .tuple(fc.constantFrom(0x30, 0x31, 0x06, 0x0c, 0x04, 0x1f, 0xa3), tie('anyDer'))
+    .map(([tag, content]) => der(tag, content)),
+}));
+
+function der(tag: number, content: Uint8Array): Buffer {
+  const { length } = content;
+  const head =
+    length < 0x80
+      ? [tag, length]
+      : length < 0x100
+        ? [tag, 0x81, length]
+        : [tag, 0x82, length >> 8, length & 0xff];
+  return Buffer.concat([Buffer.from(head), content]);
+}
+
+function assertReadOrRefused(read: () => unknown): void {
+  try {
+    read();
+  } catch (thrown) {
+    assert.ok(thrown instanceof RangeError, String(thrown));
+  }
+}
