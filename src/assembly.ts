@@ -6,6 +6,7 @@ import type { ActiveEnvironment } from './environments/active-environment.ts';
 import type { Affinity } from './environments/affinity.ts';
 import { type PreflightReport, preflight } from './environments/preflight.ts';
 import { createClients } from './http/clients.ts';
+import type { Overload } from './http/overload.ts';
 import { createPisApp } from './http/pis-app.ts';
 import { createQuotas } from './http/quota.ts';
 import { createRequestReader } from './http/read-request.ts';
@@ -34,6 +35,8 @@ export interface Lasting {
   readonly holds: Holds;
   /** Counts what each client sends. */
   readonly quotaTurns: Reservations;
+  /** Sheds load. */
+  readonly overload: Overload;
   /** What is wrong with the shared state, if anything. */
   readonly stateTrouble: () => string | undefined;
 }
@@ -73,6 +76,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
   });
   const read = createRequestReader({
     match: createMatcher(standard),
+    admit: lasting.overload.admit,
     identify: createClients(config.clients, [...environments.keys()]),
     checkQuota: createQuotas(config.clients, lasting.quotaTurns),
     environments: [...environments.keys()],

@@ -15,6 +15,7 @@ import { createSwitch } from './environments/switch-environment.ts';
 import { asGatewayError } from './flow/errors.ts';
 import { createListener, edgeLimits } from './http/listener.ts';
 import { readListenerTls } from './http/listener-tls.ts';
+import { createOverload } from './http/overload.ts';
 import { close, open } from './http/server-life.ts';
 import { createLastingLedger } from './idempotency/create-ledger.ts';
 import { createResolve } from './idempotency/resolve.ts';
@@ -25,6 +26,7 @@ import { createLastingStatus } from './status-cache/create-status-cache.ts';
 import type { Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
+import { observeLoad } from './telemetry/observe-load.ts';
 import { createHoldCircuit } from './upstream/hold-circuit.ts';
 import { createHolds } from './upstream/holds.ts';
 
@@ -76,7 +78,21 @@ export function createGateway(
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
-  const lasting = { log, active, affinity, ledger, status, metrics, state, holds, quotaTurns, stateTrouble };
+  const load = observeLoad(log, metrics);
+  const overload = createOverload(load.shedding);
+  const lasting = {
+    log,
+    active,
+    affinity,
+    ledger,
+    status,
+    metrics,
+    state,
+    holds,
+    quotaTurns,
+    overload,
+    stateTrouble,
+  };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
@@ -86,6 +102,7 @@ export function createGateway(
     edgeLimits,
     readListenerTls(config.listen.tls),
   );
+  tppDoor.server.on('drop', load.connectionRefused);
   const api = createRoutes({
     environments: () => assembly.config.environments.all,
     active,
@@ -146,6 +163,7 @@ export function createGateway(
     phase = 'closed';
     pulse.stop();
     chores.stop();
+    overload.stop();
     assembly.upstreams.close();
     await ledger.leave();
     await affinity.settle().catch((thrown: unknown) => {
@@ -166,6 +184,7 @@ export function createGateway(
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
         pulse.start();
         chores.start();
+        overload.start();
         phase = 'serving';
         return { tppPort, adminPort };
       } catch (cause) {

@@ -1,7 +1,7 @@
 /**
  * The door: makes a PisRequest of what came in, or refuses it.
  *
- * Refusals come in a fixed order: framing and path (400), shape (404), method (405), client (401),
+ * Refusals come in a fixed order: framing and path (400), shape (404), method (405), overload (503), client (401),
  * headers (400), environment (403), quota (429), body (413). Nothing that is refused here has been seen by the bank.
  */
 
@@ -18,6 +18,8 @@ import { requestIdOf } from './request-id.ts';
 
 interface DoorSettings {
   readonly match: Matcher;
+  /** Refuses what is too much at the moment. @throws GatewayError OVERLOADED */
+  readonly admit: (lane: Lane) => void;
   readonly identify: IdentifyClient;
   readonly checkQuota: CheckQuota;
   /** Names of all that are configured. */
@@ -36,11 +38,12 @@ export type RequestReader = (
 
 /** Reads requests by one installation's rules. */
 export function createRequestReader(settings: DoorSettings): RequestReader {
-  const { match, identify, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
+  const { match, admit, identify, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
   return async (incoming, fields, answer) => {
     const arrivedAtMs = performance.now();
     orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
     const operation = operationOf(match, incoming);
+    admit(operation.lane);
     const client = identify(incoming, fields);
     const requestId = requestIdOf(fields);
     orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));

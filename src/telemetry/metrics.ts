@@ -15,12 +15,17 @@ export interface Metrics {
   queueRefusal(environment: string, lane: string, code: string): void;
   /** Sets whether this instance shapes its calls alone, without the shared state. */
   shapingAlone(alone: boolean): void;
+  /** Sets what is shed because the gateway does not keep up: nothing, status-reads or everything. */
+  shedding(what: string): void;
+  /** Counts a connection that was closed because there are too many. */
+  connectionRefused(): void;
   /** Everything counted so far, in the text format of Prometheus. */
   text(): Promise<string>;
   readonly contentType: string;
 }
 
 const circuitStates = ['closed', 'open', 'half-open', 'probation'] as const;
+const sheddings = ['nothing', 'status-reads', 'everything'] as const;
 
 /** Nothing is counted yet; every gateway counts for itself. */
 export function createMetrics(): Metrics {
@@ -60,7 +65,22 @@ export function createMetrics(): Metrics {
     help: 'Whether this instance shapes its calls with a part of the rate for itself, without the shared state.',
     registers: [registry],
   });
+  const shed = new Gauge({
+    name: 'penstock_shedding',
+    help: 'What is refused because the gateway does not keep up: 1 for what it is.',
+    labelNames: ['what'],
+    registers: [registry],
+  });
+  const refusedConnections = new Counter({
+    name: 'penstock_connections_refused_total',
+    help: 'Connections of TPP systems that were closed because there are too many.',
+    registers: [registry],
+  });
   return {
+    shedding(what) {
+      for (const each of sheddings) shed.set({ what: each }, Number(each === what));
+    },
+    connectionRefused: () => refusedConnections.inc(),
     circuit(environment, lane, state) {
       for (const each of circuitStates)
         circuits.set({ environment, lane, state: each }, Number(each === state));

@@ -4,6 +4,7 @@ import { asGatewayError, type GatewayError, kinds } from '../flow/errors.ts';
 import type { PisRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
 import type { Log, LogFields, LogLevel } from './log.ts';
+import { placeOf } from './place-of.ts';
 
 /** Logs every request of the line with what became of it. */
 export function observe(log: Log): Stage<PisRequest> {
@@ -50,15 +51,6 @@ function failureOf({ code, message, environment, proxyError, cause }: GatewayErr
     proxyError,
     ...(code === 'INTERNAL' && { stack: placeOf(cause) }),
   };
-}
-
-/** What was thrown, and where; never its message, which may quote what a request or an answer held, as JSON.parse does. */
-function placeOf(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return `thrown: ${typeof thrown}`;
-  const { name, message, stack = '' } = thrown;
-  const code = 'code' in thrown ? ` ${thrown.code}` : '';
-  const frames = stack.replace(message, '').match(/^ {4}at .+$/gm) ?? [];
-  return [name + code, ...frames].join('\n');
 }
 
 function loudnessOf({ code }: GatewayError): LogLevel {

@@ -31,6 +31,7 @@ export function doorBefore(line: Handler<PisRequest>): DoorUnderTest {
         paymentProducts: 'any',
         authorisationTypes: ['authorisations'],
       }),
+      admit: () => {},
       identify: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
       checkQuota: async () => {},
       environments: ['sandbox', 'production'],

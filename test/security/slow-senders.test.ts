@@ -15,6 +15,9 @@ const limits = {
   connectionsCheckingInterval: 20,
   keepAliveTimeout: 1_000,
   maxHeaderSize: 16_384,
+  writeTimeout: 1_000,
+  maxUnread: 1024 * 1024,
+  maxConnections: 100,
 };
 
 /** The TPP systems' door with short limits, and behind it nothing that may ever be reached. */
@@ -27,6 +30,7 @@ async function startDoor(t: TestContext) {
       paymentProducts: 'any',
       authorisationTypes: 'any',
     }),
+    admit: () => {},
     identify: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
     checkQuota: async () => {},
     environments: ['sandbox', 'production'],
