@@ -32,7 +32,10 @@ export function createUnreadAnswers({ writeTimeout, maxUnread }: UnreadLimits): 
       // Node looks whether anything was taken since it looked last, and hangs up if not.
       socket.setTimeout(writeTimeout);
       // Before Node's own listener, which limits how long the connection may rest from then on.
-      answer.prependOnceListener('finish', () => socket.setTimeout(0));
+      answer.prependOnceListener('finish', () => {
+        forget(answer);
+        socket.setTimeout(0);
+      });
       answer.once('close', () => forget(answer));
       if (total <= maxUnread) return;
       const [slowest] = unread.keys();
