@@ -24,16 +24,23 @@ export function standardOutput(regained: (lostLines: number) => void): Output {
   if (!status.isFIFO() && !status.isSocket() && !stdout.isTTY) return plainFile(stdout.fd);
 
   let lostLines = 0;
-  stdout.on('drain', () => {
-    if (lostLines > 0) regained(lostLines);
+  const tellLost = () => {
+    const lost = lostLines;
     lostLines = 0;
-  });
+    if (lost > 0) regained(lost);
+  };
+  const written = () => new Promise<void>((resolve) => stdout.write('', () => resolve()));
+  stdout.on('drain', tellLost);
   return {
     write(line) {
       if (stdout.writableLength > maxHeldBytes) lostLines++;
       else if (stdout.writable) stdout.write(line);
     },
-    flushed: () => new Promise((resolve) => stdout.write('', () => resolve())),
+    async flushed() {
+      await written();
+      tellLost();
+      await written();
+    },
   };
 }
 
