@@ -5,6 +5,7 @@ import type { Config, EnvironmentSettings } from './config/schema.ts';
 import type { ActiveEnvironment } from './environments/active-environment.ts';
 import type { Affinity } from './environments/affinity.ts';
 import { type PreflightReport, preflight } from './environments/preflight.ts';
+import { createNetworkOf } from './http/caller-network.ts';
 import { createClients } from './http/clients.ts';
 import type { Overload } from './http/overload.ts';
 import { createPisApp } from './http/pis-app.ts';
@@ -88,7 +89,12 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
     config,
     upstreams,
     purge: cache.purge,
-    serve: createPisApp({ read, line, refused: observeRefusal(log) }),
+    serve: createPisApp({
+      read,
+      line,
+      networkOf: createNetworkOf(listen.trustedProxies),
+      refused: observeRefusal(log),
+    }),
     tryOut: (name) => {
       const environment = environments.get(name);
       return environment && tryOut(environment, config);

@@ -8,9 +8,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../flow/errors.ts';
 import type { Client, PisRequest } from '../flow/messages.ts';
-import { endToEnd, type HeaderFields, headerValue, without } from '../pis/headers.ts';
+import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import type { IdentifyClient } from './clients.ts';
+import { forTheBank } from './for-the-bank.ts';
 import { checkFraming } from './framing.ts';
 import type { CheckQuota } from './quota.ts';
 import { announcesBody, readBody, refuseTooLargeBody } from './read-body.ts';
@@ -120,30 +121,5 @@ function namedIn(fields: HeaderFields, environments: readonly string[], client: 
     environments.includes(name) ? 'ENVIRONMENT_FORBIDDEN' : 'ENVIRONMENT_UNKNOWN',
     text,
     { field },
-  );
-}
-
-/** Meant for the gateway or made by proxies on the way; `Host` and the length are the next hop's own. */
-const keptHere: ReadonlySet<string> = new Set([
-  'content-length',
-  'expect',
-  'forwarded',
-  'host',
-  'penstock-environment',
-  'x-api-key',
-  'x-real-ip',
-  // Some frameworks let these have their way over the request line: the bank must carry out what was checked here.
-  'x-http-method',
-  'x-http-method-override',
-  'x-method-override',
-  'x-original-method',
-  'x-original-uri',
-  'x-original-url',
-  'x-rewrite-url',
-]);
-
-function forTheBank(fields: HeaderFields): HeaderFields {
-  return without(endToEnd(fields), keptHere).filter(
-    ([name]) => !name.toLowerCase().startsWith('x-forwarded-'),
   );
 }

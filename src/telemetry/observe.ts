@@ -28,8 +28,15 @@ export function observe(log: Log): Stage<PisRequest> {
 }
 
 /** Logs a request that was refused before it could become one. */
-export function observeRefusal(log: Log): (error: GatewayError, requestId?: string) => void {
-  return (error, requestId) => log(loudnessOf(error), 'request refused', { requestId, ...failureOf(error) });
+export function observeRefusal(
+  log: Log,
+): (error: GatewayError, requestId?: string, network?: string) => void {
+  return (error, requestId, network) =>
+    log(loudnessOf(error), 'request refused', {
+      requestId,
+      ...(network !== undefined && { network }),
+      ...failureOf(error),
+    });
 }
 
 function factsOf({ requestId, operation, client, arrivedAtMs }: PisRequest): LogFields {

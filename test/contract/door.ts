@@ -38,6 +38,7 @@ export function doorBefore(line: Handler<PisRequest>): DoorUnderTest {
       maxBodyBytes: 1_000,
       deadlineMs: { write: 3_000, read: 2_000, status: 1_000 },
     }),
+    networkOf: () => undefined,
     line: (request) => {
       taken.push(request);
       return line(request);

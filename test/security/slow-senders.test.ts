@@ -27,7 +27,7 @@ async function startShortDoor(t: TestContext) {
   });
   const refused = ({ code }: { readonly code: string }) => void refusals.push(code);
   const line = () => Promise.reject(new Error('a request went on that was never whole'));
-  const door = await startDoor(t, createPisApp({ read, line, refused }));
+  const door = await startDoor(t, createPisApp({ read, line, networkOf: () => undefined, refused }));
   return { port: door.port, refusals: () => [...refusals, ...door.refusals] };
 }
 

@@ -50,8 +50,7 @@ describe('standard output (H12)', () => {
     const child = await startWriter(t, 20_000);
     const all = child.stdout ? text(child.stdout) : assert.fail();
     assert.deepEqual(await ended(child), [0, null]);
-    const [, kept = '', lost] =
-      /^((?:a{1023}\n)*)lost (\d+)\n$/.exec(await all) ?? assert.fail('no word of it');
+    const [kept = '', lost] = (await all).split('lost ');
     assert.equal(kept.length / line.length + Number(lost), 20_000);
     assert.ok(kept.length > 8 * 1024 * 1024);
   });
