@@ -1,6 +1,5 @@
 /** Sheds load: while this process cannot keep up, status reads are refused, and when that is not enough, everything. */
 
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError } from '../flow/errors.ts';
 import type { Lane } from '../pis/operations.ts';
@@ -21,8 +20,9 @@ const late: Reading = { delayMs: 200, heap: 1 };
 const tooLate: Reading = { delayMs: 1_000, heap: 0.9 };
 const well: Reading = { delayMs: 100, heap: 0.8 };
 
-/** How often it is looked at, in milliseconds. */
-const lookEveryMs = 500;
+/** How often the event loop is asked for a moment, and for how long its delays make one reading. Milliseconds. */
+const askEveryMs = 20;
+const readingMs = 500;
 /** How many readings in a row must agree before anything changes: one long task is no overload. */
 const inARow = 2;
 
@@ -42,11 +42,8 @@ export interface Overload {
 export function createOverload(changed: (shedding: Shedding, reading: Reading) => void): Overload {
   let shedding: Shedding = 'nothing';
   let timer: NodeJS.Timeout | undefined;
-  const delays = monitorEventLoopDelay();
   const judge = createJudge();
-  const look = () => {
-    const reading = { delayMs: meanMs(delays), heap: heapInUse() };
-    delays.reset();
+  const read = (reading: Reading) => {
     const before = shedding;
     shedding = judge(reading);
     if (shedding !== before) changed(shedding, reading);
@@ -57,13 +54,24 @@ export function createOverload(changed: (shedding: Shedding, reading: Reading) =
       throw new GatewayError('OVERLOADED', 'The gateway has more to do than it can; nothing was sent.');
     },
     start() {
-      delays.enable();
-      timer = setInterval(look, lookEveryMs).unref();
+      timer = setInterval(createDelayReader(read), askEveryMs).unref();
     },
-    stop() {
-      delays.disable();
-      clearInterval(timer);
-    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** Asked at each turn of a timer. Not `monitorEventLoopDelay`: each `reset` costs it the delay that is on its way. */
+function createDelayReader(read: (reading: Reading) => void): () => void {
+  let sinceMs = performance.now();
+  let turns = 0;
+  return () => {
+    turns++;
+    const nowMs = performance.now();
+    const tookMs = nowMs - sinceMs;
+    if (tookMs < readingMs) return;
+    read({ delayMs: Math.max(0, tookMs / turns - askEveryMs), heap: heapInUse() });
+    sinceMs = nowMs;
+    turns = 0;
   };
 }
 
@@ -83,12 +91,6 @@ export function createJudge(): (reading: Reading) => Shedding {
 
 const reaches = (limit: Reading) => (reading: Reading) =>
   reading.delayMs >= limit.delayMs || reading.heap >= limit.heap;
-
-/** Node notes how long each turn of a timer took, its resolution included. */
-function meanMs(delays: ReturnType<typeof monitorEventLoopDelay>): number {
-  return delays.count === 0 ? 0 : Math.max(0, delays.mean / 1e6 - resolutionMs);
-}
-const resolutionMs = 10;
 
 function heapInUse(): number {
   const { used_heap_size, heap_size_limit } = getHeapStatistics();
