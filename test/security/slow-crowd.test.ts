@@ -9,7 +9,7 @@ import { exchange, failuresIn, quantile, startLoad } from '../kit/load.ts';
 import { type Served, startServed } from '../kit/served.ts';
 import { connectSlowReader, type SlowReader } from '../kit/slow-reader.ts';
 
-const pace = { perSecond: 100, forMs: 2_000 } as const;
+const pace = { perSecond: 100, forMs: 1_500 } as const;
 /** How much later the slowest of 100 may be answered because of the crowd. Milliseconds. */
 const maxMoreMs = 50;
 /** The machine may be busy with something else. */
@@ -17,16 +17,16 @@ const rounds = 3;
 
 const payment = `${paymentsPath}/1234-wertiq-983`;
 
-/** A third each of 1,000: heads that do not end, bodies that do not come, large answers that nobody reads. */
+/** 1,000: heads that do not end, bodies that do not come, large answers that nobody reads. */
 async function gather(bank: SimulatedBank, port: number): Promise<readonly SlowReader[]> {
-  const readers = 334;
+  const readers = 200;
   const before = bank.requests.length;
   bank.fail({ name: 'huge-answer', bytes: 1024 * 1024, framing: 'content-length' }, { times: readers });
   const crowd = await connectMany(port, readers, () => requestText(`GET ${payment} HTTP/1.1`));
-  await bank.until(() => bank.requests.length === before + readers, 20_000);
+  await bank.until(() => bank.requests.length === before + readers, 60_000);
   const heads = () => `GET ${payment} HTTP/1.1\r\nHost: a\r\nX-A: `;
   const bodies = () => initiation('{"a":', 'Content-Length: 1000');
-  const senders = [...(await connectMany(port, 333, bodies)), ...(await connectMany(port, 333, heads))];
+  const senders = [...(await connectMany(port, 400, bodies)), ...(await connectMany(port, 400, heads))];
   for (const sender of senders) sender.resume(); // or it would not notice that it was hung up on
   return [...crowd, ...senders];
 }
