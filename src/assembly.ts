@@ -14,15 +14,19 @@ import { createRequestReader } from './http/read-request.ts';
 import { createGuard, type LastingLedger } from './idempotency/create-ledger.ts';
 import { pipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
-import type { Reservations, State } from './state/ports.ts';
+import type { Reservations } from './state/ports.ts';
 import { createStatusCache, type LastingStatus, type Purge } from './status-cache/create-status-cache.ts';
+import type { Telemetry } from './telemetry/create-telemetry.ts';
 import type { Log } from './telemetry/log.ts';
-import type { Metrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createAgent } from './upstream/agent.ts';
-import { createUpstreams, type UpstreamNews, type Upstreams } from './upstream/create-upstreams.ts';
+import {
+  createUpstreams,
+  type Shared,
+  type UpstreamNews,
+  type Upstreams,
+} from './upstream/create-upstreams.ts';
 import { readCredentials } from './upstream/credentials.ts';
-import type { Holds } from './upstream/holds.ts';
 
 /** What outlives a reload. */
 export interface Lasting {
@@ -31,9 +35,8 @@ export interface Lasting {
   readonly affinity: Affinity;
   readonly ledger: LastingLedger;
   readonly status: LastingStatus;
-  readonly metrics: Metrics;
-  readonly state: Pick<State, 'keyValues' | 'announcements' | 'reservations'>;
-  readonly holds: Holds;
+  readonly telemetry: Pick<Telemetry, 'observer' | 'beginTrace'>;
+  readonly towardsBanks: Shared;
   /** Counts what each client sends. */
   readonly quotaTurns: Reservations;
   /** Sheds load. */
@@ -55,14 +58,15 @@ export interface Assembly {
 
 /** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
 export function assemble(config: Config, lasting: Lasting): Assembly {
-  const { log, active, affinity, ledger, status, metrics, state, holds, stateTrouble } = lasting;
+  const { log, telemetry, active, affinity, ledger, status, towardsBanks, stateTrouble } = lasting;
+  const { observer, beginTrace } = telemetry;
   const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
-  const upstreams = createUpstreams(config, state, holds, newsOf(log, metrics));
-  const cache = createStatusCache(config, status, metrics.statusRead);
+  const upstreams = createUpstreams(config, towardsBanks, newsOf(log));
+  const cache = createStatusCache(config, status);
 
   const line = pipeline({
-    log,
+    ...{ log, observer, beginTrace },
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active,
@@ -93,7 +97,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
       read,
       line,
       networkOf: createNetworkOf(listen.trustedProxies),
-      refused: observeRefusal(log),
+      refused: observeRefusal(observer),
     }),
     tryOut: (name) => {
       const environment = environments.get(name);
@@ -112,21 +116,11 @@ async function tryOut(environment: EnvironmentSettings, { upstream }: Config): P
   }
 }
 
-/** What happens on the way to the bank, for the log and the metrics. */
-function newsOf(log: Log, metrics: Metrics): UpstreamNews {
+/** What happens on the way to the bank beside the requests. */
+function newsOf(log: Log): UpstreamNews {
   return {
     circuitChanged({ environment, lane, from, to, why }) {
       log('warn', 'a circuit has changed', { environment, lane, from, to, why });
-      metrics.circuit(environment, lane, to);
-    },
-    shaped(environment, news) {
-      if (news.kind === 'sent') metrics.queueWait(environment, news.lane, news.waitedMs);
-      if (news.kind === 'refused') metrics.queueRefusal(environment, news.lane, news.code);
-    },
-    alone(alone) {
-      const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
-      log('warn', `this instance shapes its calls ${what}`);
-      metrics.shapingAlone(alone);
     },
   };
 }

@@ -20,15 +20,19 @@ import { close, open } from './http/server-life.ts';
 import { createLastingLedger } from './idempotency/create-ledger.ts';
 import { createResolve } from './idempotency/resolve.ts';
 import { confidential, createState, forgottenByRestart } from './state/create-state.ts';
+import { createHeart } from './state/heart.ts';
 import { insuredReservations } from './state/insured-reservations.ts';
 import type { State } from './state/ports.ts';
 import { createLastingStatus } from './status-cache/create-status-cache.ts';
+import { createTelemetry } from './telemetry/create-telemetry.ts';
 import type { Log } from './telemetry/log.ts';
-import { createMetrics } from './telemetry/metrics.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { observeLoad } from './telemetry/observe-load.ts';
-import { createHoldCircuit } from './upstream/hold-circuit.ts';
-import { createHolds } from './upstream/holds.ts';
+import { createInstanceWatch } from './telemetry/watch-instances.ts';
+import { createHoldCircuit } from './upstream/circuit/hold-circuit.ts';
+import { createHolds } from './upstream/circuit/holds.ts';
+import { createBankLimits } from './upstream/shaping/bank-limits.ts';
+import { createBankTurns } from './upstream/shaping/bank-turns.ts';
 
 /** A gateway that is either serving or not, never half. */
 export interface Gateway {
@@ -69,36 +73,44 @@ export function createGateway(
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
   const audit = createAudit(state.keyValues, log);
-  const metrics = createMetrics();
   const sealed = { ...state, keyValues: confidential(state, config.state) };
-  const ledger = createLastingLedger(sealed, log, metrics.doubts);
+  const expected = () => assembly.config.shaping.expectedInstances;
+  const telemetry = createTelemetry(log, config.tracing, {
+    circuits: () => assembly.upstreams.circuits(),
+    shapers: () => assembly.upstreams.shapers(),
+    ...{ liveInstances: () => instances.live(), expectedInstances: expected },
+  });
+  const { metrics, observer, decisions } = telemetry;
+  const ledger = createLastingLedger(sealed, log, (count) => metrics.set('penstock_in_doubt', {}, count));
+  const instances = createInstanceWatch({ count: ledger.holders.count, expected, log });
   const status = createLastingStatus(sealed);
   const holds = createHolds(state);
-  const quotaTurns = insuredReservations(state.reservations, { part: 1, beginsWith: 'all of it' });
+  const quotaTurns = insuredReservations(state.reservations, { part: () => 1, beginsWith: 'all of it' });
+  const turns = createBankTurns(state.reservations, {
+    expectedInstances: expected,
+    told(alone) {
+      const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
+      log('warn', `this instance shapes its calls ${what}`);
+      metrics.set('penstock_shaping_alone', {}, Number(alone));
+    },
+  });
+  const limits = createBankLimits(state);
   let failedBeats = 0;
   const stateTrouble = () =>
     state.trouble() ?? (failedBeats > 1 ? 'the shared state takes no changes' : undefined);
   const load = observeLoad(log, metrics);
   const overload = createOverload(load.shedding);
+  const towardsBanks = { turns, limits, holds };
   const lasting = {
-    log,
-    active,
-    affinity,
-    ledger,
-    status,
-    metrics,
-    state,
-    holds,
-    quotaTurns,
-    overload,
-    stateTrouble,
+    ...{ log, telemetry, stateTrouble },
+    ...{ active, affinity, ledger, status, towardsBanks, quotaTurns, overload },
   };
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
   const tppDoor = createListener(
     (request, answer) => assembly.serve(request, answer),
-    observeRefusal(log),
+    observeRefusal(observer),
     edgeLimits,
     readListenerTls(config.listen.tls),
   );
@@ -113,6 +125,7 @@ export function createGateway(
     configuration: () => masked(assembly.config),
     purge: (payment) => assembly.purge(payment),
     doubts: ledger.doubts,
+    decisions,
     resolve: createResolve({
       ...ledger,
       audit,
@@ -124,22 +137,22 @@ export function createGateway(
     createAdminApp({ host: config.admin.host, operators, readiness, metrics, log }, api),
   );
   const nextMs = () => (failedBeats === 0 ? heartbeatMs : retriedMs);
-  const pulse = createHeart(async () => {
+  const pulse = createHeart(heartbeatMs, async () => {
     const shared = state.keyValues.write('environment:beat', '', beatKeptMs).then(() => active.read());
     const [outcome] = await Promise.allSettled([shared, ledger.holders.renew(), holds.refresh()]);
     failedBeats = outcome.status === 'fulfilled' ? 0 : failedBeats + 1;
     return nextMs();
   });
   // Apart from the pulse: after an outage they may take long, and an instance without pulse counts as dead.
-  const chores = createHeart(async () => {
+  const chores = createHeart(heartbeatMs, async () => {
     const { places, forgetting } = status;
-    const upstreams = assembly.upstreams.refresh();
     await Promise.allSettled([
       affinity.settle(),
       ledger.tidy(),
       places.refresh(),
       forgetting.settle(),
-      upstreams,
+      limits.refresh(),
+      instances.look(),
     ]);
     return nextMs();
   });
@@ -172,14 +185,17 @@ export function createGateway(
       });
     });
     await state.close();
+    await telemetry.close();
   }
 
   return {
     async start() {
       try {
         await state.open();
+        await telemetry.open();
         // Out of reach: the heartbeat goes on trying, and readiness says so.
-        await Promise.allSettled([active.read(), ledger.holders.introduce(), holds.refresh()]);
+        const learnt = [holds.refresh(), limits.refresh()];
+        await Promise.allSettled([active.read(), ledger.holders.introduce(), ...learnt]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
         const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
         pulse.start();
@@ -204,7 +220,16 @@ export function createGateway(
 }
 
 /** What the doors and the state were built with; the rest of the configuration can be exchanged. */
-const needingRestart = ['listen.host', 'listen.port', 'listen.tls', 'admin', 'state', 'payments', 'log'];
+const needingRestart = [
+  'listen.host',
+  'listen.port',
+  'listen.tls',
+  'admin',
+  'state',
+  'payments',
+  'log',
+  'tracing',
+];
 
 function at(config: Config, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => Object(value)[name], config);
@@ -217,23 +242,4 @@ function stateOf({ state }: Config, log: Log): State {
     if (trouble === undefined) log('info', 'the shared state is well');
     else log('error', 'the shared state is in trouble', { why: trouble });
   });
-}
-
-/** Beats regularly, never twice at once. @param beat never rejects; says in how many milliseconds the next one is due */
-function createHeart(beat: () => Promise<number>) {
-  let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
-  const beatIn = (ms: number) => {
-    timer = setTimeout(async () => {
-      const nextMs = await beat();
-      if (!stopped) beatIn(nextMs);
-    }, ms);
-  };
-  return {
-    start: () => beatIn(heartbeatMs),
-    stop: () => {
-      stopped = true;
-      clearTimeout(timer);
-    },
-  };
 }

@@ -6,6 +6,7 @@ import { createAdminClient } from './commands/admin-client.ts';
 import { verifyAudit } from './commands/audit.ts';
 import { showCircuits } from './commands/circuits.ts';
 import { type Printed, showEnvironments, useEnvironment } from './commands/environment.ts';
+import { explain } from './commands/explain.ts';
 import { resolveDoubt, showDoubts } from './commands/in-doubt.ts';
 import { serve } from './commands/serve.ts';
 import { configSource, loadConfig } from './config/load.ts';
@@ -19,6 +20,7 @@ const usage = `Usage: penstock COMMAND [--config FILE]
   environment use NAME --reason TEXT [--confirm NAME] [--force]
                               send new payments there; production must be confirmed by its name
   circuits                    show the circuits of the running gateway
+  explain X-REQUEST-ID        say what the running gateway did with a request, step by step
   in-doubt                    list the requests of which nobody knows whether the bank has carried them out
   in-doubt ID happened --reason TEXT [--payment PAYMENT-ID]
   in-doubt ID did-not-happen --reason TEXT
@@ -50,6 +52,9 @@ switch (words.join(' ')) {
     break;
   case 'circuits':
     await print(showCircuits);
+    break;
+  case `explain ${words[1]}`:
+    await print((call) => explain(call, words[1] ?? ''));
     break;
   case 'in-doubt':
     await print(showDoubts);

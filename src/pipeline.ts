@@ -11,11 +11,16 @@ import { enter, type Handler } from './flow/stage.ts';
 import { type Guard, guardDuplicates } from './idempotency/guard-duplicates.ts';
 import { rewriteUrls } from './rewriting/rewrite-urls.ts';
 import { cacheStatus, type StatusCache } from './status-cache/cache-status.ts';
-import { observe } from './telemetry/observe.ts';
+import type { Observer } from './telemetry/decision.ts';
+import { type BeginTrace, observe } from './telemetry/observe.ts';
 import { callUpstream, type Upstream } from './upstream/call-upstream.ts';
 
 /** What the stages work with, each made once by the gateway. */
 export interface Parts extends EnvironmentFacts {
+  /** Told what became of every request. */
+  readonly observer: Required<Observer>;
+  /** If requests are traced. */
+  readonly beginTrace: BeginTrace | undefined;
   readonly guard: Guard;
   readonly statusCache: StatusCache;
   /** Where TPP systems reach the gateway; stands in every link that goes out. */
@@ -27,7 +32,7 @@ export interface Parts extends EnvironmentFacts {
 /** The line of one gateway. */
 export const pipeline = (parts: Parts): Handler<PisRequest> =>
   enter<PisRequest>()
-    .through(observe(parts.log))
+    .through(observe(parts.observer, parts.beginTrace))
     .through(guardDuplicates(parts.guard))
     .through(chooseEnvironment(parts)) // from here on, request.environment is known
     .through(cacheStatus(parts.statusCache))

@@ -3,8 +3,8 @@
 import express, { type Router } from 'express';
 import { z } from 'zod';
 import { duration } from '../config/units.ts';
-import type { CircuitView } from '../upstream/circuit-state.ts';
-import type { HoldCircuit } from '../upstream/hold-circuit.ts';
+import type { CircuitView } from '../upstream/circuit/circuit-state.ts';
+import type { HoldCircuit } from '../upstream/circuit/hold-circuit.ts';
 import { faultsOf, json, operatorOf, sentence } from './orders.ts';
 
 export interface CircuitRoutesParts {

@@ -10,6 +10,7 @@ import type { Resolve } from '../idempotency/resolve.ts';
 import { isPaymentId } from '../pis/operations.ts';
 import type { Purge } from '../status-cache/create-status-cache.ts';
 import { type CircuitRoutesParts, createCircuitRoutes } from './circuit-routes.ts';
+import { createDecisionRoutes, type DecisionRoutesParts } from './decision-routes.ts';
 import { faultsOf, json, operatorOf, sentence } from './orders.ts';
 
 /** One side of the bank, as operators see it. */
@@ -19,7 +20,7 @@ export interface EnvironmentView {
   readonly standardVersion: string;
 }
 
-export interface AdminParts extends CircuitRoutesParts {
+export interface AdminParts extends CircuitRoutesParts, DecisionRoutesParts {
   readonly environments: () => readonly EnvironmentView[];
   readonly active: ActiveEnvironment;
   readonly switchEnvironment: SwitchEnvironment;
@@ -72,6 +73,7 @@ export function createRoutes({
   purge,
   doubts,
   resolve,
+  decisions,
   ...circuits
 }: AdminParts): Router {
   const routes = express.Router({ caseSensitive: true, strict: true });
@@ -102,6 +104,7 @@ export function createRoutes({
   });
 
   routes.use('/circuits', createCircuitRoutes(circuits));
+  routes.use('/decisions', createDecisionRoutes({ decisions }));
 
   routes.get('/in-doubt', async (_request, response) => {
     const all = await doubts.all();

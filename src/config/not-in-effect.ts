@@ -30,7 +30,6 @@ const each = (
 
 const rows: readonly Row[] = [
   whole('listen.reusePort', 'the port is not shared'),
-  whole('tracing', 'nothing is traced'),
   each('tls', 'files that change are read at the next start only', ({ tls }) => tls !== undefined),
   each('signing', 'requests are not signed', ({ signing }) => signing !== undefined),
 ];

@@ -9,6 +9,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { asGatewayError } from '../flow/errors.ts';
+import { createOwed } from '../state/owed.ts';
 import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
@@ -57,7 +58,10 @@ export function createAffinity(
   log: Log,
 ): Affinity {
   const kept = new LRUCache<string, PaymentRecord>({ max: keptPayments });
-  const untold = new Set<Lesson>();
+  /** By payment. */
+  const untold = createOwed<readonly Lesson[]>(async (lessons) => {
+    for (const lesson of lessons) await tell(lesson);
+  });
   announcements.subscribe(channel, (key) => void kept.delete(key)); // what is kept here may lack the new home
 
   /** Homes are only ever added: what is kept here, or not told yet, joins what the state says. */
@@ -71,8 +75,7 @@ export function createAffinity(
     return joined.homes;
   }
 
-  const untoldHomes = (key: string) =>
-    [...untold].filter((lesson) => lesson.key === key).map(({ home }) => home);
+  const untoldHomes = (key: string) => (untold.of(key) ?? []).map(({ home }) => home);
 
   async function homesOf(paymentId: string, tenant: string): Promise<readonly Home[]> {
     const key = keyOf(paymentId);
@@ -103,8 +106,9 @@ export function createAffinity(
     const lesson = { key: keyOf(paymentId), home, lasts };
     keep(lesson.key, withHome(undefined, lesson, Date.now()));
     await tell(lesson).catch((thrown: unknown) => {
-      if (untold.size < keptPayments) untold.add(lesson);
-      if (untold.size > 1) return; // told once, not for every payment
+      const isFirst = untold.size() === 0; // logged once, not for every payment
+      if (untold.size() < keptPayments) untold.add(lesson.key, [...(untold.of(lesson.key) ?? []), lesson]);
+      if (!isFirst) return;
       log('error', 'payments are remembered by this instance alone until the shared state takes them', {
         why: reasonOf(asGatewayError(thrown)),
       });
@@ -125,13 +129,9 @@ export function createAffinity(
   }
 
   async function settle(): Promise<void> {
-    for (const lesson of [...untold]) {
-      untold.delete(lesson);
-      untold.add(lesson); // at the end: one that cannot be told does not keep the others from it next time
-      await tell(lesson);
-      untold.delete(lesson);
-      if (untold.size === 0) log('info', 'the shared state remembers all payments again');
-    }
+    if (untold.size() === 0) return;
+    await untold.settle();
+    if (untold.size() === 0) log('info', 'the shared state remembers all payments again');
   }
 
   return { homesOf, learn, settle };

@@ -8,6 +8,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { AuditEvent, AuditTrail } from '../flow/audit-event.ts';
 import { asGatewayError } from '../flow/errors.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -26,21 +27,9 @@ const recordShape = z.object({
 
 export type AuditRecord = Readonly<z.output<typeof recordShape>>;
 
-/** What is to be recorded. */
-export interface AuditEvent {
-  readonly who: string;
-  /** Such as `switch environment`. */
-  readonly action: string;
-  /** Such as `done`, `refused`, `forced`. */
-  readonly outcome: string;
-  readonly details: Readonly<Record<string, unknown>>;
-}
-
-export interface Audit {
+export interface Audit extends AuditTrail {
   /** @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; the log stream has it all the same */
   append(event: AuditEvent): Promise<AuditRecord>;
-  /** Appends, and says in the log if the state does not take it. Never fails. */
-  record(event: AuditEvent): Promise<void>;
   /** The newest records, newest first. */
   newest(count: number): Promise<readonly AuditRecord[]>;
   /** Walks the whole chain. */

@@ -2,6 +2,7 @@
 
 import { GatewayError } from '../flow/errors.ts';
 import type { PisRequest } from '../flow/messages.ts';
+import type { EnvironmentReason } from '../flow/trail.ts';
 import type { Home } from './payment-record.ts';
 
 /** For a payment that does not exist yet: what is asked for, else the client's only environment, else the active one. */
@@ -11,6 +12,12 @@ export function forNewPayment({ namedEnvironment, client }: PisRequest, active: 
   if (only !== undefined && more.length === 0) return only;
   if (active === undefined) throw activeUnknown();
   return allowed(active, client.environments);
+}
+
+/** Why `forNewPayment` chose as it did. */
+export function reasonFor({ namedEnvironment, client }: PisRequest): EnvironmentReason {
+  if (namedEnvironment !== undefined) return 'named';
+  return client.environments.length === 1 ? 'only-one-of-client' : 'active';
 }
 
 /**

@@ -8,10 +8,11 @@ import type { Environment } from '../flow/environment.ts';
 import { asGatewayError, GatewayError, inEnvironment, stateUnavailable } from '../flow/errors.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
+import type { EnvironmentReason } from '../flow/trail.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { ActiveEnvironment, ActiveRecord } from './active-environment.ts';
 import type { Affinity } from './affinity.ts';
-import { forForgottenPayment, forKnownPayment, forNewPayment, paymentUnknown } from './choice.ts';
+import { forForgottenPayment, forKnownPayment, forNewPayment, paymentUnknown, reasonFor } from './choice.ts';
 import { paymentIdOf } from './payment-id.ts';
 
 /** From what the choice is made. */
@@ -36,8 +37,10 @@ export function chooseEnvironment(facts: EnvironmentFacts): Stage<PisRequest, Ro
   const { environments, affinity, log } = facts;
 
   return async (request, next) => {
-    const environment = environments.get(await environmentOf(facts, request));
+    const { name, why } = await choiceFor(facts, request);
+    const environment = environments.get(name);
     if (!environment) throw notConfigured();
+    request.note?.({ what: 'environment', environment: name, why });
     try {
       const response = await next({ ...request, environment });
       if (request.operation.createsPayment && (response.status === 200 || response.status === 201)) {
@@ -66,23 +69,30 @@ export function chooseEnvironment(facts: EnvironmentFacts): Stage<PisRequest, Ro
   }
 }
 
-async function environmentOf(facts: EnvironmentFacts, request: PisRequest): Promise<string> {
+interface Choice {
+  readonly name: string;
+  readonly why: EnvironmentReason;
+}
+
+async function choiceFor(facts: EnvironmentFacts, request: PisRequest): Promise<Choice> {
   const { environments, tenants, active, affinity } = facts;
   const [only = '', ...more] = environments.keys();
-  if (more.length === 0 && tenants === 1) return only;
+  if (more.length === 0 && tenants === 1) return { name: only, why: 'only-one' };
 
   const { paymentId } = request.operation;
   if (paymentId === undefined) {
     const record = await unlessStateFails(facts, () => ableToRemember(facts), active.known());
-    const name = record?.environment ?? '';
-    return forNewPayment(request, environments.has(name) ? name : undefined);
+    const current = record?.environment ?? '';
+    const name = forNewPayment(request, environments.has(current) ? current : undefined);
+    return { name, why: reasonFor(request) };
   }
   const ask = () => affinity.homesOf(paymentId, request.client.tenant);
   // Among several tenants nobody may be taken at his word: whose payment it is must be known.
   const homes = tenants > 1 ? await ask() : await unlessStateFails(facts, ask, []);
-  if (homes.length > 0) return forKnownPayment(request, homes);
+  if (homes.length > 0) return { name: forKnownPayment(request, homes), why: 'home' };
   if (tenants > 1) throw paymentUnknown();
-  return forForgottenPayment(request, active.known()?.environment);
+  const name = forForgottenPayment(request, active.known()?.environment);
+  return { name, why: reasonFor(request) };
 }
 
 /** The active environment, read anew, if the state could also be told where a payment is born. */

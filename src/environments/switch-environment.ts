@@ -1,8 +1,8 @@
 /** The safest click of the day: another environment for new payments, proven, confirmed, and on record. */
 
+import type { AuditTrail } from '../flow/audit-event.ts';
 import { asGatewayError } from '../flow/errors.ts';
 import type { ActiveEnvironment } from './active-environment.ts';
-import type { Audit } from './audit.ts';
 import type { PreflightReport } from './preflight.ts';
 
 /** What an operator asks for. */
@@ -34,7 +34,7 @@ const confirmed = 'production';
 
 interface SwitchParts {
   readonly active: ActiveEnvironment;
-  readonly audit: Audit;
+  readonly audit: AuditTrail;
   /** Tries an environment out; `undefined` if there is none of that name. */
   readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
 }

@@ -141,6 +141,14 @@ export function stateUnavailable(cause?: unknown): GatewayError {
   return new GatewayError('STATE_UNAVAILABLE', text, { cause });
 }
 
+/** Nothing was sent, and it is known when to come again. @param waitMs told in whole seconds: never earlier, one at least */
+export function notBefore(waitMs: number, code: ErrorCode, what: string): GatewayError {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+  return new GatewayError(code, `${what}; nothing was sent. Try again in ${seconds} s.`, {
+    headers: [['Retry-After', String(seconds)]],
+  });
+}
+
 /** The deadline passed after the request may have been sent. @param environment where to, if that is not added later */
 export function unanswered(environment?: string): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'The bank did not answer in time.', { environment });

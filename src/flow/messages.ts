@@ -3,6 +3,7 @@
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Operation } from '../pis/operations.ts';
 import type { Environment } from './environment.ts';
+import type { Note } from './trail.ts';
 
 /** Who asks: one system of the TPP platform. */
 export interface Client {
@@ -46,6 +47,8 @@ export interface PisRequest {
   readonly signal?: AbortSignal;
   /** Of writes that must not be sent twice. */
   readonly fence?: Fence;
+  /** Takes what the stages come to know of it; given by stage 1. */
+  readonly note?: Note;
 }
 
 /** A request that knows its side of the bank. */

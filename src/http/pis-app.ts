@@ -18,7 +18,12 @@ interface PisAppParts {
   readonly line: Handler<PisRequest>;
   readonly networkOf: NetworkOf;
   /** Told of every request that the door itself refuses, with the id its answer carries, and where it comes from. */
-  readonly refused: (error: GatewayError, requestId: string, network: string | undefined) => void;
+  readonly refused: (
+    error: GatewayError,
+    requestId: string,
+    arrivedAtMs: number,
+    network: string | undefined,
+  ) => void;
 }
 
 /** The application that the listener serves; supertest takes it as it is. */
@@ -30,9 +35,10 @@ export function createPisApp({ read, line, networkOf, refused }: PisAppParts): R
     const fail = (error: GatewayError) => writeError(incoming, answer, error, caller);
 
     const signal = callerLeft(answer);
+    const arrivedAtMs = performance.now();
     const request = await read(incoming, fields, answer).catch(asGatewayError);
     if (request instanceof Error) {
-      refused(request, caller.requestId, networkOf(peer, fields));
+      refused(request, caller.requestId, arrivedAtMs, networkOf(peer, fields));
       return fail(request);
     }
     await line({ ...request, signal })

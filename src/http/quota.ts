@@ -1,7 +1,7 @@
 /** How often a client may call: counted at the door, where hits and replays count as well. */
 
 import type { ServerResponse } from 'node:http';
-import { GatewayError } from '../flow/errors.ts';
+import { notBefore } from '../flow/errors.ts';
 import type { Client } from '../flow/messages.ts';
 import type { BucketRate, Reservations, Taking } from '../state/ports.ts';
 
@@ -34,7 +34,8 @@ export function createQuotas(
     const taking = await reservations.take(`bucket:client:${name}`, rate);
     answer.setHeader('RateLimit-Policy', policyOf(rate));
     answer.setHeader('RateLimit', limitOf(taking));
-    if (!taking.taken) throw exceeded(taking.nextMs);
+    if (!taking.taken)
+      throw notBefore(taking.nextMs, 'QUOTA_EXCEEDED', 'The quota of this client is used up');
   };
 }
 
@@ -43,12 +44,6 @@ export function createQuotas(
  * seconds it is all of them. A bucket that holds `q` is full again after q / rate seconds.
  */
 const policyOf = ({ perSecond, burst }: BucketRate) =>
-  `"default";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond))}`;
+  `"default";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond - 1e-6))}`;
 
 const limitOf = ({ left, fullMs }: Taking) => `"default";r=${left};t=${Math.ceil(fullMs / 1000)}`;
-
-function exceeded(nextMs: number): GatewayError {
-  const seconds = Math.max(1, Math.ceil(nextMs / 1000));
-  const text = `The quota of this client is used up; nothing was sent. Try again in ${seconds} s.`;
-  return new GatewayError('QUOTA_EXCEEDED', text, { headers: [['Retry-After', String(seconds)]] });
-}

@@ -5,6 +5,7 @@
 
 import { GatewayError } from '../flow/errors.ts';
 import type { PisResponse } from '../flow/messages.ts';
+import type { Owed } from '../state/owed.ts';
 import type { Log } from '../telemetry/log.ts';
 import { logDoubt } from './doubts.ts';
 import type { Entries } from './entries.ts';
@@ -19,7 +20,6 @@ import {
   written,
 } from './entry.ts';
 import { nameOf, type OpenEntries } from './open-entries.ts';
-import type { Owed } from './owed.ts';
 
 export interface Claim {
   /** Where the first byte may have gone; `undefined` while nothing can have been sent. */
@@ -51,7 +51,7 @@ const passedForMs = 1_000;
 export interface ClaimParts {
   readonly entries: Entries;
   readonly open: OpenEntries;
-  readonly owed: Owed;
+  readonly owed: Owed<() => Promise<void>>;
   /** Tells who waits for this entry that it has changed. */
   readonly changed: (id: string) => void;
   readonly log: Log;

@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/schema.ts';
 import { type Changes, createChanges } from '../state/changes.ts';
+import { createOwed } from '../state/owed.ts';
 import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { ClaimParts } from './claim.ts';
@@ -11,7 +12,6 @@ import type { Guard } from './guard-duplicates.ts';
 import { createHolders, type Holders } from './holders.ts';
 import { createLedger } from './ledger.ts';
 import { createOpenEntries } from './open-entries.ts';
-import { createOwed } from './owed.ts';
 
 /** What outlives a reload of the configuration. */
 export interface LastingLedger extends ClaimParts {
@@ -36,14 +36,14 @@ export function createLastingLedger(
   const changes = createChanges(announcements, 'ledger');
   const changed = changes.tell;
   const [entries, open] = [createEntries(keyValues), createOpenEntries(sets)];
-  const holders = createHolders(keyValues);
+  const holders = createHolders(keyValues, sets);
   const doubts = createDoubts({ entries, open, holders, changed, log });
-  const owed = createOwed();
+  const owed = createOwed<() => Promise<void>>((act) => act());
   let turns = 0;
   return {
     ...{ entries, open, holders, doubts, changes, changed, owed, log },
     async tidy() {
-      await owed.settle();
+      await owed.settle().catch(() => {}); // it stays owed
       if (turns++ % turnsPerLook === 0) count(await doubts.lookAround());
     },
     leave: () => holders.leave().catch(() => {}), // it is found out when the lease ends

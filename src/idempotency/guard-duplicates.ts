@@ -9,12 +9,13 @@
 import { asGatewayError, GatewayError, kinds, unanswered } from '../flow/errors.ts';
 import type { Client, PisRequest, PisResponse } from '../flow/messages.ts';
 import type { Handler, Stage } from '../flow/stage.ts';
+import type { LedgerVerdict } from '../flow/trail.ts';
 import type { Changes } from '../state/changes.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Claim } from './claim.ts';
 import { answerOf, type Happened, statusPathOf } from './entry.ts';
 import { identityOf } from './fingerprint.ts';
-import type { Ledger } from './ledger.ts';
+import type { Found, Ledger } from './ledger.ts';
 
 /** What the stage works with. */
 export interface Guard {
@@ -34,13 +35,16 @@ export function guardDuplicates(guard: Guard): Stage<PisRequest> {
   return async (request, next) => {
     if (request.operation.lane !== 'write') return next(request);
     const identity = identityOf(request);
-    const waitUntilMs = Math.min(performance.now() + guard.waitMs, request.deadlineAtMs);
+    const askedAtMs = performance.now();
+    const waitUntilMs = Math.min(askedAtMs + guard.waitMs, request.deadlineAtMs);
     const find = () => guard.ledger.find(identity, request);
     let found = await find().catch(withoutStateIfAllowed(guard, request));
     while (found.kind === 'running' && performance.now() < waitUntilMs) {
       await guard.changes.to(identity.id);
       found = await find(); // there is a first one: without the state nothing goes on, whatever is allowed
     }
+    const waitedMs = performance.now() - askedAtMs;
+    request.note?.({ what: 'ledger', verdict: verdicts[found.kind], waitedMs });
     switch (found.kind) {
       case 'unknown':
         return next(request);
@@ -60,6 +64,16 @@ export function guardDuplicates(guard: Guard): Stage<PisRequest> {
   };
 }
 
+const verdicts: Readonly<Record<Found['kind'] | 'unknown', LedgerVerdict>> = {
+  free: 'claimed',
+  answered: 'replayed',
+  running: 'running',
+  'in-doubt': 'in-doubt',
+  happened: 'happened',
+  'another-request': 'another-request',
+  unknown: 'unprotected',
+};
+
 /** The transport looks at the deadline first: what has not left by then does not leave any more. Milliseconds. */
 const laterMs = 5;
 
@@ -75,9 +89,10 @@ async function carryOut(
   const environment = claim.environment();
   if (isInTime || environment === undefined) return outcome; // what was not sent fails by itself at the deadline
   const error = unanswered(environment);
+  request.note?.({ what: 'recorded', as: 'in-doubt' });
   await claim.doubt(whyOf(error));
   outcome.then(
-    ({ status }) => guard.log('warn', 'a late answer', { requestId: request.requestId, environment, status }),
+    ({ status }) => request.note?.({ what: 'late-answer', status }),
     () => {}, // it stays in doubt
   );
   throw error;
@@ -99,11 +114,14 @@ async function toItsEnd(
   try {
     const response = await next({ ...request, fence });
     // Too many requests: the bank has done nothing, and asks for the same request later.
-    await (response.status === 429 ? claim.release() : claim.answered(response));
+    const isDone = response.status !== 429;
+    request.note?.({ what: 'recorded', as: isDone ? 'answered' : 'released' });
+    await (isDone ? claim.answered(response) : claim.release());
     return response;
   } catch (thrown) {
     const error = asGatewayError(thrown);
     const mayHaveReached = claim.environment() !== undefined && kinds[error.code].reached === 'maybe';
+    request.note?.({ what: 'recorded', as: mayHaveReached ? 'in-doubt' : 'released' });
     await (mayHaveReached ? claim.doubt(whyOf(error)) : claim.release());
     throw thrown;
   }

@@ -1,11 +1,10 @@
 /** How operators resolve a doubt, once the bank has told them what became of the request. */
 
-import { asGatewayError } from '../flow/errors.ts';
-import type { Log } from '../telemetry/log.ts';
+import type { AuditEvent, AuditTrail } from '../flow/audit-event.ts';
+import type { Owed } from '../state/owed.ts';
 import type { Entries } from './entries.ts';
 import { type Doubtful, happened, isDoubtful } from './entry.ts';
 import { drop, namedBy, type OpenEntries } from './open-entries.ts';
-import type { Owed } from './owed.ts';
 
 /** What an operator says of a doubt. */
 export interface Resolution {
@@ -31,12 +30,11 @@ export type Resolve = (resolution: Resolution) => Promise<Resolved>;
 interface Parts {
   readonly entries: Entries;
   readonly open: OpenEntries;
-  readonly owed: Owed;
+  readonly owed: Owed<() => Promise<void>>;
   readonly changed: (id: string) => void;
   /** Has every later request on a payment find its environment. */
   readonly affinity: { learn(paymentId: string, home: Home, lasts: 'endless' | 'remembered'): Promise<void> };
-  readonly audit: { append(event: AuditEvent): Promise<unknown> };
-  readonly log: Log;
+  readonly audit: AuditTrail;
   /** How long a resolved one is kept for repeats, in milliseconds. */
   readonly windowMs: () => number;
 }
@@ -46,23 +44,7 @@ interface Home {
   readonly tenant: string;
 }
 
-interface AuditEvent {
-  readonly who: string;
-  readonly action: string;
-  readonly outcome: string;
-  readonly details: Readonly<Record<string, unknown>>;
-}
-
-export function createResolve({
-  entries,
-  open,
-  owed,
-  changed,
-  affinity,
-  audit,
-  log,
-  windowMs,
-}: Parts): Resolve {
+export function createResolve({ entries, open, owed, changed, affinity, audit, windowMs }: Parts): Resolve {
   return async (resolution) => {
     const { outcome } = resolution;
     const { id, attempt } = namedBy(resolution.id);
@@ -80,7 +62,7 @@ export function createResolve({
     if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
     changed(id);
     await owed.now(`open ${resolution.id}`, () => drop(resolution.id, open, entries));
-    await record(entry, resolution);
+    await audit.record(eventOf(entry, resolution));
     return { kind: 'resolved' };
   };
 
@@ -97,15 +79,10 @@ export function createResolve({
     await affinity.learn(paymentId, { environment, tenant }, lasts);
     return entries.replace(id, raw, happened(entry, paymentId), windowMs());
   }
+}
 
-  /** Never fails: the log stream has the record before the state is asked to keep it. */
-  async function record(entry: Doubtful, { who, outcome, paymentId, reason }: Resolution): Promise<void> {
-    const { requestId, operation, tenant, environment } = entry;
-    const details = { requestId, operation, tenant, environment, paymentId, reason };
-    await audit
-      .append({ who, action: 'resolve doubt', outcome, details })
-      .catch((thrown: unknown) =>
-        log('error', 'an audit record stands in this log alone', { why: asGatewayError(thrown).message }),
-      );
-  }
+function eventOf(entry: Doubtful, { who, outcome, paymentId, reason }: Resolution): AuditEvent {
+  const { requestId, operation, tenant, environment } = entry;
+  const details = { requestId, operation, tenant, environment, paymentId, reason };
+  return { who, action: 'resolve doubt', outcome, details };
 }

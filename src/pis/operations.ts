@@ -9,7 +9,10 @@
 export type Method = 'GET' | 'POST' | 'DELETE';
 
 /** Which calls share a queue, a deadline and a circuit: `write` may move money, `status` is polled. */
-export type Lane = 'write' | 'read' | 'status';
+export type Lane = (typeof lanes)[number];
+
+/** The most urgent first. */
+export const lanes = ['write', 'read', 'status'] as const;
 
 interface OperationRow {
   readonly name: string;

@@ -53,7 +53,7 @@ export interface Reservations {
   /**
    * Books the next free turn, even if it lies in the future.
    *
-   * @param bucket    name of the bucket, such as `upstream:production`
+   * @param bucket    name of the bucket, such as `bucket:production`
    * @param maxWaitMs longest acceptable wait; beyond it nothing is booked
    * @returns milliseconds to wait (0 = go now), or `undefined` if the wait would exceed `maxWaitMs`
    * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; nothing is known to be booked

@@ -17,11 +17,16 @@ return 1
  * KEYS: bucket. ARGV: turns a second, turns it holds, longest wait in ms. Returns two numbers as text, for numbers lose
  * their fraction on the way out: the wait in ms, and how far the bucket's arrival time then lies ahead. Nothing is booked
  * if the wait is longer than the longest. 17 digits carry a double whole. The key lives until the bucket is full again.
+ *
+ * What is no number, or lies further ahead than any settings bring it (300 years: a million turns at one an hour, and a
+ * wait), is not ours, and counts as none: else a bucket would stay shut for ever, or hold nothing back at all.
  */
 const reserveTurnAt = `
 local interval = 1000 / ARGV[1]
 local tolerance = math.max(0, ARGV[2] - 1) * interval
-local arrival = math.max(tonumber(redis.call('GET', KEYS[1]) or now), now)
+local known = tonumber(redis.call('GET', KEYS[1]) or now)
+local arrival = now
+if known and known > now and known < now + 1e13 then arrival = known end
 local wait = math.max(0, arrival - tolerance - now)
 if wait <= tonumber(ARGV[3]) then
   arrival = arrival + interval

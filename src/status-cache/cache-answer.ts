@@ -1,14 +1,12 @@
 /** An answer, and what the cache has to say about it (RFC 9211; `Age`: RFC 9111 section 5.1). */
 
 import type { PisResponse } from '../flow/messages.ts';
+import type { CacheVerdict } from '../flow/trail.ts';
 import type { HeaderField } from '../pis/headers.ts';
 import type { Entry } from './entry.ts';
 
-/** Where an answer came from; `request`: the TPP wanted the bank to be asked. */
-export type Verdict = 'hit' | 'stale' | 'shared' | 'miss' | 'request' | 'bypass';
-
 export interface CachedAnswer {
-  readonly verdict: Verdict;
+  readonly verdict: CacheVerdict;
   readonly response: PisResponse;
   /** What the answer was made of, unless the bank has just given it. */
   readonly entry?: Entry;
@@ -38,9 +36,9 @@ const sources = {
   miss: 'bank',
   request: 'bank',
   bypass: 'bank',
-} as const satisfies Record<Verdict, PisResponse['servedFrom']>;
+} as const satisfies Record<CacheVerdict, PisResponse['servedFrom']>;
 
-function words(verdict: Verdict, freshForMs: number): string {
+function words(verdict: CacheVerdict, freshForMs: number): string {
   const ttl = `ttl=${Math.ceil(freshForMs / 1_000)}`;
   switch (verdict) {
     case 'hit':

@@ -4,7 +4,6 @@ import type { Config } from '../config/schema.ts';
 import { createChanges } from '../state/changes.ts';
 import type { KeyValues, State } from '../state/ports.ts';
 import { createAskBank } from './ask-bank.ts';
-import type { Verdict } from './cache-answer.ts';
 import type { StatusCache } from './cache-status.ts';
 import { type Clock, createClock } from './clock.ts';
 import { createEntries } from './entries.ts';
@@ -50,7 +49,6 @@ export function createLastingStatus(
 export function createStatusCache(
   { statusCache: settings, environments, idempotency }: Config,
   { keyValues, places, flights, forgetting, now }: LastingStatus,
-  count: (verdict: Verdict, environment: string) => void,
 ): StatusCache & { readonly purge: Purge } {
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
   const keptForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
@@ -59,7 +57,7 @@ export function createStatusCache(
 
   return {
     enabled: settings.enabled,
-    reads: createStatusReads({ places, entries, flights, askBank, forgetting, now, count }),
+    reads: createStatusReads({ places, entries, flights, askBank, forgetting, now }),
     forgetting,
     ifStateFails: idempotency.ifStateFails,
     async purge({ environment, payment }) {

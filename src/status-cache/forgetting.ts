@@ -4,6 +4,7 @@
  */
 
 import type { Changes } from '../state/changes.ts';
+import { createOwed } from '../state/owed.ts';
 import type { KeyValues } from '../state/ports.ts';
 import { forgotten, written } from './document.ts';
 
@@ -44,31 +45,20 @@ export function createForget(keyValues: KeyValues, changes: Changes): Parts['for
 
 /** Nothing is owed yet. */
 export function createForgetting({ forget, forgetEverything }: Parts): Forgetting {
-  /** By key; what is added while it is being settled is another debt, and stays. */
-  const owed = new Map<string, symbol>();
-
-  function later(key: string): void {
-    owed.set(owed.size < mostOwed ? key : everything, Symbol());
-  }
-
-  async function settleOne(key: string): Promise<void> {
-    const debt = owed.get(key);
-    if (debt === undefined) return;
-    await (key === everything ? forgetEverything() : forget(key));
-    if (owed.get(key) === debt) owed.delete(key);
-  }
+  const owed = createOwed<null>((_, key) => (key === everything ? forgetEverything() : forget(key)));
+  const later = (key: string) => owed.add(owed.size() < mostOwed ? key : everything, null);
 
   return {
     now: forget,
     later,
     nowOrLater: (key) => forget(key).catch(() => later(key)),
     async settleOf(key) {
-      await settleOne(everything);
-      await settleOne(key);
+      await owed.settleOf(everything);
+      await owed.settleOf(key);
     },
     async settle() {
-      await settleOne(everything);
-      for (const key of [...owed.keys()]) await settleOne(key);
+      await owed.settleOf(everything);
+      await owed.settle();
     },
   };
 }

@@ -1,10 +1,10 @@
 /** How one status read is answered: from what is kept, by sharing a question that is under way, or by asking the bank. */
 
-import { type EventLoopUtilization, performance } from 'node:perf_hooks';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
+import { idleTime } from '../state/idle-time.ts';
 import type { AskBank } from './ask-bank.ts';
-import { type CachedAnswer, toldAnswer, type Verdict } from './cache-answer.ts';
+import { type CachedAnswer, toldAnswer } from './cache-answer.ts';
 import type { Clock } from './clock.ts';
 import type { StatusDocument } from './document.ts';
 import type { StatusEntries } from './entries.ts';
@@ -34,18 +34,15 @@ interface Parts {
   readonly askBank: AskBank;
   readonly forgetting: Pick<Forgetting, 'later'>;
   readonly now: Clock;
-  readonly count: (verdict: Verdict, environment: string) => void;
 }
 
 /** What a call to the bank needs at least, of a deadline that is spent waiting for another instance. Milliseconds. */
 const callMs = 1_000;
 /** A shared state that takes longer to answer is not asked for a lease as well: the read has waited enough. Milliseconds. */
 const promptMs = 15;
-/** How long this process has had nothing to do since then: if it was busy, it was not the state that took so long. */
-const idleMsSince = (then: EventLoopUtilization) => performance.eventLoopUtilization(then).idle;
 
 export function createStatusReads(parts: Parts): StatusReads {
-  const { places, entries, flights, askBank, forgetting, now, count } = parts;
+  const { places, entries, flights, askBank, forgetting, now } = parts;
   const readIfPossible = (key: string) => entries.read(key).catch(() => undefined);
   const placeOf = (request: RoutedRequest) => places.of(request).catch(() => undefined);
 
@@ -61,20 +58,20 @@ export function createStatusReads(parts: Parts): StatusReads {
         wish === 'any' ? lookOrAsk(request, next, place) : askAnyway(request, next, place),
       );
       const landed = await landing;
-      if (!joined) return told(landed);
+      if (!joined) return told(request, landed);
       if (!landed.shareable) return pass(request, next);
-      if (landed.asOfMs >= request.arrivedAtMs) return told(asShared(landed));
+      if (landed.asOfMs >= request.arrivedAtMs) return told(request, asShared(landed));
     }
   }
 
   async function lookOrAsk(request: RoutedRequest, next: Next, place: Place): Promise<CachedAnswer> {
     const question = { request, next, place, why: 'miss' } as const;
     const asOfMs = performance.now();
-    const before = performance.eventLoopUtilization();
+    const tookMs = idleTime();
     let document = await readIfPossible(place.key);
     const hit = document && freshIn(document, place, request);
     if (hit) return { ...hit, verdict: 'hit', asOfMs };
-    if (!document || idleMsSince(before) > promptMs) return askBank(question, document);
+    if (!document || tookMs() > promptMs) return askBank(question, document);
     return flights.acrossInstances(place.key, `${place.variant}:${document.generation}`, {
       async look() {
         const lookedAtMs = performance.now();
@@ -93,14 +90,15 @@ export function createStatusReads(parts: Parts): StatusReads {
   async function pass(request: RoutedRequest, next: Next): Promise<PisResponse> {
     const place = await placeOf(request);
     if (!place) return blindly(request, next);
-    return told(await askBank({ request, next, place, why: 'bypass' }, await readIfPossible(place.key)));
+    const question = { request, next, place, why: 'bypass' } as const;
+    return told(request, await askBank(question, await readIfPossible(place.key)));
   }
 
   /** While not even the secret is known: what is kept may be older than this answer, and cannot be compared with it. */
   async function blindly(request: RoutedRequest, next: Next): Promise<PisResponse> {
     const response = await next(request);
     forgetting.later(documentKey(request.environment.name, request.operation.paymentId ?? ''));
-    return told({ response, verdict: 'bypass', shareable: false, asOfMs: 0 });
+    return told(request, { response, verdict: 'bypass', shareable: false, asOfMs: 0 });
   }
 
   function freshIn(document: StatusDocument, { variant }: Place, { environment }: RoutedRequest) {
@@ -109,8 +107,8 @@ export function createStatusReads(parts: Parts): StatusReads {
     return { response: responseOf(entry, environment.name), entry, shareable: true };
   }
 
-  function told(answer: CachedAnswer): PisResponse {
-    count(answer.verdict, answer.response.environment);
+  function told({ note }: RoutedRequest, answer: CachedAnswer): PisResponse {
+    note?.({ what: 'cache', verdict: answer.verdict });
     return toldAnswer(answer, now());
   }
 
@@ -122,7 +120,7 @@ export function createStatusReads(parts: Parts): StatusReads {
       const place = await placeOf(request);
       const document = place && (await readIfPossible(place.key));
       const found = document && freshIn(document, place, request);
-      return found && told({ ...found, verdict: 'hit', asOfMs: request.arrivedAtMs });
+      return found && told(request, { ...found, verdict: 'hit', asOfMs: request.arrivedAtMs });
     },
   };
 }

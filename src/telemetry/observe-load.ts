@@ -6,6 +6,9 @@ import type { Metrics } from './metrics.ts';
 /** While connections are refused, how often that is said at most. Milliseconds. */
 const saidEveryMs = 60_000;
 
+/** What can be shed. */
+const sheddings = ['nothing', 'status-reads', 'everything'] as const;
+
 interface LoadNews {
   /** What is shed from now on, and how late and full the process is. */
   readonly shedding: (what: string, reading: { readonly delayMs: number; readonly heap: number }) => void;
@@ -18,13 +21,13 @@ export function observeLoad(log: Log, metrics: Metrics): LoadNews {
   let saidAtMs = Number.NEGATIVE_INFINITY;
   return {
     shedding(what, { delayMs, heap }) {
-      metrics.shedding(what);
+      for (const each of sheddings) metrics.set('penstock_shedding', { what: each }, Number(each === what));
       const fields = { shed: what, delayMs: Math.round(delayMs), heapPercent: Math.round(heap * 100) };
       if (what === 'nothing') log('info', 'the gateway keeps up again', fields);
       else log('warn', 'the gateway does not keep up, and refuses a part of what comes', fields);
     },
     connectionRefused() {
-      metrics.connectionRefused();
+      metrics.count('penstock_connections_refused_total', {});
       if (performance.now() - saidAtMs < saidEveryMs) return;
       saidAtMs = performance.now();
       log('warn', 'connections are refused: there are too many, and none of them rests');

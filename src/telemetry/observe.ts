@@ -1,68 +1,55 @@
-/** STAGE 1. Says what the gateway did: one line a request, on its way back. */
+/** STAGE 1. Gives a request its trail, and tells on its way back what became of it. */
 
-import { asGatewayError, type GatewayError, kinds } from '../flow/errors.ts';
+import { asGatewayError, type GatewayError } from '../flow/errors.ts';
 import type { PisRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
-import type { Log, LogFields, LogLevel } from './log.ts';
-import { placeOf } from './place-of.ts';
+import type { Fact, Step } from '../flow/trail.ts';
+import type { HeaderFields } from '../pis/headers.ts';
+import { answered, type Decision, failed, type Observer, refused } from './decision.ts';
+import type { Begun } from './traceparent.ts';
 
-/** Logs every request of the line with what became of it. */
-export function observe(log: Log): Stage<PisRequest> {
+/** Says which trace a request belongs to, and what is sent on of it. */
+export type BeginTrace = (fields: HeaderFields) => Begun;
+
+/**
+ * Tells of every request of the line, once, and of what becomes known of it later.
+ *
+ * @param begin if requests are traced; else what the TPP says of its own trace goes on as it is
+ */
+export function observe(observer: Required<Observer>, begin?: BeginTrace): Stage<PisRequest> {
   return async (request, next) => {
+    const { arrivedAtMs } = request;
+    const { trace, headers = request.headers } = begin?.(request.headers) ?? {};
+    const steps: Step[] = [];
+    let decision: Decision | undefined;
+    const note = (fact: Fact) => {
+      steps.push({ afterMs: performance.now() - arrivedAtMs, fact });
+      if (decision) observer.later(fact, decision);
+    };
     try {
-      const response = await next(request);
-      log('info', 'request', {
-        ...factsOf(request),
-        environment: response.environment,
-        status: response.status,
-        servedFrom: response.servedFrom,
-        ...(response.upstreamMs !== undefined && { upstreamMs: rounded(response.upstreamMs) }),
-      });
+      const response = await next({ ...request, headers, note });
+      decision = answered(request, response, { steps, trace });
       return response;
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      log(loudnessOf(error), 'request failed', { ...factsOf(request), ...failureOf(error) });
+      decision = failed(request, error, { steps, trace });
       throw error;
+    } finally {
+      if (decision) observer.decided(decision);
     }
   };
 }
 
-/** Logs a request that was refused before it could become one. */
-export function observeRefusal(
-  log: Log,
-): (error: GatewayError, requestId?: string, network?: string) => void {
-  return (error, requestId, network) =>
-    log(loudnessOf(error), 'request refused', {
-      requestId,
-      ...(network !== undefined && { network }),
-      ...failureOf(error),
-    });
-}
+/** Told of what was refused before it could become a request. @param arrivedAtMs milliseconds of `performance.now()` */
+export type Refused = (
+  error: GatewayError,
+  requestId?: string,
+  arrivedAtMs?: number,
+  network?: string,
+) => void;
 
-function factsOf({ requestId, operation, client, arrivedAtMs }: PisRequest): LogFields {
-  return {
-    requestId,
-    operation: operation.name,
-    client: client.name,
-    tenant: client.tenant,
-    durationMs: rounded(performance.now() - arrivedAtMs),
-  };
-}
-
-function failureOf({ code, message, environment, proxyError, cause }: GatewayError): LogFields {
-  return {
-    environment,
-    status: kinds[code].status,
-    error: code,
-    why: message,
-    proxyError,
-    ...(code === 'INTERNAL' && { stack: placeOf(cause) }),
-  };
-}
-
-function loudnessOf({ code }: GatewayError): LogLevel {
-  if (code === 'INTERNAL') return 'error';
-  return kinds[code].origin === 'tpp' ? 'info' : 'warn';
-}
-
-const rounded = (ms: number) => Math.round(ms * 10) / 10;
+/** Tells of what was refused before it could become a request. */
+export const observeRefusal =
+  (observer: Observer): Refused =>
+  (...refusal) =>
+    observer.decided(refused(...refusal));

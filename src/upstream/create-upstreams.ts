@@ -2,18 +2,17 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Config, EnvironmentSettings } from '../config/schema.ts';
-import { insuredReservations } from '../state/insured-reservations.ts';
-import type { Announcements, KeyValues, Reservations } from '../state/ports.ts';
+import type { Reservations } from '../state/ports.ts';
 import { createAgent } from './agent.ts';
-import { createBankLimit } from './bank-limit.ts';
 import type { Upstream } from './call-upstream.ts';
-import type { CircuitChange, CircuitView } from './circuit-state.ts';
-import { createCircuits } from './circuits.ts';
+import type { CircuitChange, CircuitView } from './circuit/circuit-state.ts';
+import { createCircuits } from './circuit/circuits.ts';
+import type { Holds } from './circuit/holds.ts';
+import { createProbe } from './circuit/probe.ts';
 import { readCredentials } from './credentials.ts';
-import type { Holds } from './holds.ts';
-import { createProbe } from './probe.ts';
-import { createShaper } from './shaper.ts';
-import type { ShaperNews, ShaperView } from './shaper-news.ts';
+import type { BankLimits } from './shaping/bank-limits.ts';
+import { createShaper } from './shaping/shaper.ts';
+import type { ShaperView } from './shaping/shaper-view.ts';
 import { createTransport, type Transport } from './transport.ts';
 
 export interface Upstreams {
@@ -21,8 +20,6 @@ export interface Upstreams {
   to(environment: string): Upstream;
   circuits(): readonly CircuitView[];
   shapers(): readonly ShaperOf[];
-  /** Reads what other instances have learnt of the banks' limits; for the heartbeat. */
-  refresh(): Promise<void>;
   /** For a reload: calls under way end in it, and it begins nothing of its own any more. */
   close(): void;
 }
@@ -34,27 +31,22 @@ export interface ShaperOf extends ShaperView {
 /** Told what happens, for the log and whoever counts. */
 export interface UpstreamNews {
   readonly circuitChanged: (change: CircuitChange) => void;
-  readonly shaped: (environment: string, news: ShaperNews) => void;
-  /** Whether this instance shapes with a part of the rate for itself. */
-  readonly alone: (alone: boolean) => void;
 }
 
-interface Shared {
-  readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
-  readonly reservations: Reservations;
+/** What outlives a reload: calls of the old configuration that still wait share it with those of the new one. */
+export interface Shared {
+  /** Turns at the banks; goes on by itself while the state is out of reach. */
+  readonly turns: Reservations;
+  readonly limits: BankLimits;
+  readonly holds: Pick<Holds, 'of'>;
 }
 
 /** @throws Error if a file that the configuration names cannot be used */
 export function createUpstreams(
   config: Config,
-  state: Shared,
-  holds: Pick<Holds, 'of'>,
+  { turns, limits, holds }: Shared,
   news: UpstreamNews,
 ): Upstreams {
-  const { expectedInstances } = config.shaping;
-  const insurance = { part: 1 / expectedInstances, beginsWith: 'nothing', told: news.alone } as const;
-  const reservations = insuredReservations(state.reservations, insurance);
   const ways = new Map(
     config.environments.all.map((environment) => [environment.name, wayTo(environment)] as const),
   );
@@ -66,13 +58,11 @@ export function createUpstreams(
     const pool = createAgent(environment, config.upstream, readCredentials(environment.tls));
     const times = { connectMs: config.deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
     const transport = createTransport(environment, pool, times);
-    const limit = createBankLimit(name, { perSecond: shaping.rate, burst: shaping.burst }, state);
-    const told = (what: ShaperNews) => news.shaped(name, what);
-    const shaper = createShaper(name, shaping, { reservations, limit, told });
-    const get = (deadlineAtMs: number) => probed(environment, transport, deadlineAtMs);
+    const limit = limits.of(name, { perSecond: shaping.rate, burst: shaping.burst });
+    const shaper = createShaper(name, shaping, { reservations: turns, limit });
+    const get = (deadlineAtMs: number) => askProbePath(environment, transport, deadlineAtMs);
     return {
       transport,
-      limit,
       shaper,
       probe: createProbe({ shaper, get, boundMs: config.deadlines.status }),
     };
@@ -87,19 +77,24 @@ export function createUpstreams(
     },
     circuits: circuits.views,
     shapers: () => Array.from(ways, ([environment, { shaper }]) => ({ environment, ...shaper.view() })),
-    async refresh() {
-      await Promise.all(Array.from(ways.values(), ({ limit }) => limit.refresh()));
-    },
     close() {
-      circuits.shutdown();
-      for (const { limit } of ways.values()) limit.close();
+      circuits.close();
+      for (const { shaper } of ways.values()) shaper.close();
     },
   };
 }
 
 /** Whatever the bank says below 500, it is there: nothing is asked for but an answer. */
-const probed = ({ basePath, probePath }: EnvironmentSettings, transport: Transport, deadlineAtMs: number) =>
+const askProbePath = (
+  { basePath, probePath }: EnvironmentSettings,
+  transport: Transport,
+  deadlineAtMs: number,
+) =>
   transport.send({
-    ...{ lane: 'status', method: 'GET', path: basePath + probePath, deadlineAtMs },
-    ...{ headers: [['X-Request-ID', randomUUID()]], body: Buffer.alloc(0) },
+    lane: 'status',
+    method: 'GET',
+    path: basePath + probePath,
+    deadlineAtMs,
+    headers: [['X-Request-ID', randomUUID()]],
+    body: Buffer.alloc(0),
   });

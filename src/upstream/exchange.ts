@@ -21,6 +21,8 @@ export interface Exchange {
   /** The head of an answer has come. */
   answered(answer: IncomingMessage): void;
   failed(cause: unknown): void;
+  /** Nobody waits for it any longer; as if its time were over. */
+  giveUp(): void;
 }
 
 /** The fence of a write, told where it leads. */
@@ -38,19 +40,22 @@ interface Limits {
   readonly fence?: OutboundFence;
 }
 
-/** What a lost call tells of its connection. */
+/** What a call that is over tells of its connection. */
 export interface Trace {
   /** Whether the connection had carried an earlier call: the bank may have closed it just when it was taken. */
   readonly reusedSocket: boolean;
   /** Whether any byte of an answer had come. */
   readonly answerBegan: boolean;
+  /** Since the call began: until it had a connection, and until the head of an answer was there. Milliseconds. */
+  readonly connectMs?: number;
+  readonly firstByteMs?: number;
 }
 
 interface Steps {
   /** Lets the bytes go: the connection is made, and the fence is passed. */
   readonly release: () => void;
   /** Exactly one of the two is called, once. */
-  readonly done: (answer: BankAnswer) => void;
+  readonly done: (answer: BankAnswer, trace: Trace) => void;
   readonly lost: (error: GatewayError, trace: Trace) => void;
   /** Closes the connection of a call that will not be waited for any longer. */
   readonly abandon: () => void;
@@ -66,6 +71,8 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
   let deadline = overAt(deadlineAtMs);
   let brokenBy: unknown;
   let trace = (): Trace => ({ reusedSocket: false, answerBegan: false });
+  const beganAtMs = performance.now();
+  const times: { connectMs?: number; firstByteMs?: number } = {};
 
   function overAt(atMs: number): NodeJS.Timeout {
     return setTimeout(() => lose(lateness()), Math.max(0, atMs - performance.now()));
@@ -82,7 +89,7 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
   function lose(error: GatewayError): void {
     if (over()) return;
     steps.abandon();
-    steps.lost(error, trace());
+    steps.lost(error, { ...trace(), ...times });
   }
 
   function lateness(): GatewayError {
@@ -92,6 +99,7 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
 
   function connected(): void {
     clearTimeout(connectTimer);
+    times.connectMs = performance.now() - beganAtMs;
     if (fence) waitAt(fence);
     else send();
   }
@@ -109,6 +117,11 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
     } catch (thrown) {
       lose(asGatewayError(thrown));
     }
+  }
+
+  /** Told when the fence is passed: an attempt on another connection must not overtake this one. */
+  function brokenAtTheFence(cause: unknown): void {
+    brokenBy ??= cause;
   }
 
   function send(): void {
@@ -138,31 +151,27 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
 
     answered(answer) {
       if (phase === 'over') return;
-      if (phase === 'at-the-fence') return lose(unreached(unasked));
+      if (phase === 'at-the-fence') return brokenAtTheFence(unasked);
       phase = 'answering';
+      times.firstByteMs = performance.now() - beganAtMs;
       const status = answer.statusCode ?? 0;
       if (status === 101) return lose(protocolChanged()); // without the fields that would make it an upgrade to Node
       if (status < 200 || status > 599) return lose(malformed(noStatus, undefined, 'http_protocol_error'));
-      collect(
-        answer,
-        (error) => lose(error),
-        (body) => {
-          if (over()) return;
-          const headers = without(endToEnd(fieldsOf(answer.rawHeaders)), framing);
-          steps.done({ status, headers, body });
-        },
-      );
+      collect(answer, lose, (body) => {
+        if (over()) return;
+        const headers = without(endToEnd(fieldsOf(answer.rawHeaders)), framing);
+        steps.done({ status, headers, body }, { ...trace(), ...times });
+      });
     },
 
     failed(cause) {
-      if (phase === 'at-the-fence') {
-        brokenBy = cause; // told when the fence is passed: an attempt on another connection must not overtake this one
-        return;
-      }
+      if (phase === 'at-the-fence') return brokenAtTheFence(cause);
       if (phase === 'answering')
         return lose(malformed('The bank broke its answer off', cause, 'http_response_incomplete'));
       lose(phase === 'sent' ? broken(cause) : unreached(cause));
     },
+
+    giveUp: () => lose(lateness()),
   };
 }
 

@@ -2,23 +2,20 @@
 
 import type { GatewayError } from '../flow/errors.ts';
 import type { Lane } from '../pis/operations.ts';
+import type { Trace } from './exchange.ts';
 
 /** A call that failed, as far as it matters. */
-export interface FailedAttempt {
+export interface FailedAttempt extends Trace {
   readonly lane: Lane;
   readonly error: GatewayError;
-  /** Whether its connection had carried an earlier call: the bank may have closed it just when it was taken. */
-  readonly reusedSocket: boolean;
-  /** Whether any byte of an answer had come. */
-  readonly answerBegan: boolean;
   /** Milliseconds until the call must be over. */
   readonly remainingMs: number;
 }
 
 /**
- * Within the deadline; whoever asks does so after the first attempt only. A connection that was never made has carried nothing: any call may try again. One
- * that was used before and broke without a byte of an answer was most likely closed while idle (RFC 9112 section 9.3.1);
- * most likely is enough for what only reads, and not for a payment.
+ * Within the deadline; whoever asks does so after the first attempt only. A connection that was never made has carried
+ * nothing: any call may try again. One that was used before and broke without a byte of an answer was most likely closed
+ * while idle (RFC 9112 section 9.3.1); most likely is enough for what only reads, and not for a payment.
  */
 export function mayRetry(attempt: FailedAttempt): boolean {
   if (attempt.remainingMs <= 0) return false;

@@ -11,6 +11,7 @@ import { Socket } from 'node:net';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import type { Environment } from '../flow/environment.ts';
 import type { GatewayError } from '../flow/errors.ts';
+import type { CallFact, Note } from '../flow/trail.ts';
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 import type { Pool } from './agent.ts';
@@ -37,6 +38,8 @@ export interface OutboundRequest {
   readonly deadlineAtMs: number;
   /** Holds the request back until a connection is made and this is passed. */
   readonly fence?: OutboundFence;
+  /** Told of every attempt. */
+  readonly note?: Note;
 }
 
 export interface Transport {
@@ -63,6 +66,8 @@ export function createTransport(
   { connectMs, writeSocketIdleMs }: Limits,
 ): Transport {
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
+  /** Each has a connection or waits for one; in the order in which they began, with their deadlines. */
+  const underWay = new Map<Exchange, number>();
 
   const carry = createProxyMiddleware({
     target: environment.origin,
@@ -80,11 +85,25 @@ export function createTransport(
     ],
   });
 
+  /** A write that is only listened for gives its connection to a call in time: the one listened for longest. */
+  function makeRoom(): void {
+    const nowMs = performance.now();
+    const [oldest] = [...underWay].find(([, deadlineAtMs]) => deadlineAtMs < nowMs) ?? [];
+    oldest?.giveUp();
+  }
+
   function attempt(
     outbound: OutboundRequest,
+    number: number,
     done: (answer: BankAnswer) => void,
     lost: (error: GatewayError, trace: Trace) => void,
   ): void {
+    const beganAtMs = performance.now();
+    const over = (trace: Trace, outcome: Pick<CallFact, 'status' | 'error'>) => {
+      underWay.delete(exchange);
+      outbound.note?.({ ...callOf(number, beganAtMs, trace), ...outcome });
+    };
+    if (underWay.size >= pool.maxSockets) makeRoom();
     if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
     const request = detachedRequest(outbound);
     const response = new ServerResponse(request);
@@ -94,7 +113,20 @@ export function createTransport(
     const release = () => bring(request, outbound.body);
     const { deadlineAtMs, fence } = outbound;
     const limits = { deadlineAtMs, connectMs, ...(fence && { fence }) };
-    exchanges.set(request, followExchange(limits, { done, lost, release, abandon }));
+    const exchange = followExchange(limits, {
+      done(answer, trace) {
+        over(trace, { status: answer.status });
+        done(answer);
+      },
+      lost(error, trace) {
+        over(trace, { error: error.code });
+        lost(error, trace);
+      },
+      release,
+      abandon,
+    });
+    underWay.set(exchange, deadlineAtMs);
+    exchanges.set(request, exchange);
     void carry(request, response);
   }
 
@@ -102,13 +134,27 @@ export function createTransport(
     send: (outbound) =>
       new Promise((done, lost) => {
         const { lane, deadlineAtMs } = outbound;
-        attempt(outbound, done, (error, trace) => {
+        attempt(outbound, 1, done, (error, trace) => {
           const failed = { lane, error, ...trace, remainingMs: deadlineAtMs - performance.now() };
           if (!mayRetry(failed)) return lost(error);
           pool.closeIdle(0); // the other kept connections may be as dead: once more is on a new one
-          attempt(outbound, done, lost);
+          outbound.note?.({ what: 'retry', why: error.code });
+          attempt(outbound, 2, done, lost);
         });
       }),
+  };
+}
+
+function callOf(attempt: number, beganAtMs: number, trace: Trace): CallFact {
+  const { reusedSocket, connectMs, firstByteMs } = trace;
+  const made = reusedSocket ? 'reused' : 'new';
+  return {
+    what: 'call',
+    attempt,
+    connection: connectMs === undefined ? 'none' : made,
+    ...(connectMs !== undefined && { connectMs }),
+    ...(firstByteMs !== undefined && { firstByteMs }),
+    totalMs: performance.now() - beganAtMs,
   };
 }
 

@@ -40,11 +40,13 @@ const demo = 'simulated-bank/demo';
 const homes: Readonly<Record<string, (path: string) => boolean>> = {
   express: (path) => /^(http|admin)\//.test(path),
   'http-proxy-middleware': (path) => path === 'upstream/transport.ts',
-  opossum: (path) => path === 'upstream/evidence.ts',
+  opossum: (path) => path === 'upstream/circuit/evidence.ts',
   ioredis: (path) => path === 'state/redis.ts',
   'node:sqlite': (path) => path === 'state/file.ts',
   pino: (path) => path === 'telemetry/log.ts',
   'prom-client': (path) => path === 'telemetry/metrics.ts',
+  '@opentelemetry/sdk-trace-node': (path) => path === 'telemetry/tracing.ts',
+  '@opentelemetry/exporter-trace-otlp-http': (path) => path === 'telemetry/tracing.ts',
 };
 
 const breaches = (law: (source: Source) => readonly string[]) =>

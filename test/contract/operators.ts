@@ -58,6 +58,7 @@ export function startOperators(report = healthy): OperatorsUnderTest {
     purge: async () => {},
     circuits: () => [],
     holdCircuit: async () => {},
+    decisions: { of: () => [] },
     doubts: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
     configuration: () => ({ log: { level: 'info' } }),

@@ -41,6 +41,23 @@ describe('when all connections to the bank are taken (E15)', { concurrency: true
     });
   }
 
+  test('payments that are only listened for any longer give theirs to calls in time', async (t) => {
+    const line = await startLineWithPayment(t, {
+      upstream: { maxSockets: 2 },
+      deadlines: { connect: '200ms', status: '5s', read: '5s', write: '300ms' },
+      shaping: { maxConcurrent: 2, maxWait: { write: '100ms', read: '3s', status: '3s' } },
+      idempotency: { wait: '100ms', lateAnswer: '3s' },
+    });
+    line.bank.fail({ name: 'never-answer' }, { operation: 'initiatePayment' });
+    const initiate = () => send(line.gateway.url, callOn(line, 'POST'));
+    for (const { status } of await Promise.all([initiate(), initiate()])) assert.equal(status, 504);
+    const reads = [1, 2, 3].map(() =>
+      within(2_000, 'an answer', send(line.gateway.url, callOn(line, 'GET'))),
+    );
+    for (const { status } of await Promise.all(reads)) assert.equal(status, 200);
+    assert.ok(line.bank.connections <= 5, `${line.bank.connections} connections`);
+  });
+
   test('others wait for one to become free, and no further one is opened', async (t) => {
     const line = await startLineWithPayment(t, {
       upstream: { maxSockets: 2 },

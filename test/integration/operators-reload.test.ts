@@ -4,8 +4,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
+import { callOf } from '../kit/circuits.ts';
 import { type Sections, startBank } from '../kit/gateway.ts';
 import { shown, switchTo } from '../kit/operator.ts';
+import { startRedis, withoutRedisServer } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
 import { type Served, startServed } from '../kit/served.ts';
 import { until } from '../kit/within.ts';
@@ -25,13 +27,13 @@ async function payAs({ url }: Served, name: string): Promise<readonly [number, s
   return [status, header('Penstock-Environment')];
 }
 
-async function start(t: TestContext) {
+async function start(t: TestContext, more: Sections = {}) {
   const [sandbox, production] = [
     await startBank(t, { name: 'sandbox' }),
     await startBank(t, { name: 'production' }),
   ];
   const environments = { active: 'sandbox', sandbox: { baseUrl: sandbox.baseUrl } };
-  const sections: Sections = { clients: [client('one')], environments };
+  const sections: Sections = { clients: [client('one')], environments, ...more };
   const served = await startServed(t, sections);
   return { sandbox, production, served, sections, environments };
 }
@@ -99,6 +101,41 @@ describe('a reload (H5)', () => {
     assert.equal((await payAs(served, 'two'))[0], 201);
     const again = await reload(served, sections);
     assert.equal(again.needRestart, undefined, 'back to what it was started with');
+  });
+
+  test('keeps to the pause that the bank has asked for', async (t) => {
+    const { served, sections, sandbox } = await start(t);
+    sandbox.fail({ name: 'rate-limit', perSecond: 0.001, burst: 1, retryAfterSeconds: 60 });
+    const pay = async () => (await payAs(served, 'one'))[0];
+    assert.deepEqual([await pay(), await pay(), await pay()], [201, 429, 503]);
+    await reload(served, sections);
+    const statuses = await Promise.all(Array.from({ length: 10 }, pay));
+    assert.deepEqual(new Set(statuses), new Set([503]));
+    assert.equal(sandbox.requests.length, 2);
+  });
+
+  test('while Redis is out of reach does not give the rate anew, and the end of that is told of', {
+    skip: withoutRedisServer,
+  }, async (t) => {
+    const redis = await startRedis(t);
+    const { served, sections } = await start(t, {
+      state: { redis: redis.url },
+      shaping: { rate: '20/min', burst: 60, maxWait: { read: '500ms' } },
+      deadlines: { read: '1min' },
+    });
+    const read = () => call(served.url, { ...callOf.read, headers: [['X-API-Key', 'one']] });
+    const alone = async () =>
+      /penstock_shaping_alone 1$/m.test(
+        (await call(served.adminUrl, { method: 'GET', path: '/metrics' })).text,
+      );
+    assert.equal((await read()).status, 404);
+    redis.freeze();
+    t.after(redis.thaw);
+    await until(10_000, 'it is alone', async () => (await read()).status === 503 && alone());
+    await reload(served, sections);
+    assert.equal((await read()).status, 503);
+    redis.thaw();
+    await until(10_000, 'it is told of', async () => (await read()).status === 404 && !(await alone()));
   });
 
   test('shows in the configuration that operators see', async (t) => {

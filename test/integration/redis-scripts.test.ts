@@ -28,6 +28,20 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: withoutRe
     });
   }
 
+  for (const garbage of ['', 'garbage', '{"a":1}', 'inf', '-inf', 'nan', '1e308']) {
+    test(`"${garbage}" in its place counts as a full bucket, and is one no more after the first turn`, async (t) => {
+      const key = `penstock-test:bucket:garbage:${garbage}`;
+      t.after(() => client.del(key));
+      await client.set(key, garbage);
+      const waits = [];
+      for (const _ of [1, 2]) waits.push(await client.eval(script, 1, key, 0.1, 1, 3_600_000, 1_000));
+      assert.deepEqual(waits, [
+        ['0', '10000'],
+        ['10000', '20000'],
+      ]);
+    });
+  }
+
   test('a bucket is forgotten when it is full again, and not before', async (t) => {
     const key = 'penstock-test:bucket:forgotten';
     t.after(() => client.del(key));

@@ -1,10 +1,11 @@
 /** Payments go first, and no tenant's calls push another's back. */
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import { type Call, call, jsonOf } from '../kit/call.ts';
-import { share } from '../kit/circuits.ts';
+import { callOf, share } from '../kit/circuits.ts';
 import { type GatewayUnderTest, startBank, startGateway, startLine } from '../kit/gateway.ts';
 import { exchange, startLoad } from '../kit/load.ts';
 import { initiation, transfers } from '../kit/request.ts';
@@ -31,6 +32,23 @@ const agentOf = (t: TestContext) => {
   t.after(() => agent.destroy());
   return agent;
 };
+
+test('who may not wait at all is sent if there is a turn, and refused if there is none', async (t) => {
+  const maxWait = { write: '0ms', read: '0ms', status: '0ms' };
+  const { gateway } = await startLine(t, { shaping: { rate: '1/min', burst: 4, maxWait } });
+  for (const [lane, status] of [
+    ['read', 404],
+    ['status', 404],
+    ['write', 201],
+    ['write', 201],
+    ['write', 503],
+  ] as const) {
+    const { headers = [], ...rest } = callOf[lane];
+    const others = headers.filter(([name]) => name !== 'X-Request-ID');
+    const reply = await call(gateway.url, { ...rest, headers: [...others, ['X-Request-ID', randomUUID()]] });
+    assert.equal(reply.status, status, reply.text);
+  }
+});
 
 describe('when more is offered than the bank allows', { concurrency: true }, () => {
   test('ten times the rate, one in twenty a payment: payments hardly wait', async (t) => {

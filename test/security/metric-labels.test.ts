@@ -14,7 +14,7 @@ describe('the metrics', () => {
     const { gateway } = await startLine(t);
     const series = async () => {
       const { text } = await call(gateway.adminUrl, { method: 'GET', path: '/metrics' });
-      return text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+      return text.split('\n').filter((line) => line.startsWith('penstock_'));
     };
     const odd = (mark: string) => [
       statusRead(`X-A: ${mark}`, `Authorization: Bearer ${mark}`),

@@ -1,5 +1,6 @@
 /** Contradictions between durations, and between numbers of calls and connections. */
 
+import { lanes } from '../../pis/operations.ts';
 import type { Config } from '../schema.ts';
 import { valueAt } from '../trees.ts';
 import { durationText } from '../units.ts';
@@ -64,7 +65,7 @@ export const durationsDisagree: Check = (config) =>
 
 export const overridesDisagree: Check = (config) =>
   config.environments.all.flatMap(({ name, shaping }) =>
-    (['write', 'read', 'status'] as const)
+    lanes
       .filter((lane) => shaping.maxWait[lane] !== config.shaping.maxWait[lane])
       .flatMap((lane) => {
         const order = { ...waiting, greater: `deadlines.${lane}` };

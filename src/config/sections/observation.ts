@@ -20,7 +20,9 @@ export const tracing = z
     otlpUrl: webAddress()
       .nullable()
       .prefault(null)
-      .describe('Where spans are sent (OTLP over HTTP); null turns tracing off.'),
+      .describe(
+        'Where spans are sent by OTLP over HTTP, such as `http://collector:4318/v1/traces`; null turns tracing off.',
+      ),
     sample: percent('10%').describe('The part of requests that is traced, unless the caller has decided.'),
   })
   .prefault({})

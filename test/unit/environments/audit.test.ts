@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AuditEvent, createAudit } from '../../../src/environments/audit.ts';
+import { createAudit } from '../../../src/environments/audit.ts';
+import type { AuditEvent } from '../../../src/flow/audit-event.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import { createLogLines } from '../../kit/log-lines.ts';

@@ -6,7 +6,11 @@ import { leaseMs, stopped } from './ledger.ts';
 
 function two() {
   const state = createFailingState();
-  return { state, one: createHolders(state.keyValues), other: createHolders(state.keyValues) };
+  return {
+    state,
+    one: createHolders(state.keyValues, state.sets),
+    other: createHolders(state.keyValues, state.sets),
+  };
 }
 
 describe('an instance', () => {
@@ -55,6 +59,24 @@ describe('an instance', () => {
     await one.leave();
     assert.equal(await other.isAlive(one.own), false);
     assert.equal(await one.isAlive(one.own), true, 'it is still there itself');
+  });
+
+  test('is counted, by itself and the others, while it is alive', async (t) => {
+    const clocks = stopped(t);
+    const { one, other } = two();
+    assert.equal(await one.count(), 1, 'itself, though nobody has heard of it');
+    await Promise.all([one.renew(), other.renew()]);
+    await one.count();
+    assert.equal(await other.count(), 2);
+    clocks.spend(leaseMs);
+    assert.equal(await other.count(), 1, 'the dead one no longer');
+    await one.renew();
+    assert.equal(await one.count(), 1, 'nor those that have not been heard of');
+    await other.renew();
+    await other.count();
+    assert.equal(await one.count(), 2, 'who comes back is counted again');
+    await one.leave();
+    assert.equal(await other.count(), 1);
   });
 
   test('is another one after it was started again', () => {

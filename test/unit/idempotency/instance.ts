@@ -3,6 +3,7 @@
 import type { Config } from '../../../src/config/schema.ts';
 import type { PisRequest, PisResponse } from '../../../src/flow/messages.ts';
 import type { Handler } from '../../../src/flow/stage.ts';
+import type { Fact } from '../../../src/flow/trail.ts';
 import {
   createGuard,
   createLastingLedger,
@@ -26,6 +27,8 @@ export interface Instance {
   doubts(): number | undefined;
   /** Level and message of every line logged. */
   readonly logged: readonly string[];
+  /** What was noted of all requests. */
+  readonly facts: readonly Fact[];
 }
 
 const environments = { sandbox: { baseUrl: 'http://127.0.0.1:9', standardVersion: '1.3.11' } };
@@ -43,6 +46,7 @@ function configWith(sections: Sections): Config {
 export function createInstance(state: State, sections: Sections = {}): Instance {
   const config = configWith(sections);
   const logged: string[] = [];
+  const facts: Fact[] = [];
   const learnt: string[] = [];
   const audited: Readonly<Record<string, unknown>>[] = [];
   let count: number | undefined;
@@ -52,15 +56,17 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
   });
   const stage = guardDuplicates(createGuard(config, lasting));
   return {
-    ...{ lasting, learnt, audited, logged },
-    ask: (request, next) => stage(request, next),
+    ...{ lasting, learnt, audited, logged, facts },
+    ask: (request, next) => stage({ ...request, note: (fact) => facts.push(fact) }, next),
     resolve: createResolve({
       ...lasting,
       affinity: {
         learn: async (paymentId, { environment, tenant }, lasts) =>
           void learnt.push(`${paymentId} of ${tenant} in ${environment}, ${lasts}`),
       },
-      audit: { append: async ({ who, outcome, details }) => audited.push({ who, outcome, ...details }) },
+      audit: {
+        record: async ({ who, outcome, details }) => void audited.push({ who, outcome, ...details }),
+      },
       windowMs: () => config.idempotency.window,
     }),
     doubts: () => count,

@@ -32,7 +32,7 @@ describe('a request that the bank does not answer by the deadline', () => {
     assert.equal((await keptOf(state))?.step, 'in-doubt');
   });
 
-  test('is answered for repeats when the bank answers late, and the log says so', async (t) => {
+  test('is answered for repeats when the bank answers late, and the trail says so', async (t) => {
     const { clocks, instance, behind, first } = sentOne(t);
     await quiet();
     await clocks.pass(5_005);
@@ -42,7 +42,9 @@ describe('a request that the bank does not answer by the deadline', () => {
     await quiet();
     const repeat = await instance.ask(initiation(), behind.next);
     assert.equal(repeat.body.toString(), 'made');
-    assert.deepEqual(instance.logged, ['error: a payment is in doubt', 'warn: a late answer']);
+    assert.deepEqual(instance.logged, ['error: a payment is in doubt']);
+    const late = instance.facts.filter(({ what }) => what === 'late-answer');
+    assert.deepEqual(late, [{ what: 'late-answer', status: 201 }]);
     assert.deepEqual(await instance.lasting.doubts.all(), []);
     assert.equal(behind.sent(), 1);
   });

@@ -28,7 +28,7 @@ describe('a doubt that operators resolve', () => {
     const resolve = createResolve({
       ...ledger,
       affinity: { learn: async () => {} },
-      audit: { append: async () => {} },
+      audit: { record: async () => {} },
       windowMs: () => 60_000,
     });
     await ledger.entries.begin('an-id', doubt, 60_000);

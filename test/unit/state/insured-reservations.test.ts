@@ -20,7 +20,7 @@ function insured(beginsWith: 'all of it' | 'nothing') {
     take: (...all) => guarded(() => well.take(...all)),
   };
   const told = (alone: boolean) => void world.told.push(alone);
-  return { world, own: insuredReservations(shared, { part: 0.5, beginsWith, told, now }) };
+  return { world, own: insuredReservations(shared, { part: () => 0.5, beginsWith, told, now }) };
 }
 
 describe('while the state is out of reach', () => {
@@ -42,6 +42,17 @@ describe('while the state is out of reach', () => {
     assert.equal((await own.take('other', rate)).taken, false);
   });
 
+  test('a bucket that begins with nothing holds nothing for payments either, if a read comes first', async () => {
+    const { world, own } = insured('nothing');
+    world.broken = true;
+    const asReadsSeeIt = { ...rate, burst: rate.burst / 2 };
+    assert.equal(await own.reserve('bucket', asReadsSeeIt, 0), undefined);
+    assert.equal(await own.reserve('bucket', rate, 0), undefined);
+    world.nowMs = 3_000;
+    assert.equal(await own.reserve('bucket', rate, 0), 0, 'half a turn a second');
+    assert.equal(await own.reserve('bucket', rate, 0), undefined);
+  });
+
   test('the state is asked once a second, and told of once', async () => {
     const { world, own } = insured('all of it');
     world.broken = true;
@@ -53,8 +64,40 @@ describe('while the state is out of reach', () => {
   });
 });
 
+describe('when the state is back', () => {
+  test('what was just taken alone is missing in the shared bucket', async () => {
+    const { world, own } = insured('nothing');
+    world.broken = true;
+    assert.equal(await own.reserve('bucket', rate, 0), undefined); // its own bucket begins to fill
+    world.nowMs = 10_000;
+    assert.equal(await own.reserve('bucket', rate, 0), 0); // the state is asked in vain once more
+    world.nowMs = 10_900;
+    assert.deepEqual(
+      [await own.reserve('bucket', rate, 0), await own.reserve('bucket', rate, 0)],
+      [0, undefined],
+    );
+    world.broken = false;
+    world.nowMs = 11_000;
+    const waits = await Promise.all([1, 2, 3].map(() => own.reserve('bucket', rate, 60_000)));
+    assert.deepEqual(waits, [0, 0, 500]); // of the four, one and a half are missing
+  });
+
+  test('what was taken long ago is not, nor what only could not be had in the beginning', async () => {
+    const { world, own } = insured('nothing');
+    world.broken = true;
+    await own.reserve('bucket', rate, 2_000);
+    await own.reserve('other', rate, 0);
+    world.broken = false;
+    world.nowMs = 10_000;
+    for (const bucket of ['bucket', 'other']) assert.equal((await own.take(bucket, rate)).left, 3);
+  });
+});
+
 test('any other error is nothing to go on alone about', async () => {
   const fails = () => Promise.reject(new TypeError('a bug'));
-  const own = insuredReservations({ reserve: fails, take: fails }, { part: 1, beginsWith: 'all of it' });
+  const own = insuredReservations(
+    { reserve: fails, take: fails },
+    { part: () => 1, beginsWith: 'all of it' },
+  );
   await assert.rejects(own.reserve('bucket', rate, 0), TypeError);
 });

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import type { Config } from '../../../src/config/schema.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/flow/messages.ts';
 import type { Handler } from '../../../src/flow/stage.ts';
+import type { Note } from '../../../src/flow/trail.ts';
 import { createMatcher, type Method } from '../../../src/pis/operations.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { cacheStatus } from '../../../src/status-cache/cache-status.ts';
@@ -56,12 +57,13 @@ export function createInstance(
   const config = configWith(sections);
   const counts = new Map<string, number>();
   const lasting = createLastingStatus(state, now);
-  const cache = createStatusCache(config, lasting, (verdict) =>
-    counts.set(verdict, (counts.get(verdict) ?? 0) + 1),
-  );
+  const cache = createStatusCache(config, lasting);
+  const note: Note = (fact) => {
+    if (fact.what === 'cache') counts.set(fact.verdict, (counts.get(fact.verdict) ?? 0) + 1);
+  };
   const stage = cacheStatus(cache);
   return {
-    ask: (request) => stage(request, bank),
+    ask: (request) => stage({ ...request, note }, bank),
     counts,
     purge: cache.purge,
     async beat() {

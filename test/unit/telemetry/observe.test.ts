@@ -3,7 +3,9 @@ import { describe, test } from 'node:test';
 import { GatewayError } from '../../../src/flow/errors.ts';
 import type { PisRequest, PisResponse } from '../../../src/flow/messages.ts';
 import { errorAnswer } from '../../../src/http/write-error.ts';
+import { toAll } from '../../../src/telemetry/decision.ts';
 import type { Log, LogFields } from '../../../src/telemetry/log.ts';
+import { logRequests } from '../../../src/telemetry/log-requests.ts';
 import { observe, observeRefusal } from '../../../src/telemetry/observe.ts';
 
 const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
@@ -39,6 +41,8 @@ const answer: PisResponse = {
   upstreamMs: 12.345,
 };
 
+const watching = (log: Log) => toAll([logRequests(log)]);
+
 interface Line extends LogFields {
   readonly level: string;
   readonly message: string;
@@ -60,7 +64,9 @@ function keeping() {
 /** What `observe` logs and rethrows when the line throws this. */
 async function observed(thrown: unknown) {
   const { log, line } = keeping();
-  const error: unknown = await observe(log)(read, () => Promise.reject(thrown)).catch((rethrown) => rethrown);
+  const error: unknown = await observe(watching(log))(read, () => Promise.reject(thrown)).catch(
+    (rethrown) => rethrown,
+  );
   assert.ok(error instanceof GatewayError);
   return { error, line: line() };
 }
@@ -68,7 +74,7 @@ async function observed(thrown: unknown) {
 describe('observe', () => {
   test('says of an answer who asked for what, where it went, and how long it took', async () => {
     const { log, line } = keeping();
-    assert.equal(await observe(log)(read, async () => answer), answer);
+    assert.equal(await observe(watching(log))(read, async () => answer), answer);
 
     const { durationMs, ...rest } = line();
     assert.ok(Number(durationMs) >= 0);
@@ -165,7 +171,7 @@ describe('a bug', () => {
 describe('observeRefusal', () => {
   test('says why a request was refused at the door, and under which id it was answered', () => {
     const { log, line } = keeping();
-    observeRefusal(log)(new GatewayError('PATH_UNKNOWN', 'Nothing has this path.'), requestId);
+    observeRefusal(watching(log))(new GatewayError('PATH_UNKNOWN', 'Nothing has this path.'), requestId);
 
     assert.deepEqual(line(), {
       level: 'info',
@@ -181,7 +187,9 @@ describe('observeRefusal', () => {
 
   test('says so, too, of what was no request at all', () => {
     const { log, line } = keeping();
-    observeRefusal(log)(new GatewayError('HEADER_MALFORMED', 'Not HTTP.', { cause: new Error(iban) }));
+    observeRefusal(watching(log))(
+      new GatewayError('HEADER_MALFORMED', 'Not HTTP.', { cause: new Error(iban) }),
+    );
     assert.equal(line().requestId, undefined);
     assert.doesNotMatch(JSON.stringify(line()), new RegExp(iban));
   });

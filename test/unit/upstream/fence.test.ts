@@ -74,9 +74,10 @@ describe('a write at its fence', () => {
   test('takes nothing that the connection brings for its answer', async () => {
     const call = atTheFence();
     call.exchange.answered(answerHead(201));
-    assert.equal(failure(call)[0], 'UPSTREAM_UNREACHED');
+    assert.equal(call.outcomes.length, 0, 'an attempt on another connection must not overtake this one');
     call.step.resolve(performance.now() + 1_000);
     await setImmediate();
+    assert.equal(failure(call)[0], 'UPSTREAM_UNREACHED');
     assert.equal(call.released(), 0);
   });
 });

@@ -1,0 +1,66 @@
+/** Counts what the trails of requests say. */
+
+import type { Fact } from '../flow/trail.ts';
+import type { Decision, Observer } from './decision.ts';
+import type { Metrics } from './metrics.ts';
+import { none } from './metrics-table.ts';
+
+export function countRequests(metrics: Pick<Metrics, 'count' | 'note'>): Observer {
+  function fact(one: Fact, decision: Decision): void {
+    const { asked, environment = none } = decision;
+    if (!asked) return;
+    const { operation, lane } = asked;
+    switch (one.what) {
+      case 'ledger':
+        metrics.count('penstock_ledger_verdicts_total', { operation, verdict: one.verdict });
+        break;
+      case 'cache':
+        metrics.count('penstock_status_reads_total', { operation, environment, verdict: one.verdict });
+        break;
+      case 'turn':
+        metrics.note('penstock_queue_wait_seconds', { environment, lane }, one.waitedMs / 1_000);
+        break;
+      case 'turn-refused':
+        metrics.count('penstock_queue_refusals_total', { environment, lane, code: one.code });
+        break;
+      case 'call':
+        metrics.note('penstock_upstream_duration_seconds', { environment, lane }, one.totalMs / 1_000);
+        break;
+      case 'retry':
+        metrics.count('penstock_retries_total', { environment, lane });
+        break;
+      case 'late-answer':
+        metrics.count('penstock_late_answers_total', { environment, operation });
+        break;
+      case 'environment':
+      case 'circuit-refused':
+      case 'caller-left':
+      case 'recorded':
+    }
+  }
+
+  return {
+    decided(decision) {
+      const {
+        asked,
+        environment = none,
+        status,
+        error,
+        servedFrom = 'gateway',
+        durationMs,
+        steps,
+      } = decision;
+      const operation = asked?.operation ?? none;
+      metrics.count('penstock_requests_total', {
+        ...{ operation, environment, error: error?.code ?? none },
+        ...{ status: `${Math.floor(status / 100)}xx`, served_from: servedFrom },
+      });
+      if (asked && durationMs !== undefined) {
+        const labels = { operation, served_from: servedFrom };
+        metrics.note('penstock_request_duration_seconds', labels, durationMs / 1_000);
+      }
+      for (const step of steps) fact(step.fact, decision);
+    },
+    later: fact,
+  };
+}

@@ -1,0 +1,118 @@
+/** The spans of a request, made of its trail when it is over: one for the request, one for each thing it waited for. */
+
+import type { CallFact, Step } from '../flow/trail.ts';
+import type { Decision } from './decision.ts';
+import type { Trace } from './traceparent.ts';
+
+/** A span, whoever it is sent to. Times in milliseconds since 1970. */
+export interface SpanFacts {
+  readonly name: string;
+  readonly kind: 'server' | 'client' | 'internal';
+  readonly traceId: string;
+  /** A new one if it is nobody's parent. */
+  readonly spanId: string | undefined;
+  readonly parentId: string | undefined;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly failed: boolean;
+  readonly attributes: Readonly<Record<string, string | number>>;
+}
+
+/** All that is over when the request is. */
+export function spansOf(decision: Decision, trace: Trace): readonly SpanFacts[] {
+  const { steps } = decision;
+  return [
+    requestSpan(decision, trace),
+    ...steps.flatMap((step) => waitSpan(step, decision, trace)),
+    ...(isCallOver(steps) ? callSpan(decision, trace) : []),
+  ];
+}
+
+/** What a call adds that is over only after the request. */
+export function lateSpansOf(decision: Decision, trace: Trace): readonly SpanFacts[] {
+  return isCallOver(decision.steps) ? callSpan(decision, trace) : [];
+}
+
+function requestSpan(decision: Decision, { traceId, spanId, parentId }: Trace): SpanFacts {
+  const { at, durationMs = 0, requestId = '', asked, environment, status, servedFrom, error } = decision;
+  return {
+    ...{ name: asked?.operation ?? 'refused', kind: 'server', traceId, spanId, parentId },
+    ...{ startMs: at, endMs: at + durationMs, failed: status >= 500 },
+    attributes: {
+      'penstock.request_id': requestId,
+      'http.response.status_code': status,
+      ...(asked && { 'penstock.client': asked.client, 'penstock.tenant': asked.tenant }),
+      ...(environment !== undefined && { 'penstock.environment': environment }),
+      ...(servedFrom && { 'penstock.served_from': servedFrom }),
+      ...(error && { 'error.type': error.code }),
+      ...decisionsIn(decision.steps),
+    },
+  };
+}
+
+/** What takes no time worth a span. */
+function decisionsIn(steps: readonly Step[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    steps.flatMap(({ fact }) => {
+      if (fact.what === 'environment') return [['penstock.environment_why', fact.why]];
+      if (fact.what === 'cache') return [['penstock.cache', fact.verdict]];
+      if (fact.what === 'circuit-refused') return [['penstock.circuit', fact.state]];
+      return [];
+    }),
+  );
+}
+
+const waits: Readonly<Record<string, string>> = {
+  ledger: 'wait for the ledger',
+  turn: 'wait for a turn',
+  'turn-refused': 'wait for a turn',
+  'caller-left': 'wait for a turn',
+};
+
+function waitSpan(
+  { afterMs, fact }: Step,
+  { at }: Decision,
+  { traceId, spanId }: Trace,
+): readonly SpanFacts[] {
+  if (!('waitedMs' in fact)) return [];
+  const { what, waitedMs } = fact;
+  const attributes = what === 'ledger' ? { 'penstock.verdict': fact.verdict } : { 'penstock.outcome': what };
+  const span = { kind: 'internal', traceId, spanId: undefined, parentId: spanId, attributes } as const;
+  const endMs = at + afterMs;
+  const failed = what !== 'ledger' && what !== 'turn';
+  return [{ ...span, name: waits[what] ?? what, startMs: endMs - waitedMs, endMs, failed }];
+}
+
+/** From the first attempt to the end of the last: the bank is told of one span, however often it is asked. */
+function callSpan({ at, steps, environment }: Decision, trace: Trace): readonly SpanFacts[] {
+  const calls = steps.flatMap(({ afterMs, fact }) => (fact.what === 'call' ? [{ afterMs, fact }] : []));
+  const [first, last] = [calls[0], calls.at(-1)];
+  if (!first || !last) return [];
+  const { traceId, callId, spanId } = trace;
+  return [
+    {
+      ...{ name: 'call the bank', kind: 'client', traceId, spanId: callId, parentId: spanId },
+      ...{ startMs: at + first.afterMs - first.fact.totalMs, endMs: at + last.afterMs },
+      failed: last.fact.error !== undefined || (last.fact.status ?? 0) >= 500,
+      attributes: {
+        ...(environment !== undefined && { 'penstock.environment': environment }),
+        'penstock.attempts': calls.length,
+        ...attributesOf(last.fact),
+      },
+    },
+  ];
+}
+
+const attributesOf = ({ connection, connectMs, firstByteMs, status, error }: CallFact) => ({
+  'penstock.connection': connection,
+  ...(connectMs !== undefined && { 'penstock.connect_ms': connectMs }),
+  ...(firstByteMs !== undefined && { 'penstock.first_byte_ms': firstByteMs }),
+  ...(status !== undefined && { 'http.response.status_code': status }),
+  ...(error !== undefined && { 'error.type': error }),
+});
+
+/** A turn or a retry is followed by an attempt, which may outlive the request. */
+function isCallOver(steps: readonly Step[]): boolean {
+  const last = steps.findLast(({ fact }) => ['turn', 'retry', 'call'].includes(fact.what));
+  return last?.fact.what === 'call';
+}

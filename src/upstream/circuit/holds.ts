@@ -1,0 +1,94 @@
+/** What operators decided about circuits: held open or closed, for a time, on all instances and across restarts. */
+
+import { z } from 'zod';
+import { type Lane, lanes } from '../../pis/operations.ts';
+import type { Announcements, KeyValues } from '../../state/ports.ts';
+
+const key = 'circuit:holds';
+const channel = 'circuit';
+
+const holdShape = z.object({
+  environment: z.string(),
+  lane: z.enum(lanes),
+  /** Open: nothing is sent. Closed: all is sent, whatever becomes of it. */
+  as: z.enum(['open', 'closed']),
+  reason: z.string(),
+  /** Milliseconds since 1970; as far as dates go (ECMA-262, time values and time range). */
+  untilMs: z.number().max(8.64e15),
+});
+
+export type Hold = Readonly<z.output<typeof holdShape>>;
+
+/** Which circuit. */
+export interface CircuitPlace {
+  readonly environment: string;
+  readonly lane: Lane;
+}
+
+export interface Holds {
+  /** The hold on a circuit, as far as this instance knows; one that is over is none. */
+  of(place: CircuitPlace): Hold | undefined;
+  /**
+   * Holds a circuit, in place of any hold before.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; it is not known then whether it was done
+   */
+  hold(hold: Hold): Promise<void>;
+  /** Lets a circuit go as it measures. @throws GatewayError STATE_UNAVAILABLE as above */
+  release(place: CircuitPlace): Promise<void>;
+  /** Reads what is decided; for the start and the heartbeat. @throws GatewayError STATE_UNAVAILABLE: what was known stays */
+  refresh(): Promise<void>;
+}
+
+interface Shared {
+  readonly keyValues: KeyValues;
+  readonly announcements: Announcements;
+}
+
+/** @param wall milliseconds since 1970 */
+export function createHolds({ keyValues, announcements }: Shared, wall: () => number = Date.now): Holds {
+  let known: readonly Hold[] = [];
+
+  announcements.subscribe(channel, () => void refresh().catch(() => {})); // missed: the next heartbeat sees it
+
+  async function refresh(): Promise<void> {
+    known = inEffect(await keyValues.read(key));
+  }
+
+  const inEffect = (raw: string | undefined): readonly Hold[] =>
+    parsed(raw).filter(({ untilMs }) => untilMs > wall());
+
+  async function change(next: (holds: readonly Hold[]) => readonly Hold[]): Promise<void> {
+    const raw = await keyValues.read(key);
+    const holds = next(inEffect(raw));
+    const text = JSON.stringify(holds);
+    const keptMs = Math.max(1, ...holds.map(({ untilMs }) => untilMs - wall()));
+    const done = await (raw === undefined
+      ? keyValues.writeIfAbsent(key, text, keptMs)
+      : keyValues.replace(key, raw, text, keptMs));
+    if (!done) return change(next); // somebody else changed it meanwhile
+    known = holds;
+    await announcements.publish(channel, '').catch(() => {}); // the others read it with their heartbeat besides
+  }
+
+  const others = (place: CircuitPlace) => (hold: Hold) => !isAt(hold, place);
+
+  return {
+    of: (place) => known.find((hold) => isAt(hold, place) && hold.untilMs > wall()),
+    hold: (hold) => change((holds) => [...holds.filter(others(hold)), hold]),
+    release: (place) => change((holds) => holds.filter(others(place))),
+    refresh,
+  };
+}
+
+const isAt = (hold: Hold, { environment, lane }: CircuitPlace) =>
+  hold.environment === environment && hold.lane === lane;
+
+/** What is not ours, or of a later version, is no hold. */
+function parsed(raw: string | undefined): readonly Hold[] {
+  try {
+    return z.array(holdShape).safeParse(JSON.parse(raw ?? '[]')).data ?? [];
+  } catch {
+    return [];
+  }
+}

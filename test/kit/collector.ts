@@ -1,0 +1,95 @@
+/** A collector of spans: takes OTLP over HTTP, in JSON. */
+
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+import { z } from 'zod';
+
+const attribute = z.object({
+  key: z.string(),
+  value: z.object({ stringValue: z.string().optional(), intValue: z.number().optional() }).loose(),
+});
+const span = z.object({
+  ...{ traceId: z.string().regex(/^[0-9a-f]{32}$/), spanId: z.string().regex(/^[0-9a-f]{16}$/) },
+  parentSpanId: z.string().optional(),
+  ...{ name: z.string(), kind: z.number(), status: z.object({ code: z.number() }).loose() },
+  ...{ startTimeUnixNano: z.string().regex(/^\d+$/), endTimeUnixNano: z.string().regex(/^\d+$/) },
+  attributes: z.array(attribute),
+});
+/** `ExportTraceServiceRequest`: https://opentelemetry.io/docs/specs/otlp/#otlphttp-request */
+const exported = z.object({
+  resourceSpans: z.array(
+    z.object({
+      resource: z.object({ attributes: z.array(attribute) }),
+      scopeSpans: z.array(z.object({ spans: z.array(span) })),
+    }),
+  ),
+});
+
+export interface CollectedSpan {
+  readonly name: string;
+  readonly kind: number;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | undefined;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly failed: boolean;
+  readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+export interface Collector {
+  readonly url: string;
+  /** What has come so far. */
+  readonly spans: readonly CollectedSpan[];
+  /** Names of whoever sent them. */
+  readonly services: ReadonlySet<unknown>;
+  /** How often somebody sent something, taken or not. */
+  requests(): number;
+  /** Answers so from now on; 0 does not answer at all. */
+  answer(status: number): void;
+}
+
+/** Closed when the test ends. */
+export async function startCollector(t: TestContext): Promise<Collector> {
+  const spans: CollectedSpan[] = [];
+  const services = new Set<unknown>();
+  let status = 200;
+  let requests = 0;
+  const server = createServer(async (request, response) => {
+    requests += 1;
+    const body: unknown = await json(request);
+    if (status === 0) return;
+    response.writeHead(status, { 'Content-Type': 'application/json' }).end('{}');
+    if (status !== 200) return;
+    for (const { resource, scopeSpans } of exported.parse(body).resourceSpans) {
+      services.add(attributesOf(resource.attributes)['service.name']);
+      spans.push(...scopeSpans.flatMap((scope) => scope.spans.map(spanOf)));
+    }
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo; // a server that listens on a port has one
+  return {
+    url: `http://127.0.0.1:${port}/v1/traces`,
+    ...{ spans, services },
+    requests: () => requests,
+    answer: (next) => {
+      status = next;
+    },
+  };
+}
+
+const attributesOf = (attributes: readonly z.output<typeof attribute>[]) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue ?? value]));
+
+const spanOf = ({ parentSpanId, startTimeUnixNano, endTimeUnixNano, ...rest }: z.output<typeof span>) => ({
+  ...{ name: rest.name, kind: rest.kind, traceId: rest.traceId, spanId: rest.spanId, parentSpanId },
+  ...{ startMs: Number(startTimeUnixNano) / 1e6, endMs: Number(endTimeUnixNano) / 1e6 },
+  failed: rest.status.code === 2,
+  attributes: attributesOf(rest.attributes),
+});

@@ -1,0 +1,30 @@
+/** Decisions as the line tells them. */
+
+import { randomUUID } from 'node:crypto';
+import type { Fact } from '../../src/flow/trail.ts';
+import type { Decision } from '../../src/telemetry/decision.ts';
+
+/** A payment that the bank made, in 12 ms. */
+export function decided(over: Partial<Decision> = {}, facts: readonly Fact[] = []): Decision {
+  return {
+    at: Date.UTC(2026, 0, 31, 12),
+    durationMs: 12,
+    requestId: randomUUID(),
+    asked: { operation: 'initiatePayment', lane: 'write', client: 'shop', tenant: 'merchants' },
+    environment: 'sandbox',
+    status: 201,
+    servedFrom: 'bank',
+    upstreamMs: 10,
+    error: undefined,
+    trace: undefined,
+    steps: facts.map((fact, index) => ({ afterMs: index, fact })),
+    ...over,
+  };
+}
+
+/** One that the gateway failed by itself. */
+export const failedWith = (code: 'CIRCUIT_OPEN' | 'OUTCOME_UNKNOWN' | 'QUOTA_EXCEEDED', status: number) =>
+  decided({
+    ...{ status, servedFrom: undefined, upstreamMs: undefined },
+    error: { code, why: 'Why.', proxyError: 'destination_unavailable' },
+  });

@@ -1,0 +1,84 @@
+/**
+ * Reads the text format of Prometheus (version 0.0.4), and fails on whatever it does not allow.
+ * @see https://prometheus.io/docs/instrumenting/exposition_formats/
+ */
+
+import assert from 'node:assert/strict';
+
+export interface Sample {
+  /** With `_bucket`, `_sum` or `_count`, of a histogram. */
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+export interface Family {
+  readonly type: string;
+  readonly help: string;
+  readonly samples: readonly Sample[];
+}
+
+const sampleLine = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$/;
+const labelPart = /([a-zA-Z_]\w*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)/gy;
+const suffixes = { histogram: ['_bucket', '_sum', '_count'], summary: ['', '_sum', '_count'] };
+
+/** Families by name: each said once, with HELP and TYPE before its samples, no sample twice, buckets that only grow. */
+export function readPrometheus(text: string): ReadonlyMap<string, Family> {
+  assert.ok(text.endsWith('\n'), 'the last line ends');
+  const families = new Map<string, { type: string; help: string; samples: Sample[] }>();
+  const seen = new Set<string>();
+  let name = '';
+  for (const line of text.split('\n').filter((one) => one !== '')) {
+    const [, keyword, subject = '', rest = ''] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? [];
+    if (keyword === 'HELP') {
+      assert.ok(!families.has(subject), `${subject} is said twice`);
+      families.set(subject, { type: '', help: rest, samples: [] });
+      name = subject;
+    } else if (keyword === 'TYPE') {
+      assert.equal(subject, name);
+      assert.match(rest, /^(counter|gauge|histogram|summary)$/);
+      Object.assign(families.get(subject) ?? {}, { type: rest });
+    } else {
+      const family = families.get(name) ?? assert.fail(`before any family: ${line}`);
+      const sample = sampleOf(line);
+      const ends = suffixes[family.type as 'histogram'] ?? ['']; // any other type has none
+      assert.ok(
+        ends.some((end) => sample.name === name + end),
+        `${sample.name} stands below ${name}`,
+      );
+      const key = JSON.stringify([sample.name, Object.entries(sample.labels).toSorted()]);
+      assert.ok(!seen.has(key), `twice: ${line}`);
+      seen.add(key);
+      family.samples.push(sample);
+    }
+  }
+  for (const [family, { type, samples }] of families) if (type === 'histogram') assertGrows(family, samples);
+  return families;
+}
+
+function sampleOf(line: string): Sample {
+  const [, name = '', labels = '', value = ''] = sampleLine.exec(line) ?? assert.fail(`no sample: ${line}`);
+  labelPart.lastIndex = 0;
+  const found = [...labels.matchAll(labelPart)];
+  assert.equal(found.map(([part]) => part).join(''), labels, line);
+  // As Go's ParseFloat takes it: that knows NaN in any letter case.
+  assert.ok(value === '+Inf' || /^nan$/i.test(value) || Number.isFinite(Number(value)), line);
+  return {
+    name,
+    labels: Object.fromEntries(found.map(([, label = '', text = '']) => [label, text])),
+    value: Number(value.replace('+Inf', 'Infinity')),
+  };
+}
+
+function assertGrows(family: string, samples: readonly Sample[]): void {
+  const last = new Map<string, number>();
+  for (const { name, labels, value } of samples) {
+    const { le, ...series } = labels;
+    const key = JSON.stringify(series);
+    if (name === `${family}_bucket`) {
+      assert.ok(value >= (last.get(key) ?? 0), `${name} shrinks at ${le}`);
+      last.set(key, value);
+    }
+    if (name === `${family}_count`) assert.equal(value, last.get(key), `${name} is the last bucket`);
+  }
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { HeaderFields } from '../../../src/pis/headers.ts';
+import { beginTrace } from '../../../src/telemetry/traceparent.ts';
+
+const traceId = '0af7651916cd43dd8448eb211c80319c';
+const parentId = 'b7ad6b7169203331';
+const begun = (...values: readonly string[]) =>
+  beginTrace(
+    values.map((value) => ['Traceparent', value] as const),
+    0,
+  );
+const zeros = (count: number) => '0'.repeat(count);
+
+describe("a caller's traceparent", () => {
+  test('is gone on with: the same trace, a new span, and the decision on sampling', () => {
+    for (const [flags, sampled] of [
+      ['01', true],
+      ['00', false],
+      ['03', true],
+      ['02', false],
+    ] as const) {
+      const { trace, headers } = begun(`00-${traceId}-${parentId}-${flags}`);
+      assert.deepEqual([trace.traceId, trace.parentId, trace.sampled], [traceId, parentId, sampled]);
+      assert.deepEqual(headers, [['traceparent', `00-${traceId}-${trace.callId}-${sampled ? '01' : '00'}`]]);
+    }
+  });
+
+  test('of a later version is read as far as it is known', () => {
+    for (const value of [`01-${traceId}-${parentId}-01`, `cc-${traceId}-${parentId}-01-what-else`])
+      assert.equal(begun(value).trace.parentId, parentId);
+  });
+
+  for (const value of [
+    '',
+    `ff-${traceId}-${parentId}-01`,
+    `00-${zeros(32)}-${parentId}-01`,
+    `00-${traceId}-${zeros(16)}-01`,
+    `00-${traceId.toUpperCase()}-${parentId}-01`,
+    `00-${traceId}-${parentId}`,
+    `00-${traceId}-${parentId}-01-more`,
+    `00-${traceId}x-${parentId}-01`,
+    `00-${traceId}-${parentId}-zz`,
+  ])
+    test(`is not believed if it is none: ${value}`, () => {
+      const { trace } = begun(value);
+      assert.equal(trace.parentId, undefined);
+      assert.notEqual(trace.traceId, traceId);
+      assert.match(trace.traceId, /^[0-9a-f]{32}$/);
+    });
+
+  test('is not believed if there are two', () => {
+    const one = `00-${traceId}-${parentId}-01`;
+    assert.equal(begun(one, one).trace.parentId, undefined);
+  });
+});
+
+describe('what goes on to the bank', () => {
+  test('keeps every other field, and tracestate only with the trace that it belongs to', () => {
+    const fields: HeaderFields = [
+      ['Accept', '*/*'],
+      ['tracestate', 'vendor=1'],
+    ];
+    const known = beginTrace([...fields, ['traceparent', `00-${traceId}-${parentId}-01`]], 0);
+    assert.deepEqual(known.headers.slice(0, -1), fields);
+    assert.deepEqual(beginTrace(fields, 0).headers.slice(0, -1), [['Accept', '*/*']]);
+  });
+
+  test('is sampled in the configured part, where nobody has decided', () => {
+    const sampled = (part: number) =>
+      Array.from({ length: 2_000 }, () => beginTrace([], part)).filter(({ trace }) => trace.sampled).length;
+    assert.deepEqual([sampled(0), sampled(1)], [0, 2_000]);
+    const tenth = sampled(0.1);
+    assert.ok(tenth > 100 && tenth < 320, `${tenth}`); // six standard deviations of 13 to either side
+  });
+
+  test('has ids of its own every time', () => {
+    const ids = Array.from({ length: 100 }, () => beginTrace([], 1).trace).flatMap(
+      ({ traceId: trace, spanId, callId }) => [trace, spanId, callId],
+    );
+    assert.equal(new Set(ids).size, ids.length);
+  });
+});
