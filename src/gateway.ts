@@ -53,7 +53,7 @@ export function createGateway(
 ): Gateway {
   const current = () => assembly;
   const lasting = createLasting(config, log, state, { current, certificates });
-  const { telemetry, active, affinity, ledger, pulse, chores } = lasting;
+  const { telemetry, active, affinity, ledger, pulse, chores, overload } = lasting;
   let assembly = assemble(config, lasting);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
@@ -63,6 +63,7 @@ export function createGateway(
     edgeLimits,
     readListenerTls(config.listen.tls),
   );
+  tppDoor.server.on('drop', lasting.connectionRefused);
   const doorTls = watchListenerTls(config.listen.tls, tppDoor.server, createCertificateNews(log));
   const { host } = config.admin;
   const operatorsDoor = createOperatorsDoor({ host, operators, lasting, current, readiness });
@@ -76,7 +77,7 @@ export function createGateway(
     await Promise.all([doorTls.look(), assembly.upstreams.lookAtFiles()]);
     return lookedAtMs;
   });
-  const hearts = [pulse, chores, watch, files];
+  const hearts = [pulse, chores, watch, files, overload];
 
   function certificates(): readonly HeldCertificate[] {
     return [...doorTls.certificates(), ...assembly.upstreams.certificates()];

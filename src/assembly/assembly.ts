@@ -4,6 +4,7 @@ import type { RequestListener } from 'node:http';
 import type { EnvironmentView } from '../admin/routes.ts';
 import type { Config, EnvironmentSettings } from '../config/schema.ts';
 import { type PreflightReport, preflight } from '../environments/preflight.ts';
+import { createNetworkOf } from '../http/caller-network.ts';
 import { createClients } from '../http/clients.ts';
 import { createPisApp } from '../http/pis-app.ts';
 import { createQuotas } from '../http/quota.ts';
@@ -57,6 +58,7 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
   });
   const read = createRequestReader({
     match: createMatcher(standard),
+    admit: lasting.overload.admit,
     identify: createClients(config.clients, [...environments.keys()]),
     checkQuota: createQuotas(config.clients, lasting.quotaTurns),
     environments: [...environments.keys()],
@@ -69,7 +71,12 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
     upstreams,
     environments: () => viewsOf(config.environments.all, upstreams),
     purge: cache.purge,
-    serve: createPisApp({ read, line, refused: observeRefusal(observer) }),
+    serve: createPisApp({
+      read,
+      line,
+      networkOf: createNetworkOf(listen.trustedProxies),
+      refused: observeRefusal(observer),
+    }),
     tryOut: (name) => {
       const environment = environments.get(name);
       return environment && tryOut(environment, upstreams);

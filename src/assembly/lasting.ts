@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts';
 import { type ActiveEnvironment, createActiveEnvironment } from '../environments/active-environment.ts';
 import { type Affinity, createAffinity } from '../environments/affinity.ts';
 import { type Audit, createAudit } from '../environments/audit.ts';
+import { createOverload, type Overload } from '../http/overload.ts';
 import { createLastingLedger, type LastingLedger } from '../idempotency/create-ledger.ts';
 import { confidential } from '../state/create-state.ts';
 import { insuredReservations } from '../state/insured-reservations.ts';
@@ -12,6 +13,7 @@ import type { Reservations, State } from '../state/ports.ts';
 import { createLastingStatus, type LastingStatus } from '../status-cache/create-status-cache.ts';
 import { createTelemetry, type Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Log } from '../telemetry/log.ts';
+import { observeLoad } from '../telemetry/observe-load.ts';
 import { createInstanceWatch } from '../telemetry/watch-instances.ts';
 import { createHolds, type Holds } from '../upstream/circuit/holds.ts';
 import type { Shared, Upstreams } from '../upstream/create-upstreams.ts';
@@ -34,6 +36,10 @@ export interface Lasting {
   readonly quotaTurns: Reservations;
   /** How many payments are in doubt, of all instances; `undefined` until it is known. */
   readonly inDoubt: () => number | undefined;
+  /** Sheds load. */
+  readonly overload: Overload;
+  /** Told of a connection that there was no room for. */
+  readonly connectionRefused: () => void;
   readonly pulse: Pulse;
   /** What else is done regularly. After an outage it may take long, and an instance without pulse counts as dead. */
   readonly chores: Heart;
@@ -61,6 +67,7 @@ export function createLasting(config: Config, log: Log, state: State, seen: Seen
     ...{ certificates, liveInstances: () => instances.live(), expectedInstances: expected },
   });
   const { metrics } = telemetry;
+  const { shedding, connectionRefused } = observeLoad(log, metrics);
 
   const active = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinity(state, config.payments.rememberFor, log);
@@ -94,6 +101,7 @@ export function createLasting(config: Config, log: Log, state: State, seen: Seen
 
   return {
     ...{ log, telemetry, active, affinity, ledger, status, holds, pulse, chores },
+    ...{ overload: createOverload(shedding), connectionRefused },
     audit: createAudit(state.keyValues, log),
     towardsBanks: { turns, limits, holds },
     quotaTurns: insuredReservations(state.reservations, { part: () => 1, beginsWith: 'all of it' }),

@@ -7,15 +7,24 @@ import { notInEffectYet } from '../config/not-in-effect.ts';
 import type { Config } from '../config/schema.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { createLog, type Log } from '../telemetry/log.ts';
+import { placeOf } from '../telemetry/place-of.ts';
+import { type Output, standardOutput } from '../telemetry/standard-output.ts';
 
 /** How long a gateway that is told to end goes on serving, so that load balancers notice. Milliseconds. */
 const noticeMs = 1_000;
 /** How much longer than the longest call running requests may take to end. Milliseconds. */
 const spareMs = 5_000;
+/** How long the end waits for whoever reads the log. Milliseconds. */
+const lastLinesMs = 1_000;
+/** Exit code of sysexits.h for a fault of our own. */
+const exitSoftware = 70;
 
 /** @param reread loads the configuration again, for SIGHUP */
 export async function serve(config: Config, reread: () => Loaded): Promise<void> {
-  const log = createLog(config.log);
+  const output = standardOutput((lostLines) =>
+    log('warn', 'nobody read the log: lines are lost', { lostLines }),
+  );
+  const log = createLog(config.log, output);
   for (const sentence of notInEffectYet(config)) log('warn', sentence);
   if (config.idempotency.ifStateFails === 'allow')
     log(
@@ -41,8 +50,20 @@ export async function serve(config: Config, reread: () => Loaded): Promise<void>
   });
 
   gateway = started.gateway;
-  const end = endOnce(gateway, config, log);
-  process.on('SIGINT', end).on('SIGTERM', end);
+  const end = createEnd(gateway, config, log, output);
+  let signalled = false;
+  const stop = (signal: NodeJS.Signals) => {
+    if (signalled) process.exit(1);
+    signalled = true;
+    log('info', 'stopping: running requests are let end, a second signal ends at once', { signal });
+    end(0);
+  };
+  process.on('SIGINT', stop).on('SIGTERM', stop);
+  // Rejections that nobody handles come here, too. Nobody knows in what state the gateway is: it does not go on.
+  process.on('uncaughtException', (thrown) => {
+    log('error', 'stopping: an error was caught by nobody', { stack: placeOf(thrown) });
+    end(exitSoftware);
+  });
 }
 
 async function start(config: Config, log: Log) {
@@ -65,17 +86,18 @@ function reload(gateway: Gateway, reread: () => Loaded, log: Log): void {
   }
 }
 
-/** The first signal lets running requests end; the second does not wait for them. */
-function endOnce(
+/** Lets running requests end, and then ends the process; asked more than once, with the highest exit code. */
+function createEnd(
   gateway: Gateway,
   { deadlines }: Config,
   log: Log,
-): (signal: NodeJS.Signals) => Promise<void> {
-  let ending = false;
-  return async (signal) => {
-    if (ending) process.exit(1);
-    ending = true;
-    log('info', 'stopping: running requests are let end, a second signal ends at once', { signal });
+  output: Output,
+): (exitCode: number) => Promise<void> {
+  let highest = -1;
+  return async (exitCode) => {
+    const ending = highest >= 0;
+    highest = Math.max(highest, exitCode);
+    if (ending) return;
     gateway.drain();
     await setTimeout(noticeMs);
     const longest = Math.max(deadlines.status, deadlines.read, deadlines.write) + spareMs;
@@ -87,6 +109,7 @@ function endOnce(
       setTimeout(longest, false, { ref: false }),
     ]);
     log('info', inTime ? 'stopped' : 'stopped with requests still running');
-    process.exit(inTime ? 0 : 1);
+    await Promise.race([output.flushed(), setTimeout(lastLinesMs)]);
+    process.exit(inTime ? highest : Math.max(highest, 1));
   };
 }

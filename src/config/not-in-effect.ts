@@ -18,10 +18,7 @@ const whole = (setting: string, missing: string): Row => ({
   isSet: (config) => !isDeepStrictEqual(at(config, setting), at(defaults, setting)),
 });
 
-const rows: readonly Row[] = [
-  whole('listen.reusePort', 'the port is not shared'),
-  whole('listen.trustedProxies', 'no proxy is believed'),
-];
+const rows: readonly Row[] = [whole('listen.reusePort', 'the port is not shared')];
 
 /** One sentence for each setting that differs from its default and has no effect yet. */
 export const notInEffectYet = (config: Config): readonly string[] =>

@@ -1,21 +1,18 @@
 /** The TPP systems' door to the network: limits and time-outs of connections, and answers to what is not even HTTP. */
 
 import { randomUUID } from 'node:crypto';
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { TLSSocket, type TlsOptions } from 'node:tls';
 import { GatewayError } from '../flow/errors.ts';
+import { keepRoom } from './room.ts';
 import { createRunningAnswers } from './running-answers.ts';
+import { createTurns } from './turns.ts';
+import { createUnreadAnswers } from './unread-answers.ts';
 import { type ErrorAnswer, errorAnswer, lingerMs } from './write-error.ts';
 
-/** What one connection may take. Times in milliseconds. */
+/** What one connection may take, and all of them together. Times in milliseconds. */
 interface ConnectionLimits {
   /** For a request's head, and for the whole of it. */
   readonly headersTimeout: number;
@@ -26,6 +23,12 @@ interface ConnectionLimits {
   readonly keepAliveTimeout: number;
   /** Bytes of the request line and header. */
   readonly maxHeaderSize: number;
+  /** How long a TPP may take nothing of its answer. */
+  readonly writeTimeout: number;
+  /** Bytes of all answers that TPPs have not taken yet. */
+  readonly maxUnread: number;
+  /** How many connections there are at most. */
+  readonly maxConnections: number;
 }
 
 /** As Envoy, HAProxy and nginx advise for a server at the edge. */
@@ -35,6 +38,9 @@ export const edgeLimits: ConnectionLimits = {
   connectionsCheckingInterval: 2_000,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16_384,
+  writeTimeout: 30_000,
+  maxUnread: 256 * 1024 * 1024,
+  maxConnections: 5_000,
 };
 
 /** The door, and how it is closed without a failed request. */
@@ -66,17 +72,20 @@ export function createListener(
   // A TPP may end its side when it has asked, and still gets its answer. Node's types do not know the property.
   Object.assign(server, { httpAllowHalfOpen: true });
 
-  const latest = new WeakMap<Socket, { request: IncomingMessage; answer: ServerResponse }>();
+  const room = keepRoom(server, limits.maxConnections);
   const running = createRunningAnswers();
-  const take: RequestListener = (request, answer) => {
-    // Behind the request whose answer is the last of its connection, nothing is served: nobody would get the answer.
-    if (latest.get(request.socket)?.answer.shouldKeepAlive === false) return;
-    latest.set(request.socket, { request, answer });
+  const watchReader = createUnreadAnswers(limits);
+  const turns = createTurns((request, answer) => {
     running.add(answer, request.socket);
-    // Nor behind a wish to upgrade: Node drops what came in the same packet, and would go on in the middle of a request.
+    watchReader(answer);
+    serve(request, answer);
+  }, room.rests);
+  const take: RequestListener = (request, answer) => {
+    room.works(request.socket);
+    // Nothing is served behind a wish to upgrade: Node drops what came in the same packet, and would go on in the middle of a request.
     if (request.headers.upgrade !== undefined) answer.shouldKeepAlive = false;
     request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
-    serve(request, answer);
+    turns.take(request, answer);
   };
   server.on('request', take).on('checkContinue', take).on('checkExpectation', take);
 
@@ -89,11 +98,11 @@ export function createListener(
       unreadable(error);
       endAndLinger(socket, raw(error));
     };
-    const exchange = latest.get(socket);
+    const exchange = turns.latestOn(socket);
     if (!exchange || exchange.answer.writableFinished) return answerHere();
     // The fault lies in what follows on the connection: the running request gets its answer first.
     if (exchange.request.complete) return exchange.answer.once('finish', answerHere);
-    exchange.request.emit('error', error);
+    turns.spoil(socket, error);
   };
   server.on('connect', (_request, socket: Socket) => giveUp(socket.on('error', ignored), noTunnels()));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {

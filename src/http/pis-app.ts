@@ -7,6 +7,7 @@ import type { PisRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
 import { fieldsOf, headerValue } from '../pis/headers.ts';
 import { callerLeft } from './caller-left.ts';
+import type { NetworkOf } from './caller-network.ts';
 import type { RequestReader } from './read-request.ts';
 import { answerIdOf } from './request-id.ts';
 import { writeError } from './write-error.ts';
@@ -15,14 +16,21 @@ import { writeResponse } from './write-response.ts';
 interface PisAppParts {
   readonly read: RequestReader;
   readonly line: Handler<PisRequest>;
-  /** Told of every request that the door itself refuses, with the id its answer carries. */
-  readonly refused: (error: GatewayError, requestId: string, arrivedAtMs: number) => void;
+  readonly networkOf: NetworkOf;
+  /** Told of every request that the door itself refuses, with the id its answer carries, and where it comes from. */
+  readonly refused: (
+    error: GatewayError,
+    requestId: string,
+    arrivedAtMs: number,
+    network: string | undefined,
+  ) => void;
 }
 
 /** The application that the listener serves; supertest takes it as it is. */
-export function createPisApp({ read, line, refused }: PisAppParts): RequestListener {
+export function createPisApp({ read, line, networkOf, refused }: PisAppParts): RequestListener {
   const serve = async (incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
     const fields = fieldsOf(incoming.rawHeaders);
+    const peer = incoming.socket.remoteAddress;
     const caller = { requestId: answerIdOf(fields), accept: headerValue(fields, 'accept') };
     const fail = (error: GatewayError) => writeError(incoming, answer, error, caller);
 
@@ -30,7 +38,7 @@ export function createPisApp({ read, line, refused }: PisAppParts): RequestListe
     const arrivedAtMs = performance.now();
     const request = await read(incoming, fields, answer).catch(asGatewayError);
     if (request instanceof Error) {
-      refused(request, caller.requestId, arrivedAtMs);
+      refused(request, caller.requestId, arrivedAtMs, networkOf(peer, fields));
       return fail(request);
     }
     await line({ ...request, signal })

@@ -1,16 +1,17 @@
 /**
  * The door: makes a PisRequest of what came in, or refuses it.
  *
- * Refusals come in a fixed order: framing and path (400), shape (404), method (405), client (401),
+ * Refusals come in a fixed order: framing and path (400), shape (404), method (405), overload (503), client (401),
  * headers (400), environment (403), quota (429), body (413). Nothing that is refused here has been seen by the bank.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../flow/errors.ts';
 import type { Client, PisRequest } from '../flow/messages.ts';
-import { endToEnd, type HeaderFields, headerValue, without } from '../pis/headers.ts';
+import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import type { IdentifyClient } from './clients.ts';
+import { forTheBank } from './for-the-bank.ts';
 import { checkFraming } from './framing.ts';
 import type { CheckQuota } from './quota.ts';
 import { announcesBody, readBody, refuseTooLargeBody } from './read-body.ts';
@@ -18,6 +19,8 @@ import { requestIdOf } from './request-id.ts';
 
 interface DoorSettings {
   readonly match: Matcher;
+  /** Refuses what is too much at the moment. @throws GatewayError OVERLOADED */
+  readonly admit: (lane: Lane) => void;
   readonly identify: IdentifyClient;
   readonly checkQuota: CheckQuota;
   /** Names of all that are configured. */
@@ -36,11 +39,12 @@ export type RequestReader = (
 
 /** Reads requests by one installation's rules. */
 export function createRequestReader(settings: DoorSettings): RequestReader {
-  const { match, identify, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
+  const { match, admit, identify, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
   return async (incoming, fields, answer) => {
     const arrivedAtMs = performance.now();
     orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
     const operation = operationOf(match, incoming);
+    admit(operation.lane);
     const client = identify(incoming, fields);
     const requestId = requestIdOf(fields);
     orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
@@ -117,30 +121,5 @@ function namedIn(fields: HeaderFields, environments: readonly string[], client: 
     environments.includes(name) ? 'ENVIRONMENT_FORBIDDEN' : 'ENVIRONMENT_UNKNOWN',
     text,
     { field },
-  );
-}
-
-/** Meant for the gateway or made by proxies on the way; `Host` and the length are the next hop's own. */
-const keptHere: ReadonlySet<string> = new Set([
-  'content-length',
-  'expect',
-  'forwarded',
-  'host',
-  'penstock-environment',
-  'x-api-key',
-  'x-real-ip',
-  // Some frameworks let these have their way over the request line: the bank must carry out what was checked here.
-  'x-http-method',
-  'x-http-method-override',
-  'x-method-override',
-  'x-original-method',
-  'x-original-uri',
-  'x-original-url',
-  'x-rewrite-url',
-]);
-
-function forTheBank(fields: HeaderFields): HeaderFields {
-  return without(endToEnd(fields), keptHere).filter(
-    ([name]) => !name.toLowerCase().startsWith('x-forwarded-'),
   );
 }

@@ -7,6 +7,7 @@ import { operatorsOf } from '../admin/operators.ts';
 import { loadConfig } from '../config/load.ts';
 import { createGateway } from '../gateway.ts';
 import { createLog } from '../telemetry/log.ts';
+import { standardOutput } from '../telemetry/standard-output.ts';
 import { createSimulatedBank } from './server.ts';
 import { playTour } from './tour.ts';
 
@@ -58,7 +59,8 @@ function demoGateway(overrides: Readonly<Record<string, string>>) {
   if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
   const { config } = loaded;
   const { operators } = operatorsOf(config.admin, demoToken);
-  return { config, gateway: createGateway(config, createLog(config.log), operators) };
+  const output = standardOutput(() => {}); // nobody looks for what a demo has not said
+  return { config, gateway: createGateway(config, createLog(config.log, output), operators) };
 }
 
 function occupied(cause: NodeJS.ErrnoException): never {

@@ -4,6 +4,7 @@ import { type ErrorCode, type GatewayError, kinds } from '../flow/errors.ts';
 import type { PisRequest, PisResponse } from '../flow/messages.ts';
 import type { Fact, Step } from '../flow/trail.ts';
 import type { Lane, OperationName } from '../pis/operations.ts';
+import { placeOf } from './place-of.ts';
 import type { Trace } from './traceparent.ts';
 
 /** What is known of who asked for what; nothing, of a request that was refused at the door. */
@@ -22,6 +23,8 @@ export interface Decision {
   readonly durationMs: number | undefined;
   readonly requestId: string | undefined;
   readonly asked: Asked | undefined;
+  /** Of what was refused at the door: from which network it came, if that is known. */
+  readonly network?: string;
   readonly environment: string | undefined;
   /** Of the answer, whoever made it. */
   readonly status: number;
@@ -78,10 +81,25 @@ export function failed(request: PisRequest, error: GatewayError, trail: Trail): 
 }
 
 /** Of what was refused before it could become a request. @param arrivedAtMs milliseconds of `performance.now()` */
-export function refused(error: GatewayError, requestId?: string, arrivedAtMs?: number): Decision {
+export function refused(
+  error: GatewayError,
+  requestId?: string,
+  arrivedAtMs?: number,
+  network?: string,
+): Decision {
   const durationMs = arrivedAtMs === undefined ? undefined : performance.now() - arrivedAtMs;
   const at = Date.now() - (durationMs ?? 0);
-  return { at, durationMs, requestId, asked: undefined, steps: [], trace: undefined, ...failureOf(error) };
+  const from = network !== undefined && { network };
+  return {
+    at,
+    durationMs,
+    requestId,
+    asked: undefined,
+    ...from,
+    steps: [],
+    trace: undefined,
+    ...failureOf(error),
+  };
 }
 
 function begun({ requestId, operation, client, arrivedAtMs }: PisRequest, { steps, trace }: Trail) {
@@ -100,13 +118,4 @@ function failureOf({ code, message, environment, proxyError, cause }: GatewayErr
     upstreamMs: undefined,
     error: { code, why: message, proxyError, ...stack },
   };
-}
-
-/** What was thrown, and where; never its message, which may quote what a request or an answer held, as JSON.parse does. */
-function placeOf(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return `thrown: ${typeof thrown}`;
-  const { name, message, stack = '' } = thrown;
-  const code = 'code' in thrown ? ` ${thrown.code}` : '';
-  const frames = stack.replace(message, '').match(/^ {4}at .+$/gm) ?? [];
-  return [name + code, ...frames].join('\n');
 }

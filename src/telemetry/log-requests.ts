@@ -18,11 +18,12 @@ export const logRequests = (log: Log): Observer => ({
 });
 
 function fieldsOf({ requestId, asked, durationMs, environment, status, ...rest }: Decision): LogFields {
-  const { error, servedFrom, upstreamMs } = rest;
+  const { error, network, servedFrom, upstreamMs } = rest;
   return {
     requestId,
     ...(asked && { operation: asked.operation, client: asked.client, tenant: asked.tenant }),
     ...(asked && { durationMs: rounded(durationMs ?? 0) }),
+    ...(network !== undefined && { network }),
     environment,
     status,
     ...(error && { error: error.code, why: error.why, proxyError: error.proxyError }),

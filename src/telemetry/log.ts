@@ -1,6 +1,6 @@
-/** The log: one line an event on standard output, as JSON or as text. Only this file knows pino. */
+/** The log: one line an event, as JSON or as text. Only this file knows pino. */
 
-import { type DestinationStream, destination, pino } from 'pino';
+import { type DestinationStream, pino } from 'pino';
 
 /** Named values of one line; never bodies, tokens, addresses, or anything that came in a path or a header's value. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -16,8 +16,8 @@ interface LogSettings {
   readonly format: 'json' | 'text';
 }
 
-/** @param stream where the lines go; standard output unless a test says otherwise */
-export function createLog({ level, format }: LogSettings, stream: DestinationStream = destination(1)): Log {
+/** @param stream where the lines go */
+export function createLog({ level, format }: LogSettings, stream: DestinationStream): Log {
   const logger = pino(
     {
       level,

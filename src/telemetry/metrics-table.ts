@@ -55,6 +55,16 @@ export const metricsTable = {
     help: 'Answers that came after the TPP had been told that the outcome is unknown.',
     labels: ['environment', 'operation'],
   },
+  penstock_shedding: {
+    kind: 'gauge',
+    help: 'What is refused because the gateway does not keep up: 1 for what it is.',
+    labels: ['what'],
+  },
+  penstock_connections_refused_total: {
+    kind: 'counter',
+    help: 'Connections of TPP systems that were closed because there are too many.',
+    labels: [],
+  },
   penstock_in_doubt: {
     kind: 'gauge',
     help: 'Payments of which nobody knows whether the bank has carried them out, of all instances.',

@@ -41,7 +41,12 @@ export function observe(observer: Required<Observer>, begin?: BeginTrace): Stage
 }
 
 /** Told of what was refused before it could become a request. @param arrivedAtMs milliseconds of `performance.now()` */
-export type Refused = (error: GatewayError, requestId?: string, arrivedAtMs?: number) => void;
+export type Refused = (
+  error: GatewayError,
+  requestId?: string,
+  arrivedAtMs?: number,
+  network?: string,
+) => void;
 
 /** Tells of what was refused before it could become a request. */
 export const observeRefusal =

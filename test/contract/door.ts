@@ -31,12 +31,14 @@ export function doorBefore(line: Handler<PisRequest>): DoorUnderTest {
         paymentProducts: 'any',
         authorisationTypes: ['authorisations'],
       }),
+      admit: () => {},
       identify: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
       checkQuota: async () => {},
       environments: ['sandbox', 'production'],
       maxBodyBytes: 1_000,
       deadlineMs: { write: 3_000, read: 2_000, status: 1_000 },
     }),
+    networkOf: () => undefined,
     line: (request) => {
       taken.push(request);
       return line(request);

@@ -7,7 +7,7 @@ const unknown: Failure = { status: 504, code: 'OUTCOME_UNKNOWN', proxyError: 'co
 /** The bank has seen the request, and what it had to say is lost in part. */
 const cutOff: Failure = { status: 502, code: 'UPSTREAM_MALFORMED', proxyError: 'http_response_incomplete' };
 
-describe('a connection to the bank that breaks', { concurrency: true }, () => {
+describe('a connection to the bank that breaks (E8, E9)', { concurrency: true }, () => {
   everyCallFails({ name: 'reset' }, unknown);
   everyCallFails({ name: 'reset', strikes: 'before-reading' }, unknown);
   everyCallFails({ name: 'close-before-answering' }, unknown);

@@ -66,7 +66,7 @@ async function startLine(t: TestContext, state: SteppingOrder['state']) {
 /** Longer than any instance may be silent that is one of several. Milliseconds. */
 const standstillMs = 6_500;
 
-describe('an instance alone', { concurrency: 4 }, () => {
+describe('an instance alone (H2)', { concurrency: 4 }, () => {
   for (const [where, place] of Object.entries(places)) {
     test(`carries every write out once at most, although it stands still at any step of it: state in ${where}`, async (t) => {
       const { bank, writes, start } = await startLine(t, place(t));

@@ -97,7 +97,7 @@ const crashes: Readonly<Record<string, Crash>> = {
   'SIGKILL, file': { state: 'file', ...kill },
 };
 
-describe('writes at every step', { concurrency: 4 }, () => {
+describe('writes at every step (H2)', { concurrency: 4 }, () => {
   for (const [signal, crash] of Object.entries(crashes)) {
     const skip = crash.state === 'Redis' && withoutRedis;
     test(`are carried out once at most, whatever is repeated, when their instance gets a ${signal}`, {

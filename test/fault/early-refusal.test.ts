@@ -10,7 +10,7 @@ const refusal = 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnecti
 /** As large as the gateway takes: more than the buffers of a connection hold. */
 const large = { ...callOf('POST', paymentsPath), body: ' '.repeat(1024 * 1024) };
 
-describe('a bank that answers 413 before it has read the body', () => {
+describe('a bank that answers 413 before it has read the body (E10)', () => {
   test('is heard, though the rest of the body can no longer be sent', async (t) => {
     const bank = await startPlainServer(t, (socket) => {
       socket.pause();

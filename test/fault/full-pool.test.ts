@@ -14,7 +14,7 @@ const narrow: Sections = {
   idempotency: { wait: '100ms' },
 };
 
-describe('when all connections to the bank are taken', { concurrency: true }, () => {
+describe('when all connections to the bank are taken (E15)', { concurrency: true }, () => {
   for (const method of methods) {
     test(`a ${method} that gets none before its deadline is refused with QUEUE_TIMEOUT and never sent`, async (t) => {
       const line = await startLineWithPayment(t, narrow);

@@ -23,7 +23,7 @@ async function startCalled(t: TestContext, sections: Sections = {}) {
 
 const isClosed = (socket: Socket | undefined) => () => socket?.destroyed === true;
 
-describe('a connection that nobody uses', { concurrency: true }, () => {
+describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
   test('is kept for the next call', async (t) => {
     const { bank, get } = await startCalled(t);
     assert.equal(await get(), 200);

@@ -3,7 +3,7 @@ import { everyCallFails, type Failure } from './promises.ts';
 
 const malformed = (proxyError: string): Failure => ({ status: 502, code: 'UPSTREAM_MALFORMED', proxyError });
 
-describe('an answer of the bank that cannot be believed', { concurrency: true }, () => {
+describe('an answer of the bank that cannot be believed (C6, E9, E12)', { concurrency: true }, () => {
   everyCallFails({ name: 'garbage' }, malformed('http_protocol_error'));
   everyCallFails({ name: 'two-content-lengths' }, malformed('http_protocol_error'));
   everyCallFails({ name: 'carriage-return-in-header' }, malformed('http_protocol_error'));

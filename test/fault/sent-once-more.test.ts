@@ -13,7 +13,7 @@ import { initiation } from '../kit/request.ts';
 
 const reads = [callOf.read, callOf.status] as const;
 
-describe('a connection that breaks before a byte of an answer', { concurrency: true }, () => {
+describe('a connection that breaks before a byte of an answer (E14)', { concurrency: true }, () => {
   for (const fault of ['reset', 'close-before-answering'] as const) {
     for (const read of reads) {
       test(`had been used before (${fault}): GET ${read.path} is sent once more, and answered`, async (t) => {
@@ -86,7 +86,7 @@ describe('a connection that breaks before a byte of an answer', { concurrency: t
 /** Calls a second: an interval is about as long as the bank keeps a connection. */
 const paces = [46, 48, 50, 52];
 
-describe('a bank that closes connections when they were idle for 20 ms', { concurrency: true }, () => {
+describe('a bank that closes connections when they were idle for 20 ms (E14)', { concurrency: true }, () => {
   async function startBefore(t: TestContext, writeSocketIdle: string) {
     const program = startCommand(t, process.execPath, ['test/kit/impatient-bank.ts', '20']);
     await program.says('port ');

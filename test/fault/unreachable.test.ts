@@ -22,7 +22,7 @@ async function assertUnreached(t: TestContext, baseUrl: string, proxyError: stri
   }
 }
 
-describe('a bank that no connection can be made to', { concurrency: true }, () => {
+describe('a bank that no connection can be made to (E8)', { concurrency: true }, () => {
   test('a port that nobody listens on refuses every call, and the gateway takes the next', async (t) => {
     const bank = await startBank(t);
     await bank.stop(); // its port is free now
@@ -46,13 +46,13 @@ describe('a bank that no connection can be made to', { concurrency: true }, () =
     await until(2_000, 'all are closed', () => blackHole.connections.every(({ destroyed }) => destroyed));
   });
 
-  test('a certificate that nobody vouches for is never believed, and nothing is sent', async (t) => {
+  test('E16: a certificate that nobody vouches for is never believed, and nothing is sent', async (t) => {
     const bank = await startBank(t, { tls: { key, cert: certificate } });
     await assertUnreached(t, bank.baseUrl, 'tls_certificate_error');
     assert.equal(bank.requests.length, 0);
   });
 
-  test('a bank that speaks plain HTTP where TLS is due hears nothing', async (t) => {
+  test('E16: a bank that speaks plain HTTP where TLS is due hears nothing', async (t) => {
     const bank = await startBank(t);
     await assertUnreached(t, bank.baseUrl.replace('http:', 'https:'), 'tls_protocol_error');
     assert.equal(bank.requests.length, 0);

@@ -19,7 +19,7 @@ const ways: Readonly<Record<string, Way>> = {
     call(url, { ...rest, headers: [...headers, ['X-API-Key', keyOf('shop')]] }),
 };
 
-describe('an instance that is told to end under load', { skip: withoutRedisServer }, () => {
+describe('an instance that is told to end under load (H1)', { skip: withoutRedisServer }, () => {
   for (const [name, way] of Object.entries(ways)) {
     test(`ends with 0, and no request fails: ${name}`, async (t) => {
       const { one, other, sandbox } = await startFleet(t, await oneRedis(t));

@@ -26,7 +26,7 @@ const paths = String.raw`
 const openToGet = ['/health/live', '/metrics', '/', '/?/api', '/console.js'];
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY', 'PROPFIND'];
 
-describe("the operators' door without a token", () => {
+describe("the operators' door without a token (H6)", () => {
   for (const method of methods) {
     test(`is shut for ${method} in every form of the path, with the same answer, and changes nothing`, async (t) => {
       const { gateway } = await startLine(t);
@@ -117,7 +117,7 @@ describe("the operators' door without a token", () => {
 });
 
 describe("the operators' door with a token", () => {
-  test('is shut under a name of somebody else (DNS rebinding), and nothing changes', async (t) => {
+  test('H8: is shut under a name of somebody else (DNS rebinding), and nothing changes', async (t) => {
     const { gateway } = await startLine(t);
     const token = `Authorization: Bearer ${adminToken}`;
     const hosts = [
@@ -153,7 +153,7 @@ describe("the operators' door with a token", () => {
     }
   });
 
-  test('sets no cookie and lets nobody keep, guess or frame its answers', async (t) => {
+  test('H7: sets no cookie and lets nobody keep, guess or frame its answers', async (t) => {
     const { gateway } = await startLine(t);
     for (const path of [
       '/api/environments',
@@ -172,7 +172,7 @@ describe("the operators' door with a token", () => {
     }
   });
 
-  test('changes nothing by GET', async (t) => {
+  test('H7: changes nothing by GET', async (t) => {
     const { gateway } = await startLine(t);
     for (const path of [
       '/api/environments/active',

@@ -30,7 +30,7 @@ async function startBusy(t: TestContext) {
   return { ...served, tpp, answerIt: () => void asked[0]?.write(answer) };
 }
 
-describe('a gateway that is told to end', () => {
+describe('a gateway that is told to end (H1)', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     test(`by ${signal} is not ready any more, lets the running request end with Connection: close, and exits with 0`, async (t) => {
       const { command, adminUrl, tpp, answerIt } = await startBusy(t);

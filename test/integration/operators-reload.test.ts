@@ -55,7 +55,7 @@ async function reload(
   return JSON.parse(about().at(-1) ?? '{}');
 }
 
-describe('a reload', () => {
+describe('a reload (H5)', () => {
   test('lets a new client in, and keeps one out that is gone', async (t) => {
     const { served, sections } = await start(t);
     assert.deepEqual([(await payAs(served, 'one'))[0], (await payAs(served, 'two'))[0]], [201, 401]);

@@ -16,7 +16,7 @@ const silent = () => {};
 const configFor = (baseUrl: string) =>
   configOf({ listen: { port: 0 }, admin: { port: 0 }, environments: { sandbox: { baseUrl } } });
 
-describe('a gateway that stops', () => {
+describe('a gateway that stops (H1)', () => {
   test('closes both doors', async (t) => {
     const gateway = createGateway(configFor('https://bank.example'), silent);
     const { tppPort, adminPort } = await gateway.start();

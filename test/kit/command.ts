@@ -18,6 +18,8 @@ export interface RunningCommand {
   /** The exit code, or the name of the signal that ended it. */
   ended(): Promise<number | string>;
   kill(signal: NodeJS.Signals): void;
+  /** Leaves what it writes in the pipe, which is full at some time, until it has exited. */
+  stopReading(): void;
   readonly pid: number | undefined;
 }
 
@@ -48,6 +50,10 @@ export function startCommand(
     says: (text) => until(20_000, `the command says ${text}`, () => written.stdout.includes(text)),
     ended: () => within(30_000, 'the command to end', end),
     kill: (signal) => void child.kill(signal),
+    stopReading() {
+      child.stdout.pause();
+      child.once('exit', () => child.stdout.resume()); // or it would never count as closed
+    },
     pid: child.pid,
   };
 }

@@ -19,11 +19,24 @@ export interface Served {
 
 const main = 'src/main.ts';
 
+/** What differs from the process that most tests want. */
+interface Wishes {
+  /** Environment variables besides. */
+  readonly variables?: Readonly<Record<string, string>>;
+  /** A shell's words before the program, such as `ulimit -n 60; exec`. */
+  readonly shell?: string;
+}
+
 /** A serving gateway on free ports; killed when the test ends, if it still runs. */
-export async function startServed(t: TestContext, sections: Sections): Promise<Served> {
+export async function startServed(
+  t: TestContext,
+  sections: Sections,
+  { variables: besides = {}, shell = 'exec' }: Wishes = {},
+): Promise<Served> {
   const file = configFile(t, stringify(onFreePorts(sections)));
-  const variables = { PENSTOCK_ADMIN_TOKEN: adminToken };
-  const command = startCommand(t, process.execPath, [main, 'serve', '--config', file], variables);
+  const variables = { PENSTOCK_ADMIN_TOKEN: adminToken, ...besides };
+  const words = [process.execPath, main, 'serve', '--config', file];
+  const command = startCommand(t, 'sh', ['-c', `${shell} "$@"`, 'sh', ...words], variables);
   await command.says('"serving"');
   const [tppPort, adminPort] = ['tppSystems', 'operators'].map((door) => portIn(command, door));
   return {

@@ -105,7 +105,7 @@ describe('fields in the bank’s answer', () => {
  * answer of another kind makes the gateway wait for ever.
  */
 describe('answers that nobody asked for', () => {
-  test('C6: a second answer is never given to anybody', async (t) => {
+  test('C6, E13: a second answer is never given to anybody', async (t) => {
     const { bank, gateway } = await startLine(t);
     bank.fail({ name: 'two-answers' }, { times: 3 });
     await onConnection(gateway.port, async (connection) => {

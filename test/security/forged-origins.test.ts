@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { initiation, paymentsPath, requestText, statusRead, valuesAtBank } from '../kit/attack.ts';
+import {
+  assertRefused,
+  initiation,
+  paymentsPath,
+  requestText,
+  statusRead,
+  valuesAtBank,
+} from '../kit/attack.ts';
 import { publicUrl, startLine } from '../kit/gateway.ts';
 import { sendRaw } from '../kit/raw.ts';
 
@@ -25,6 +32,24 @@ const overriding: Readonly<Record<string, string>> = {
   'X-Original-URL': '/admin',
   'X-Original-URI': '/admin',
   'X-Rewrite-URL': '/admin',
+};
+
+/** How proxies that end TLS tell the server behind them who the client is. */
+const certificates: Readonly<Record<string, string>> = {
+  'Client-Cert': ':MIIB:',
+  'Client-Cert-Chain': ':MIIB:',
+  'X-Forwarded-Client-Cert': 'Hash=abc',
+  'X-Client-Cert': 'MIIB',
+  'X-Client-Verify': 'SUCCESS',
+  'X-Client-DN': 'CN=evil',
+  'SSL-Client-S-DN': 'CN=evil',
+  'X-SSL-Client-Verify': 'SUCCESS',
+  'X-SSL-Cert': 'MIIB',
+  'X-TLS-Client-Subject': 'CN=evil',
+  'X-Amzn-Mtls-Clientcert': 'MIIB',
+  'X-ARR-ClientCert': 'MIIB',
+  'TPP-QWAC-Certificate': 'MIIB',
+  'X-Internal-Role': 'operator',
 };
 
 const lines = (fields: Readonly<Record<string, string>>) =>
@@ -64,6 +89,35 @@ describe('claims about where a request comes from', () => {
     const line = await startLine(t);
     await sendRaw(line.gateway.port, statusRead('X-API-Key: secret', 'Penstock-Environment: sandbox'));
     for (const name of ['x-api-key', 'penstock-environment']) assert.deepEqual(valuesAtBank(line, name), []);
+  });
+
+  test('C10: another’s certificate is shown to nobody, whoever sends it; what the TPP signs with passes', async (t) => {
+    const line = await startLine(t, { listen: { trustedProxies: ['127.0.0.1'] } });
+    await sendRaw(line.gateway.port, statusRead(...lines(certificates), 'TPP-Signature-Certificate: MIIC'));
+    for (const name of Object.keys(certificates))
+      assert.deepEqual(valuesAtBank(line, name.toLowerCase()), [], name);
+    assert.deepEqual(valuesAtBank(line, 'tpp-signature-certificate'), ['MIIC']);
+  });
+
+  test('C10: a certificate in a header makes nobody a known client, through a trusted proxy neither', async (t) => {
+    const client = { name: 'shop', apiKeySha256: 'ab'.repeat(32), environments: ['sandbox'] };
+    const listen = { trustedProxies: ['127.0.0.1'] };
+    const line = await startLine(t, { clients: [client], listen });
+    await assertRefused(line, statusRead(...lines(certificates)), [401, 'CLIENT_UNKNOWN']);
+  });
+
+  test('C3: a proxy that is trusted tells the log from which network a refused request came, and nothing more', async (t) => {
+    for (const [trustedProxies, network] of [
+      [['127.0.0.0/8'], '203.0.113.0/24'],
+      [[], '127.0.0.0/24'],
+    ] as const) {
+      const line = await startLine(t, { listen: { trustedProxies } });
+      const fields = ['X-Forwarded-For: 192.0.2.1, 203.0.113.9', 'Connection: Digest'];
+      await assertRefused(line, statusRead(...fields), [400, 'HEADER_MALFORMED']);
+      const refusal = line.gateway.logLines.find((text) => text.includes('request refused')) ?? '';
+      assert.equal(JSON.parse(refusal).network, network);
+      assert.doesNotMatch(refusal, /192\.0\.2|203\.0\.113\.9/);
+    }
   });
 });
 

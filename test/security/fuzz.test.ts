@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { assertServes, paymentsPath } from '../kit/attack.ts';
+import { bankAnswer, doorBefore } from '../contract/door.ts';
+import { assertServes } from '../kit/attack.ts';
 import { startLine } from '../kit/gateway.ts';
+import { startDoor } from '../kit/plain-door.ts';
 import { onConnection } from '../kit/raw.ts';
+import { type Conversation, conversation } from '../kit/wild-bytes.ts';
 
-const runs = Number(process.env.FUZZ_RUNS ?? 600);
+/** How many conversations there are; each has two requests on average. */
+const runs = Number(process.env.FUZZ_RUNS ?? 5_500);
+/** How many of them are held at the same time. */
+const atOnce = 25;
 const seed = process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) };
 
 /** What the bank may see at most, written apart from the gateway's own table. */
@@ -24,138 +30,21 @@ function assertOneOfTheEight(method: string, url: string): void {
   assert.ok(shapes.some((shape) => shape.test(text)) && !/\/\.{1,2}(\/|$)/.test(url), text);
 }
 
-const nasty = fc.constantFrom(
-  ...[
-    '\r',
-    '\n',
-    '\r\n',
-    '\r\n\r\n',
-    '\0',
-    ' ',
-    '\t',
-    ':',
-    ';',
-    ',',
-    '%',
-    '%2f',
-    '%00',
-    '..',
-    '/',
-    '//',
-    '\\',
-    '?',
-  ],
-  ...[
-    '#',
-    '_',
-    '\x7f',
-    '\xff',
-    '0',
-    '-',
-    '+',
-    'HTTP/1.1',
-    'GET / HTTP/1.1\r\n',
-    'chunked',
-    '0\r\n\r\n',
-    '\r\n ',
-  ],
-);
-const anything = fc.oneof(
-  nasty,
-  fc.string({ maxLength: 20 }),
-  fc.string({ unit: 'binary-ascii', maxLength: 300 }),
-);
+const crowdOf = (size: number) => fc.array(conversation, { minLength: size, maxLength: size });
 
-const good = fc.constantFrom(
-  ...[
-    `POST ${paymentsPath}`,
-    `GET ${paymentsPath}/1`,
-    `DELETE ${paymentsPath}/1`,
-    `GET ${paymentsPath}/1/status`,
-  ],
-  ...[`POST ${paymentsPath}/1/authorisations`, `GET ${paymentsPath}/1/cancellation-authorisations/a`],
-);
-const tricky = fc.tuple(good, anything, fc.nat(3)).map(insertedInSegment);
-const wild = fc
-  .tuple(
-    fc.constantFrom('GET', 'HEAD', 'OPTIONS', 'TRACE', 'CONNECT', 'PUT', 'PRI', 'get', ''),
-    fc.constantFrom(`${paymentsPath}/1`, `http://evil.example${paymentsPath}/1`, '*', 'evil:1', ''),
-  )
-  .map((words) => words.join(' '));
-const start = fc.oneof({ weight: 4, arbitrary: good }, { weight: 4, arbitrary: tricky }, wild);
-const version = fc.oneof(
-  { weight: 8, arbitrary: fc.constant('HTTP/1.1') },
-  fc.constantFrom('HTTP/1.0', 'HTTP/0.9', 'HTTP/2.0', 'HTTP/9.9', 'HTTP/1.1 ', ''),
-);
-const field = fc.oneof(
-  fc.constantFrom(
-    ...[
-      'Content-Length: 2',
-      'Content-Length: 0',
-      'Content-Length: 9',
-      'Content-Length: 02',
-      'Content-Length: 99999999',
-    ],
-    ...[
-      'Transfer-Encoding: chunked',
-      'Transfer-Encoding: gzip, chunked',
-      'Transfer-Encoding : chunked',
-      'TE: trailers',
-    ],
-    ...[
-      'Expect: 100-continue',
-      'Expect: x',
-      'Connection: close',
-      'Connection: keep-alive',
-      'Connection: Digest',
-    ],
-    ...[
-      'Upgrade: h2c',
-      'Connection: Upgrade',
-      'X-Request-ID: 1',
-      'Host: b',
-      'X_A: b',
-      'Accept: a/b;q=2',
-      '__proto__: a',
-    ],
-  ),
-  fc.tuple(fc.string({ maxLength: 20 }), anything).map(([name, value]) => `${name}: ${value}`),
-  anything,
-);
-const fields = fc.oneof(
-  { weight: 3, arbitrary: fc.constant([]) },
-  fc.array(field, { minLength: 1, maxLength: 3 }),
-);
-const body = fc.oneof(
-  fc.constantFrom('', '{}', '2\r\n{}\r\n0\r\n\r\n', '{}GET / HTTP/1.1\r\n\r\n', '5\r\n{}'),
-  anything,
-);
-
-const request = fc.record({ start, version, fields, body, id: fc.uuid() }).map((parts) => {
-  const usual = ['Host: a', `X-Request-ID: ${parts.id}`, 'PSU-IP-Address: 192.0.2.1'];
-  const head = [`${parts.start} ${parts.version}`, ...usual, ...parts.fields];
-  return `${head.join('\r\n')}\r\n\r\n${parts.body}`;
-});
-const spoilt = fc.tuple(request, anything, fc.nat(400)).map(inserted);
-
-/** What is sent on one connection: some requests, some spoilt, cut into packets at any place. */
-const conversation = fc
-  .tuple(
-    fc.array(fc.oneof({ weight: 4, arbitrary: request }, spoilt, anything), { minLength: 1, maxLength: 3 }),
-    fc.nat(500),
-  )
-  .map(([texts, cut]) => [texts.join('').slice(0, cut), texts.join('').slice(cut)]);
-
-function insertedInSegment([text, piece, index]: readonly [string, string, number]): string {
-  return text
-    .split('/')
-    .map((segment, at, { length }) => (at === length - 1 - index ? segment + piece : segment))
-    .join('/');
-}
-
-function inserted([text, piece, at]: readonly [string, string, number]): string {
-  return text.slice(0, at) + piece + text.slice(at);
-}
+/** What comes back on each connection until the gateway has closed it. */
+const hold = (port: number, crowd: readonly Conversation[], last: 'end' | 'wait') =>
+  Promise.all(
+    crowd.map(({ packets }) =>
+      onConnection(port, async (connection) => {
+        for (const packet of packets) connection.send(packet);
+        if (last === 'end') connection.end();
+        await connection.closed();
+        assert.match(connection.unread(), /^$|^HTTP\/1\.1 [1-5]\d\d /);
+        return connection.unread();
+      }),
+    ),
+  );
 
 /*
  * The story: the attacker knows something that we do not, and has a machine try all the rest.
@@ -163,28 +52,37 @@ function inserted([text, piece, at]: readonly [string, string, number]): string 
 describe('bytes that nobody thought of', () => {
   test('are answered or hung up on, never crash the gateway, and reach the bank as one of the eight or not at all', async (t) => {
     const line = await startLine(t);
-    let reached = 0;
-    const property = fc.asyncProperty(conversation, async (packets) => {
+    const count = { sent: 0, reached: 0 };
+    const property = fc.asyncProperty(crowdOf(atOnce), async (crowd) => {
       line.bank.forget();
-      await onConnection(line.gateway.port, async (connection) => {
-        for (const packet of packets) connection.send(packet);
-        connection.end();
-        await connection.closed();
-        assert.match(connection.unread(), /^$|^HTTP\/1\.1 [1-5]\d\d /);
-      });
+      await hold(line.gateway.port, crowd, 'end');
       for (const { method: sent, url, bodyComplete } of line.bank.requests) {
         assertOneOfTheEight(sent, url);
         assert.ok(bodyComplete, 'half a request reached the bank');
       }
       assert.equal(line.bank.malformed, 0, 'the bank was sent what is no HTTP');
-      reached += line.bank.requests.length;
+      count.reached += line.bank.requests.length;
+      count.sent += crowd.reduce((sum, { requests }) => sum + requests, 0);
     });
-    await fc.assert(property, { numRuns: runs, ...seed });
-    assert.ok(reached > runs / 10, `only ${reached} requests were good enough for the bank`);
+    await fc.assert(property, { numRuns: Math.ceil(runs / atOnce), ...seed });
+    t.diagnostic(`${count.sent} requests, ${count.reached} of them good enough for the bank`);
+    assert.ok(count.reached > runs / 10, `only ${count.reached} requests were good enough for the bank`);
     assert.ok(
       line.gateway.logLines.every((text) => !text.includes('INTERNAL')),
       'a fault of our own',
     );
     await assertServes(line);
+  });
+
+  test('are never waited for beyond the limits, if those who sent them just wait', async (t) => {
+    const { app } = doorBefore(async () => bankAnswer());
+    const { port } = await startDoor(t, app, { keepAliveTimeout: 100 });
+    let held = 0;
+    const property = fc.asyncProperty(crowdOf(200), async (crowd) => {
+      for (const said of await hold(port, crowd, 'wait')) assert.notEqual(said, '', 'closed without a word');
+      held += crowd.length;
+    });
+    await fc.assert(property, { numRuns: Math.ceil(runs / 1_500), ...seed });
+    t.diagnostic(`${held} connections`);
   });
 });

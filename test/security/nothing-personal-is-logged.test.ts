@@ -115,7 +115,7 @@ function assertMarked({ bank }: Watched, answers: readonly RawAnswer[]): void {
   ]);
 }
 
-describe('nothing personal is logged, and no error repeats anything', () => {
+describe('H9: nothing personal is logged, and no error repeats anything', () => {
   test('whatever the operation, and whatever the bank answers', async (t) => {
     const watched = await startWatched(t);
     const answers: RawAnswer[] = [];

@@ -1,24 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setInterval } from 'node:timers';
-import { createListener } from '../../src/http/listener.ts';
 import { createPisApp } from '../../src/http/pis-app.ts';
 import { createRequestReader } from '../../src/http/read-request.ts';
-import { close, open } from '../../src/http/server-life.ts';
 import { createMatcher } from '../../src/pis/operations.ts';
 import { initiation, newStatusPath, refusalOf, requestText } from '../kit/attack.ts';
+import { startDoor } from '../kit/plain-door.ts';
 import { onConnection } from '../kit/raw.ts';
 
-const limits = {
-  headersTimeout: 150,
-  requestTimeout: 300,
-  connectionsCheckingInterval: 20,
-  keepAliveTimeout: 1_000,
-  maxHeaderSize: 16_384,
-};
-
 /** The TPP systems' door with short limits, and behind it nothing that may ever be reached. */
-async function startDoor(t: TestContext) {
+async function startShortDoor(t: TestContext) {
   const refusals: string[] = [];
   const read = createRequestReader({
     match: createMatcher({
@@ -27,6 +18,7 @@ async function startDoor(t: TestContext) {
       paymentProducts: 'any',
       authorisationTypes: 'any',
     }),
+    admit: () => {},
     identify: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
     checkQuota: async () => {},
     environments: ['sandbox', 'production'],
@@ -35,10 +27,8 @@ async function startDoor(t: TestContext) {
   });
   const refused = ({ code }: { readonly code: string }) => void refusals.push(code);
   const line = () => Promise.reject(new Error('a request went on that was never whole'));
-  const { server } = createListener(createPisApp({ read, line, refused }), refused, limits);
-  const port = await open(server, '127.0.0.1', 0);
-  t.after(() => close(server));
-  return { port, refusals };
+  const door = await startDoor(t, createPisApp({ read, line, networkOf: () => undefined, refused }));
+  return { port: door.port, refusals: () => [...refusals, ...door.refusals] };
 }
 
 /*
@@ -57,7 +47,7 @@ describe('a TPP that sends too slowly', () => {
 
   for (const [name, bytes] of Object.entries(starts)) {
     test(`E1, E2: ${name} is answered 408 and closed, also if a byte comes now and then`, async (t) => {
-      const { port, refusals } = await startDoor(t);
+      const { port, refusals } = await startShortDoor(t);
       for (const drip of bytes === '' ? [''] : ['', 'a']) {
         await onConnection(port, async (connection) => {
           connection.send(bytes);
@@ -70,12 +60,12 @@ describe('a TPP that sends too slowly', () => {
           }
         });
       }
-      assert.ok(refusals.length >= 1 && refusals.every((code) => code === 'REQUEST_TIMEOUT'));
+      assert.ok(refusals().length >= 1 && refusals().every((code) => code === 'REQUEST_TIMEOUT'));
     });
   }
 
   test('E1: the second request of a connection has no more time than the first', async (t) => {
-    const { port } = await startDoor(t);
+    const { port } = await startShortDoor(t);
     await onConnection(port, async (connection) => {
       connection.send(requestText('GET /nowhere HTTP/1.1'));
       assert.equal((await connection.answer()).status, 404);

@@ -34,7 +34,9 @@ export const listen = z
     trustedProxies: z
       .array(z.string().refine(isNetwork, 'expected an IP address or a network such as 10.0.0.0/8'))
       .default([])
-      .describe('The proxies, by address or network, whose X-Forwarded-For is believed.'),
+      .describe(
+        'The proxies, by address or network, whose X-Forwarded-For is believed: it tells the log from which network refused requests come, and decides nothing.',
+      ),
     tls: tls.optional().describe('Makes the listener speak TLS; without it, it speaks plain HTTP.'),
   })
   .prefault({})

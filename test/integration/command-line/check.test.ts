@@ -31,7 +31,7 @@ const valid = `environments:
     baseUrl: https://bank.example/psd2
 `;
 
-describe('penstock check', () => {
+describe('penstock check (H5)', () => {
   test('tells all of ten faults in one go, each with its line and its setting, and exits with 78', async (t) => {
     const file = configFile(t, tenFaults);
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);

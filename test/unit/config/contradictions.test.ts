@@ -158,7 +158,7 @@ const contradictions: readonly (readonly [promise: string, text: string, ...faul
   ],
 ];
 
-describe('settings that contradict each other are refused', () => {
+describe('settings that contradict each other are refused (H5)', () => {
   for (const [promise, text, ...faults] of contradictions)
     test(promise, () => assert.deepEqual(faultsIn(text).toSorted(), faults.toSorted()));
 });

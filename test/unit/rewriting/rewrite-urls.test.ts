@@ -199,7 +199,7 @@ describe('an encoded answer', () => {
     });
   }
 
-  test('that grows beyond the limit when decoded is refused, one at the limit is not', async () => {
+  test('E6: that grows beyond the limit when decoded is refused, one at the limit is not', async () => {
     const bomb = (bytes: number) =>
       answer([json, ['Content-Encoding', 'gzip']], gzipSync(Buffer.alloc(bytes, ' ')));
     const fits = bomb(maxDecodedBytes);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLastingClock } from '../../../src/state/lasting-clock.ts';
 
-test('it begins with the wall clock, and goes on steadily, whoever sets the clock meanwhile', () => {
+test('H11: it begins with the wall clock, and goes on steadily, whoever sets the clock meanwhile', () => {
   let [wallMs, steadyMs] = [5_000, 100];
   const now = createLastingClock({ wall: () => wallMs, steady: () => steadyMs }, 0);
   assert.equal(now(), 5_000);
@@ -14,7 +14,7 @@ test('it begins with the wall clock, and goes on steadily, whoever sets the cloc
   assert.equal(now(), 5_031);
 });
 
-test('it goes on from the last time that is known, if the clock was set back before the start', () => {
+test('H11: it goes on from the last time that is known, if the clock was set back before the start', () => {
   const now = createLastingClock({ wall: () => 5_000, steady: () => 100 }, 7_000);
   assert.equal(now(), 7_000);
 });

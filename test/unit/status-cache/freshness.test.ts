@@ -110,7 +110,7 @@ describe('a status that rests', () => {
   });
 });
 
-describe('a clock that is set', () => {
+describe('a clock that is set (H11)', () => {
   const start = Date.parse('2026-01-01T12:00:00Z');
 
   for (const [how, jumps] of [

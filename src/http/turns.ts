@@ -1,0 +1,82 @@
+/** The requests of one connection, one at a time: the next begins when the answer to the one before is out. */
+
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { GatewayError } from '../flow/errors.ts';
+
+/** A request and the answer to it. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly answer: ServerResponse;
+}
+
+/** What is known of a connection. */
+interface Line {
+  /** The first one runs, the others wait. Once the last of the connection has begun to end, it stays. */
+  readonly exchanges: Exchange[];
+  latest: Exchange;
+  /** Came behind the last one that will be served. */
+  passedOver: number;
+  /** What was found wrong with the latest request, while it waited. */
+  wrong?: GatewayError;
+}
+
+export interface Turns {
+  /** Takes the next request of a connection. */
+  readonly take: RequestListener;
+  /** The latest request of a connection that was or will be served. */
+  latestOn(socket: Socket): Exchange | undefined;
+  /** Tells a request that not all of it will come, now or when it begins. */
+  spoil(socket: Socket, error: GatewayError): void;
+}
+
+/**
+ * How many requests may wait on a connection. The answer to the last of them is the last of the connection; who goes on
+ * sending in spite of that is hung up on when as many more have come.
+ */
+export const maxWaiting = 32;
+
+/** @param rested told of a connection on which nothing is due any more */
+export function createTurns(begin: RequestListener, rested: (socket: Socket) => void): Turns {
+  const lines = new WeakMap<Socket, Line>();
+
+  const beginNext = (line: Line, socket: Socket): void => {
+    const [next] = line.exchanges;
+    if (!next) {
+      rested(socket);
+      return;
+    }
+    next.answer.once('close', () => {
+      if (!next.answer.shouldKeepAlive || socket.destroyed) return; // nobody would get another answer
+      line.exchanges.shift();
+      beginNext(line, socket);
+    });
+    begin(next.request, next.answer);
+    if (line.wrong && next === line.latest) next.request.emit('error', line.wrong);
+  };
+
+  return {
+    take(request, answer) {
+      const { socket } = request;
+      const exchange = { request, answer };
+      const line = lines.get(socket) ?? { exchanges: [], latest: exchange, passedOver: 0 };
+      lines.set(socket, line);
+      const { exchanges } = line;
+      if (exchanges.at(-1)?.answer.shouldKeepAlive === false) {
+        if (++line.passedOver > maxWaiting) socket.destroy();
+        return;
+      }
+      line.latest = exchange;
+      exchanges.push(exchange);
+      if (exchanges.length > maxWaiting) answer.shouldKeepAlive = false;
+      if (exchanges.length === 1) beginNext(line, socket);
+    },
+    latestOn: (socket) => lines.get(socket)?.latest,
+    spoil(socket, error) {
+      const line = lines.get(socket);
+      if (!line) return;
+      if (line.exchanges[0] === line.latest) line.latest.request.emit('error', error);
+      else line.wrong = error;
+    },
+  };
+}

@@ -1,0 +1,36 @@
+/** Says when there is more to do than can be done: a line when it begins and ends, never one for each request. */
+
+import type { Log } from './log.ts';
+import type { Metrics } from './metrics.ts';
+
+/** While connections are refused, how often that is said at most. Milliseconds. */
+const saidEveryMs = 60_000;
+
+/** What can be shed. */
+const sheddings = ['nothing', 'status-reads', 'everything'] as const;
+
+interface LoadNews {
+  /** What is shed from now on, and how late and full the process is. */
+  readonly shedding: (what: string, reading: { readonly delayMs: number; readonly heap: number }) => void;
+  /** A connection was closed because there are too many. */
+  readonly connectionRefused: () => void;
+}
+
+/** For the log and the metrics. */
+export function observeLoad(log: Log, metrics: Metrics): LoadNews {
+  let saidAtMs = Number.NEGATIVE_INFINITY;
+  return {
+    shedding(what, { delayMs, heap }) {
+      for (const each of sheddings) metrics.set('penstock_shedding', { what: each }, Number(each === what));
+      const fields = { shed: what, delayMs: Math.round(delayMs), heapPercent: Math.round(heap * 100) };
+      if (what === 'nothing') log('info', 'the gateway keeps up again', fields);
+      else log('warn', 'the gateway does not keep up, and refuses a part of what comes', fields);
+    },
+    connectionRefused() {
+      metrics.count('penstock_connections_refused_total', {});
+      if (performance.now() - saidAtMs < saidEveryMs) return;
+      saidAtMs = performance.now();
+      log('warn', 'connections are refused: there are too many, and none of them rests');
+    },
+  };
+}

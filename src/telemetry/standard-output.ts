@@ -1,0 +1,59 @@
+/** Standard output as the log's destination: whatever becomes of its reader, the gateway never waits for it. */
+
+import { fstatSync, writeSync } from 'node:fs';
+
+/** How much may wait for a reader that does not read; lines beyond it are lost, and counted. Bytes. */
+const maxHeldBytes = 8 * 1024 * 1024;
+
+/** Takes the log's lines. */
+export interface Output {
+  write(line: string): void;
+  /** Comes back when all lines are with the system, which may be never. */
+  flushed(): Promise<void>;
+}
+
+/**
+ * A pipe or a terminal is written to as fast as it is read, and not waited for; a file at once.
+ *
+ * @param regained told how many lines were lost, when there is room again
+ */
+export function standardOutput(regained: (lostLines: number) => void): Output {
+  const { stdout } = process;
+  stdout.on('error', ignored); // a reader that has gone
+  const status = fstatSync(stdout.fd);
+  if (!status.isFIFO() && !status.isSocket() && !stdout.isTTY) return plainFile(stdout.fd);
+
+  let lostLines = 0;
+  const tellLost = () => {
+    const lost = lostLines;
+    lostLines = 0;
+    if (lost > 0) regained(lost);
+  };
+  const written = () => new Promise<void>((resolve) => stdout.write('', () => resolve()));
+  stdout.on('drain', tellLost);
+  return {
+    write(line) {
+      if (stdout.writableLength > maxHeldBytes) lostLines++;
+      else if (stdout.writable) stdout.write(line);
+    },
+    async flushed() {
+      await written();
+      tellLost();
+      await written();
+    },
+  };
+}
+
+/** Not Node's own stream: after one failed write, as on a full disk, that one never writes again. */
+function plainFile(descriptor: number): Output {
+  return {
+    write(line) {
+      try {
+        writeSync(descriptor, line);
+      } catch {} // the disk is full: there is nowhere left to say so
+    },
+    flushed: async () => {},
+  };
+}
+
+function ignored(): void {}

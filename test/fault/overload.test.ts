@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { call, type Reply } from '../kit/call.ts';
+import { startLine } from '../kit/gateway.ts';
+import { initiation, statusRead } from '../kit/request.ts';
+import { until } from '../kit/within.ts';
+
+/** Keeps the event loop of this process, which is also the gateway's, late by that much until it is told to stop. */
+function keepBusy(t: TestContext, taskMs: number): () => void {
+  let busy = true;
+  const work = async () => {
+    while (busy) {
+      for (const end = performance.now() + taskMs; performance.now() < end; );
+      await setImmediate();
+    }
+  };
+  work();
+  t.after(() => {
+    busy = false;
+  });
+  return () => {
+    busy = false;
+  };
+}
+
+const isShed = ({ status, header }: Reply) => status === 503 && header('Penstock-Error') === 'OVERLOADED';
+
+describe('a gateway that cannot keep up', () => {
+  test('H4: refuses status reads and says when to come back, and goes on with payments and its health', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    const rest = keepBusy(t, 250);
+    await until(20_000, 'status reads are shed', async () => isShed(await call(gateway.url, statusRead)));
+    const before = bank.requests.length;
+
+    const shed = await call(gateway.url, statusRead);
+    assert.equal(shed.header('Retry-After'), '1');
+    assert.equal(bank.requests.length, before);
+    assert.equal((await call(gateway.url, initiation)).status, 201);
+    for (const path of ['/health/live', '/health/ready', '/metrics'])
+      assert.equal((await call(gateway.adminUrl, { method: 'GET', path })).status, 200, path);
+    const metrics = await call(gateway.adminUrl, { method: 'GET', path: '/metrics' });
+    assert.match(metrics.text, /^penstock_shedding\{what="status-reads"\} 1$/m);
+
+    rest();
+    await until(20_000, 'nothing is shed', async () => !isShed(await call(gateway.url, statusRead)));
+    const told = gateway.logLines.filter((line) => line.includes('keep'));
+    assert.deepEqual(
+      told.map((line) => JSON.parse(line).shed),
+      ['status-reads', 'nothing'],
+    );
+  });
+
+  test('H4: refuses payments, too, when that is not enough, and lets end what it has taken', async (t) => {
+    const { bank, gateway } = await startLine(t);
+    bank.fail({ name: 'latency', ms: 4_000, strikes: 'before-effect' }, { times: 1 });
+    const taken = call(gateway.url, initiation);
+    await bank.until(() => bank.requests.length === 1);
+    const rest = keepBusy(t, 1_200);
+    await until(30_000, 'all is shed', async () => isShed(await call(gateway.url, initiation)));
+    rest();
+    assert.equal((await taken).status, 201);
+    await until(20_000, 'nothing is shed', async () => (await call(gateway.url, initiation)).status === 201);
+  });
+});

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { statusRead } from '../kit/attack.ts';
+import { startBank } from '../kit/gateway.ts';
+import { connectRaw } from '../kit/raw.ts';
+import { startServed } from '../kit/served.ts';
+
+/** What a bug would do, done when the process gets a signal. */
+const bugs: Readonly<Record<string, string>> = {
+  'an error that nobody catches': "throw new Error('can' + 'ary')",
+  'a rejection that nobody handles': "Promise.reject(new Error('can' + 'ary'))",
+};
+
+const loadedFirst = (bug: string) => {
+  const text = `process.on('SIGUSR2', () => { ${bug}; })`;
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(text)}` };
+};
+
+describe('a bug of the gateway itself', () => {
+  for (const [name, bug] of Object.entries(bugs)) {
+    test(`H3: after ${name}, what runs gets its answer, and the process ends with 70`, async (t) => {
+      const bank = await startBank(t);
+      bank.fail({ name: 'latency', ms: 500 });
+      const environments = { sandbox: { baseUrl: bank.baseUrl } };
+      const served = await startServed(t, { environments }, { variables: loadedFirst(bug) });
+      const connection = await connectRaw(served.port);
+      t.after(connection.destroy);
+      connection.send(statusRead());
+      await bank.until(() => bank.requests.length === 1);
+
+      served.command.kill('SIGUSR2');
+
+      await served.command.says('an error was caught by nobody');
+      assert.equal((await connection.answer()).headers.get('connection'), 'close');
+      assert.equal(await served.command.ended(), 70);
+      assert.match(served.command.stdout(), /"stack":"Error\\n {4}at /);
+      assert.doesNotMatch(served.command.stdout() + served.command.stderr(), /canary/);
+    });
+  }
+});

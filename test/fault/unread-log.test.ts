@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { Agent } from 'node:http';
+import { describe, test } from 'node:test';
+import { call } from '../kit/call.ts';
+import { startBank } from '../kit/gateway.ts';
+import { startServed } from '../kit/served.ts';
+import { within } from '../kit/within.ts';
+
+/** More lines than any pipe holds. */
+const enough = 3_000;
+
+describe('a log that nobody reads', () => {
+  test('H12: keeps neither requests waiting nor the end', async (t) => {
+    const bank = await startBank(t);
+    const { url, command } = await startServed(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
+    const agent = new Agent({ keepAlive: true });
+    t.after(() => agent.destroy());
+    command.stopReading();
+
+    for (let sent = 0; sent < enough; sent++) {
+      const { status } = await call(url, { method: 'GET', path: '/nowhere' }, agent);
+      assert.equal(status, 404);
+    }
+    agent.destroy();
+    command.kill('SIGTERM');
+
+    assert.equal(await within(10_000, 'the end', command.ended()), 0);
+    assert.ok(command.stdout().length < enough * 100, 'the pipe held it all');
+  });
+});

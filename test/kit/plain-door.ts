@@ -1,0 +1,42 @@
+/** The TPP systems' door with limits of one's own, before any application. */
+
+import type { RequestListener } from 'node:http';
+import type { TestContext } from 'node:test';
+import { createListener, type edgeLimits, type Listener } from '../../src/http/listener.ts';
+import { close, open } from '../../src/http/server-life.ts';
+
+/** Short and small, so that no test waits long or sends much. */
+const shortLimits = {
+  headersTimeout: 150,
+  requestTimeout: 300,
+  connectionsCheckingInterval: 20,
+  keepAliveTimeout: 5_000,
+  maxHeaderSize: 16_384,
+  writeTimeout: 100,
+  maxUnread: 64 * 1024 * 1024,
+  maxConnections: 100,
+};
+
+export interface PlainDoor {
+  readonly port: number;
+  readonly listener: Listener;
+  /** Codes of what the listener itself has refused. */
+  readonly refusals: readonly string[];
+}
+
+/** Opens a door; closed when the test ends. @param limits those that are not to be the short ones */
+export async function startDoor(
+  t: TestContext,
+  serve: RequestListener,
+  limits: Partial<typeof edgeLimits> = {},
+): Promise<PlainDoor> {
+  const refusals: string[] = [];
+  const refused = ({ code }: { readonly code: string }) => void refusals.push(code);
+  const listener = createListener(serve, refused, { ...shortLimits, ...limits });
+  const port = await open(listener.server, '127.0.0.1', 0);
+  t.after(() => {
+    listener.server.closeAllConnections();
+    return close(listener.server);
+  });
+  return { port, listener, refusals };
+}

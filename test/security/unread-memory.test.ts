@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { paymentsPath, requestText } from '../kit/attack.ts';
+import { startBank } from '../kit/gateway.ts';
+import { sendRaw } from '../kit/raw.ts';
+import { startServed } from '../kit/served.ts';
+import { connectSlowReader } from '../kit/slow-reader.ts';
+
+const connections = Number(process.env.SLOW_READERS ?? 10);
+const pipelined = 400;
+/** What a gateway may need for it all. Without bounds it was 1.9 GB. */
+const maxMiB = 600;
+
+const read = () => requestText(`GET ${paymentsPath}/1234-wertiq-983 HTTP/1.1`);
+
+/** Physical memory of a process, where the system tells. */
+function mebibytesOf(pid: number | undefined): number {
+  const [, kibibytes = ''] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Math.round(Number(kibibytes) / 1024);
+}
+
+/*
+ * The story: the attacker asks 400 times on each of a few connections, all at once, and reads none of the answers.
+ */
+describe('many requests whose answers nobody reads', { skip: process.platform !== 'linux' }, () => {
+  test('E3, A8: cost no more memory than one of them on each connection', async (t) => {
+    const bank = await startBank(t);
+    const environments = { sandbox: { baseUrl: bank.baseUrl } };
+    const { command, port } = await startServed(t, { environments });
+    bank.fail({ name: 'huge-answer', bytes: 3 * 1024 * 1024, framing: 'content-length' });
+    const before = mebibytesOf(command.pid);
+    const readers = await Promise.all(
+      Array.from({ length: connections }, () => connectSlowReader(port, read().repeat(pipelined))),
+    );
+    await bank.until(() => bank.requests.length >= connections, 120_000);
+    bank.heal();
+    for (let count = 0; count < 50; count++) await sendRaw(port, requestText('GET /nowhere HTTP/1.1'));
+    const after = mebibytesOf(command.pid);
+    t.diagnostic(`${connections} connections: ${before} MiB before, ${after} MiB with all of them waiting`);
+    assert.ok(after < maxMiB, `${after} MiB`);
+    for (const { socket } of readers) socket.destroy();
+  });
+});
