@@ -16,6 +16,7 @@ import { asGatewayError } from './flow/errors.ts';
 import { createListener, edgeLimits } from './http/listener.ts';
 import { readListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
+import { lossAtStop } from './http/shared-port.ts';
 import { createLastingLedger } from './idempotency/create-ledger.ts';
 import { createResolve } from './idempotency/resolve.ts';
 import { confidential, createState, forgottenByRestart } from './state/create-state.ts';
@@ -159,11 +160,14 @@ export function createGateway(
   return {
     async start() {
       try {
+        const loss = config.listen.reusePort ? lossAtStop() : undefined;
+        if (loss) log('warn', loss);
         await state.open();
         // Out of reach: the heartbeat goes on trying, and readiness says so.
         await Promise.allSettled([active.read(), ledger.holders.introduce(), holds.refresh()]);
         const adminPort = await open(adminDoor, config.admin.host, config.admin.port);
-        const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
+        const { host, port, reusePort } = config.listen;
+        const tppPort = await open(tppDoor.server, host, port, reusePort ? 'with others' : 'alone');
         pulse.start();
         chores.start();
         phase = 'serving';
@@ -185,7 +189,10 @@ export function createGateway(
 }
 
 /** What the doors and the state were built with; the rest of the configuration can be exchanged. */
-const needingRestart = ['listen.host', 'listen.port', 'listen.tls', 'admin', 'state', 'payments', 'log'];
+const needingRestart = [
+  ...['listen.host', 'listen.port', 'listen.reusePort', 'listen.tls'],
+  ...['admin', 'state', 'payments', 'log'],
+];
 
 function at(config: Config, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => Object(value)[name], config);

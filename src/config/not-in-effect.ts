@@ -29,7 +29,6 @@ const each = (
 });
 
 const rows: readonly Row[] = [
-  whole('listen.reusePort', 'the port is not shared'),
   whole('listen.trustedProxies', 'no proxy is believed'),
   whole('tracing', 'nothing is traced'),
   each('tls', 'files that change are read at the next start only', ({ tls }) => tls !== undefined),

@@ -7,8 +7,9 @@ import { type Instance, startFleet } from '../kit/fleet.ts';
 import { oneRedis } from '../kit/fleet-redis.ts';
 import { exchange, failuresIn, startLoad } from '../kit/load.ts';
 import { withoutRedisServer } from '../kit/redis.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { transfers } from '../kit/request.ts';
 import { keyOf } from '../kit/sides.ts';
+import { mixed } from './mixed.ts';
 
 /** How a TPP system sends a call to an instance. */
 type Way = (instance: Instance, call: Call) => Promise<Reply>;
@@ -48,19 +49,6 @@ describe('an instance that is told to end under load', { skip: withoutRedisServe
     });
   }
 });
-
-/** New payments, details that take 300 ms, and status reads; each sort goes first to either instance. */
-function mixed(ids: readonly string[], number: number): Call {
-  const path = `${transfers}/${ids[number % ids.length]}`;
-  switch (Math.floor(number / 2) % 4) {
-    case 0:
-      return initiation;
-    case 1:
-      return { method: 'GET', path };
-    default:
-      return { method: 'GET', path: `${path}/status` };
-  }
-}
 
 /** A connection that was refused has carried nothing: only then may even a payment be sent elsewhere. */
 function elsewhereIfRefused(again: () => Promise<Reply>): (thrown: unknown) => Promise<Reply> {
