@@ -9,6 +9,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { configurationPage, configurationSchema } from './docs/configuration.ts';
 import { errorsPage } from './docs/errors.ts';
+import { openapiPage } from './docs/openapi.ts';
 
 interface GeneratedFile {
   readonly file: string;
@@ -19,6 +20,7 @@ const generated: readonly GeneratedFile[] = [
   { file: 'docs/configuration.md', content: configurationPage },
   { file: 'config/penstock.schema.json', content: configurationSchema },
   { file: 'docs/errors.md', content: errorsPage },
+  { file: 'docs/openapi.yaml', content: openapiPage },
 ];
 
 const stale = generated.filter(({ file, content }) => textOf(file) !== content());

@@ -6,6 +6,7 @@ import { asGatewayError, kinds } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { admitOperators, type Operator, refuseForeignHosts } from './access.ts';
+import { openapiYaml } from './openapi/document.ts';
 
 /** Whether the gateway can take requests now, and what there is to say about it. */
 export interface Readiness {
@@ -22,7 +23,7 @@ interface Door {
 }
 
 /**
- * `/health/live`: the process runs. `/health/ready`: it can serve; the bank's health is not part of that.
+ * `/openapi.yaml` describes both doors. `/health/live`: the process runs. `/health/ready`: it can serve; the bank's health is not part of that.
  * Everything else wants the token of an operator, whatever its path.
  */
 export function createAdminApp(
@@ -49,6 +50,10 @@ export function createAdminApp(
 
   app.get('/metrics', async (_request, response) => {
     response.set('Content-Type', metrics.contentType).send(await metrics.text());
+  });
+
+  app.get('/openapi.yaml', (_request, response) => {
+    response.set('Content-Type', 'application/yaml').send(openapiYaml);
   });
 
   app.use(refuseForeignHosts(host), admitOperators(operators, log));
