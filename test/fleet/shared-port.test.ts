@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import { lossAtStop } from '../../src/http/shared-port.ts';
-import { type Call, call, jsonOf, type Reply } from '../kit/call.ts';
+import { type Call, call, jsonOf } from '../kit/call.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import { oneRedis } from '../kit/fleet-redis.ts';
 import { type Exchange, exchange, failuresIn, startLoad } from '../kit/load.ts';
@@ -14,6 +14,7 @@ import { withoutRedisServer } from '../kit/redis.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { keyOf } from '../kit/sides.ts';
 import { until } from '../kit/within.ts';
+import { answered } from './asked.ts';
 import { mixed } from './mixed.ts';
 
 describe('two processes on one port', { skip: withoutRedisServer }, () => {
@@ -134,19 +135,6 @@ function asker(t: TestContext, { url }: Instance) {
     const sent = { ...rest, headers: [...headers, ['X-API-Key', keyOf('shop')] as const] };
     return answered(t, () => call(url, sent, number % 3 === 0 ? undefined : agent));
   };
-}
-
-/** On a machine so busy that Redis takes longer than 50 ms, nothing is sent: as a TPP would, asks again, and says so. */
-async function answered(t: TestContext, ask: () => Promise<Reply>): Promise<Reply> {
-  let reply = await ask();
-  const isRefused = () => reply.header('Penstock-Error') === 'STATE_UNAVAILABLE';
-  if (!isRefused()) return reply;
-  t.diagnostic('asked again: Redis took too long');
-  await until(10_000, 'the state is within reach', async () => {
-    reply = await ask();
-    return !isRefused();
-  });
-  return reply;
 }
 
 /** How many payments the other process lists. */

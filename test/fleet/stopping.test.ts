@@ -9,6 +9,7 @@ import { exchange, failuresIn, startLoad } from '../kit/load.ts';
 import { withoutRedisServer } from '../kit/redis.ts';
 import { transfers } from '../kit/request.ts';
 import { keyOf } from '../kit/sides.ts';
+import { answered } from './asked.ts';
 import { mixed } from './mixed.ts';
 
 /** How a TPP system sends a call to an instance. */
@@ -30,7 +31,7 @@ describe('an instance that is told to end under load', { skip: withoutRedisServe
       const load = startLoad({ perSecond: 200, forMs: 3_000 }, (number) => {
         const [first, second] = number % 2 === 0 ? [one, other] : [other, one];
         return exchange(mixed(ids, number), (sent) =>
-          way(first, sent).catch(elsewhereIfRefused(() => way(second, sent))),
+          answered(t, () => way(first, sent).catch(elsewhereIfRefused(() => way(second, sent)))),
         );
       });
       await load.hasSent(250);
