@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { configurationPage, configurationSchema } from './docs/configuration.ts';
 import { errorsPage } from './docs/errors.ts';
 import { metricsPage } from './docs/metrics.ts';
+import { openapiPage } from './docs/openapi.ts';
 
 interface GeneratedFile {
   readonly file: string;
@@ -21,6 +22,7 @@ const generated: readonly GeneratedFile[] = [
   { file: 'config/penstock.schema.json', content: configurationSchema },
   { file: 'docs/errors.md', content: errorsPage },
   { file: 'docs/metrics.md', content: metricsPage },
+  { file: 'docs/openapi.yaml', content: openapiPage },
 ];
 
 const stale = generated.filter(({ file, content }) => textOf(file) !== content());

@@ -13,6 +13,7 @@ import { asGatewayError } from './flow/errors.ts';
 import { createListener, edgeLimits } from './http/listener.ts';
 import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { close, open } from './http/server-life.ts';
+import { lossAtStop } from './http/shared-port.ts';
 import { createState, forgottenByRestart } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
 import { createCertificateNews } from './telemetry/certificate-news.ts';
@@ -117,11 +118,14 @@ export function createGateway(
   return {
     async start() {
       try {
+        const loss = config.listen.reusePort ? lossAtStop() : undefined;
+        if (loss) log('warn', loss);
         await state.open();
         await telemetry.open();
         await lasting.learn();
         const adminPort = await open(operatorsDoor.server, host, config.admin.port);
-        const tppPort = await open(tppDoor.server, config.listen.host, config.listen.port);
+        const { host: tppHost, port, reusePort } = config.listen;
+        const tppPort = await open(tppDoor.server, tppHost, port, reusePort ? 'with others' : 'alone');
         for (const heart of hearts) heart.start();
         phase = 'serving';
         return { tppPort, adminPort };
@@ -143,14 +147,8 @@ export function createGateway(
 
 /** What the doors and the state were built with; the rest of the configuration can be exchanged. */
 const needingRestart = [
-  'listen.host',
-  'listen.port',
-  'listen.tls',
-  'admin',
-  'state',
-  'payments',
-  'log',
-  'tracing',
+  ...['listen.host', 'listen.port', 'listen.reusePort', 'listen.tls'],
+  ...['admin', 'state', 'payments', 'log', 'tracing'],
 ];
 
 function at(config: Config, path: string): unknown {

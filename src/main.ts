@@ -8,6 +8,7 @@ import { showCircuits } from './commands/circuits.ts';
 import { type Printed, showEnvironments, useEnvironment } from './commands/environment.ts';
 import { explain } from './commands/explain.ts';
 import { resolveDoubt, showDoubts } from './commands/in-doubt.ts';
+import { describeDoors } from './commands/openapi.ts';
 import { serve } from './commands/serve.ts';
 import { configSource, loadConfig, loadConfigAndFiles } from './config/load.ts';
 import type { Config } from './config/schema.ts';
@@ -26,6 +27,7 @@ const usage = `Usage: penstock COMMAND [--config FILE]
   in-doubt ID did-not-happen --reason TEXT
                               say what the bank has told of one of them
   audit verify                check the chain of the audit log
+  openapi                     print the OpenAPI description of both doors
 
 The configuration is FILE, or the file that PENSTOCK_CONFIG names; any setting can be overridden by an
 environment variable (docs/configuration.md). Commands that speak to a running gateway find it by the
@@ -67,6 +69,9 @@ switch (words.join(' ')) {
     break;
   case 'audit verify':
     await print(verifyAudit);
+    break;
+  case 'openapi':
+    console.log(describeDoors());
     break;
   default:
     leave(exitUsage, usage);

@@ -7,6 +7,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { admitOperators, type Operator, refuseForeignHosts } from './access.ts';
 import { createConsole } from './console.ts';
+import { openapiYaml } from './openapi/document.ts';
 
 /** Whether the gateway can take requests now, and what there is to say about it. */
 export interface Readiness {
@@ -24,8 +25,8 @@ interface Door {
 
 /**
  * `/health/live`: the process runs. `/health/ready`: it can serve; the bank's health is not part of that.
- * `/` and the files beside it: the console, a page without data. Everything else wants the token of an operator, whatever
- * its path.
+ * `/openapi.yaml` describes both doors. `/` and the files beside it: the console, a page without data. Everything else
+ * wants the token of an operator, whatever its path.
  */
 export function createAdminApp(
   { host, operators, readiness, metrics, log }: Door,
@@ -51,6 +52,10 @@ export function createAdminApp(
 
   app.get('/metrics', async (_request, response) => {
     response.set('Content-Type', metrics.contentType).send(await metrics.text());
+  });
+
+  app.get('/openapi.yaml', (_request, response) => {
+    response.set('Content-Type', 'application/yaml').send(openapiYaml);
   });
 
   app.use(refuseForeignHosts(host), createConsole(), admitOperators(operators, log));

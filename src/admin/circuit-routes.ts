@@ -12,7 +12,8 @@ export interface CircuitRoutesParts {
   readonly holdCircuit: HoldCircuit;
 }
 
-const holdBody = z.strictObject(
+/** An order to hold a circuit, or to let go of it. */
+export const holdBody = z.strictObject(
   {
     hold: z.enum(['open', 'closed'], { error: 'expected open, closed or null' }).nullable(),
     reason: sentence,

@@ -50,7 +50,8 @@ const purgeQuery = z.strictObject({
   payment: z.string().min(1).optional(),
 });
 
-const switchBody = z.strictObject(
+/** An order to switch. */
+export const switchBody = z.strictObject(
   {
     environment: z.string({ error: 'expected the name of an environment' }),
     reason: sentence,
@@ -60,7 +61,8 @@ const switchBody = z.strictObject(
   json,
 );
 
-const resolutionBody = z
+/** What the bank has told of something in doubt. */
+export const resolutionBody = z
   .strictObject(
     {
       outcome: z.enum(['happened', 'did-not-happen']),

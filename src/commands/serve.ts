@@ -3,7 +3,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { operatorsOf } from '../admin/operators.ts';
 import { adminToken, type Loaded } from '../config/load.ts';
-import { notInEffectYet } from '../config/not-in-effect.ts';
 import type { Config } from '../config/schema.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { createLog, type Log } from '../telemetry/log.ts';
@@ -25,7 +24,6 @@ export async function serve(config: Config, reread: () => Loaded): Promise<void>
     log('warn', 'nobody read the log: lines are lost', { lostLines }),
   );
   const log = createLog(config.log, output);
-  for (const sentence of notInEffectYet(config)) log('warn', sentence);
   if (config.idempotency.ifStateFails === 'allow')
     log(
       'warn',

@@ -7,8 +7,17 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 /** The open connections of each server that was opened here. */
 const connections = new WeakMap<Server, Set<Socket>>();
 
-/** Listens; resolves with the port, which differs from the asked one if that was 0. Rejects if it cannot be had. */
-export function open(server: Server, host: string, port: number): Promise<number> {
+/**
+ * Listens; resolves with the port, which differs from the asked one if that was 0. Rejects if it cannot be had.
+ *
+ * @param holder whether other processes of this user may listen on the port, too (SO_REUSEPORT; Linux and some others)
+ */
+export function open(
+  server: Server,
+  host: string,
+  port: number,
+  holder: 'alone' | 'with others' = 'alone',
+): Promise<number> {
   const sockets = new Set<Socket>();
   connections.set(server, sockets);
   server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
@@ -17,7 +26,7 @@ export function open(server: Server, host: string, port: number): Promise<number
   });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, () => {
+    server.listen({ port, host, reusePort: holder === 'with others' }, () => {
       server.off('error', reject);
       resolve((server.address() as AddressInfo).port); // an address object, because it listens on a port
     });

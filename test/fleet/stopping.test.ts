@@ -7,8 +7,10 @@ import { type Instance, startFleet } from '../kit/fleet.ts';
 import { oneRedis } from '../kit/fleet-redis.ts';
 import { exchange, failuresIn, startLoad } from '../kit/load.ts';
 import { withoutRedisServer } from '../kit/redis.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { transfers } from '../kit/request.ts';
 import { keyOf } from '../kit/sides.ts';
+import { answered } from './asked.ts';
+import { mixed } from './mixed.ts';
 
 /** How a TPP system sends a call to an instance. */
 type Way = (instance: Instance, call: Call) => Promise<Reply>;
@@ -29,7 +31,7 @@ describe('an instance that is told to end under load (H1)', { skip: withoutRedis
       const load = startLoad({ perSecond: 200, forMs: 3_000 }, (number) => {
         const [first, second] = number % 2 === 0 ? [one, other] : [other, one];
         return exchange(mixed(ids, number), (sent) =>
-          way(first, sent).catch(elsewhereIfRefused(() => way(second, sent))),
+          answered(t, () => way(first, sent).catch(elsewhereIfRefused(() => way(second, sent)))),
         );
       });
       await load.hasSent(250);
@@ -48,19 +50,6 @@ describe('an instance that is told to end under load (H1)', { skip: withoutRedis
     });
   }
 });
-
-/** New payments, details that take 300 ms, and status reads; each sort goes first to either instance. */
-function mixed(ids: readonly string[], number: number): Call {
-  const path = `${transfers}/${ids[number % ids.length]}`;
-  switch (Math.floor(number / 2) % 4) {
-    case 0:
-      return initiation;
-    case 1:
-      return { method: 'GET', path };
-    default:
-      return { method: 'GET', path: `${path}/status` };
-  }
-}
 
 /** A connection that was refused has carried nothing: only then may even a payment be sent elsewhere. */
 function elsewhereIfRefused(again: () => Promise<Reply>): (thrown: unknown) => Promise<Reply> {

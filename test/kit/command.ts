@@ -23,16 +23,17 @@ export interface RunningCommand {
   readonly pid: number | undefined;
 }
 
-/** Starts a program in the repository's folder; killed when the test ends, if it still runs. */
+/** Starts a program, in the repository's folder if no other is named; killed when the test ends, if it still runs. */
 export function startCommand(
   t: TestContext,
   program: string,
   args: readonly string[],
   variables: Readonly<Record<string, string>> = {},
+  folder = root,
 ): RunningCommand {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name));
   const env = { ...Object.fromEntries(inherited), ...variables };
-  const child = spawn(program, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const written = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream].setEncoding('utf8').on('data', (text: string) => {

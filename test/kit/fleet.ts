@@ -45,20 +45,23 @@ interface Wishes {
   readonly production?: SimulatedBank;
   /** Environment variables of the processes. */
   readonly variables?: Readonly<Record<string, string>>;
+  /** Whether both have one port (`listen.reusePort`): then `url` and `ask` reach either of them. */
+  readonly port?: 'one each' | 'shared';
 }
 
 /** Two instances that serve, the sandbox active; ended with the test. */
 export async function startFleet(
   t: TestContext,
   redis: SharedRedis,
-  { production, variables = {} }: Wishes = {},
+  { production, variables = {}, port }: Wishes = {},
 ): Promise<Fleet> {
   const sides = await startSides(t, production);
   const state = { redis: redis.settings, prefix: `fleet-${randomUUID()}:` };
   const sections = sectionsFor(sides, state);
+  const listen = port === 'shared' ? { port: await freePort(), reusePort: true } : {};
   const instances = [
-    await createInstance(t, sections, variables),
-    await createInstance(t, sections, variables),
+    await createInstance(t, sections, variables, listen),
+    await createInstance(t, sections, variables, listen),
   ] as const;
   await Promise.all(instances.map((instance) => instance.start()));
   return { ...sides, one: instances[0], other: instances[1] };
@@ -94,11 +97,13 @@ export async function createInstance(
   t: TestContext,
   sections: Sections,
   variables: Readonly<Record<string, string>> = {},
+  listen: { readonly port?: number; readonly reusePort?: boolean } = {},
 ): Promise<Instance> {
-  const [port, adminPort] = [await freePort(), await freePort()];
+  const { port = await freePort() } = listen;
+  const adminPort = await freePort();
   const file = configFile(
     t,
-    stringify({ listen: { port, publicUrl }, admin: { port: adminPort }, ...unlimited(sections) }),
+    stringify({ listen: { ...listen, port, publicUrl }, admin: { port: adminPort }, ...unlimited(sections) }),
   );
   const url = `http://127.0.0.1:${port}`;
   const agent = new Agent({ keepAlive: true });

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { adminToken, configSource, loadConfig } from '../../../src/config/load.ts';
-import { notInEffectYet } from '../../../src/config/not-in-effect.ts';
 import type { StandardSettings } from '../../../src/config/schema.ts';
 import type { Environment } from '../../../src/flow/environment.ts';
 import type { PathRules } from '../../../src/pis/operations.ts';
@@ -106,26 +105,6 @@ describe('the configuration', () => {
 describe('the shipped files', () => {
   for (const name of ['demo.yaml', 'production.example.yaml'])
     test(`${name} is valid`, () => assert.equal(loadConfig(shipped(name), {}).kind, 'valid'));
-
-  test('of the demo rely on nothing that does not exist yet', () => {
-    const loaded = loadConfig(shipped('demo.yaml'), {});
-    assert.deepEqual(loaded.kind === 'valid' && notInEffectYet(loaded.config), []);
-  });
-});
-
-describe('settings without effect', () => {
-  test('are not complained about while they have their defaults', () => {
-    assert.deepEqual(notInEffectYet(configIn(shortest)), []);
-  });
-
-  test('are named when they are set', () => {
-    const sentences = notInEffectYet(
-      configIn(
-        'environments: { a: { baseUrl: https://a.example } }\nlisten: { trustedProxies: [10.0.0.0/8] }',
-      ),
-    );
-    assert.deepEqual(sentences, ['listen.trustedProxies has no effect yet: no proxy is believed']);
-  });
 });
 
 describe('the token of the operator "admin"', () => {

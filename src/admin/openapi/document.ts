@@ -1,0 +1,41 @@
+/** The OpenAPI description of both doors: the eight operations, and what operators may ask and do. */
+
+import { stringify } from 'yaml';
+import { operatorComponents, operatorPaths } from './operators.ts';
+import { paymentComponents, paymentPaths } from './payments.ts';
+
+const { securitySchemes, ...components } = paymentComponents;
+
+const document = {
+  openapi: '3.1.0',
+  info: {
+    title: 'Penstock',
+    version: '1',
+    summary: 'The gateway between a TPP platform and a bank’s PSD2 payment-initiation API.',
+    description:
+      'The payment side is the payment initiation service of NextGenPSD2 XS2A 1.3.6 and 1.3.11 (The Berlin Group). ' +
+      'What its bodies hold stands there; here stands what the gateway adds.',
+    license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+  },
+  servers: [
+    {
+      url: '{gateway}/{segment}/v1',
+      variables: {
+        gateway: { default: 'http://127.0.0.1:8080', description: 'listen.publicUrl' },
+        segment: { default: 'berlingroup', description: 'standard.segment' },
+      },
+    },
+  ],
+  tags: [
+    { name: 'payments', description: 'For TPP systems.' },
+    { name: 'operators', description: 'For operators, on a listener of their own.' },
+  ],
+  paths: { ...paymentPaths(), ...operatorPaths() },
+  components: {
+    ...components,
+    securitySchemes: { ...securitySchemes, ...operatorComponents.securitySchemes },
+  },
+};
+
+/** The description as YAML, the same for every installation. */
+export const openapiYaml: string = stringify(document, { aliasDuplicateObjects: false, lineWidth: 110 });

@@ -1,0 +1,6 @@
+/** `penstock openapi`: what both doors understand, for generators and readers of OpenAPI. */
+
+import { openapiYaml } from '../admin/openapi/document.ts';
+
+/** The same that the operators' door serves at `/openapi.yaml`. */
+export const describeDoors = (): string => openapiYaml.trimEnd();

@@ -1,0 +1,107 @@
+/** compose.yaml agrees with itself and with what it starts. */
+
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { lossAtStop } from '../../src/http/shared-port.ts';
+import { root } from '../kit/command.ts';
+import { at, configIn, documentsIn, entriesAt, listAt } from './files.ts';
+
+const [compose] = documentsIn('compose.yaml');
+const services = new Map(entriesAt(compose, 'services'));
+const gateways = ['gateway-1', 'gateway-2'].map((name) => services.get(name));
+const banks = ['bank-sandbox', 'bank-production'].map((name) => services.get(name));
+const variablesOf = (service: unknown) =>
+  Object.fromEntries(entriesAt(service, 'environment').map(([name, value]) => [name, String(value)]));
+const configs = gateways.map((gateway) => configIn('deploy/compose/penstock.yaml', variablesOf(gateway)));
+
+describe('compose.yaml', () => {
+  test('starts two gateways, Redis, two banks, Prometheus and Grafana', () => {
+    const names = [
+      'bank-production',
+      'bank-sandbox',
+      'gateway-1',
+      'gateway-2',
+      'grafana',
+      'prometheus',
+      'redis',
+    ];
+    assert.deepEqual([...services.keys()].toSorted(), names);
+    for (const [name, service] of services) assert.ok(at(service, 'image') || at(service, 'build'), name);
+  });
+
+  test('has gateways that share a port and have an operators’ port each', () => {
+    const [one, other] = configs;
+    assert.ok(one?.listen.reusePort && other?.listen.reusePort);
+    assert.equal(one.listen.port, other.listen.port);
+    assert.notEqual(one.admin.port, other.admin.port);
+    assert.equal(at(services.get('bank-sandbox'), 'sysctls', 'net.ipv4.tcp_migrate_req'), 1);
+    assert.match(lossAtStop('/nonexistent') ?? '', /net\.ipv4\.tcp_migrate_req=1/);
+  });
+
+  test('gives a gateway longer to stop than it may take', () => {
+    for (const [index, gateway] of gateways.entries()) {
+      const seconds = Number(/^(\d+)s$/.exec(String(at(gateway, 'stop_grace_period')))?.[1]);
+      assert.ok(seconds * 1_000 > (configs[index]?.deadlines.write ?? Number.NaN) + 6_000);
+    }
+  });
+
+  test('has the banks where the gateways look for them', () => {
+    const wanted = configs[0]?.environments.all.map(({ baseUrl }) => baseUrl);
+    const offered = banks.map((bank) => {
+      const option = (name: string) => listAt(bank, 'command')[listAt(bank, 'command').indexOf(name) + 1];
+      const basePath = listAt(bank, 'command').includes('--base-path') ? option('--base-path') : '';
+      return `http://${option('--host')}:${option('--port')}${basePath}`;
+    });
+    assert.deepEqual(offered, wanted);
+    for (const service of [...gateways, banks[1]])
+      assert.equal(at(service, 'network_mode'), 'service:bank-sandbox');
+  });
+
+  test('has a Redis that forgets nothing, where the gateways look for it', () => {
+    const command = listAt(services.get('redis'), 'command').join(' ');
+    assert.match(command, /--maxmemory-policy noeviction/);
+    assert.match(command, /--appendonly yes/);
+    assert.deepEqual(configs[0]?.state.redis, { kind: 'single', url: 'redis://redis:6379/0' });
+  });
+
+  test('publishes on this machine alone, each port once, and the ones that are listened on', () => {
+    const published = [...services.values()].flatMap((service) => listAt(service, 'ports').map(String));
+    const outside = published.map(
+      (port) => /^127\.0\.0\.1:(\d+):(\d+)$/.exec(port)?.slice(1).map(Number) ?? [],
+    );
+    assert.equal(new Set(outside.map(([port]) => port)).size, published.length);
+    const inside = listAt(services.get('bank-sandbox'), 'ports').map((port) =>
+      Number(String(port).split(':')[2]),
+    );
+    assert.deepEqual(inside, [8080, ...configs.map(({ admin }) => admin.port)]);
+  });
+
+  test('mounts what is there', () => {
+    for (const [name, service] of services)
+      for (const mount of listAt(service, 'volumes')
+        .map(String)
+        .filter((one) => one.startsWith('./')))
+        assert.ok(existsSync(join(root, mount.split(':')[0] ?? '')), `${name}: ${mount}`);
+  });
+
+  test('has Prometheus ask both operators’ ports, by a name they are reached by', () => {
+    const [prometheus] = documentsIn('deploy/prometheus/prometheus.yaml');
+    const targets = listAt(prometheus, 'scrape_configs', 0, 'static_configs', 0, 'targets');
+    assert.deepEqual(
+      targets,
+      configs.map(({ admin }) => `penstock:${admin.port}`),
+    );
+    assert.deepEqual(at(services.get('bank-sandbox'), 'networks', 'default', 'aliases'), ['penstock']);
+    const [datasources] = documentsIn('deploy/grafana/datasource.yaml');
+    assert.equal(at(datasources, 'datasources', 0, 'url'), 'http://prometheus:9090');
+  });
+
+  test('lets the processes of ours write nothing', () => {
+    for (const service of [...gateways, ...banks]) {
+      assert.equal(at(service, 'read_only'), true);
+      assert.deepEqual(at(service, 'cap_drop'), ['ALL']);
+    }
+  });
+});

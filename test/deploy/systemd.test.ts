@@ -1,0 +1,48 @@
+/** deploy/systemd agrees with the gateway that it starts. */
+
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { lossAtStop } from '../../src/http/shared-port.ts';
+import { root } from '../kit/command.ts';
+import { configIn, textOf } from './files.ts';
+
+/** Every line `Key=value`, with the instance put in. */
+const lines = textOf('deploy/systemd/penstock@.service')
+  .replaceAll('%i', '2')
+  .split('\n')
+  .flatMap((line) => /^([A-Za-z]+)=(.*)$/.exec(line)?.slice(1, 3) ?? []);
+const valuesOf = (key: string) =>
+  lines.flatMap((text, index) => (index % 2 === 0 && text === key ? [lines[index + 1] ?? ''] : []));
+const variables = Object.fromEntries(valuesOf('Environment').map((text) => text.split('=', 2)));
+
+describe('the unit of systemd', () => {
+  test('starts processes that share a port, each with an operators’ port of its own', () => {
+    const redis = { PENSTOCK_STATE_REDIS: 'rediss://redis.example:6379/0' };
+    const config = configIn('config/demo.yaml', { ...variables, ...redis });
+    assert.equal(config.listen.reusePort, true);
+    assert.equal(config.admin.port, 9_092);
+    assert.deepEqual(valuesOf('User'), ['penstock'], 'one user for all');
+  });
+
+  test('runs a program that is there, from the folder in which it is', () => {
+    const [program = ''] = valuesOf('ExecStart');
+    const [, , script = '', command] = program.split(' ');
+    assert.ok(existsSync(join(root, script.replace('/opt/penstock/', ''))), script);
+    assert.equal(command, 'serve');
+    for (const page of valuesOf('Documentation'))
+      assert.ok(existsSync(join(root, page.replace('file:/opt/penstock/', ''))), page);
+  });
+
+  test('gives it longer to stop than it may take, and does not insist on a faulty configuration', () => {
+    const { deadlines } = configIn('config/demo.yaml', {});
+    assert.ok(Number(valuesOf('TimeoutStopSec')[0]) * 1_000 > deadlines.write + 6_000);
+    assert.deepEqual(valuesOf('RestartPreventExitStatus'), ['64 78']);
+  });
+
+  test('comes with the kernel setting that the gateway asks for', () => {
+    const setting = /^net\.\S+ = 1$/m.exec(textOf('deploy/systemd/penstock.conf'))?.[0] ?? '';
+    assert.ok(lossAtStop('/nonexistent')?.includes(setting.replaceAll(' ', '')), setting);
+  });
+});

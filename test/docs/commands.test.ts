@@ -1,0 +1,74 @@
+/** Every command in the documents works, or stands here with the reason why it is not run. */
+
+import assert from 'node:assert/strict';
+import { globSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { root } from '../kit/command.ts';
+import { blocksOf } from './blocks.ts';
+import { copyOfRepository } from './demo.ts';
+
+/** What is not run, and why. */
+const notRun: readonly (readonly [RegExp, string])[] = [
+  [/^npm ci\b/, 'whoever runs the tests has done it'],
+  [/^npm cit\b/, 'it runs this'],
+  [/^npm run (check|bench)\b/, 'these are tests themselves'],
+  [/^npm run (demo|bank)\b/, 'serves until it is stopped: test/integration/command-line, tutorial.test.ts'],
+  [/^npm start\b/, 'serves until it is stopped: test/integration/command-line'],
+  [/^docker\b/, 'there is no container engine: test/deploy plays the Dockerfile by hand'],
+  [/^kubectl\b/, 'there is no cluster: test/deploy'],
+  [
+    /^(sysctl|systemctl|for i in 1 2; do\n {2}systemctl)\b/,
+    'changes the machine: test/fleet/shared-port.test.ts, test/deploy',
+  ],
+];
+
+const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { cwd: root })].filter(
+  (page) => page !== 'docs/operations/tutorial.md',
+);
+
+/** The commands of a block, each with the lines that belong to it. */
+function commandsIn(block: string): readonly string[] {
+  const lines = block.split('\n').filter((line) => line.trim() !== '');
+  const commands: string[] = [];
+  for (const line of lines) {
+    const before = commands.at(-1);
+    if (before !== undefined && (before.endsWith('\\') || /^(\s|done\b)/.test(line)))
+      commands[commands.length - 1] = `${before}\n${line}`;
+    else commands.push(line);
+  }
+  return commands;
+}
+
+/** What stands for something of the reader's own. */
+const filledIn = (command: string) =>
+  command
+    .replaceAll('--config FILE', '--config config/demo.yaml')
+    .replaceAll('PENSTOCK_ADMIN_TOKEN=…', 'PENSTOCK_ADMIN_TOKEN=demo')
+    .replaceAll('/etc/penstock/', './');
+
+describe('the commands in the documents', () => {
+  const all = pages.flatMap((page) =>
+    blocksOf(page).flatMap(({ commands }) => commandsIn(commands).map((command) => ({ page, command }))),
+  );
+  const run = all.filter(({ command }) => !notRun.some(([pattern]) => pattern.test(command)));
+
+  test('work, one after the other, before the demo', async (t) => {
+    const copy = await copyOfRepository(t);
+    const start =
+      'npm run demo > demo.log 2>&1 &\nexport PENSTOCK_ADMIN_TOKEN=demo TOKEN=demo\n' +
+      'until curl --silent --fail http://127.0.0.1:9090/health/ready; do sleep 0.2; done\n';
+    const script = run.map(({ page, command }) => `echo '--- ${page}'\n${filledIn(command)} || exit 9\n`);
+    const { said, code } = await copy.run(copy.here(`${start}${script.join('')}kill %1`));
+    assert.equal(code, 0, said);
+    t.diagnostic(`${run.length} of ${all.length} commands were run`);
+  });
+
+  test('are left out for a reason that still is one', () => {
+    assert.ok(run.length > 10);
+    for (const [pattern] of notRun.filter(([{ source }]) => !/docker|kubectl|check/.test(source)))
+      assert.ok(
+        all.some(({ command }) => pattern.test(command)),
+        `${pattern} leaves nothing out`,
+      );
+  });
+});

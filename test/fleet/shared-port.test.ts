@@ -1,0 +1,144 @@
+/** Two processes on one port: one after the other is started anew under load, and one is killed. */
+
+import assert from 'node:assert/strict';
+import { Agent } from 'node:http';
+import { describe, type TestContext, test } from 'node:test';
+import { lossAtStop } from '../../src/http/shared-port.ts';
+import { type Call, call, jsonOf } from '../kit/call.ts';
+import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
+import { oneRedis } from '../kit/fleet-redis.ts';
+import { type Exchange, exchange, failuresIn, startLoad } from '../kit/load.ts';
+import { operate } from '../kit/operator.ts';
+import { runInOwnNetwork, withoutOwnNetwork } from '../kit/own-network.ts';
+import { withoutRedisServer } from '../kit/redis.ts';
+import { initiation, transfers } from '../kit/request.ts';
+import { keyOf } from '../kit/sides.ts';
+import { until } from '../kit/within.ts';
+import { answered } from './asked.ts';
+import { mixed } from './mixed.ts';
+
+describe('two processes on one port', { skip: withoutRedisServer }, () => {
+  if (lossAtStop() !== undefined) {
+    test('say at start what is lost where the system does not hand connections on', async (t) => {
+      const { one, other } = await startFleet(t, await oneRedis(t), { port: 'shared' });
+      for (const instance of [one, other]) assert.equal(warningsOf(instance).length, 1);
+    });
+
+    // Where the system resets what a stopping process has not taken yet, the promises below are not the gateway's to keep.
+    test('keep their promises in a network where connections move on', {
+      skip: withoutOwnNetwork(),
+    }, async (t) => {
+      const { code, said } = await runInOwnNetwork(import.meta.filename);
+      for (const line of said.split('\n').filter((one) => /^ *ℹ .*requests/.test(one)))
+        t.diagnostic(line.trim());
+      assert.equal(code, 0, said);
+      assert.match(said, /tests 2\n/);
+    });
+    return;
+  }
+
+  test('are started anew one after the other, and no request fails', async (t) => {
+    const { one, other, sandbox } = await startFleet(t, await oneRedis(t), { port: 'shared' });
+    const ids = await Promise.all(Array.from({ length: 10 }, () => one.pay('shop')));
+    sandbox.fail({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
+    assert.deepEqual([one, other].flatMap(warningsOf), []);
+    const ask = asker(t, one);
+
+    const restarts = async () => {
+      for (const instance of [one, other]) {
+        await hasServed(instance);
+        assert.equal(await instance.stop(), 0);
+        await instance.start();
+      }
+      await Promise.all([one, other].map(hasServed));
+    };
+    const [exchanges] = await Promise.all(
+      loadDuring(restarts(), (number) => exchange(mixed(ids, number), (sent) => ask(sent, number))),
+    );
+
+    assert.deepEqual(failuresIn(exchanges), {});
+    const initiated = exchanges.filter(({ call: { path } }) => path === transfers);
+    assert.equal(sandbox.payments.length, ids.length + initiated.length, 'each payment once');
+    t.diagnostic(`${exchanges.length} requests, ${initiated.length} of them payments, none failed`);
+  });
+
+  test('lose one that is killed: only what it was about to answer fails, and the other lists its payments in doubt', async (t) => {
+    const fleet = await startFleet(t, await oneRedis(t), { port: 'shared' });
+    const { one, other, sandbox } = fleet;
+    const ids = await Promise.all(Array.from({ length: 10 }, () => one.pay('shop')));
+    const before = sandbox.payments.length;
+    const ask = asker(t, one);
+    sandbox.fail({ name: 'latency', ms: 2_000, strikes: 'after-effect' }, { operation: 'initiatePayment' });
+
+    const payments = Array.from({ length: 20 }, () => exchange(initiation, (sent) => ask(sent, 0)));
+    const load = startLoad({ perSecond: 300, forMs: 3_000 }, (number) =>
+      exchange(mixed(ids, 4 + (number % 4)), (sent) => ask(sent, number)),
+    );
+    await load.hasSent(150);
+    await sandbox.until(() => sandbox.payments.length === before + payments.length);
+    assert.equal(await one.stop('SIGKILL'), 'SIGKILL');
+    const goneAtMs = performance.now();
+
+    const exchanges = [...(await Promise.all(payments)), ...(await load.ended)];
+    const lost = exchanges.filter(({ came }) => came instanceof Error || came.status >= 300);
+    for (const { sentAtMs, came } of lost) {
+      assert.ok(came instanceof Error, 'the connection broke, nothing else');
+      assert.ok(
+        sentAtMs <= goneAtMs,
+        `sent ${Math.round(sentAtMs - goneAtMs)} ms after the process was gone`,
+      );
+    }
+    const lostPayments = lost.filter(({ call: { path } }) => path === transfers).length;
+    assert.ok(lostPayments > 0 && lostPayments < payments.length, `${lostPayments} payments were lost`);
+    await until(15_000, 'they are listed', async () => (await inDoubt(fleet)) === lostPayments);
+    assert.equal(sandbox.payments.length, before + payments.length, 'each payment once');
+    t.diagnostic(
+      `${exchanges.length} requests, ${lost.length} lost with the process, ${lostPayments} payments of them in doubt`,
+    );
+    assert.equal(await other.stop(), 0);
+  });
+});
+
+/** 300 requests a second until something is over. @param send must not reject */
+function loadDuring(something: Promise<void>, send: (number: number) => Promise<Exchange>) {
+  let over = false;
+  const play = async () => {
+    const rounds: Promise<readonly Exchange[]>[] = [];
+    while (!over) {
+      const before = rounds.length * 300;
+      const round = startLoad({ perSecond: 300, forMs: 1_000 }, (number) => send(before + number));
+      rounds.push(round.ended);
+      await round.hasSent(300);
+    }
+    return (await Promise.all(rounds)).flat();
+  };
+  const end = something.finally(() => {
+    over = true;
+  });
+  return [play(), end] as const;
+}
+
+/** Waits until a process has taken its part of the load: it logs a line for each request. */
+const hasServed = (instance: Instance) => until(20_000, 'it serves', () => instance.logged().length > 50);
+
+/** What it says of the system's setting. */
+const warningsOf = (instance: Instance) =>
+  instance
+    .logged()
+    .filter(({ level, message }) => level === 'warn' && /tcp_migrate_req/.test(String(message)));
+
+/** Sends two of three requests on connections that are kept, and each third one on a new one. */
+function asker(t: TestContext, { url }: Instance) {
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  return ({ headers = [], ...rest }: Call, number: number) => {
+    const sent = { ...rest, headers: [...headers, ['X-API-Key', keyOf('shop')] as const] };
+    return answered(t, () => call(url, sent, number % 3 === 0 ? undefined : agent));
+  };
+}
+
+/** How many payments the other process lists. */
+async function inDoubt({ other }: Fleet): Promise<number> {
+  const listed: unknown = jsonOf(await operate(other, 'GET', '/api/in-doubt'));
+  return Array.isArray(listed) ? listed.length : -1;
+}
