@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { describe, mock, test } from 'node:test';
 import { maxAnswerBytes } from '../../../src/upstream/exchange.ts';
-import { answerHead, complete, connectedSocket, failure, follow, requestOn, reset } from './fakes.ts';
-
-beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-afterEach(() => mock.timers.reset());
+import {
+  answerHead,
+  complete,
+  connectedSocket,
+  failure,
+  follow,
+  requestOn,
+  reset,
+  withTimersOfTheTest,
+} from './fakes.ts';
 
 describe('a call whose answer has begun', () => {
+  withTimersOfTheTest();
+
   const begun = (rawHeaders: readonly string[] = []) => {
     const call = follow();
     call.exchange.began(requestOn(connectedSocket()));

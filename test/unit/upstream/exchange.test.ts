@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
-import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { describe, mock, test } from 'node:test';
 import {
   answerHead,
   complete,
@@ -13,12 +13,12 @@ import {
   follow,
   requestOn,
   reset,
+  withTimersOfTheTest,
 } from './fakes.ts';
 
-beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-afterEach(() => mock.timers.reset());
-
 describe('a call that waits for a connection', () => {
+  withTimersOfTheTest();
+
   test('was never sent when the deadline passes', () => {
     const call = follow();
     mock.timers.tick(999);
@@ -54,6 +54,8 @@ for (const [kind, socketOf, event] of [
   };
 
   describe(`a call whose ${kind} connection is being made`, () => {
+    withTimersOfTheTest();
+
     test('was never sent when the time for connecting passes', () => {
       const { call } = begun();
       mock.timers.tick(100);
@@ -79,13 +81,17 @@ for (const [kind, socketOf, event] of [
   });
 }
 
-test('TCP alone is not a connection where TLS is due', () => {
-  const socket = connectingTlsSocket();
-  const call = follow();
-  call.exchange.began(requestOn(socket));
-  socket.emit('connect');
-  call.exchange.failed(reset);
-  assert.equal(failure(call)[0], 'UPSTREAM_UNREACHED');
+describe('a call', () => {
+  withTimersOfTheTest();
+
+  test('TCP alone is not a connection where TLS is due', () => {
+    const socket = connectingTlsSocket();
+    const call = follow();
+    call.exchange.began(requestOn(socket));
+    socket.emit('connect');
+    call.exchange.failed(reset);
+    assert.equal(failure(call)[0], 'UPSTREAM_UNREACHED');
+  });
 });
 
 for (const [kind, socketOf] of [
@@ -93,6 +99,8 @@ for (const [kind, socketOf] of [
   ['TLS', connectedTlsSocket],
 ] as const) {
   describe(`a call on a kept ${kind} connection`, () => {
+    withTimersOfTheTest();
+
     const begun = () => {
       const call = follow();
       const request = requestOn(socketOf());
@@ -116,24 +124,32 @@ for (const [kind, socketOf] of [
   });
 }
 
-test('a call that is over stays over, whatever is still told', async () => {
-  const call = follow();
-  mock.timers.tick(1_000);
-  const socket = connectingSocket();
-  call.exchange.began(requestOn(socket));
-  const answer = answerHead(200);
-  call.exchange.answered(answer);
-  complete(answer);
-  call.exchange.failed(reset);
-  mock.timers.tick(10_000);
+describe('a call', () => {
+  withTimersOfTheTest();
 
-  assert.deepEqual(failure(call), ['QUEUE_TIMEOUT', 'connection_limit_reached']);
-  assert.equal(call.abandoned(), 1);
-  assert.equal(socket.listenerCount('connect'), 0);
+  test('a call that is over stays over, whatever is still told', async () => {
+    const call = follow();
+    mock.timers.tick(1_000);
+    const socket = connectingSocket();
+    call.exchange.began(requestOn(socket));
+    const answer = answerHead(200);
+    call.exchange.answered(answer);
+    complete(answer);
+    call.exchange.failed(reset);
+    mock.timers.tick(10_000);
+
+    assert.deepEqual(failure(call), ['QUEUE_TIMEOUT', 'connection_limit_reached']);
+    assert.equal(call.abandoned(), 1);
+    assert.equal(socket.listenerCount('connect'), 0);
+  });
 });
 
-test('a call that begins after its deadline sends nothing', () => {
-  const call = follow(-5);
-  mock.timers.tick(1);
-  assert.equal(failure(call)[0], 'QUEUE_TIMEOUT');
+describe('a call', () => {
+  withTimersOfTheTest();
+
+  test('a call that begins after its deadline sends nothing', () => {
+    const call = follow(-5);
+    mock.timers.tick(1);
+    assert.equal(failure(call)[0], 'QUEUE_TIMEOUT');
+  });
 });

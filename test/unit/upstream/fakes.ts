@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { type ClientRequest, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
+import { afterEach, beforeEach, mock } from 'node:test';
 import { TLSSocket } from 'node:tls';
 import { GatewayError } from '../../../src/flow/errors.ts';
 import {
@@ -83,3 +84,9 @@ export function failure({ outcomes }: Followed): readonly string[] {
 
 /** What Node tells of a connection that the bank reset. */
 export const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+
+/** In every test of the suite it is called in, timers go on when the test says so. */
+export function withTimersOfTheTest(): void {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+}
