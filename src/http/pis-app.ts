@@ -1,6 +1,6 @@
 /** One catch-all Express route. Express ends here: behind it there are only values. */
 
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import express from 'express';
 import { asGatewayError, type GatewayError, withAdvice } from '../flow/errors.ts';
 import type { PisRequest } from '../flow/messages.ts';
@@ -47,6 +47,8 @@ export function createPisApp({ read, line, networkOf, refused }: PisAppParts): R
   };
 
   const app = express();
+  // Express gives every request and answer these prototypes, which slows all later code down; with Node's own, it does not.
+  Object.assign(app, { request: IncomingMessage.prototype, response: ServerResponse.prototype });
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', false);

@@ -3,6 +3,8 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../flow/errors.ts';
 
+const nothing = Buffer.alloc(0);
+
 /** @throws GatewayError BODY_TOO_LARGE if the head announces more than `maxBytes` */
 export function refuseTooLargeBody(request: IncomingMessage, maxBytes: number): void {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
@@ -29,9 +31,11 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
       if (size > maxBytes) return stop(tooLarge(maxBytes));
       chunks.push(chunk);
     });
-    request.on('end', () => resolve(Buffer.concat(chunks, size)));
+    request.on('end', () => resolve(chunks.length === 0 ? nothing : Buffer.concat(chunks, size)));
     request.on('error', fail);
-    request.on('close', () => fail(undefined));
+    request.on('close', () => {
+      if (!request.readableEnded) fail(undefined); // an error for every request would cost more than reading it
+    });
   });
 }
 

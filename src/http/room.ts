@@ -20,6 +20,7 @@ export function keepRoom(server: Server, maxConnections: number): Room {
   // Cluster workers would otherwise pass on to one another what is too much for them.
   Object.assign(server, { maxConnections, dropMaxConnection: true });
   const resting = new Set<Socket>(); // in the order in which they began to rest
+  const known = new WeakSet<Socket>();
   let open = 0;
   server.on('connection', (socket: Socket) => {
     open++;
@@ -33,6 +34,8 @@ export function keepRoom(server: Server, maxConnections: number): Room {
     rests(socket) {
       if (socket.destroyed) return;
       resting.add(socket);
+      if (known.has(socket)) return; // it rests after every request
+      known.add(socket);
       socket.once('close', () => resting.delete(socket));
     },
     works: (socket) => void resting.delete(socket),

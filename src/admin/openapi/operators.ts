@@ -56,7 +56,11 @@ const rows: readonly Row[] = [
     or: { 503: 'This instance is stopping.' },
   },
   {
-    ...{ method: 'get', path: '/api/decisions/{requestId}', summary: 'What this instance did with a request' },
+    ...{
+      method: 'get',
+      path: '/api/decisions/{requestId}',
+      summary: 'What this instance did with a request',
+    },
     or: { 404: 'It remembers none of this X-Request-ID.' },
   },
   { method: 'get', path: '/api/circuits', summary: 'The circuits, one for each environment and lane' },
