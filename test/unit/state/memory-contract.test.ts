@@ -3,14 +3,14 @@
 import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { encrypted } from '../../src/state/encrypted.ts';
-import { createMemoryState } from '../../src/state/memory.ts';
-import type { State } from '../../src/state/ports.ts';
-import type { KindOfState } from './kind-of-state.ts';
-import { promisesOfAnnouncements } from './promises-of-announcements.ts';
-import { promisesOfKeyValues } from './promises-of-key-values.ts';
-import { promisesOfReservations } from './promises-of-reservations.ts';
-import { promisesOfSets } from './promises-of-sets.ts';
+import { encrypted } from '../../../src/state/encrypted.ts';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import type { State } from '../../../src/state/ports.ts';
+import type { KindOfState } from '../../contract/kind-of-state.ts';
+import { promisesOfAnnouncements } from '../../contract/promises-of-announcements.ts';
+import { promisesOfKeyValues } from '../../contract/promises-of-key-values.ts';
+import { promisesOfReservations } from '../../contract/promises-of-reservations.ts';
+import { promisesOfSets } from '../../contract/promises-of-sets.ts';
 
 /** @param clientOf a client's way to a state */
 const kindOf = (clientOf: (state: State) => State): KindOfState => ({
