@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { asGatewayError } from '../flow/errors.ts';
 import { createOwed } from '../state/owed.ts';
+import { parsedOnce } from '../state/parsed-once.ts';
 import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
@@ -58,6 +59,7 @@ export function createAffinity(
   log: Log,
 ): Affinity {
   const kept = new LRUCache<string, PaymentRecord>({ max: keptPayments });
+  const recordIn = parsedOnce(parseRecord);
   /** By payment. */
   const untold = createOwed<readonly Lesson[]>(async (lessons) => {
     for (const lesson of lessons) await tell(lesson);
@@ -91,7 +93,7 @@ export function createAffinity(
   async function ask(key: string): Promise<readonly Home[]> {
     const raw = await keyValues.read(key);
     if (raw === undefined) return kept.get(key)?.homes ?? untoldHomes(key);
-    const record = parseRecord(raw);
+    const record = recordIn(raw);
     if (
       record.lasts === 'remembered' &&
       Date.now() - record.renewedAt > Math.min(renewEveryMs, rememberForMs / 2)

@@ -1,6 +1,7 @@
 /** The kept answers in the shared state: read, noted, dropped, each change by one compare-and-set on the payment's document. */
 
 import { GatewayError } from '../flow/errors.ts';
+import { parsedOnce } from '../state/parsed-once.ts';
 import type { KeyValues } from '../state/ports.ts';
 import {
   parsed,
@@ -49,9 +50,10 @@ export function createEntries(
 ): StatusEntries {
   const lifeMs = Math.max(keptForMs, longestCallMs);
 
+  const said = parsedOnce((text): KeptDocument => ({ ...parsed(text), text }));
   const kept = async (key: string): Promise<KeptDocument> => {
     const text = await keyValues.read(key);
-    return { ...parsed(text), text };
+    return text === undefined ? { ...parsed(text), text } : said(text);
   };
 
   /**

@@ -1,6 +1,7 @@
 /** Where an answer is kept: under which payment, and under which variant of the request. */
 
 import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { RoutedRequest } from '../flow/messages.ts';
 import { headerValues } from '../pis/headers.ts';
 import type { State } from '../state/ports.ts';
@@ -24,6 +25,8 @@ export interface Places {
   renew(): Promise<void>;
 }
 
+const keptPlaces = 2_000;
+
 const secretKey = 'status:secret';
 const channel = 'status-secret';
 const newSecret = () => randomBytes(32).toString('base64');
@@ -41,6 +44,8 @@ export function createPlaces({
   announcements,
 }: Pick<State, 'keyValues' | 'announcements'>): Places {
   let secret: string | undefined;
+  /** Who polls asks the same again and again: hashing costs more than all the rest of a hit. */
+  const places = new LRUCache<string, Place>({ max: keptPlaces });
   announcements.subscribe(channel, () => void refresh().catch(() => {})); // the next regular look sees it
 
   async function refresh(): Promise<void> {
@@ -66,15 +71,20 @@ export function createPlaces({
     renew,
     async of({ operation, environment, client, headers }) {
       if (secret === undefined) await refresh();
-      const hash = hashUnder(secret ?? '');
       const values = (name: string) => headerValues(headers, name).join('\n');
-      const credential = hash([client.tenant, ...credentialFields.map(values)]);
       const { paymentService, paymentProduct, paymentId = '' } = operation;
-      return {
-        key: documentKey(environment.name, paymentId),
-        variant: hash([credential, paymentService, paymentProduct, ...variantFields.map(values)]),
-        credential,
-      };
+      const credentials = [client.tenant, ...credentialFields.map(values)];
+      const variants = [paymentService, paymentProduct, ...variantFields.map(values)];
+      const question = JSON.stringify([secret, environment.name, paymentId, credentials, variants]);
+      const known = places.get(question);
+      if (known) return known;
+
+      const hash = hashUnder(secret ?? '');
+      const credential = hash(credentials);
+      const key = documentKey(environment.name, paymentId);
+      const place = { key, variant: hash([credential, ...variants]), credential };
+      places.set(question, place);
+      return place;
     },
   };
 }

@@ -44,15 +44,28 @@ export function standardOutput(regained: (lostLines: number) => void): Output {
   };
 }
 
-/** Not Node's own stream: after one failed write, as on a full disk, that one never writes again. */
+/**
+ * Writes all lines of one turn of the event loop at once: each write is a call of the system. What is held when the process
+ * ends by itself is written; only a kill or a crash of Node loses the lines of one turn.
+ *
+ * Not Node's own stream: after one failed write, as on a full disk, that one never writes again.
+ */
 function plainFile(descriptor: number): Output {
+  let held = '';
+  const flush = () => {
+    const lines = held;
+    held = '';
+    try {
+      if (lines !== '') writeSync(descriptor, lines);
+    } catch {} // the disk is full: there is nowhere left to say so
+  };
+  process.on('exit', flush);
   return {
     write(line) {
-      try {
-        writeSync(descriptor, line);
-      } catch {} // the disk is full: there is nowhere left to say so
+      if (held === '') setImmediate(flush);
+      held += line;
     },
-    flushed: async () => {},
+    flushed: async () => flush(),
   };
 }
 
