@@ -1,9 +1,9 @@
 /** Redis is killed or frozen under load: payments that are remembered go on, the others are refused at once. */
 
 import { describe, test } from 'node:test';
+import { playOutage } from '../fleet/outages.ts';
 import { oneRedis } from '../kit/fleet-redis.ts';
 import { withoutRedisServer } from '../kit/redis.ts';
-import { playOutage } from './outages.ts';
 
 const keeping = ['--appendonly', 'yes', '--appendfsync', 'always'];
 
