@@ -43,7 +43,9 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
   const cache = createStatusCache(config, status);
 
   const line = pipeline({
-    ...{ log, observer, beginTrace },
+    log,
+    observer,
+    beginTrace,
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active,

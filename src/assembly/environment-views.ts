@@ -16,9 +16,12 @@ export function viewsOf(
       return found ? viewOf(found.facts, Date.now()) : null;
     };
     return {
-      ...{ name, baseUrl, standardVersion },
+      name,
+      baseUrl,
+      standardVersion,
       circuits: circuits.filter(({ environment }) => environment === name),
-      ...{ certificate: held('qwac'), signingCertificate: held('qseal') },
+      certificate: held('qwac'),
+      signingCertificate: held('qseal'),
     };
   });
 }

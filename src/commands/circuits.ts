@@ -6,8 +6,12 @@ import type { Printed } from './environment.ts';
 
 const circuitsShape = z.array(
   z.object({
-    ...{ environment: z.string(), lane: z.string(), state: z.string() },
-    ...{ hold: z.string().nullable(), until: z.string().nullable(), reason: z.string().nullable() },
+    environment: z.string(),
+    lane: z.string(),
+    state: z.string(),
+    hold: z.string().nullable(),
+    until: z.string().nullable(),
+    reason: z.string().nullable(),
   }),
 );
 

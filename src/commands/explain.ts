@@ -10,10 +10,17 @@ const stepShape = z
 
 const accountsShape = z.array(
   z.object({
-    ...{ at: z.string(), xRequestId: z.string(), status: z.number(), durationMs: z.number().nullable() },
-    ...{ operation: z.string().nullable(), client: z.string().nullable(), tenant: z.string().nullable() },
-    ...{ environment: z.string().nullable(), servedFrom: z.string().optional() },
-    ...{ error: z.string().optional(), why: z.string().optional() },
+    at: z.string(),
+    xRequestId: z.string(),
+    status: z.number(),
+    durationMs: z.number().nullable(),
+    operation: z.string().nullable(),
+    client: z.string().nullable(),
+    tenant: z.string().nullable(),
+    environment: z.string().nullable(),
+    servedFrom: z.string().optional(),
+    error: z.string().optional(),
+    why: z.string().optional(),
     steps: z.array(stepShape),
   }),
 );

@@ -6,8 +6,13 @@ import type { Printed } from './environment.ts';
 
 const doubtsShape = z.array(
   z.object({
-    ...{ id: z.string(), xRequestId: z.string(), operation: z.string() },
-    ...{ environment: z.string(), tenant: z.string(), since: z.string(), why: z.string() },
+    id: z.string(),
+    xRequestId: z.string(),
+    operation: z.string(),
+    environment: z.string(),
+    tenant: z.string(),
+    since: z.string(),
+    why: z.string(),
   }),
 );
 const refusalShape = z.object({ error: z.string() });

@@ -43,7 +43,9 @@ export async function copyOfRepository(t: TestContext): Promise<Copy> {
       const kept = Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name));
       // A group of its own: what the script leaves behind in the background ends with the test.
       const shell = spawn('bash', ['-c', script], {
-        ...{ cwd: folder, env: Object.fromEntries(kept), detached: true },
+        cwd: folder,
+        env: Object.fromEntries(kept),
+        detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       const endAll = () => {

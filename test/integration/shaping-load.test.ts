@@ -56,7 +56,9 @@ test('with 1,000 calls in the queue and 10,000 connections', {
     deadlines: { write: '2min', read: '2min', status: '2min' },
     idempotency: { wait: '1min' },
     shaping: {
-      ...{ rate: '1/s', burst: 1, queue },
+      rate: '1/s',
+      burst: 1,
+      queue,
       maxWait: { write: patient, read: patient, status: patient },
     },
   });
