@@ -1,10 +1,10 @@
 /** A collector of spans: takes OTLP over HTTP, in JSON. */
 
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { z } from 'zod';
+import { listen } from './ports.ts';
 
 const attribute = z.object({
   key: z.string(),
@@ -72,12 +72,11 @@ export async function startCollector(t: TestContext): Promise<Collector> {
       spans.push(...scopeSpans.flatMap((scope) => scope.spans.map(spanOf)));
     }
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const port = await listen(server);
   t.after(() => {
     server.close();
     server.closeAllConnections();
   });
-  const { port } = server.address() as AddressInfo; // a server that listens on a port has one
   return {
     url: `http://127.0.0.1:${port}/v1/traces`,
     spans,
