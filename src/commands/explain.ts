@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { CallAdmin } from './admin-client.ts';
-import type { Printed } from './environment.ts';
+import { type Printed, refused } from './printed.ts';
 
 const stepShape = z
   .object({ afterMs: z.number(), what: z.string() })
@@ -26,13 +26,10 @@ const accountsShape = z.array(
 );
 type Account = z.output<typeof accountsShape>[number];
 
-const refusalShape = z.object({ error: z.string() });
-
 /** Some lines for each request with this id, the newest first. */
 export async function explain(call: CallAdmin, xRequestId: string): Promise<Printed> {
   const answer = await call('GET', `/decisions/${encodeURIComponent(xRequestId)}`);
-  if (!answer.ok)
-    return { lines: [refusalShape.safeParse(answer.body).data?.error ?? 'refused'], exitCode: 1 };
+  if (!answer.ok) return refused(answer.body);
   return { lines: accountsShape.parse(answer.body).flatMap(linesOf), exitCode: 0 };
 }
 

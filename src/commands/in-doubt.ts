@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { CallAdmin } from './admin-client.ts';
-import type { Printed } from './environment.ts';
+import { type Printed, refused } from './printed.ts';
 
 const doubtsShape = z.array(
   z.object({
@@ -15,7 +15,6 @@ const doubtsShape = z.array(
     why: z.string(),
   }),
 );
-const refusalShape = z.object({ error: z.string() });
 
 /** Some lines for each, the oldest first. */
 export async function showDoubts(call: CallAdmin): Promise<Printed> {
@@ -52,7 +51,3 @@ export async function resolveDoubt(
     outcome === 'happened' ? 'A repeat is told so.' : 'A repeat with its X-Request-ID is sent to the bank.';
   return { lines: [`Resolved: it ${outcome.replaceAll('-', ' ')}. ${next}`], exitCode: 0 };
 }
-
-const refused = (body: unknown): Printed => {
-  return { lines: [refusalShape.safeParse(body).data?.error ?? 'refused'], exitCode: 1 };
-};
