@@ -20,6 +20,7 @@ import { createUpstreams, type UpstreamNews, type Upstreams } from '../upstream/
 import { viewsOf } from './environment-views.ts';
 import type { Lasting } from './lasting.ts';
 
+/** The line of one configuration, and what belongs to it. */
 export interface Assembly {
   readonly config: Config;
   /** The ways to the bank; closed when another assembly takes over. */

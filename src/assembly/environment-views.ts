@@ -5,6 +5,7 @@ import { viewOf } from '../certificates/held.ts';
 import type { EnvironmentSettings } from '../config/schema.ts';
 import type { Upstreams } from '../upstream/create-upstreams.ts';
 
+/** All of them, in their order; the days that certificates have left are counted from now. */
 export function viewsOf(
   environments: readonly EnvironmentSettings[],
   upstreams: Pick<Upstreams, 'circuits' | 'certificates'>,

@@ -22,6 +22,7 @@ import { createBankTurns } from '../upstream/shaping/bank-turns.ts';
 import { createHeart, type Heart } from './heart.ts';
 import { createPulse, type Pulse } from './pulse.ts';
 
+/** What every assembly works with. */
 export interface Lasting {
   readonly log: Log;
   readonly telemetry: Telemetry;

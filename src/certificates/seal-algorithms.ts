@@ -12,6 +12,7 @@ interface SealAlgorithm {
   readonly keyType: 'rsa' | 'ec';
 }
 
+/** By the name that stands in the `Signature` header. */
 export const sealAlgorithms = {
   'rsa-sha256': { hash: 'sha256', digest: 'SHA-256', keyType: 'rsa' },
   'rsa-sha512': { hash: 'sha512', digest: 'SHA-512', keyType: 'rsa' },
