@@ -1,9 +1,8 @@
 /** `npm run bench:soak`: does Penstock stay as it is, for long, with many payments, with many connections? */
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { temporaryFolder } from '../test/kit/folder.ts';
 import { penstock, penstockOnRedis } from './contenders/penstock.ts';
 import { during } from './life.ts';
 import { asConnectionsGrow, asPaymentsGrow } from './soak/growth.ts';
@@ -30,9 +29,7 @@ const contender = values.state === 'memory' ? penstock : penstockOnRedis;
 
 await during(async (life) => {
   const stage = await openStage(life, 1);
-  const folder = mkdtempSync(join(tmpdir(), 'penstock-soak-'));
-  life.after(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'vitals');
+  const file = join(temporaryFolder(life), 'vitals');
   // The contenders' processes inherit it.
   Object.assign(process.env, { BENCH_VITALS: file });
   process.env.BENCH_NODE_OPTIONS = `--import=${join(import.meta.dirname, 'programs/vitals.ts')}`;

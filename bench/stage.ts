@@ -1,11 +1,12 @@
 /** Where the contenders stand, one after the other: the bank and Redis behind them, cores apart. */
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { redisProgram } from '../test/kit/find-redis.ts';
+import { temporaryFolder } from '../test/kit/folder.ts';
 import type { Life } from '../test/kit/life.ts';
-import { freePort, startRedisProcess } from '../test/kit/redis-process.ts';
+import { freePort } from '../test/kit/ports.ts';
+import { startRedisProcess } from '../test/kit/redis-process.ts';
 import type { Contender } from './contenders/contender.ts';
 import { nginxBank } from './contenders/nginx.ts';
 import { chooseCores, moveTo, type Places } from './measure/cores.ts';
@@ -32,7 +33,7 @@ export async function openStage(life: Life, processes: number): Promise<Stage> {
   moveTo(places.others);
   const withoutDisk = { args: () => ['--save', '', '--appendonly', 'no'] };
   const redisPort = redisProgram() ? (await startRedisProcess(life, withoutDisk)).port : undefined;
-  const folder = newFolder(life);
+  const folder = temporaryFolder(life);
   const upstreamPort = await freePort();
   const bank = await startProgram(
     bankOn(upstreamPort, folder),
@@ -47,7 +48,7 @@ export async function openStage(life: Life, processes: number): Promise<Stage> {
     upstreamPort,
     async with(contender, act) {
       if (redisPort) await flushAll(redisPort);
-      const own = newFolder(life);
+      const own = temporaryFolder(life);
       const port = await freePort();
       const launches = contender.launches({ port, upstreamPort, redisPort: redisPort ?? 0, folder: own });
       const running = await Promise.all(
@@ -69,9 +70,3 @@ const bankOn = (port: number, folder: string): Launch =>
   isInstalled('nginx')
     ? nginxBank({ port, folder })
     : { command: [process.execPath, join(import.meta.dirname, 'programs/node-bank.ts'), String(port)] };
-
-function newFolder(life: Life): string {
-  const folder = mkdtempSync(join(tmpdir(), 'penstock-bench-'));
-  life.after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}

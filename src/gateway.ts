@@ -147,8 +147,15 @@ export function createGateway(
 
 /** What the doors and the state were built with; the rest of the configuration can be exchanged. */
 const needingRestart = [
-  ...['listen.host', 'listen.port', 'listen.reusePort', 'listen.tls'],
-  ...['admin', 'state', 'payments', 'log', 'tracing'],
+  'listen.host',
+  'listen.port',
+  'listen.reusePort',
+  'listen.tls',
+  'admin',
+  'state',
+  'payments',
+  'log',
+  'tracing',
 ];
 
 function at(config: Config, path: string): unknown {

@@ -134,8 +134,13 @@ export function createRoutes({
     response.json(
       all.map(({ id, entry: { requestId, operation, environment, tenant, since, why } }) => {
         return {
-          ...{ id, xRequestId: requestId, operation, environment, tenant },
-          ...{ since: new Date(since).toISOString(), why },
+          id,
+          xRequestId: requestId,
+          operation,
+          environment,
+          tenant,
+          since: new Date(since).toISOString(),
+          why,
         };
       }),
     );

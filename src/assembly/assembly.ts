@@ -20,6 +20,7 @@ import { createUpstreams, type UpstreamNews, type Upstreams } from '../upstream/
 import { viewsOf } from './environment-views.ts';
 import type { Lasting } from './lasting.ts';
 
+/** The line of one configuration, and what belongs to it. */
 export interface Assembly {
   readonly config: Config;
   /** The ways to the bank; closed when another assembly takes over. */
@@ -43,7 +44,9 @@ export function assemble(config: Config, lasting: Lasting): Assembly {
   const cache = createStatusCache(config, status);
 
   const line = pipeline({
-    ...{ log, observer, beginTrace },
+    log,
+    observer,
+    beginTrace,
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active,

@@ -5,6 +5,7 @@ import { viewOf } from '../certificates/held.ts';
 import type { EnvironmentSettings } from '../config/schema.ts';
 import type { Upstreams } from '../upstream/create-upstreams.ts';
 
+/** All of them, in their order; the days that certificates have left are counted from now. */
 export function viewsOf(
   environments: readonly EnvironmentSettings[],
   upstreams: Pick<Upstreams, 'circuits' | 'certificates'>,
@@ -16,9 +17,12 @@ export function viewsOf(
       return found ? viewOf(found.facts, Date.now()) : null;
     };
     return {
-      ...{ name, baseUrl, standardVersion },
+      name,
+      baseUrl,
+      standardVersion,
       circuits: circuits.filter(({ environment }) => environment === name),
-      ...{ certificate: held('qwac'), signingCertificate: held('qseal') },
+      certificate: held('qwac'),
+      signingCertificate: held('qseal'),
     };
   });
 }

@@ -1,5 +1,6 @@
 /** What beats as long as the gateway runs. */
 
+/** Beats from `start` until `stop`. */
 export interface Heart {
   start(): void;
   stop(): void;

@@ -22,6 +22,7 @@ import { createBankTurns } from '../upstream/shaping/bank-turns.ts';
 import { createHeart, type Heart } from './heart.ts';
 import { createPulse, type Pulse } from './pulse.ts';
 
+/** What every assembly works with. */
 export interface Lasting {
   readonly log: Log;
   readonly telemetry: Telemetry;
@@ -64,7 +65,9 @@ export function createLasting(config: Config, log: Log, state: State, seen: Seen
   const telemetry = createTelemetry(log, config.tracing, {
     circuits: () => current().upstreams.circuits(),
     shapers: () => current().upstreams.shapers(),
-    ...{ certificates, liveInstances: () => instances.live(), expectedInstances: expected },
+    certificates,
+    liveInstances: () => instances.live(),
+    expectedInstances: expected,
   });
   const { metrics } = telemetry;
   const { shedding, connectionRefused } = observeLoad(log, metrics);
@@ -100,8 +103,17 @@ export function createLasting(config: Config, log: Log, state: State, seen: Seen
   });
 
   return {
-    ...{ log, telemetry, active, affinity, ledger, status, holds, pulse, chores },
-    ...{ overload: createOverload(shedding), connectionRefused },
+    log,
+    telemetry,
+    active,
+    affinity,
+    ledger,
+    status,
+    holds,
+    pulse,
+    chores,
+    overload: createOverload(shedding),
+    connectionRefused,
     audit: createAudit(state.keyValues, log),
     towardsBanks: { turns, limits, holds },
     quotaTurns: insuredReservations(state.reservations, { part: () => 1, beginsWith: 'all of it' }),

@@ -12,6 +12,7 @@ import { createHoldCircuit } from '../upstream/circuit/hold-circuit.ts';
 import type { Assembly } from './assembly.ts';
 import type { Lasting } from './lasting.ts';
 
+/** The door, and the stream of events behind it, which must be ticked. */
 export interface OperatorsDoor {
   /** It does not listen yet. */
   readonly server: Server;
@@ -27,6 +28,7 @@ interface Parts {
   readonly readiness: () => Readiness;
 }
 
+/** A reload changes what it shows, but neither `host` nor `operators`. */
 export function createOperatorsDoor({ host, operators, lasting, current, readiness }: Parts): OperatorsDoor {
   const { log, telemetry, active, affinity, audit, ledger, holds, inDoubt } = lasting;
   const { metrics, decisions, figures } = telemetry;

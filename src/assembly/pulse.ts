@@ -6,6 +6,7 @@ import type { State } from '../state/ports.ts';
 import type { Holds } from '../upstream/circuit/holds.ts';
 import { createHeart, type Heart, heartbeatMs } from './heart.ts';
 
+/** Beats every second, and four times as often while the state takes no changes. */
 export interface Pulse extends Heart {
   /** What is wrong with the shared state, if anything. */
   trouble(): string | undefined;
@@ -20,10 +21,12 @@ interface Shared {
   readonly holds: Pick<Holds, 'refresh'>;
 }
 
+/** How soon it is tried again when it failed. Milliseconds. */
 const retriedMs = 250;
 /** How long the proof is kept that the state could be written. Milliseconds. */
 const keptMs = 60_000;
 
+/** One beat that fails may be chance: from the second on it is trouble. */
 export function createPulse({ state, active, holders, holds }: Shared): Pulse {
   let failed = 0;
   const nextMs = () => (failed === 0 ? heartbeatMs : retriedMs);

@@ -5,6 +5,7 @@ import type { CertificateFacts } from './facts.ts';
 /** What it is shown or used for: TLS with the bank, signing requests, TLS at the door. */
 export type CertificateUse = 'qwac' | 'qseal' | 'listener';
 
+/** One certificate, and where it is used. */
 export interface HeldCertificate {
   /** Empty for the one at the door. */
   readonly environment: string;

@@ -1,6 +1,6 @@
 /** Whether a certificate can be used: with its key, today, for what it is meant for. */
 
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { factsOf } from './facts.ts';
 
@@ -49,9 +49,6 @@ export function refuseFaults(faults: readonly PairFault[], files: Readonly<Recor
   if (faults.length === 0) return;
   throw new Error(faults.map(({ lies, message }) => `${files[lies]} ${message}`).join('; '));
 }
-
-/** The private key in a PEM text. @throws Error if there is none */
-export const privateKeyIn = (key: Buffer): KeyObject => createPrivateKey(key);
 
 /** OpenSSL would take DER from here as well, and refuse it for TLS later. */
 function certificateIn(pem: Buffer): X509Certificate {

@@ -1,6 +1,7 @@
 /** How requests may be signed, and with which keys (draft-cavage-http-signatures-12, appendix E.2). */
 
-import { type KeyPair, type PairFault, pairFaults, privateKeyIn } from './key-pair.ts';
+import { createPrivateKey } from 'node:crypto';
+import { type KeyPair, type PairFault, pairFaults } from './key-pair.ts';
 
 interface SealAlgorithm {
   /** As node:crypto names it. */
@@ -11,6 +12,7 @@ interface SealAlgorithm {
   readonly keyType: 'rsa' | 'ec';
 }
 
+/** By the name that stands in the `Signature` header. */
 export const sealAlgorithms = {
   'rsa-sha256': { hash: 'sha256', digest: 'SHA-256', keyType: 'rsa' },
   'rsa-sha512': { hash: 'sha512', digest: 'SHA-512', keyType: 'rsa' },
@@ -23,6 +25,6 @@ export type SealAlgorithmName = keyof typeof sealAlgorithms;
 export function sealFaults(pair: KeyPair, algorithm: SealAlgorithmName, nowMs: number): readonly PairFault[] {
   const faults = pairFaults(pair, nowMs);
   if (faults.some(({ lies }) => lies === 'key')) return faults;
-  if (privateKeyIn(pair.key).asymmetricKeyType === sealAlgorithms[algorithm].keyType) return faults;
+  if (createPrivateKey(pair.key).asymmetricKeyType === sealAlgorithms[algorithm].keyType) return faults;
   return [...faults, { lies: 'key', message: `holds no key for ${algorithm}` }];
 }

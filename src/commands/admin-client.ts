@@ -10,6 +10,7 @@ export interface AdminAnswer {
   readonly body: unknown;
 }
 
+/** Asks the operators' API. @param path behind `/api` @throws Error if no gateway answers */
 export type CallAdmin = (
   method: 'GET' | 'PUT' | 'POST',
   path: string,

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { CallAdmin } from './admin-client.ts';
-import type { Printed } from './environment.ts';
+import type { Printed } from './printed.ts';
 
 const verificationShape = z.object({ records: z.number(), broken: z.string().optional() });
 

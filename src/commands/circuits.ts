@@ -2,12 +2,16 @@
 
 import { z } from 'zod';
 import type { CallAdmin } from './admin-client.ts';
-import type { Printed } from './environment.ts';
+import type { Printed } from './printed.ts';
 
 const circuitsShape = z.array(
   z.object({
-    ...{ environment: z.string(), lane: z.string(), state: z.string() },
-    ...{ hold: z.string().nullable(), until: z.string().nullable(), reason: z.string().nullable() },
+    environment: z.string(),
+    lane: z.string(),
+    state: z.string(),
+    hold: z.string().nullable(),
+    until: z.string().nullable(),
+    reason: z.string().nullable(),
   }),
 );
 

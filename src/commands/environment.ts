@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { CallAdmin } from './admin-client.ts';
+import type { Printed } from './printed.ts';
 
 const environmentsShape = z.object({
   active: z.string().nullable(),
@@ -15,12 +16,6 @@ const reportShape = z.object({
     .object({ steps: z.array(z.object({ step: z.string(), ok: z.boolean(), detail: z.string() })) })
     .optional(),
 });
-
-/** @returns the lines to print, and the exit code */
-export interface Printed {
-  readonly lines: readonly string[];
-  readonly exitCode: number;
-}
 
 /** One line an environment, the active one marked. */
 export async function showEnvironments(call: CallAdmin): Promise<Printed> {

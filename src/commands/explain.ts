@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { CallAdmin } from './admin-client.ts';
-import type { Printed } from './environment.ts';
+import { type Printed, refused } from './printed.ts';
 
 const stepShape = z
   .object({ afterMs: z.number(), what: z.string() })
@@ -10,22 +10,26 @@ const stepShape = z
 
 const accountsShape = z.array(
   z.object({
-    ...{ at: z.string(), xRequestId: z.string(), status: z.number(), durationMs: z.number().nullable() },
-    ...{ operation: z.string().nullable(), client: z.string().nullable(), tenant: z.string().nullable() },
-    ...{ environment: z.string().nullable(), servedFrom: z.string().optional() },
-    ...{ error: z.string().optional(), why: z.string().optional() },
+    at: z.string(),
+    xRequestId: z.string(),
+    status: z.number(),
+    durationMs: z.number().nullable(),
+    operation: z.string().nullable(),
+    client: z.string().nullable(),
+    tenant: z.string().nullable(),
+    environment: z.string().nullable(),
+    servedFrom: z.string().optional(),
+    error: z.string().optional(),
+    why: z.string().optional(),
     steps: z.array(stepShape),
   }),
 );
 type Account = z.output<typeof accountsShape>[number];
 
-const refusalShape = z.object({ error: z.string() });
-
 /** Some lines for each request with this id, the newest first. */
 export async function explain(call: CallAdmin, xRequestId: string): Promise<Printed> {
   const answer = await call('GET', `/decisions/${encodeURIComponent(xRequestId)}`);
-  if (!answer.ok)
-    return { lines: [refusalShape.safeParse(answer.body).data?.error ?? 'refused'], exitCode: 1 };
+  if (!answer.ok) return refused(answer.body);
   return { lines: accountsShape.parse(answer.body).flatMap(linesOf), exitCode: 0 };
 }
 

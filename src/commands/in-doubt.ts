@@ -2,15 +2,19 @@
 
 import { z } from 'zod';
 import type { CallAdmin } from './admin-client.ts';
-import type { Printed } from './environment.ts';
+import { type Printed, refused } from './printed.ts';
 
 const doubtsShape = z.array(
   z.object({
-    ...{ id: z.string(), xRequestId: z.string(), operation: z.string() },
-    ...{ environment: z.string(), tenant: z.string(), since: z.string(), why: z.string() },
+    id: z.string(),
+    xRequestId: z.string(),
+    operation: z.string(),
+    environment: z.string(),
+    tenant: z.string(),
+    since: z.string(),
+    why: z.string(),
   }),
 );
-const refusalShape = z.object({ error: z.string() });
 
 /** Some lines for each, the oldest first. */
 export async function showDoubts(call: CallAdmin): Promise<Printed> {
@@ -47,7 +51,3 @@ export async function resolveDoubt(
     outcome === 'happened' ? 'A repeat is told so.' : 'A repeat with its X-Request-ID is sent to the bank.';
   return { lines: [`Resolved: it ${outcome.replaceAll('-', ' ')}. ${next}`], exitCode: 0 };
 }
-
-const refused = (body: unknown): Printed => {
-  return { lines: [refusalShape.safeParse(body).data?.error ?? 'refused'], exitCode: 1 };
-};

@@ -41,7 +41,9 @@ export function preflight({ url, agent, headers = [] }: Probe): Promise<Prefligh
     const over = (last: PreflightStep) => resolve({ ok: last.ok, steps: [...steps, last] });
     const signal = AbortSignal.timeout(limitMs);
     const request = (secure ? requestHttps : requestHttp)(url, {
-      ...{ agent, signal, headers: Object.fromEntries(headers) },
+      agent,
+      signal,
+      headers: Object.fromEntries(headers),
     });
 
     request.on('socket', (socket: Socket) => {

@@ -41,7 +41,14 @@ export function createLastingLedger(
   const owed = createOwed<() => Promise<void>>((act) => act());
   let turns = 0;
   return {
-    ...{ entries, open, holders, doubts, changes, changed, owed, log },
+    entries,
+    open,
+    holders,
+    doubts,
+    changes,
+    changed,
+    owed,
+    log,
     async tidy() {
       await owed.settle().catch(() => {}); // it stays owed
       if (turns++ % turnsPerLook === 0) count(await doubts.lookAround());
@@ -55,7 +62,11 @@ export function createGuard({ idempotency, listen }: Config, lasting: LastingLed
   const { wait, lateAnswer, ifStateFails } = idempotency;
   return {
     ledger: createLedger({ ...lasting, doubtOf: doubts.doubtOf }, idempotency),
-    ...{ changes, log, waitMs: wait, lateAnswerMs: lateAnswer, ifStateFails },
+    changes,
+    log,
+    waitMs: wait,
+    lateAnswerMs: lateAnswer,
+    ifStateFails,
     publicUrl: listen.publicUrl,
   };
 }

@@ -69,8 +69,17 @@ export function claimed(
 ): Claimed {
   const { name, path, paymentService, paymentId } = operation;
   return {
-    ...{ v: 1, step: 'claimed', fingerprint, attempt, holder, requestId, since: Date.now() },
-    ...{ operation: name, path, paymentService, ...(paymentId !== undefined && { paymentId }) },
+    v: 1,
+    step: 'claimed',
+    fingerprint,
+    attempt,
+    holder,
+    requestId,
+    since: Date.now(),
+    operation: name,
+    path,
+    paymentService,
+    ...(paymentId !== undefined && { paymentId }),
     tenant: client.tenant,
   };
 }

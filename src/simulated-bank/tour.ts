@@ -71,20 +71,30 @@ async function tourOf(
   go: (step: Step) => Promise<Record<string, unknown>>,
 ): Promise<void> {
   const { paymentId } = await go({
-    ...{ does: 'initiate a payment', method: 'POST', path: transfers, expect: 201 },
-    ...{ headers: explicitly, body: payment },
+    does: 'initiate a payment',
+    method: 'POST',
+    path: transfers,
+    expect: 201,
+    headers: explicitly,
+    body: payment,
   });
   const one = `${transfers}/${paymentId}`;
   await go({ does: 'read its status', method: 'GET', path: `${one}/status`, expect: 200 });
   await go({ does: 'and at once again', method: 'GET', path: `${one}/status`, expect: 200 });
   await go({ does: 'read the payment itself', method: 'GET', path: one, expect: 200 });
   const { authorisationId } = await go({
-    ...{ does: 'start its authorisation', method: 'POST', path: `${one}/authorisations`, expect: 201 },
-    ...{ headers: json, body: '{}' },
+    does: 'start its authorisation',
+    method: 'POST',
+    path: `${one}/authorisations`,
+    expect: 201,
+    headers: json,
+    body: '{}',
   });
   await go({ does: 'list its authorisations', method: 'GET', path: `${one}/authorisations`, expect: 200 });
   await go({
-    ...{ does: 'read how far the payer is', method: 'GET', expect: 200 },
+    does: 'read how far the payer is',
+    method: 'GET',
+    expect: 200,
     path: `${one}/authorisations/${authorisationId}`,
   });
   bank.clock.advance(7 * 24 * 3_600_000);
@@ -96,8 +106,12 @@ async function tourOf(
   });
 
   const other = await go({
-    ...{ does: 'initiate another payment', method: 'POST', path: transfers, expect: 201 },
-    ...{ headers: explicitly, body: payment },
+    does: 'initiate another payment',
+    method: 'POST',
+    path: transfers,
+    expect: 201,
+    headers: explicitly,
+    body: payment,
   });
   const cancelled = `${transfers}/${other.paymentId}`;
   await go({ does: 'cancel it', method: 'DELETE', path: cancelled, expect: 204 });

@@ -32,8 +32,14 @@ export const credentialFields = ['authorization', 'cookie'] as const;
 
 /** Further request fields that an answer may vary with, for all of which an entry's key holds the values. */
 export const variantFields = [
-  ...['accept', 'accept-encoding', 'accept-language', 'consent-id'],
-  ...['psu-id', 'psu-id-type', 'psu-corporate-id', 'psu-corporate-id-type'],
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'consent-id',
+  'psu-id',
+  'psu-id-type',
+  'psu-corporate-id',
+  'psu-corporate-id-type',
 ] as const;
 
 const keyed: ReadonlySet<string> = new Set([...credentialFields, ...variantFields]);

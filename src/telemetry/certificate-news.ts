@@ -15,7 +15,10 @@ export interface CertificateNews {
 export const createCertificateNews = (log: Log): CertificateNews => ({
   renewed: (environment, use, facts) =>
     log('info', 'the certificate was changed', {
-      ...{ environment, use, subject: facts?.subject, serialNumber: facts?.serialNumber },
+      environment,
+      use,
+      subject: facts?.subject,
+      serialNumber: facts?.serialNumber,
       notAfter: facts && new Date(facts.notAfterMs).toISOString(),
     }),
   kept: (environment, use, why) =>

@@ -52,8 +52,11 @@ export function countRequests(metrics: Pick<Metrics, 'count' | 'note'>): Observe
       } = decision;
       const operation = asked?.operation ?? none;
       metrics.count('penstock_requests_total', {
-        ...{ operation, environment, error: error?.code ?? none },
-        ...{ status: `${Math.floor(status / 100)}xx`, served_from: servedFrom },
+        operation,
+        environment,
+        error: error?.code ?? none,
+        status: `${Math.floor(status / 100)}xx`,
+        served_from: servedFrom,
       });
       if (asked && durationMs !== undefined) {
         const labels = { operation, served_from: servedFrom };

@@ -31,7 +31,10 @@ export function createTelemetry(log: Log, settings: TracingSettings, gauges: Gau
   const tracing = createTracing(settings, log);
   const observers = [logRequests(log), countRequests(metrics), decisions, figures];
   return {
-    ...{ metrics, decisions, figures, beginTrace: tracing?.begin },
+    metrics,
+    decisions,
+    figures,
+    beginTrace: tracing?.begin,
     observer: toAll(tracing ? [...observers, tracing] : observers),
     open: async () => tracing?.open(),
     close: async () => tracing?.close(),

@@ -22,7 +22,6 @@ export interface Second {
 type CacheFigure = 'hit' | 'stale' | 'shared' | 'miss' | 'bypass';
 
 export interface Figures extends Observer {
-  note(decision: Decision): void;
   /** The last 300 whole seconds at most, the oldest first, none left out. */
   recent(): readonly Second[];
   /** The second that is running, so far. */
@@ -47,14 +46,13 @@ export function createFigures(now: () => number = Date.now): Figures {
     tally = createTally(at);
   }
 
-  function note(decision: Decision): void {
+  function decided(decision: Decision): void {
     turn();
     tally.take(decision);
   }
 
   return {
-    note,
-    decided: note,
+    decided,
     recent() {
       turn();
       return [...kept];

@@ -36,8 +36,14 @@ export function lateSpansOf(decision: Decision, trace: Trace): readonly SpanFact
 function requestSpan(decision: Decision, { traceId, spanId, parentId }: Trace): SpanFacts {
   const { at, durationMs = 0, requestId = '', asked, environment, status, servedFrom, error } = decision;
   return {
-    ...{ name: asked?.operation ?? 'refused', kind: 'server', traceId, spanId, parentId },
-    ...{ startMs: at, endMs: at + durationMs, failed: status >= 500 },
+    name: asked?.operation ?? 'refused',
+    kind: 'server',
+    traceId,
+    spanId,
+    parentId,
+    startMs: at,
+    endMs: at + durationMs,
+    failed: status >= 500,
     attributes: {
       'penstock.request_id': requestId,
       'http.response.status_code': status,
@@ -91,8 +97,13 @@ function callSpan({ at, steps, environment }: Decision, trace: Trace): readonly 
   const { traceId, callId, spanId } = trace;
   return [
     {
-      ...{ name: 'call the bank', kind: 'client', traceId, spanId: callId, parentId: spanId },
-      ...{ startMs: at + first.afterMs - first.fact.totalMs, endMs: at + last.afterMs },
+      name: 'call the bank',
+      kind: 'client',
+      traceId,
+      spanId: callId,
+      parentId: spanId,
+      startMs: at + first.afterMs - first.fact.totalMs,
+      endMs: at + last.afterMs,
       failed: last.fact.error !== undefined || (last.fact.status ?? 0) >= 500,
       attributes: {
         ...(environment !== undefined && { 'penstock.environment': environment }),

@@ -55,7 +55,9 @@ export function createTracing({ otlpUrl, sample }: TracingSettings, log: Log): T
       ]);
       const exporter = new otlp.OTLPTraceExporter({ url: otlpUrl, timeoutMillis: exportMs });
       processor = new sdk.BatchSpanProcessor(telling(exporter, log), {
-        ...{ maxQueueSize, scheduledDelayMillis: everyMs, exportTimeoutMillis: exportMs },
+        maxQueueSize,
+        scheduledDelayMillis: everyMs,
+        exportTimeoutMillis: exportMs,
       });
     },
     async close() {
@@ -101,14 +103,25 @@ function readable({
 }: SpanFacts): ReadableSpan {
   const context = { traceId, spanId: spanId ?? randomBytes(8).toString('hex'), traceFlags: sampledFlag };
   return {
-    ...{ name, kind: kinds[kind], attributes, resource, instrumentationScope: { name: 'penstock' } },
+    name,
+    kind: kinds[kind],
+    attributes,
+    resource,
+    instrumentationScope: { name: 'penstock' },
     spanContext: () => context,
     ...(parentId !== undefined && {
       parentSpanContext: { traceId, spanId: parentId, traceFlags: sampledFlag, isRemote: kind === 'server' },
     }),
-    ...{ startTime: hrTime(startMs), endTime: hrTime(endMs), duration: hrTime(endMs - startMs), ended: true },
+    startTime: hrTime(startMs),
+    endTime: hrTime(endMs),
+    duration: hrTime(endMs - startMs),
+    ended: true,
     status: { code: failed ? statuses.error : statuses.unset },
-    ...{ links: [], events: [], droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 },
+    links: [],
+    events: [],
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
   };
 }
 

@@ -70,8 +70,12 @@ async function sent(request: RoutedRequest, transport: Transport): Promise<PisRe
   const { operation, environment, headers, body, deadlineAtMs, fence, note } = request;
   const sentAtMs = performance.now();
   const answer = await transport.send({
-    ...{ method: operation.method, lane: operation.lane, path: environment.basePath + operation.path },
-    ...{ headers, body, deadlineAtMs },
+    method: operation.method,
+    lane: operation.lane,
+    path: environment.basePath + operation.path,
+    headers,
+    body,
+    deadlineAtMs,
     ...(note && { note }),
     ...(fence && {
       fence: { pass: () => fence.pass(environment.name), listenUntilMs: fence.listenUntilMs },

@@ -3,10 +3,10 @@
  * sent (NextGenPSD2 XS2A, implementation guidelines, section 12; draft-cavage-http-signatures-12).
  */
 
-import { createHash, sign } from 'node:crypto';
+import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { promisify } from 'node:util';
 import { type CertificateFacts, factsOf } from '../certificates/facts.ts';
-import { privateKeyIn, refuseFaults } from '../certificates/key-pair.ts';
+import { refuseFaults } from '../certificates/key-pair.ts';
 import { nameInHeader } from '../certificates/names.ts';
 import { sealAlgorithms, sealFaults } from '../certificates/seal-algorithms.ts';
 import type { Read } from '../certificates/watched-files.ts';
@@ -30,7 +30,7 @@ export function sealFrom({ certFile, keyFile, algorithm }: SigningSettings, read
   const pair = { cert: read(certFile), key: read(keyFile) };
   refuseFaults(sealFaults(pair, algorithm, Date.now()), { cert: certFile, key: keyFile });
   const facts = factsOf(pair.cert);
-  const secret = privateKeyIn(pair.key);
+  const secret = createPrivateKey(pair.key);
   const { hash, digest } = sealAlgorithms[algorithm];
   const keyId = `SN=${facts.serialNumber},CA=${nameInHeader(facts.issuer)}`;
   const certificate = facts.der.toString('base64');

@@ -58,6 +58,11 @@ export async function startShownFigures(t: TestContext, shown: Shown = {}): Prom
 }
 
 const secondAt = (at: number): Second => ({
-  ...{ at, requests: 7, refused: 0, failed: 1, p50Ms: 40, p99Ms: 1_200 },
+  at,
+  requests: 7,
+  refused: 0,
+  failed: 1,
+  p50Ms: 40,
+  p99Ms: 1_200,
   cache: { hit: 4, shared: 1, miss: 1, stale: 0, bypass: 0 },
 });

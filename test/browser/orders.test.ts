@@ -136,8 +136,15 @@ describe('in the console', { skip: withoutChromium }, () => {
     const page = await pages.signIn(t, gateway);
     const known = randomUUID();
     const decision = {
-      ...{ at: '2026-11-21T03:00:00.000Z', xRequestId: known, operation: 'initiatePayment', client: 'shop' },
-      ...{ tenant: 'shop', environment: 'sandbox', status: 503, error: 'CIRCUIT_OPEN', durationMs: 3.2 },
+      at: '2026-11-21T03:00:00.000Z',
+      xRequestId: known,
+      operation: 'initiatePayment',
+      client: 'shop',
+      tenant: 'shop',
+      environment: 'sandbox',
+      status: 503,
+      error: 'CIRCUIT_OPEN',
+      durationMs: 3.2,
       why: 'The bank fails; nothing was sent.',
       steps: [{ afterMs: 1.5, what: 'circuit', state: 'open', lane: 'write' }],
     };

@@ -57,7 +57,12 @@ async function watch(url: string, headers: Readonly<Record<string, string>> = ol
 }
 
 const second = (at: number): Second => ({
-  ...{ at, requests: 3, refused: 1, failed: 0, p50Ms: 12, p99Ms: null },
+  at,
+  requests: 3,
+  refused: 1,
+  failed: 0,
+  p50Ms: 12,
+  p99Ms: null,
   cache: { hit: 1, shared: 0, miss: 1, stale: 0, bypass: 0 },
 });
 

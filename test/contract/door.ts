@@ -9,7 +9,6 @@ import { createRequestReader } from '../../src/http/read-request.ts';
 import { createMatcher } from '../../src/pis/operations.ts';
 
 export const requestId = '99391C7E-AD88-49EC-A2AD-99DDCB1F7721';
-export const transfers = '/berlingroup/v1/payments/sepa-credit-transfers';
 
 export interface DoorUnderTest {
   readonly app: RequestListener;

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
 import { type ErrorCode, GatewayError } from '../../src/flow/errors.ts';
-import { doorBefore, requestId, transfers } from './door.ts';
+import { transfers } from '../kit/request.ts';
+import { doorBefore, requestId } from './door.ts';
 
 /** Status, the Berlin Group's code, and whether the bank can have seen the request. */
 const contract: Readonly<Record<ErrorCode, readonly [number, string, 'no' | 'maybe']>> = {

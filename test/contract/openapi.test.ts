@@ -50,12 +50,10 @@ describe('the description', () => {
 
   test('gives examples that the door takes for these operations', () => {
     const match = createMatcher({
-      ...{
-        segment: 'berlingroup',
-        paymentServices: 'any',
-        paymentProducts: 'any',
-        authorisationTypes: 'any',
-      },
+      segment: 'berlingroup',
+      paymentServices: 'any',
+      paymentProducts: 'any',
+      authorisationTypes: 'any',
     });
     for (const { operation, method, path } of withTag('payments')) {
       const target = path.replace(/\{([^}]+)\}/g, (_, name) =>

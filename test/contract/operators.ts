@@ -58,7 +58,11 @@ export function startOperators(report = healthy, sights: Partial<Sights> = {}): 
   const readiness = () => ({ ready: true, reasons: [] });
   const events = createEvents({
     ...seen,
-    ...{ readiness, shapers: () => [], inDoubt: () => undefined, recent: () => [], ...sights },
+    readiness,
+    shapers: () => [],
+    inDoubt: () => undefined,
+    recent: () => [],
+    ...sights,
   });
   const api = createRoutes({
     ...seen,

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
 import { GatewayError } from '../../src/flow/errors.ts';
-import { bankAnswer, doorBefore, requestId, transfers } from './door.ts';
+import { transfers } from '../kit/request.ts';
+import { bankAnswer, doorBefore, requestId } from './door.ts';
 
 describe('the line is given', () => {
   test('the operation, the id as written, the bytes, and the fields that travel on', async () => {

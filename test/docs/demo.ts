@@ -5,9 +5,9 @@ import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { root } from '../kit/command.ts';
+import { plainVariables, root } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { freePort } from '../kit/redis-process.ts';
+import { freePort } from '../kit/ports.ts';
 import { within } from '../kit/within.ts';
 
 export interface Copy {
@@ -40,10 +40,11 @@ export async function copyOfRepository(t: TestContext): Promise<Copy> {
     here,
     asWritten: exchange(1, 0),
     async run(script) {
-      const kept = Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name));
       // A group of its own: what the script leaves behind in the background ends with the test.
       const shell = spawn('bash', ['-c', script], {
-        ...{ cwd: folder, env: Object.fromEntries(kept), detached: true },
+        cwd: folder,
+        env: plainVariables(),
+        detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       const endAll = () => {

@@ -76,7 +76,9 @@ describe('no circuit is moved by', { concurrency: true }, () => {
 
   test('a queue of our own that is full, and turns that do not come in time', async (t) => {
     const shaping = {
-      ...{ rate: '7/s', burst: 2, queue: 4 },
+      rate: '7/s',
+      burst: 2,
+      queue: 4,
       maxWait: { write: '200ms', read: '200ms', status: '200ms' },
     };
     const { gateway } = await startLine(t, { ...sections, shaping });

@@ -54,7 +54,10 @@ function struckBy(fault: Fault, first: string, fate: Fate, sections?: Sections):
   const isNotDone = momentOf(fault) !== 'after-effect' && fate !== 'sent again';
   return {
     what: [name, ...values].join(' ').slice(0, 46),
-    ...{ first, fate, effects: isNotDone ? 0 : 1, ...(sections && { sections }) },
+    first,
+    fate,
+    effects: isNotDone ? 0 : 1,
+    ...(sections && { sections }),
     strike: async ({ bank }) => {
       bank.fail(fault, { times: 1 });
       return () => {};

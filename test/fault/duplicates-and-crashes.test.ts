@@ -141,7 +141,10 @@ describe('writes at every step (H2)', { concurrency: 4 }, () => {
       for (const [index, one] of all.entries()) {
         const { moment, write } = one;
         const story = {
-          ...{ atOnce: atOnce[index], later: later[index], first: first[index], last: last[index] },
+          atOnce: atOnce[index],
+          later: later[index],
+          first: first[index],
+          last: last[index],
           listedThen: listedThen.includes(write.requestId),
           listed: listed.includes(write.requestId),
           sent: write.sent(),

@@ -1,10 +1,8 @@
 /** A switch to a side of the bank that is not well is refused, says why, and stands on record, by force as well. */
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
+import { configFile } from '../kit/command.ts';
 import { type Instance, startFleet } from '../kit/fleet.ts';
 import type { SharedRedis } from '../kit/fleet-redis.ts';
 import { startBank } from '../kit/gateway.ts';
@@ -36,11 +34,7 @@ export function promisesOfRefusedSwitches(redis: () => Promise<SharedRedis>): vo
   test('is refused if its certificate has expired, and says so on record; forced, not even a payment gets there', async (t) => {
     const expired = certificateValid('230101000000Z', '231231235959Z');
     const production = await startBank(t, { name: 'production', tls: { key, cert: expired } });
-    const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
-    t.after(() => rmSync(folder, { recursive: true }));
-    const trusted = join(folder, 'trusted.pem');
-    writeFileSync(trusted, expired);
-    const variables = { NODE_EXTRA_CA_CERTS: trusted };
+    const variables = { NODE_EXTRA_CA_CERTS: configFile(t, expired) };
     const fleet = await startFleet(t, await redis(), { production, variables });
 
     const order = { environment: 'production', reason: 'go-live', confirm: 'production' };

@@ -51,8 +51,12 @@ test('a payment is told from the ledger to the bank, under its id in any letter 
   ]);
   const { at, xRequestId, durationMs, steps, ...rest } = account ?? assert.fail();
   assert.deepEqual(rest, {
-    ...{ operation: 'initiatePayment', client: 'anonymous', tenant: 'anonymous' },
-    ...{ environment: 'sandbox', status: 201, servedFrom: 'bank' },
+    operation: 'initiatePayment',
+    client: 'anonymous',
+    tenant: 'anonymous',
+    environment: 'sandbox',
+    status: 201,
+    servedFrom: 'bank',
   });
   assert.equal(xRequestId, id);
   assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000);

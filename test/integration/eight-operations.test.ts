@@ -49,7 +49,9 @@ async function initiate(twins: Twins, path: string, order: string, id: string): 
   const { body = '', headers } = exampleOf(order);
   const sent = headers.filter(([name]) => !['X-Request-ID', explicitly[0]].includes(name));
   const answer = await twins.ask({
-    ...{ method: 'POST', path: () => path, body },
+    method: 'POST',
+    path: () => path,
+    body,
     headers: [...sent, explicitly],
   });
   assert.equal(answer.status, 201);

@@ -49,7 +49,11 @@ async function startDoor(t: TestContext, clientCertificate: 'off' | 'optional' |
 function ask(port: number, shown?: Issued, key?: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const asked = request({
-    ...{ host: '127.0.0.1', port, agent: false, ca: authority.cert, path: statusRead.path },
+    host: '127.0.0.1',
+    port,
+    agent: false,
+    ca: authority.cert,
+    path: statusRead.path,
     ...(shown && { cert: shown.cert, key: shown.key }),
     headers: { 'X-Request-ID': 'b773ae46-5188-4f11-9e1e-c899ab83a6e7', ...(key && { 'X-API-Key': key }) },
   });

@@ -13,7 +13,8 @@ import { until } from '../kit/within.ts';
 const authority = createAuthority(lifeOfAllTests());
 const subject = '/C=DE/O=Shop GmbH/organizationIdentifier=PSDDE-BAFIN-123456/CN=shop.example';
 const qwac = authority.issue('qwac', {
-  ...{ subject, until: '20991231120000Z' },
+  subject,
+  until: '20991231120000Z',
   extensions: psd2Statements('web', 'PSP_PI', 'PSP_AI'),
 });
 const seal = authority.issue('seal', {

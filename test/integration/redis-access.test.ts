@@ -5,9 +5,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { freePort } from '../kit/ports.ts';
 import { startRedis, withoutRedisServer } from '../kit/redis.ts';
 import { openState, timeToFail, watchedState } from '../kit/redis-outage.ts';
-import { freePort, startRedisProcess } from '../kit/redis-process.ts';
+import { startRedisProcess } from '../kit/redis-process.ts';
 import { certificate, key } from '../unit/simulated-bank/certificate.ts';
 
 describe('Redis', { skip: withoutRedisServer }, () => {

@@ -5,9 +5,10 @@ import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import { type Call, call, jsonOf } from '../kit/call.ts';
-import { callOf, share } from '../kit/circuits.ts';
+import { callOf } from '../kit/circuits.ts';
 import { type GatewayUnderTest, startBank, startGateway, startLine } from '../kit/gateway.ts';
-import { exchange, startLoad } from '../kit/load.ts';
+import { exchange, quantile, startLoad } from '../kit/load.ts';
+import { percentile } from '../kit/percentile.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { clientSettings, keyOf } from '../kit/sides.ts';
 import { until } from '../kit/within.ts';
@@ -70,10 +71,7 @@ describe('when more is offered than the bank allows', { concurrency: true }, () 
 
     const { count, part } = await waitsOf(gateway, 'write', 0.1);
     const payments = done.filter(({ call: one }) => one.method === 'POST');
-    const slowest = share(
-      payments.map(({ tookMs }) => tookMs).toSorted((one, other) => one - other),
-      0.99,
-    );
+    const slowest = quantile(payments, 0.99);
     const kinds = done
       .filter(({ call: one }) => one.method === 'GET')
       .map(({ came }) =>
@@ -117,13 +115,13 @@ describe('when more is offered than the bank allows', { concurrency: true }, () 
     const load = startLoad({ perSecond: 5, forMs: 3_000 }, () =>
       exchange(by('shop'), (one) => call(gateway.url, one, agent)),
     );
-    const times = (await load.ended).map(({ tookMs }) => tookMs).toSorted((one, other) => one - other);
+    const times = (await load.ended).map(({ tookMs }) => tookMs);
     const waiting = bank.requests.length;
     flood.destroy();
     const rivals = (await Promise.all(flooding)).flatMap(({ came, tookMs }) =>
       came instanceof Error ? [] : [tookMs],
     );
-    const [median, slowest] = [share(times, 0.5), share(times, 1)];
+    const [median, slowest] = [percentile(times, 0.5), percentile(times, 1)];
     t.diagnostic(
       `${times.length} payments beside 200: ${median.toFixed(0)} ms in the middle, ${slowest.toFixed(0)} ms at most; of the flood ${rivals.length} came through, in up to ${Math.max(...rivals).toFixed(0)} ms`,
     );

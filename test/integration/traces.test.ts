@@ -133,7 +133,8 @@ test('spans that wait are sent when the gateway stops, and a collector that hang
   const collector = await startCollector(t);
   const { bank } = await startLine(t);
   const sections = {
-    ...{ listen: { port: 0 }, admin: { port: 0 } },
+    listen: { port: 0 },
+    admin: { port: 0 },
     environments: { sandbox: { baseUrl: bank.baseUrl } },
     tracing: { otlpUrl: collector.url, sample: '100%' },
   };

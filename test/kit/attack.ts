@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import type { GatewayUnderTest } from './gateway.ts';
 import { onConnection, type RawAnswer, sendRaw } from './raw.ts';
+import { transfers } from './request.ts';
 
 /** Where an attack is aimed at. */
 export interface Line {
@@ -15,7 +16,7 @@ export interface Line {
 /** How the gateway says no: the status and `Penstock-Error`. */
 export type Refusal = readonly [status: number, code: string];
 
-export const paymentsPath = '/berlingroup/v1/payments/sepa-credit-transfers';
+export const paymentsPath = transfers;
 
 /** The path of a status read that nobody has made before. */
 export const newStatusPath = () => `${paymentsPath}/${randomUUID()}/status`;

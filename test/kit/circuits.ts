@@ -66,9 +66,5 @@ export async function timed(life: Life, count: number, ask: (agent: Agent) => Pr
   return { replies, times: times.toSorted((one, other) => one - other) };
 }
 
-/** The value below which this share of sorted values lies. */
-export const share = (sorted: readonly number[], part: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
-
 export const ask = ({ url }: Pick<GatewayUnderTest, 'url'>, lane: Lane, agent?: Agent): Promise<Reply> =>
   call(url, callOf[lane], agent);

@@ -1,20 +1,24 @@
 /** A collector of spans: takes OTLP over HTTP, in JSON. */
 
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { z } from 'zod';
+import { listen } from './ports.ts';
 
 const attribute = z.object({
   key: z.string(),
   value: z.object({ stringValue: z.string().optional(), intValue: z.number().optional() }).loose(),
 });
 const span = z.object({
-  ...{ traceId: z.string().regex(/^[0-9a-f]{32}$/), spanId: z.string().regex(/^[0-9a-f]{16}$/) },
+  traceId: z.string().regex(/^[0-9a-f]{32}$/),
+  spanId: z.string().regex(/^[0-9a-f]{16}$/),
   parentSpanId: z.string().optional(),
-  ...{ name: z.string(), kind: z.number(), status: z.object({ code: z.number() }).loose() },
-  ...{ startTimeUnixNano: z.string().regex(/^\d+$/), endTimeUnixNano: z.string().regex(/^\d+$/) },
+  name: z.string(),
+  kind: z.number(),
+  status: z.object({ code: z.number() }).loose(),
+  startTimeUnixNano: z.string().regex(/^\d+$/),
+  endTimeUnixNano: z.string().regex(/^\d+$/),
   attributes: z.array(attribute),
 });
 /** `ExportTraceServiceRequest`: https://opentelemetry.io/docs/specs/otlp/#otlphttp-request */
@@ -68,15 +72,15 @@ export async function startCollector(t: TestContext): Promise<Collector> {
       spans.push(...scopeSpans.flatMap((scope) => scope.spans.map(spanOf)));
     }
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const port = await listen(server);
   t.after(() => {
     server.close();
     server.closeAllConnections();
   });
-  const { port } = server.address() as AddressInfo; // a server that listens on a port has one
   return {
     url: `http://127.0.0.1:${port}/v1/traces`,
-    ...{ spans, services },
+    spans,
+    services,
     requests: () => requests,
     answer: (next) => {
       status = next;
@@ -88,8 +92,13 @@ const attributesOf = (attributes: readonly z.output<typeof attribute>[]) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue ?? value]));
 
 const spanOf = ({ parentSpanId, startTimeUnixNano, endTimeUnixNano, ...rest }: z.output<typeof span>) => ({
-  ...{ name: rest.name, kind: rest.kind, traceId: rest.traceId, spanId: rest.spanId, parentSpanId },
-  ...{ startMs: Number(startTimeUnixNano) / 1e6, endMs: Number(endTimeUnixNano) / 1e6 },
+  name: rest.name,
+  kind: rest.kind,
+  traceId: rest.traceId,
+  spanId: rest.spanId,
+  parentSpanId,
+  startMs: Number(startTimeUnixNano) / 1e6,
+  endMs: Number(endTimeUnixNano) / 1e6,
   failed: rest.status.code === 2,
   attributes: attributesOf(rest.attributes),
 });

@@ -1,10 +1,10 @@
 /** The command line as a process of its own. */
 
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { temporaryFolder } from './folder.ts';
 import { until, within } from './within.ts';
 
 export const root = join(import.meta.dirname, '../..');
@@ -31,8 +31,7 @@ export function startCommand(
   variables: Readonly<Record<string, string>> = {},
   folder = root,
 ): RunningCommand {
-  const inherited = Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name));
-  const env = { ...Object.fromEntries(inherited), ...variables };
+  const env = { ...plainVariables(), ...variables };
   const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const written = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
@@ -59,11 +58,13 @@ export function startCommand(
   };
 }
 
-/** A configuration file with this text; removed when the test ends. */
+/** The environment variables of this process, without those that would configure a gateway or Node. */
+export const plainVariables = (): Readonly<Record<string, string | undefined>> =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name)));
+
+/** A file with this text, such as a configuration; removed when the test ends. */
 export function configFile(t: TestContext, text: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
-  t.after(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'penstock.yaml');
+  const file = join(temporaryFolder(t), 'penstock.yaml');
   writeFileSync(file, text);
   return file;
 }

@@ -25,6 +25,8 @@ export function decided(over: Partial<Decision> = {}, facts: readonly Fact[] = [
 /** One that the gateway failed by itself. */
 export const failedWith = (code: 'CIRCUIT_OPEN' | 'OUTCOME_UNKNOWN' | 'QUOTA_EXCEEDED', status: number) =>
   decided({
-    ...{ status, servedFrom: undefined, upstreamMs: undefined },
+    status,
+    servedFrom: undefined,
+    upstreamMs: undefined,
     error: { code, why: 'Why.', proxyError: 'destination_unavailable' },
   });

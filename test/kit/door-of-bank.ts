@@ -1,11 +1,11 @@
 /** A TLS door before a simulated bank, which can turn connections away before a byte of a request has come through. */
 
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { certificate, key } from '../unit/simulated-bank/certificate.ts';
 import { configFile } from './command.ts';
+import { listen } from './ports.ts';
 
 export interface DoorOfBank {
   /** An environment of the configuration that lies behind this door. */
@@ -32,13 +32,11 @@ export async function startDoorOf(
     if (meet) meet(socket);
     else inside.emit('connection', socket);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   t.after(() => {
     server.close();
     for (const socket of sockets) socket.destroy();
   });
-  const { port } = server.address() as AddressInfo; // an address object, because it listens on a port
   return {
     environment: { baseUrl: `https://127.0.0.1:${port}`, tls: { caFile: configFile(t, certificate) } },
     next: (meet) => void meetings.push(meet),

@@ -10,7 +10,7 @@ import { type Call, call, jsonOf, type Reply } from './call.ts';
 import { configFile, type RunningCommand, startCommand } from './command.ts';
 import type { SharedRedis } from './fleet-redis.ts';
 import { adminToken, publicUrl, type Sections, startBank, unlimited } from './gateway.ts';
-import { freePort } from './redis-process.ts';
+import { freePort } from './ports.ts';
 import { initiation, statusRead } from './request.ts';
 import { type ClientName, clientSettings, inside, keyOf } from './sides.ts';
 import { until } from './within.ts';

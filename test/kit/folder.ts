@@ -1,6 +1,6 @@
-/** A folder of a test's own. */
+/** Folders and files of a test's own. */
 
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Life } from './life.ts';
@@ -10,4 +10,16 @@ export function temporaryFolder(life: Life): string {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
   life.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** Gives a file of this content to `use`, and removes it afterwards. */
+export function withFile<Result>(content: string, use: (file: string) => Result): Result {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
+  const file = join(folder, 'penstock.yaml');
+  try {
+    writeFileSync(file, content);
+    return use(file);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }

@@ -1,8 +1,5 @@
 /** A gateway in this process, in front of simulated banks, with its log at hand. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
 import { operatorsOf } from '../../src/admin/operators.ts';
@@ -13,6 +10,7 @@ import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.t
 import { createSimulatedBank } from '../../src/simulated-bank/server.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createLog } from '../../src/telemetry/log.ts';
+import { withFile } from './folder.ts';
 
 /** Where TPP systems reach the gateway under test: in links only, never on the network. */
 export const publicUrl = 'https://gateway.example';
@@ -45,16 +43,9 @@ export function unlimited(sections: Sections): Sections {
 
 /** A valid configuration of these sections; fails with every fault if it is not one. */
 export function configOf(sections: Sections): Config {
-  const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
-  try {
-    const file = join(folder, 'penstock.yaml');
-    writeFileSync(file, stringify(sections));
-    const loaded = loadConfig(file, {});
-    if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
-    return loaded.config;
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const loaded = withFile(stringify(sections), (file) => loadConfig(file, {}));
+  if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
+  return loaded.config;
 }
 
 /** A started gateway on free ports; closed when the test ends. @param state by default the one that is configured */

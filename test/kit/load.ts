@@ -2,6 +2,7 @@
 
 import { setTimeout } from 'node:timers/promises';
 import type { Call, Reply } from './call.ts';
+import { percentile } from './percentile.ts';
 
 /** How many, and for how long. */
 export interface Pace {
@@ -71,10 +72,11 @@ export function failuresIn(exchanges: readonly Exchange[]): Readonly<Record<stri
 }
 
 /** The time within which this share of the exchanges was over, in milliseconds. */
-export function quantile(exchanges: readonly Exchange[], share: number): number {
-  const times = exchanges.map(({ tookMs }) => tookMs).toSorted((one, other) => one - other);
-  return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
-}
+export const quantile = (exchanges: readonly Exchange[], share: number): number =>
+  percentile(
+    exchanges.map(({ tookMs }) => tookMs),
+    share,
+  );
 
 const isWell = ({ came }: Exchange) => !(came instanceof Error) && came.status < 300;
 

@@ -2,6 +2,7 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { text } from 'node:stream/consumers';
+import { plainVariables } from './command.ts';
 import { within } from './within.ts';
 
 const own = ['--user', '--map-root-user', '--net', 'sh', '-c'];
@@ -18,9 +19,8 @@ export function withoutOwnNetwork(): string | false {
 export async function runInOwnNetwork(
   file: string,
 ): Promise<{ readonly code: number | null; readonly said: string }> {
-  const inherited = Object.entries(process.env).filter(([name]) => !/^NODE_/.test(name));
   const child = spawn('unshare', [...own, `${setUp} && exec "$0" "$1"`, process.execPath, file], {
-    env: Object.fromEntries(inherited),
+    env: plainVariables(),
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));

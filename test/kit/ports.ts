@@ -19,12 +19,20 @@ export async function takenPort(t: TestContext): Promise<number> {
   return listen(server);
 }
 
-/** A port that was free a moment ago. */
+/** A free port that, like the one 10 000 above it, lies below those that the system hands out: nobody takes it meanwhile. */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = 12_000 + Math.floor(Math.random() * 10_000);
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+      .once('error', () => resolve(false))
+      .listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
 }
 
 /** Whether anybody listens there. */

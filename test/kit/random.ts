@@ -10,9 +10,3 @@ export function seededRandom(seed: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
-
-/** The value below which this part of all values lies. */
-export function percentile(values: readonly number[], part: number): number {
-  const inOrder = values.toSorted((one, other) => one - other);
-  return inOrder[Math.min(inOrder.length - 1, Math.floor(inOrder.length * part))] ?? Number.NaN;
-}

@@ -2,12 +2,13 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { howToGetRedis, redisProgram } from './find-redis.ts';
 import { guardOver } from './guard.ts';
 import type { Life } from './life.ts';
+import { freePort } from './ports.ts';
 import { until } from './within.ts';
 
 /** A server on a port of this machine. */
@@ -99,21 +100,5 @@ function ping(port: number): Promise<boolean> {
       socket.destroy();
     });
     socket.on('error', () => {}).on('close', () => resolve(false));
-  });
-}
-
-/** A free port that, like the one 10 000 above it, lies below those that the system hands out: nobody takes it meanwhile. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 12_000 + Math.floor(Math.random() * 10_000);
-    if (await isFree(port)) return port;
-  }
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer()
-      .once('error', () => resolve(false))
-      .listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }

@@ -3,6 +3,7 @@
 import { fail } from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
+import { plainVariables } from './command.ts';
 import { guardOver } from './guard.ts';
 import type { Life } from './life.ts';
 import type { SteppingOrder, Told } from './stepping-gateway.ts';
@@ -23,11 +24,9 @@ export interface SteppingGateway {
 
 /** A gateway that serves; killed at the end. */
 export async function startStepping(life: Life, order: SteppingOrder): Promise<SteppingGateway> {
-  const inherited = Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name));
   const script = join(import.meta.dirname, 'stepping-gateway.ts');
-  const env = Object.fromEntries(inherited);
   const child = fork(script, [JSON.stringify(order)], {
-    env,
+    env: plainVariables(),
     execArgv: [],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });

@@ -3,8 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
+import { transfers } from './request.ts';
 
-export const paymentsPath = '/berlingroup/v1/payments/sepa-credit-transfers';
+export const paymentsPath = transfers;
 
 /** After the examples of The Berlin Group, NextGenPSD2 XS2A OpenAPI 1.3.11, CC BY 4.0. */
 export const order = JSON.stringify({

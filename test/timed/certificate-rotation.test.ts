@@ -50,7 +50,13 @@ async function startExchangeable(t: TestContext) {
   t.after(() => agent.destroy());
   const url = served.url.replace('http:', 'https:');
   return {
-    ...{ authority, bank, served, qwac, nextQwac, door, nextDoor },
+    authority,
+    bank,
+    served,
+    qwac,
+    nextQwac,
+    door,
+    nextDoor,
     ask: (one: Call) => call(url, one, agent),
   };
 }

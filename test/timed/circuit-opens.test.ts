@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { call, jsonOf } from '../kit/call.ts';
-import { ask, changesIn, circuitOf, lanes, share, timed, untilCircuit } from '../kit/circuits.ts';
+import { ask, changesIn, circuitOf, lanes, timed, untilCircuit } from '../kit/circuits.ts';
 import { startLine } from '../kit/gateway.ts';
+import { percentile } from '../kit/percentile.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
@@ -65,7 +66,7 @@ describe('a bank', { concurrency: true }, () => {
           assert.ok(reply.text.includes(`Try again in ${seconds} s.`), reply.text);
         }
         assert.equal(whileOpen, probesAt(bank), 'the bank sees none of them');
-        const [p50, p95] = [share(times, 0.5), share(times, 0.95)];
+        const [p50, p95] = [percentile(times, 0.5), percentile(times, 0.95)];
         t.diagnostic(`refused in ${p50.toFixed(2)} ms (p50), ${p95.toFixed(2)} ms (p95)`);
         assert.ok(p95 < 250, `95 of 100 refusals took up to ${p95} ms`); // nine gateways at once, in one process
 
@@ -106,7 +107,7 @@ test('the last known status is served, marked as stale, while the circuit is ope
   assert.equal(bank.requests.length, reached);
 
   const { times } = await timed(t, 200, (agent) => ask(gateway, 'status', agent));
-  const p95 = share(times, 0.95);
+  const p95 = percentile(times, 0.95);
   t.diagnostic(`with nothing else to do, others are refused in ${p95.toFixed(2)} ms (p95)`);
   assert.ok(p95 < 25, `95 of 100 refusals took up to ${p95} ms`); // 5 ms on an idle machine
 });

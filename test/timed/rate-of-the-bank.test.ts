@@ -30,7 +30,9 @@ async function startThree(t: TestContext) {
     state: { redis: redis.url },
     deadlines: { read: '2min', status: '2min', write: '2min' },
     shaping: {
-      ...{ rate: `${bucket.perSecond}/s`, burst: bucket.burst, expectedInstances: 3 },
+      rate: `${bucket.perSecond}/s`,
+      burst: bucket.burst,
+      expectedInstances: 3,
       maxWait: { write: patient, read: patient, status: patient },
     },
   };

@@ -6,8 +6,9 @@ import { Agent } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
-import { share, timed } from '../kit/circuits.ts';
+import { timed } from '../kit/circuits.ts';
 import { startBank } from '../kit/gateway.ts';
+import { percentile } from '../kit/percentile.ts';
 import { initiation } from '../kit/request.ts';
 import { type Served, startServed } from '../kit/served.ts';
 import { until } from '../kit/within.ts';
@@ -22,7 +23,7 @@ const memoryOf = (pid: number | undefined): number =>
 /** How long the gateway takes to say that it lives: as long as its event loop makes anything wait, and the way there. */
 async function delayOf(t: TestContext, { adminUrl }: Served): Promise<number> {
   const ask = (agent: Agent) => call(adminUrl, { method: 'GET', path: '/health/live' }, agent);
-  return share((await timed(t, 200, ask)).times, 0.99);
+  return percentile((await timed(t, 200, ask)).times, 0.99);
 }
 
 /** Connections that a TPP keeps open, with a request begun on each. */
@@ -56,7 +57,9 @@ test('with 1,000 calls in the queue and 10,000 connections', {
     deadlines: { write: '2min', read: '2min', status: '2min' },
     idempotency: { wait: '1min' },
     shaping: {
-      ...{ rate: '1/s', burst: 1, queue },
+      rate: '1/s',
+      burst: 1,
+      queue,
       maxWait: { write: patient, read: patient, status: patient },
     },
   });

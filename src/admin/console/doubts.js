@@ -112,7 +112,8 @@ function openResolution({ id, xRequestId, operation, environment, tenant }, { ro
     ],
     send: ({ outcome, paymentId: given, reason }) =>
       ask('POST', `/in-doubt/${encodeURIComponent(id)}`, {
-        ...{ outcome, reason },
+        outcome,
+        reason,
         ...(given.trim() && outcome === 'happened' && { paymentId: given.trim() }),
       }),
     done,

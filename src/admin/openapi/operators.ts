@@ -24,56 +24,71 @@ const noState = { 503: 'The shared state is out of reach.' };
 const rows: readonly Row[] = [
   { method: 'get', path: '/health/live', summary: 'Does the process run?', open: true },
   {
-    ...{ method: 'get', path: '/health/ready', summary: 'Can it serve? The bank is not asked.', open: true },
+    method: 'get',
+    path: '/health/ready',
+    summary: 'Can it serve? The bank is not asked.',
+    open: true,
     or: { 503: 'It cannot, and says why.' },
   },
   {
-    ...{ method: 'get', path: '/metrics', summary: 'The metrics, for Prometheus', open: true },
+    method: 'get',
+    path: '/metrics',
+    summary: 'The metrics, for Prometheus',
+    open: true,
     answer: { type: 'text/plain' },
   },
   {
-    ...{ method: 'get', path: '/openapi.yaml', summary: 'This description', open: true },
+    method: 'get',
+    path: '/openapi.yaml',
+    summary: 'This description',
+    open: true,
     answer: { type: 'application/yaml' },
   },
   { method: 'get', path: '/api/environments', summary: 'The environments, and which one is active' },
   {
-    ...{
-      method: 'put',
-      path: '/api/environments/active',
-      summary: 'Send new payments elsewhere',
-      body: switchBody,
-    },
+    method: 'put',
+    path: '/api/environments/active',
+    summary: 'Send new payments elsewhere',
+    body: switchBody,
     or: { ...faulty, 409: 'Refused, with the report of the pre-flight.', ...noState },
   },
   {
-    ...{ method: 'post', path: '/api/environments/{name}/preflight' },
+    method: 'post',
+    path: '/api/environments/{name}/preflight',
     summary: 'Try an environment out, without switching',
     or: { 404: 'There is no environment of this name.' },
   },
   {
-    ...{ method: 'get', path: '/api/events', summary: 'What the console shows, as it changes' },
+    method: 'get',
+    path: '/api/events',
+    summary: 'What the console shows, as it changes',
     answer: { type: 'text/event-stream' },
     or: { 503: 'This instance is stopping.' },
   },
   {
-    ...{
-      method: 'get',
-      path: '/api/decisions/{requestId}',
-      summary: 'What this instance did with a request',
-    },
+    method: 'get',
+    path: '/api/decisions/{requestId}',
+    summary: 'What this instance did with a request',
     or: { 404: 'It remembers none of this X-Request-ID.' },
   },
   { method: 'get', path: '/api/circuits', summary: 'The circuits, one for each environment and lane' },
   {
-    ...{ method: 'put', path: '/api/circuits/{environment}/{lane}', body: holdBody },
+    method: 'put',
+    path: '/api/circuits/{environment}/{lane}',
+    body: holdBody,
     summary: 'Hold a circuit open or closed, or let go of it',
     or: { ...faulty, 404: 'There is no such circuit.', ...noState },
   },
   {
-    ...{ method: 'get', path: '/api/in-doubt', summary: 'What the bank may have done or not', or: noState },
+    method: 'get',
+    path: '/api/in-doubt',
+    summary: 'What the bank may have done or not',
+    or: noState,
   },
   {
-    ...{ method: 'post', path: '/api/in-doubt/{id}', summary: 'Say what the bank has told of it' },
+    method: 'post',
+    path: '/api/in-doubt/{id}',
+    summary: 'Say what the bank has told of it',
     body: resolutionBody,
     or: {
       ...faulty,
@@ -85,11 +100,9 @@ const rows: readonly Row[] = [
   { method: 'get', path: '/api/audit', summary: 'The newest records of the audit log', or: noState },
   { method: 'get', path: '/api/audit/verify', summary: 'Is the chain of the audit log whole?', or: noState },
   {
-    ...{
-      method: 'delete',
-      path: '/api/status-cache',
-      summary: 'Forget what is kept of a payment, or of all',
-    },
+    method: 'delete',
+    path: '/api/status-cache',
+    summary: 'Forget what is kept of a payment, or of all',
     query: ['environment', 'payment'],
     answer: { status: 204 },
     or: { ...faulty, ...noState },
@@ -160,5 +173,8 @@ function schemaOf(body: z.ZodType): object {
 
 const parametersIn = (path: string) =>
   [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => ({
-    ...{ name, in: 'path', required: true, schema: { type: 'string' } },
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
   }));

@@ -5,13 +5,22 @@ import type { Second } from '../../../src/telemetry/figures.ts';
 import type { CircuitView } from '../../../src/upstream/circuit/circuit-state.ts';
 
 const second = (at: number): Second => ({
-  ...{ at, requests: 1, refused: 0, failed: 0, p50Ms: 5, p99Ms: 9 },
+  at,
+  requests: 1,
+  refused: 0,
+  failed: 0,
+  p50Ms: 5,
+  p99Ms: 9,
   cache: { hit: 0, shared: 0, miss: 1, stale: 0, bypass: 0 },
 });
 
 const circuit: CircuitView = {
-  ...{ environment: 'sandbox', lane: 'write', state: 'closed' },
-  ...{ hold: null, until: null, reason: null },
+  environment: 'sandbox',
+  lane: 'write',
+  state: 'closed',
+  hold: null,
+  until: null,
+  reason: null,
 };
 
 const sandbox = {
@@ -28,7 +37,10 @@ const sights: Sights = {
   circuits: () => [circuit],
   shapers: () => [
     {
-      ...{ environment: 'sandbox', running: 1, perSecond: 50, pausedMs: 0 },
+      environment: 'sandbox',
+      running: 1,
+      perSecond: 50,
+      pausedMs: 0,
       waiting: { write: 1, read: 2, status: 4 },
     },
   ],

@@ -5,8 +5,15 @@ import { summarise } from '../../../bench/summary.ts';
 import { comparisonOf } from '../../../bench/table.ts';
 
 const run = (contender: string, round: number, requestsPerSecond: number, more: Partial<Run> = {}): Run => ({
-  ...{ contender, round, requestsPerSecond, pressure: '32 connections', p50Ms: 1, p99Ms: 2 },
-  ...{ cpuMicros: 50, errors: 0, foreign: 0 },
+  contender,
+  round,
+  requestsPerSecond,
+  pressure: '32 connections',
+  p50Ms: 1,
+  p99Ms: 2,
+  cpuMicros: 50,
+  errors: 0,
+  foreign: 0,
   ...more,
 });
 

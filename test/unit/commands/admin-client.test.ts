@@ -1,26 +1,23 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { createAdminClient } from '../../../src/commands/admin-client.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { configOf } from '../../kit/gateway.ts';
+import { listen } from '../../kit/ports.ts';
 
 /** The settings of a gateway whose operators' door is this one. */
 async function doorIs(t: TestContext, serve: RequestListener) {
   const server = createServer(serve);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
-  return settingsFor(t, (server.address() as AddressInfo).port);
+  return settingsFor(t, await listen(server));
 }
 
 /** Settings with the operator's token in a file. */
 function settingsFor(t: TestContext, port: number, token = 'secret') {
-  const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
-  t.after(() => rmSync(folder, { recursive: true }));
-  const tokenFile = join(folder, 'token');
+  const tokenFile = join(temporaryFolder(t), 'token');
   writeFileSync(tokenFile, `${token}\n`);
   return configOf({
     environments: { sandbox: { baseUrl: 'https://bank.example' } },

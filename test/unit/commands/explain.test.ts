@@ -6,8 +6,14 @@ import { gatewaySaying } from './calls.ts';
 const account = {
   at: '2026-01-31T12:00:00.000Z',
   xRequestId: 'an-id',
-  ...{ operation: 'initiatePayment', client: 'shop', tenant: 'merchants', environment: 'sandbox' },
-  ...{ status: 503, error: 'CIRCUIT_OPEN', why: 'The bank is left alone.', durationMs: 3.4 },
+  operation: 'initiatePayment',
+  client: 'shop',
+  tenant: 'merchants',
+  environment: 'sandbox',
+  status: 503,
+  error: 'CIRCUIT_OPEN',
+  why: 'The bank is left alone.',
+  durationMs: 3.4,
   steps: [
     { afterMs: 0.2, what: 'ledger', verdict: 'claimed', waitedMs: 0.1 },
     { afterMs: 3.1, what: 'circuit-refused', state: 'open' },

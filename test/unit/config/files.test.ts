@@ -5,9 +5,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig, loadConfigAndFiles } from '../../../src/config/load.ts';
+import { withFile } from '../../kit/folder.ts';
 import { lifeOfAllTests } from '../../kit/life.ts';
 import { createAuthority } from '../../kit/openssl.ts';
-import { withFile } from './loading.ts';
 
 const authority = createAuthority(lifeOfAllTests());
 const [own, other] = [authority.issue('own'), authority.issue('other')];

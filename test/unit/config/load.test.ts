@@ -6,7 +6,8 @@ import { adminToken, configSource, loadConfig } from '../../../src/config/load.t
 import type { StandardSettings } from '../../../src/config/schema.ts';
 import type { Environment } from '../../../src/flow/environment.ts';
 import type { PathRules } from '../../../src/pis/operations.ts';
-import { configIn, shortest, withFile } from './loading.ts';
+import { withFile } from '../../kit/folder.ts';
+import { configIn, shortest } from './loading.ts';
 
 const shipped = (name: string) => fileURLToPath(new URL(`../../../config/${name}`, import.meta.url));
 

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { Agent, createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer, Agent as TlsAgent } from 'node:https';
-import { type AddressInfo, Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { type PreflightReport, preflight } from '../../../src/environments/preflight.ts';
 import { startPlainServer } from '../../kit/plain-server.ts';
-import { freePort } from '../../kit/ports.ts';
+import { freePort, listen } from '../../kit/ports.ts';
 import { until, within } from '../../kit/within.ts';
 import { certificate, certificateValid, key } from '../simulated-bank/certificate.ts';
 
 /** A bank that gives this answer; on https with this certificate, if there is one. @returns its address */
 async function startServer(t: TestContext, serve: RequestListener, cert?: string): Promise<string> {
   const server = cert === undefined ? createServer(serve) : createTlsServer({ key, cert }, serve);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listen(server);
   t.after(() => {
     server.close();
     server.closeAllConnections();
   });
-  return `${cert === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return `${cert === undefined ? 'http' : 'https'}://127.0.0.1:${port}/`;
 }
 
 const status =

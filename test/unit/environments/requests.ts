@@ -79,7 +79,13 @@ export const lookOf = ({
   proxyError,
   environment,
 }: GatewayError) => ({
-  ...{ code, message, field, headers, tppCode, proxyError, environment },
+  code,
+  message,
+  field,
+  headers,
+  tppCode,
+  proxyError,
+  environment,
 });
 
 /** Where a request goes, or the code of what refuses it. */

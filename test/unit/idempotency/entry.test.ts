@@ -71,8 +71,11 @@ describe("the bank's answer", () => {
     const kept = parsed(written(answered(sending, { ...answer(201), headers, body })));
     assert.ok(kept?.step === 'answered');
     assert.deepEqual(answerOf(kept), {
-      ...{ status: 201, headers, body },
-      ...{ servedFrom: 'ledger', environment: 'sandbox' },
+      status: 201,
+      headers,
+      body,
+      servedFrom: 'ledger',
+      environment: 'sandbox',
     });
   });
 
@@ -92,7 +95,11 @@ describe('the status of a payment is read', () => {
     const { name, path, paymentService } = operation;
     const id = paymentId ?? operation.paymentId;
     return statusPathOf({
-      ...{ ...sending, step: 'happened', operation: name, path, paymentService },
+      ...sending,
+      step: 'happened',
+      operation: name,
+      path,
+      paymentService,
       paymentId: id,
     } as Entry); // an entry of the schema allows `undefined`
   };

@@ -56,7 +56,11 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
   });
   const stage = guardDuplicates(createGuard(config, lasting));
   return {
-    ...{ lasting, learnt, audited, logged, facts },
+    lasting,
+    learnt,
+    audited,
+    logged,
+    facts,
     ask: (request, next) => stage({ ...request, note: (fact) => facts.push(fact) }, next),
     resolve: createResolve({
       ...lasting,

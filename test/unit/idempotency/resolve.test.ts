@@ -193,8 +193,14 @@ describe('a resolution', () => {
     const { requestId, operation, tenant, environment } = entry;
     assert.deepEqual(instance.audited, [
       {
-        ...{ who: said.who, outcome: 'happened', requestId, operation, tenant, environment },
-        ...{ paymentId: 'a-payment', reason: said.reason },
+        who: said.who,
+        outcome: 'happened',
+        requestId,
+        operation,
+        tenant,
+        environment,
+        paymentId: 'a-payment',
+        reason: said.reason,
       },
     ]);
   });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readEncryptionKeys } from '../../../src/state/encryption-keys.ts';
-import { withFile } from '../config/loading.ts';
+import { withFile } from '../../kit/folder.ts';
 
 const bytes = Buffer.alloc(32, 0xa7);
 const base64 = bytes.toString('base64');

@@ -19,8 +19,12 @@ describe('the options for Redis', () => {
     assert.deepEqual(single('redis://redis.example'), { host: 'redis.example', port: 6379, db: 0, ...bare });
     assert.deepEqual(single('redis://[::1]:7000/3'), { host: '::1', port: 7000, db: 3, ...bare });
     assert.deepEqual(single('rediss://user:p%40ss%2Fword@redis.example/'), {
-      ...{ host: 'redis.example', port: 6379, db: 0 },
-      ...{ username: 'user', password: 'p@ss/word', tls: {} },
+      host: 'redis.example',
+      port: 6379,
+      db: 0,
+      username: 'user',
+      password: 'p@ss/word',
+      tls: {},
     });
     assert.equal(single('redis://:100%@redis.example').password, '100%');
   });

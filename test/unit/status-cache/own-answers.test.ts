@@ -64,7 +64,8 @@ describe('every answer of a status read', () => {
           const answer = await instances[instance]?.ask(request);
           const { madeFor } = JSON.parse(answer?.body.toString() ?? '{}');
           assert.deepEqual(madeFor, {
-            ...{ tenant: who.tenant, path: request.operation.path },
+            tenant: who.tenant,
+            path: request.operation.path,
             headers: who.headers.map((field) => [...field]),
           });
         });

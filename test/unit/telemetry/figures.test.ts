@@ -16,19 +16,19 @@ const untouched = { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
 describe('the figures of a second', () => {
   test('tell whose fault an answer was: refused by the gateway, or failed by the bank', () => {
     const { figures } = startFigures();
-    figures.note(decided());
-    figures.note(decided({ status: 400 })); // the bank's own 4xx is an answer
-    figures.note(decided({ status: 503 }));
-    figures.note(decided({ status: 503, servedFrom: 'ledger' })); // told again, not failed again
-    figures.note(failedWith('CIRCUIT_OPEN', 503));
-    figures.note(failedWith('QUOTA_EXCEEDED', 429));
+    figures.decided(decided());
+    figures.decided(decided({ status: 400 })); // the bank's own 4xx is an answer
+    figures.decided(decided({ status: 503 }));
+    figures.decided(decided({ status: 503, servedFrom: 'ledger' })); // told again, not failed again
+    figures.decided(failedWith('CIRCUIT_OPEN', 503));
+    figures.decided(failedWith('QUOTA_EXCEEDED', 429));
     const { requests, refused, failed } = figures.current();
     assert.deepEqual({ requests, refused, failed }, { requests: 6, refused: 2, failed: 1 });
   });
 
   test('tell how long requests took, within 5 %', () => {
     const { figures } = startFigures();
-    for (let ms = 1; ms <= 1_000; ms++) figures.note(decided({ durationMs: ms }));
+    for (let ms = 1; ms <= 1_000; ms++) figures.decided(decided({ durationMs: ms }));
     const { p50Ms, p99Ms } = figures.current();
     assert.ok(Math.abs(Number(p50Ms) - 500) <= 25, `${p50Ms}`);
     assert.ok(Math.abs(Number(p99Ms) - 990) <= 50, `${p99Ms}`);
@@ -36,7 +36,7 @@ describe('the figures of a second', () => {
 
   test('survive any duration: none at all, zero, an hour', () => {
     const { figures } = startFigures();
-    for (const durationMs of [undefined, 0, 3_600_000]) figures.note(decided({ durationMs }));
+    for (const durationMs of [undefined, 0, 3_600_000]) figures.decided(decided({ durationMs }));
     assert.equal(figures.current().requests, 3);
     assert.ok(Number(figures.current().p99Ms) > 3_000_000);
   });
@@ -44,7 +44,7 @@ describe('the figures of a second', () => {
   test('tell how status reads were answered', () => {
     const { figures } = startFigures();
     const verdicts: readonly CacheVerdict[] = ['hit', 'hit', 'stale', 'shared', 'miss', 'request', 'bypass'];
-    for (const verdict of verdicts) figures.note(decided({}, [{ what: 'cache', verdict }]));
+    for (const verdict of verdicts) figures.decided(decided({}, [{ what: 'cache', verdict }]));
     assert.deepEqual(figures.current().cache, { hit: 2, stale: 1, shared: 1, miss: 1, bypass: 2 });
   });
 });
@@ -52,9 +52,9 @@ describe('the figures of a second', () => {
 describe('the seconds that are over', () => {
   test('follow each other without a gap, the oldest first, and the running one is not among them', () => {
     const { clock, figures } = startFigures();
-    figures.note(decided());
+    figures.decided(decided());
     clock.second = 1_003;
-    figures.note(decided());
+    figures.decided(decided());
     const seconds = figures.recent();
     assert.deepEqual(
       seconds.map(({ at, requests }) => [at, requests]),
@@ -70,14 +70,14 @@ describe('the seconds that are over', () => {
 
   test('are kept for five minutes, however long nothing came', () => {
     const { clock, figures } = startFigures();
-    figures.note(decided());
+    figures.decided(decided());
     clock.second += 1_000_000;
     const seconds = figures.recent();
     assert.equal(seconds.length, 300);
     assert.equal(seconds.at(-1)?.at, clock.second - 1);
     for (let one = 0; one < 400; one++) {
       clock.second += 1;
-      figures.note(decided());
+      figures.decided(decided());
     }
     assert.equal(figures.recent().length, 300);
     assert.ok(figures.recent().every(({ requests }, index) => requests === 1 || index === 0));
@@ -86,7 +86,7 @@ describe('the seconds that are over', () => {
   test('never run backwards, though somebody sets the clock', () => {
     const { clock, figures } = startFigures();
     clock.second -= 100;
-    figures.note(decided());
+    figures.decided(decided());
     assert.deepEqual([figures.recent().length, figures.current().requests], [0, 1]);
   });
 });

@@ -60,8 +60,11 @@ describe('the metrics', () => {
         [{ ...common, status: '5xx', error: 'CIRCUIT_OPEN', served_from: 'gateway' }, 1],
         [
           {
-            ...{ operation: 'none', environment: 'none' },
-            ...{ status: '4xx', error: 'QUOTA_EXCEEDED', served_from: 'gateway' },
+            operation: 'none',
+            environment: 'none',
+            status: '4xx',
+            error: 'QUOTA_EXCEEDED',
+            served_from: 'gateway',
           },
           1,
         ],
@@ -112,7 +115,10 @@ describe('the gauges that are looked at when they are read', () => {
     circuits: () => [circuit(state)],
     shapers: () => [
       {
-        ...{ environment: 'sandbox', running: 4, perSecond: 50, pausedMs: 1_500 },
+        environment: 'sandbox',
+        running: 4,
+        perSecond: 50,
+        pausedMs: 1_500,
         waiting: { write: 1, read: 2, status: 3 },
       },
     ],

@@ -5,11 +5,18 @@ import { lateSpansOf, spansOf } from '../../../src/telemetry/spans.ts';
 import { decided, failedWith } from '../../kit/decisions.ts';
 
 const trace = {
-  ...{ traceId: 'a'.repeat(32), parentId: undefined, spanId: 'b'.repeat(16), callId: 'c'.repeat(16) },
+  traceId: 'a'.repeat(32),
+  parentId: undefined,
+  spanId: 'b'.repeat(16),
+  callId: 'c'.repeat(16),
   sampled: true,
 };
 const unreached: Fact = {
-  ...{ what: 'call', attempt: 1, connection: 'none', totalMs: 2, error: 'UPSTREAM_UNREACHED' },
+  what: 'call',
+  attempt: 1,
+  connection: 'none',
+  totalMs: 2,
+  error: 'UPSTREAM_UNREACHED',
 };
 const made: Fact = { what: 'call', attempt: 2, connection: 'new', connectMs: 1, totalMs: 50, status: 201 };
 

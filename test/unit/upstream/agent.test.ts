@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, get } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createAgent, type Pool } from '../../../src/upstream/agent.ts';
+import { listen } from '../../kit/ports.ts';
 import { until } from '../../kit/within.ts';
 
 /** @param slow is handed the answers to calls of /slow, to be given later */
@@ -18,10 +18,7 @@ async function startPool(t: TestContext, slow: (answer: () => void) => void = ()
   server.on('connection', () => {
     connections += 1;
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const origin = `http://127.0.0.1:${port}`;
+  const origin = `http://127.0.0.1:${await listen(server)}`;
   const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
   const pool = createAgent(environment, { maxSockets: 10, idle: 60_000 });
   t.after(() => {

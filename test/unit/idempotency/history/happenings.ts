@@ -52,7 +52,8 @@ const asks = fc
     tenant: mostly('shop', 'rival'),
     requestId: mostly('first', 'second'),
     body: mostly('1 EUR', '2 EUR'),
-    ...{ manner, beginning },
+    manner,
+    beginning,
   })
   .map(({ beginning, ...asked }) => {
     const { tenant, requestId, body, manner } = asked;

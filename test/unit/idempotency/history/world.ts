@@ -92,8 +92,18 @@ export function createWorld(instances: number): World {
   const run = (which: number): Run => runs[which % runs.length] ?? start();
 
   return {
-    ...{ clocks, steps, state, bank, calls, told, ids, listed, run, runs },
-    ...{ resolved: new Set(), failures: [] },
+    clocks,
+    steps,
+    state,
+    bank,
+    calls,
+    told,
+    ids,
+    listed,
+    run,
+    runs,
+    resolved: new Set(),
+    failures: [],
     crash(which) {
       run(which).process.die();
       runs[which % runs.length] = start();

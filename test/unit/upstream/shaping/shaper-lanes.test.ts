@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Lane } from '../../../../src/pis/operations.ts';
-import { percentile, seededRandom } from '../../../kit/random.ts';
+import { percentile } from '../../../kit/percentile.ts';
+import { seededRandom } from '../../../kit/random.ts';
 import { startWorld } from './shapers.ts';
 
 const laneOf = (part: number): Lane => (part < 0.05 ? 'write' : part < 0.2 ? 'read' : 'status');

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { ShapingSettings } from '../../../../src/config/schema.ts';
 import type { Answered } from '../../../../src/upstream/shaping/bank-limit.ts';
-import { percentile } from '../../../kit/random.ts';
+import { percentile } from '../../../kit/percentile.ts';
 import { startWorld } from './shapers.ts';
 
 /** A bank with a token bucket of its own; beyond it, it answers 429 with `Retry-After: 3`. */
