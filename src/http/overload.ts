@@ -1,6 +1,7 @@
 /** Sheds load: while this process cannot keep up, status reads are refused, and when that is not enough, everything. */
 
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
+import { nodeFlags } from '../config/load.ts';
 import { GatewayError } from '../flow/errors.ts';
 import type { Lane } from '../pis/operations.ts';
 
@@ -107,7 +108,6 @@ const isYoung = (space: string) => space.startsWith('new_');
  * never be reached. A limit that Node makes of the machine's memory has hardly any besides.
  */
 const mostHeap = ((): number => {
-  const flags = [process.env.NODE_OPTIONS, ...process.execArgv].join(' ');
-  const asked = [...flags.matchAll(/--max[-_]old[-_]space[-_]size[= ](\d+)/g)].at(-1)?.[1];
+  const asked = [...nodeFlags().matchAll(/--max[-_]old[-_]space[-_]size[= ](\d+)/g)].at(-1)?.[1];
   return asked === undefined ? getHeapStatistics().heap_size_limit : Number(asked) * 1024 * 1024;
 })();

@@ -6,7 +6,7 @@ import { startCommand } from '../kit/command.ts';
 const program = `
   import { createOverload } from './src/http/overload.ts';
   const some = () => Array.from({ length: 1_000 }, () => ({ at: Math.random() }));
-  const kept = Array.from({ length: 2_000 }, some);
+  const kept = Array.from({ length: 1_700 }, some);
   const overload = createOverload((shedding) => console.log(shedding));
   overload.start();
   const take = () => {
