@@ -37,8 +37,9 @@ export function tlsFaults(
   nowMs: number,
 ): readonly PairFault[] {
   const faults = pair ? pairFaults(pair, nowMs) : [];
-  const unusable = ca && !readOr(() => certificateIn(ca));
-  if (unusable) return [...faults, { lies: 'ca', message: 'holds no certificate as PEM' }];
+  const unusable = ca && !readOr(() => authoritiesIn(ca));
+  if (unusable)
+    return [...faults, { lies: 'ca', message: 'holds no certificate as PEM, or one that is cut off' }];
   // What OpenSSL finds, above all a chain that is cut off, and keys that are too short for it.
   if (faults.length > 0 || readOr(() => createSecureContext({ ...pair, ca }))) return faults;
   return [{ lies: pair ? 'cert' : 'ca', message: 'holds what TLS cannot use: it is cut off, or too weak' }];
@@ -55,6 +56,16 @@ function certificateIn(pem: Buffer): X509Certificate {
   if (!pem.includes('-----BEGIN CERTIFICATE-----')) throw new Error('no PEM');
   factsOf(pem);
   return new X509Certificate(pem);
+}
+
+/** Every one must be whole: OpenSSL would stop at the first that is not, and believe only those before it. */
+function authoritiesIn(pem: Buffer): readonly X509Certificate[] {
+  certificateIn(pem);
+  return pem
+    .toString('latin1')
+    .split(/(?=-----BEGIN CERTIFICATE-----)/)
+    .filter((text) => text.startsWith('-----BEGIN'))
+    .map((text) => new X509Certificate(text));
 }
 
 function timeFault({ validFromDate, validToDate }: X509Certificate, nowMs: number): string | undefined {

@@ -81,3 +81,6 @@ function sourceOf(file: string | undefined): { readonly yaml: YamlText } | { rea
 /** A section with all its lines commented out is null in YAML, and means its defaults. */
 const sectionsOf = (tree: unknown): unknown =>
   isMapping(tree) ? Object.fromEntries(Object.entries(tree).filter(([, section]) => section !== null)) : tree;
+
+/** What Node itself was told, by the environment and then on its command line, with blanks between. */
+export const nodeFlags = (): string => [process.env.NODE_OPTIONS, ...process.execArgv].join(' ');

@@ -30,7 +30,7 @@ export interface Probe {
 /** For the whole pre-flight, in milliseconds. */
 const limitMs = 5_000;
 
-/** Finds the name, connects, checks the certificate's dates, and wants an answer below 500. Never rejects. */
+/** Finds the name, connects, checks the certificate's dates, and wants a final answer below 500. Never rejects. */
 export function preflight({ url, agent, headers = [] }: Probe): Promise<PreflightReport> {
   const steps: PreflightStep[] = [];
   const secure = url.startsWith('https:');
@@ -58,7 +58,11 @@ export function preflight({ url, agent, headers = [] }: Probe): Promise<Prefligh
     request.on('response', (response) => {
       response.resume().on('error', () => {});
       const status = response.statusCode ?? 0;
-      over({ step: 'answer', ok: status < 500, detail: `status ${status}` });
+      over({ step: 'answer', ok: status >= 200 && status < 500, detail: `status ${status}` });
+    });
+    request.on('upgrade', ({ statusCode }, socket: Socket) => {
+      socket.destroy();
+      over({ step: 'answer', ok: false, detail: `status ${statusCode}` });
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
       const detail = signal.aborted ? `no success within ${limitMs} ms` : (error.code ?? error.message);

@@ -55,7 +55,9 @@ const sha256 = (text: string) => createHash('sha256').update(text, 'latin1').dig
 function fingerprintOf({ socket }: IncomingMessage): Buffer | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const certificate = socket.getPeerX509Certificate();
-  return certificate && createHash('sha256').update(certificate.raw).digest();
+  // Verified when the connection began, or the session that it goes on with: it may have expired since.
+  if (!certificate || certificate.validToDate.getTime() < Date.now()) return undefined;
+  return createHash('sha256').update(certificate.raw).digest();
 }
 
 function unknown(known: readonly KnownClient[]): GatewayError {

@@ -1,6 +1,7 @@
 /** Sheds load: while this process cannot keep up, status reads are refused, and when that is not enough, everything. */
 
-import { getHeapStatistics } from 'node:v8';
+import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
+import { nodeFlags } from '../config/load.ts';
 import { GatewayError } from '../flow/errors.ts';
 import type { Lane } from '../pis/operations.ts';
 
@@ -11,7 +12,7 @@ export type Shedding = 'nothing' | 'status-reads' | 'everything';
 export interface Reading {
   /** How late the event loop has come to its work since the last reading: the mean, in milliseconds. */
   readonly delayMs: number;
-  /** The part of the heap that is in use, 0 to 1. */
+  /** The part of the heap, as far as it may grow for what lasts, that is in use: 0 to 1. */
   readonly heap: number;
 }
 
@@ -93,6 +94,20 @@ const reaches = (limit: Reading) => (reading: Reading) =>
   reading.delayMs >= limit.delayMs || reading.heap >= limit.heap;
 
 function heapInUse(): number {
-  const { used_heap_size, heap_size_limit } = getHeapStatistics();
-  return used_heap_size / heap_size_limit;
+  const sizes = getHeapSpaceStatistics().map((space) =>
+    isYoung(space.space_name) ? 0 : space.space_used_size,
+  );
+  return sizes.reduce((sum, size) => sum + size) / mostHeap;
 }
+
+/** What is new lies there until it has lasted; there is always room for it. */
+const isYoung = (space: string) => space.startsWith('new_');
+
+/**
+ * Bytes. V8 counts what may be new in its own limit: 192 MiB besides those of a small `--max-old-space-size`, which would
+ * never be reached. A limit that Node makes of the machine's memory has hardly any besides.
+ */
+const mostHeap = ((): number => {
+  const asked = [...nodeFlags().matchAll(/--max[-_]old[-_]space[-_]size[= ](\d+)/g)].at(-1)?.[1];
+  return asked === undefined ? getHeapStatistics().heap_size_limit : Number(asked) * 1024 * 1024;
+})();

@@ -2,8 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../flow/errors.ts';
-
-const nothing = Buffer.alloc(0);
+import { gather } from '../flow/gather.ts';
 
 /** @throws GatewayError BODY_TOO_LARGE if the head announces more than `maxBytes` */
 export function refuseTooLargeBody(request: IncomingMessage, maxBytes: number): void {
@@ -18,8 +17,7 @@ export function refuseTooLargeBody(request: IncomingMessage, maxBytes: number): 
  */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const body = gather();
     const stop = (error: GatewayError) => {
       request.removeAllListeners('data');
       reject(error);
@@ -27,11 +25,9 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     const fail = (cause: unknown) => stop(cause instanceof GatewayError ? cause : unfinished(cause));
     if (request.destroyed) return fail(request.errored); // the caller went before the door came to read
     request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > maxBytes) return stop(tooLarge(maxBytes));
-      chunks.push(chunk);
+      if (body.add(chunk) > maxBytes) stop(tooLarge(maxBytes));
     });
-    request.on('end', () => resolve(chunks.length === 0 ? nothing : Buffer.concat(chunks, size)));
+    request.on('end', () => resolve(body.whole()));
     request.on('error', fail);
     request.on('close', () => {
       if (!request.readableEnded) fail(undefined); // an error for every request would cost more than reading it

@@ -37,9 +37,11 @@ export function createUnreadAnswers({ writeTimeout, maxUnread }: UnreadLimits): 
         socket.setTimeout(0);
       });
       answer.once('close', () => forget(answer));
-      if (total <= maxUnread) return;
-      const [slowest] = unread.keys();
-      slowest?.req.socket.destroy();
+      for (const slowest of unread.keys()) {
+        if (total <= maxUnread) return;
+        slowest.req.socket.destroy();
+        forget(slowest); // a small one: more than one may have to go
+      }
     });
   };
 }

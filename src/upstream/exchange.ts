@@ -4,6 +4,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { asGatewayError, type GatewayError, stateUnavailable, unanswered } from '../flow/errors.ts';
+import { gather } from '../flow/gather.ts';
 import { endToEnd, fieldsOf, type HeaderFields, without } from '../pis/headers.ts';
 import { broken, malformed, neverSent, refusesCertificate, turnedAway, unreached } from './failure.ts';
 
@@ -199,16 +200,12 @@ function collect(
   lose: (error: GatewayError) => void,
   done: (body: Buffer) => void,
 ): void {
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const body = gather();
   answer.on('data', (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > maxAnswerBytes) {
-      return lose(malformed('The bank answered with more than 4 MiB', undefined, 'http_response_body_size'));
-    }
-    chunks.push(chunk);
+    if (body.add(chunk) > maxAnswerBytes)
+      lose(malformed('The bank answered with more than 4 MiB', undefined, 'http_response_body_size'));
   });
-  answer.on('end', () => done(Buffer.concat(chunks, size)));
+  answer.on('end', () => done(body.whole()));
   answer.on('close', () => {
     if (!answer.complete)
       lose(malformed('The bank broke its answer off', undefined, 'http_response_incomplete'));

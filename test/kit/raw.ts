@@ -14,6 +14,8 @@ export interface RawAnswer {
 export interface RawConnection {
   /** Text goes out as Latin-1: one byte a character. */
   send(bytes: string | Buffer): void;
+  /** Comes back when all that was sent is with the system. */
+  sent(ms?: number): Promise<void>;
   /** The next whole answer on this connection; interim ones are passed over. */
   answer(): Promise<RawAnswer>;
   /** What has come and was not taken by `answer` yet. */
@@ -50,6 +52,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
 
   return {
     send: (bytes) => void socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
+    sent: (ms = 5_000) => until(ms, 'all is sent', () => socket.writableLength === 0),
     async answer() {
       let whole: ReturnType<typeof firstAnswer>;
       await until(10_000, 'a whole answer has come', () => {

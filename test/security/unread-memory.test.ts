@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { paymentsPath, requestText } from '../kit/attack.ts';
+import { initiation, paymentsPath, requestText } from '../kit/attack.ts';
 import { startBank } from '../kit/gateway.ts';
-import { sendRaw } from '../kit/raw.ts';
+import { connectRaw, sendRaw } from '../kit/raw.ts';
 import { startServed } from '../kit/served.ts';
 import { connectSlowReader } from '../kit/slow-reader.ts';
 
@@ -40,5 +40,28 @@ describe('many requests whose answers nobody reads', { skip: process.platform !=
     t.diagnostic(`${connections} connections: ${before} MiB before, ${after} MiB with all of them waiting`);
     assert.ok(after < maxMiB, `${after} MiB`);
     for (const { socket } of readers) socket.destroy();
+  });
+});
+
+/*
+ * The story: the attacker sends bodies within the limit in chunks of one byte, which take six on the wire and a hundred
+ * in a program that keeps each of them; and it never sends the last.
+ */
+describe('bodies that come byte by byte', { skip: process.platform !== 'linux' }, () => {
+  test('E3, A8: cost no more memory than others', async (t) => {
+    const environments = { sandbox: { baseUrl: (await startBank(t)).baseUrl } };
+    const { command, port } = await startServed(t, { environments });
+    const senders = await Promise.all(Array.from({ length: 4 }, () => connectRaw(port)));
+    t.after(() => {
+      for (const { destroy } of senders) destroy();
+    });
+    const before = mebibytesOf(command.pid);
+    const body = '1\r\n \r\n'.repeat(1024 * 1024 - 1);
+    for (const { send } of senders) send(initiation(body, 'Transfer-Encoding: chunked'));
+    await Promise.all(senders.map(({ sent }) => sent(60_000)));
+    await sendRaw(port, requestText('GET /nowhere HTTP/1.1')); // whatever came before it is read
+    const after = mebibytesOf(command.pid);
+    t.diagnostic(`${before} MiB before, ${after} MiB with all of them sending`);
+    assert.ok(after < before + 150, `${after} MiB`); // kept one by one, it was 500 more
   });
 });

@@ -75,6 +75,14 @@ describe('a certificate and its key', () => {
     assert.equal(fault?.lies, 'ca');
   });
 
+  test('may come with several authorities, of which none may be cut off: nobody would believe it', () => {
+    const second = createAuthority(lifeOfAllTests(), 'second').cert;
+    const lies = (ca: string) => tlsFaults({ ca: Buffer.from(ca) }, Date.now()).map((fault) => fault.lies);
+    assert.deepEqual(lies(`# two\n${authority.cert}${second.replaceAll('\n', '\r\n')}# end\n`), []);
+    assert.deepEqual(lies(authority.cert + second.slice(0, 200)), ['ca']);
+    assert.deepEqual(lies(authority.cert.replace('MII', '!!!') + second), ['ca']);
+  });
+
   test('seal requests only by an algorithm that the key can do', () => {
     const told = (cert: string, key: string, algorithm: 'rsa-sha512' | 'ecdsa-sha256') =>
       sealFaults(pair(cert, key), algorithm, Date.now()).map(({ message }) => message);

@@ -59,10 +59,10 @@ describe('the files that a configuration names', () => {
   test('have all their faults told at once, each with its line and its setting', () => {
     assert.deepEqual(faultsIn(everythingWrong), [
       ':4 listen.tls.keyFile: this file holds the key of another certificate',
-      ':5 listen.tls.clientCaFile: this file holds no certificate as PEM',
+      ':5 listen.tls.clientCaFile: this file holds no certificate as PEM, or one that is cut off',
       ':11 environments.a.tls.certFile: this file holds a certificate that has expired on 2026-01-01T00:00:00.000Z',
       `:13 environments.a.tls.caFile: ${unreadable}`,
-      ':16 environments.b.tls.caFile: this file holds no certificate as PEM',
+      ':16 environments.b.tls.caFile: this file holds no certificate as PEM, or one that is cut off',
       ':19 environments.b.signing.keyFile: this file holds no key for rsa-sha256',
       ':23 environments.c.signing.certFile: this file holds no certificate as PEM',
       ':24 environments.c.signing.keyFile: this file holds no private key as PEM without a passphrase',

@@ -137,6 +137,20 @@ describe('a pre-flight fails', () => {
     });
   }
 
+  for (const [what, head] of [
+    [
+      'of another protocol',
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n',
+    ],
+    ['that says so without naming one', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+  ] as const) {
+    test(`if the answer is the beginning ${what}: no payment would get another one`, async (t) => {
+      const { port } = await startPlainServer(t, (socket) => void socket.write(head));
+      const report = await flight(t, `http://127.0.0.1:${port}/`);
+      assert.deepEqual([stepsOf(report), lastOf(report)], [['tcp', '!answer'], 'status 101']);
+    });
+  }
+
   for (const code of [500, 503]) {
     test(`if the answer is ${code}`, async (t) => {
       const report = await flight(t, await startServer(t, status(code)));

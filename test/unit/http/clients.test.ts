@@ -130,6 +130,12 @@ describe('a client', () => {
     }
   });
 
+  test('is nobody any more when its certificate has expired, even on a connection that was made before', () => {
+    const late = certificateValid('200101000000Z', '201231235959Z');
+    const known = { ...bearer, certificateSha256: fingerprintOf(late) };
+    assert.equal(refusalOf([known], undefined, overTls(late)).tppCode, 'CERTIFICATE_MISSING');
+  });
+
   test('that shows a key and a certificate must be one and the same: a stolen key is of no use with another certificate', () => {
     const both = { ...shop, certificateSha256: fingerprintOf(certificate) };
     assert.equal(whoIs([both], 'key of shop-1', overTls(certificate)).name, 'shop-1');
