@@ -13,7 +13,7 @@ const line = `${'a'.repeat(1023)}\n`;
 
 /** Writes that many lines of 1 KiB, says so on standard error, and ends when it is told to. */
 const program = (lines: number) => `
-  import { standardOutput } from '../../../src/telemetry/standard-output.ts';
+  import { standardOutput } from './src/telemetry/standard-output.ts';
   const output = standardOutput((lost) => output.write('lost ' + lost + '\\n'));
   for (let count = 0; count < ${lines}; count++) output.write('a'.repeat(1023) + '\\n');
   process.stderr.write('written');
