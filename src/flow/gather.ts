@@ -6,6 +6,8 @@ export interface Gathered {
   add(piece: Buffer): number;
   /** All that has come. */
   whole(): Buffer;
+  /** It is of no use any more: its room is given back, whoever still knows of it. */
+  drop(): void;
 }
 
 /**
@@ -28,6 +30,10 @@ export function gather(): Gathered {
       return size;
     },
     whole: () => room.subarray(0, size),
+    drop() {
+      room = nothing;
+      size = 0;
+    },
   };
 }
 

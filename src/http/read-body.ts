@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../flow/errors.ts';
 import { gather } from '../flow/gather.ts';
+import type { BodyRoom } from './body-room.ts';
 
 /** @throws GatewayError BODY_TOO_LARGE if the head announces more than `maxBytes` */
 export function refuseTooLargeBody(request: IncomingMessage, maxBytes: number): void {
@@ -12,13 +13,17 @@ export function refuseTooLargeBody(request: IncomingMessage, maxBytes: number): 
 /**
  * The bytes of the body; empty if there is none.
  *
- * @throws GatewayError BODY_TOO_LARGE as soon as more than `maxBytes` have come; REQUEST_TIMEOUT if the caller
- *   went away first, or whatever the listener found wrong with it on the way
+ * @param room that it shares with all others
+ * @throws GatewayError BODY_TOO_LARGE as soon as more than `maxBytes` have come; OVERLOADED if there is no room for it;
+ *   REQUEST_TIMEOUT if the caller went away first, or whatever the listener found wrong with it on the way
  */
-export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+export function readBody(request: IncomingMessage, maxBytes: number, room: BodyRoom): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const body = gather();
+    const place = room.enter(() => stop(noRoom()));
     const stop = (error: GatewayError) => {
+      place.leave();
+      body.drop();
       request.removeAllListeners('data');
       reject(error);
     };
@@ -26,8 +31,12 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     if (request.destroyed) return fail(request.errored); // the caller went before the door came to read
     request.on('data', (chunk: Buffer) => {
       if (body.add(chunk) > maxBytes) stop(tooLarge(maxBytes));
+      else place.grow(chunk.length);
     });
-    request.on('end', () => resolve(body.whole()));
+    request.on('end', () => {
+      place.leave();
+      resolve(body.whole());
+    });
     request.on('error', fail);
     request.on('close', () => {
       if (!request.readableEnded) fail(undefined); // an error for every request would cost more than reading it
@@ -44,6 +53,13 @@ export function announcesBody(request: IncomingMessage): boolean {
 
 function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes, the limit here.`);
+}
+
+function noRoom(): GatewayError {
+  return new GatewayError(
+    'OVERLOADED',
+    'Too much is being sent at the same time; nothing was sent on. Try again.',
+  );
 }
 
 function unfinished(cause: unknown): GatewayError {

@@ -10,6 +10,7 @@ import { GatewayError } from '../flow/errors.ts';
 import type { Client, PisRequest } from '../flow/messages.ts';
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
+import { createBodyRoom } from './body-room.ts';
 import type { IdentifyClient } from './clients.ts';
 import { forTheBank } from './for-the-bank.ts';
 import { checkFraming } from './framing.ts';
@@ -37,9 +38,13 @@ export type RequestReader = (
   answer: ServerResponse,
 ) => Promise<PisRequest>;
 
+/** Of all bodies that are on their way together; what a process has beside its heap. */
+const maxUnfinishedBytes = 256 * 1024 * 1024;
+
 /** Reads requests by one installation's rules. */
 export function createRequestReader(settings: DoorSettings): RequestReader {
   const { match, admit, identify, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
+  const room = createBodyRoom(maxUnfinishedBytes);
   return async (incoming, fields, answer) => {
     const arrivedAtMs = performance.now();
     orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
@@ -50,7 +55,7 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
     orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
     const namedEnvironment = namedIn(fields, environments, client);
     // Begun before the quota is asked: what breaks the body off meanwhile must be heard.
-    const body = readBody(incoming, maxBodyBytes);
+    const body = readBody(incoming, maxBodyBytes, room);
     body.catch(() => {}); // thrown below, unless something else is wrong first
     await checkQuota(client, answer);
     refuseTooLargeBody(incoming, maxBodyBytes);

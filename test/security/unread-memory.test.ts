@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { initiation, paymentsPath, requestText } from '../kit/attack.ts';
+import { initiation, paymentsPath, refusalOf, requestText } from '../kit/attack.ts';
 import { startBank } from '../kit/gateway.ts';
 import { connectRaw, sendRaw } from '../kit/raw.ts';
 import { startServed } from '../kit/served.ts';
@@ -63,5 +63,29 @@ describe('bodies that come byte by byte', { skip: process.platform !== 'linux' }
     const after = mebibytesOf(command.pid);
     t.diagnostic(`${before} MiB before, ${after} MiB with all of them sending`);
     assert.ok(after < before + 150, `${after} MiB`); // kept one by one, it was 500 more
+  });
+});
+
+/*
+ * The story: the attacker sends bodies within the limit on many connections, and never the last byte.
+ */
+describe('bodies that never end', { skip: process.platform !== 'linux' }, () => {
+  test('E2, E4: have room together, and whoever has been sending for longest gives way', async (t) => {
+    const environments = { sandbox: { baseUrl: (await startBank(t)).baseUrl } };
+    const { command, port } = await startServed(t, { environments });
+    const senders = await Promise.all(Array.from({ length: 800 }, () => connectRaw(port)));
+    t.after(() => {
+      for (const { destroy } of senders) destroy();
+    });
+    const before = mebibytesOf(command.pid);
+    const body = ' '.repeat(1024 * 1024 - 1);
+    const head = `Content-Length: ${1024 * 1024}`;
+    for (const { send } of senders) send(initiation(body, head));
+    await Promise.all(senders.map(({ sent }) => sent(60_000)));
+    const after = mebibytesOf(command.pid);
+    const [first] = senders;
+    assert.deepEqual(first && refusalOf(await first.answer()), [503, 'OVERLOADED']);
+    t.diagnostic(`${before} MiB before, ${after} MiB with 800 of them sending`);
+    assert.ok(after < before + 500, `${after} MiB`); // all of them would be 800 more
   });
 });
