@@ -118,7 +118,12 @@ const hashesOf = (integrity: string) =>
 /** Where the packages stand that one at this path asks for; optional and peer ones may not be there at all. */
 function needsOf(packages: LockFile['packages'], path: string): readonly string[] {
   const { dependencies, devDependencies, optionalDependencies, peerDependencies } = packages[path] ?? {};
-  const names = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies, ...peerDependencies });
+  const names = Object.keys({
+    ...dependencies,
+    ...devDependencies,
+    ...optionalDependencies,
+    ...peerDependencies,
+  });
   return names.flatMap((name) => placeOf(packages, path, name) ?? []);
 }
 
