@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { json } from 'node:stream/consumers';
+import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { z } from 'zod';
 
@@ -43,6 +43,8 @@ export interface Collector {
   readonly url: string;
   /** What has come so far. */
   readonly spans: readonly CollectedSpan[];
+  /** Every body as it came. */
+  readonly bodies: readonly string[];
   /** Names of whoever sent them. */
   readonly services: ReadonlySet<unknown>;
   /** How often somebody sent something, taken or not. */
@@ -55,15 +57,17 @@ export interface Collector {
 export async function startCollector(t: TestContext): Promise<Collector> {
   const spans: CollectedSpan[] = [];
   const services = new Set<unknown>();
+  const bodies: string[] = [];
   let status = 200;
   let requests = 0;
   const server = createServer(async (request, response) => {
     requests += 1;
-    const body: unknown = await json(request);
+    const body = await text(request);
+    bodies.push(body);
     if (status === 0) return;
     response.writeHead(status, { 'Content-Type': 'application/json' }).end('{}');
     if (status !== 200) return;
-    for (const { resource, scopeSpans } of exported.parse(body).resourceSpans) {
+    for (const { resource, scopeSpans } of exported.parse(JSON.parse(body)).resourceSpans) {
       services.add(attributesOf(resource.attributes)['service.name']);
       spans.push(...scopeSpans.flatMap((scope) => scope.spans.map(spanOf)));
     }
@@ -76,7 +80,7 @@ export async function startCollector(t: TestContext): Promise<Collector> {
   const { port } = server.address() as AddressInfo; // a server that listens on a port has one
   return {
     url: `http://127.0.0.1:${port}/v1/traces`,
-    ...{ spans, services },
+    ...{ spans, services, bodies },
     requests: () => requests,
     answer: (next) => {
       status = next;

@@ -43,13 +43,13 @@ export function unlimited(sections: Sections): Sections {
   };
 }
 
-/** A valid configuration of these sections; fails with every fault if it is not one. */
-export function configOf(sections: Sections): Config {
+/** A valid configuration of these sections and environment variables; fails with every fault if it is not one. */
+export function configOf(sections: Sections, variables: Readonly<Record<string, string>> = {}): Config {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
   try {
     const file = join(folder, 'penstock.yaml');
     writeFileSync(file, stringify(sections));
-    const loaded = loadConfig(file, {});
+    const loaded = loadConfig(file, variables);
     if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
     return loaded.config;
   } finally {
