@@ -27,15 +27,12 @@ export const anyCanary = new RegExp(
   'i',
 );
 
-/**
- * What a text says, and what stands in it in base64: nothing hides by being encoded.
- *
- * @returns the text, with everything in it that might be base64, decoded
- */
-export function revealed(text: string): string {
-  const runs = text.match(/[A-Za-z0-9+/_-]{8,}/g) ?? [];
-  return [text, ...runs.map((run) => Buffer.from(run, 'base64').toString('latin1'))].join('\n');
-}
+/** A text in which everything that is base64 of a text is decoded: nothing hides by being encoded. */
+export const revealed = (text: string): string =>
+  text.replaceAll(/[A-Za-z0-9+/_-]{12,}={0,2}/g, (run) => {
+    const decoded = Buffer.from(run, 'base64').toString('latin1');
+    return /^[\x20-\x7e\s]+$/.test(decoded) ? decoded : run;
+  });
 
 /** Finds any canary, and any of these, in any case. */
 export const anyOf = (secrets: readonly string[]): RegExp =>

@@ -8,13 +8,14 @@ import { operatorsOf } from '../../src/admin/operators.ts';
 import { explain } from '../../src/commands/explain.ts';
 import { createGateway } from '../../src/gateway.ts';
 import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { createRedisState } from '../../src/state/redis.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { apiKeys, paymentIdWithCanary } from './canaries.ts';
 import { startCollector } from './collector.ts';
 import { adminToken, configOf, type Sections, startBank, unlimited } from './gateway.ts';
 import { operate } from './operator.ts';
 import { type RawAnswer, sendRaw } from './raw.ts';
-import { patientWays, startRedis, withoutRedisServer } from './redis.ts';
+import { startRedis, withoutRedisServer } from './redis.ts';
 import { within } from './within.ts';
 
 /** The ways by which something can come out, and what each says if it says anything at all. */
@@ -50,7 +51,7 @@ export interface Telling {
 }
 
 /** What differs from the installation that most tests want. */
-interface Wishes {
+export interface Wishes {
   readonly bank?: BankOptions;
   /** Of the environment, besides its address. */
   readonly environment?: object;
@@ -59,7 +60,8 @@ interface Wishes {
   readonly secrets?: readonly string[];
 }
 
-const redisPassword = 'canary-redis-password';
+/** The password of its Redis. */
+export const redisPassword = 'canary-redis-password';
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 /** A gateway, a bank, a collector and, if there is one, a Redis: all that is said is kept. Ended with the test. */
@@ -80,16 +82,19 @@ export async function startTelling(t: TestContext, wishes: Wishes = {}): Promise
         tenant: name,
         apiKeySha256: sha256(key),
       })),
-      deadlines: { connect: '200ms', status: '400ms', read: '400ms', write: '400ms' },
-      shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
-      idempotency: { wait: '100ms' },
+      deadlines: { connect: '500ms', status: '2s', read: '2s', write: '2s' },
+      shaping: { maxWait: { write: '1s', read: '1s', status: '1s' } },
+      idempotency: { wait: '1s' },
       tracing: { otlpUrl: collector.url, sample: '100%' },
       ...wishes.sections,
     }),
     redis && { PENSTOCK_STATE_REDIS: redis.url },
   );
   const { operators } = operatorsOf(config.admin, adminToken);
-  const state = redis && patientWays(redis.url, config.state.prefix)();
+  // Patient, so that on a busy machine nothing but what a test does makes the state unavailable.
+  const onTrouble = (trouble?: string) => heard.log('warn', 'the state', { why: trouble ?? 'is well' });
+  const state =
+    redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onTrouble, 500);
   const gateway = createGateway(config, heard.log, operators, state);
   const { tppPort: port, adminPort } = await gateway.start();
   t.after(() => gateway.stop());

@@ -8,60 +8,27 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import type { Fault } from '../../src/simulated-bank/faults.ts';
-import { brokenRequests, refusedRequests } from '../kit/broken-requests.ts';
-import {
-  anyCanary,
-  anyOf,
-  apiKeys,
-  moods,
-  oneOfEach,
-  paymentIdWithCanary,
-  revealed,
-} from '../kit/canaries.ts';
+import { stringify } from 'yaml';
+import { anyCanary, anyOf, paymentIdWithCanary, requestWithCanaries, revealed } from '../kit/canaries.ts';
+import { configFile, startCommand } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
+import { startBank } from '../kit/gateway.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
 import { createAuthority } from '../kit/openssl.ts';
-import { operate } from '../kit/operator.ts';
-import { connectRaw, type RawAnswer } from '../kit/raw.ts';
+import { sendRaw } from '../kit/raw.ts';
 import { withoutRedisServer } from '../kit/redis.ts';
+import { startServed } from '../kit/served.ts';
 import { startTelling, type Telling, type Way, ways } from '../kit/telling.ts';
+import { until } from '../kit/within.ts';
+import { firstPayment, hidingPlaces, sendEach } from './hiding-places.ts';
 
-const life = lifeOfAllTests();
-const authority = createAuthority(life);
+const authority = createAuthority(lifeOfAllTests());
 const qwac = authority.issue('qwac');
 const seal = authority.issue('seal', { key: 'rsa' });
-const encryptionKey = Buffer.from('canary-encryption-key-of-32-byte');
 
 /** Everything that stands in a PEM file, line by line. */
 const linesOf = (pem: string) => pem.split('\n').filter((line) => /^[A-Za-z0-9+/]{20,}={0,2}$/.test(line));
 const keyLines = [qwac, seal].flatMap(({ cert, key }) => [...linesOf(cert), ...linesOf(key)]);
-
-function keyFile(t: TestContext, content = encryptionKey.toString('base64')): string {
-  const file = join(temporaryFolder(t), 'state.key');
-  writeFileSync(file, `${content}\n`);
-  return file;
-}
-
-/** After such an answer nothing is sent for a while. */
-const asksForPause = (mood: Fault): boolean =>
-  ['too-many-requests', 'rate-limit'].includes(mood.name) || (mood.name === 'status' && mood.status === 429);
-
-const sendEach = async ({ send }: Telling): Promise<readonly RawAnswer[]> =>
-  Promise.all(oneOfEach().map(send));
-
-/** With a trace of the caller's own, which has room for more. */
-const traced = (request: string) =>
-  request.replace(/traceparent: .*/, 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01');
-
-const firstPayment = () => oneOfEach()[0] ?? '';
-const asRival = (request: string) => request.replace(apiKeys.shop, apiKeys.rival);
-
-/** Where something is hidden, and how; what the installation needs for it. */
-interface HidingPlace {
-  readonly wishes?: Parameters<typeof startTelling>[1];
-  readonly hide: (telling: Telling) => Promise<unknown>;
-}
 
 const bankWith = (name: string, more: object = {}) => {
   const { cert, key } = authority.issue(name, { subject: `/CN=canary-${name}`, ...more });
@@ -76,134 +43,12 @@ const banksWithTls = {
   'that is believed, and in signatures': bankWith('good'),
 };
 
-const hidingPlaces: Readonly<Record<string, HidingPlace>> = {
-  'headers, bodies and path segments of a payment': {
-    async hide(telling) {
-      const answers = [
-        ...(await sendEach(telling)),
-        ...(await Promise.all(oneOfEach().map(traced).map(telling.send))),
-      ];
-      assert.ok(answers.some(({ headers }) => headers.get('penstock-error') === undefined));
-      assert.ok(telling.bank.requests.every(({ rawHeaders }) => anyCanary.test(rawHeaders.join())));
-    },
-  },
-  'a payment of another tenant': {
-    async hide(telling) {
-      await sendEach(telling);
-      for (const request of oneOfEach().slice(1).map(asRival)) {
-        const { headers, body } = await telling.send(request);
-        assert.equal(headers.get('penstock-error'), 'PAYMENT_UNKNOWN');
-        assert.doesNotMatch(revealed(JSON.stringify([...headers]) + body), anyCanary);
-      }
-    },
-  },
-  'whatever the bank answers': {
-    async hide(telling) {
-      const answers: RawAnswer[] = [];
-      for (const mood of moods.filter((one) => !asksForPause(one))) {
-        telling.bank.heal();
-        telling.bank.fail(mood);
-        answers.push(...(await sendEach(telling)));
-        if (!['never-answer', 'drip', 'switching-protocols'].includes(mood.name)) await preflight(telling); // it would wait
-      }
-      await telling.bank.stop();
-      answers.push(...(await sendEach(telling)));
-      const codes = new Set(answers.map(({ headers }) => headers.get('penstock-error')));
-      for (const code of ['OUTCOME_UNKNOWN', 'UPSTREAM_MALFORMED', 'UPSTREAM_UNREACHED', undefined])
-        assert.ok(codes.has(code), code);
-      assert.ok(
-        answers.some(({ body }) => anyCanary.test(body)),
-        'the bank said something',
-      );
-    },
-  },
-  ...Object.fromEntries(
-    moods.filter(asksForPause).map((mood, index) => [
-      `a bank that asks for a pause: ${mood.name} ${index}`,
-      {
-        async hide(telling: Telling) {
-          telling.bank.fail(mood);
-          await sendEach(telling);
-          const answers = await sendEach(telling);
-          assert.equal(answers.at(-1)?.headers.get('penstock-error'), 'QUEUE_TIMEOUT');
-        },
-      },
-    ]),
-  ),
-  ...Object.fromEntries(
-    Object.entries(banksWithTls).map(([name, wishes]) => [
-      `a certificate of the bank's ${name}`,
-      {
-        wishes,
-        async hide(telling: Telling) {
-          await sendEach(telling);
-          await preflight(telling);
-        },
-      },
-    ]),
-  ),
-  'whatever the door refuses': {
-    async hide({ send }) {
-      for (const request of [
-        ...refusedRequests,
-        ...oneOfEach().map((one) => one.replace(apiKeys.shop, 'canary-unknown')),
-      ])
-        assert.ok((await send(request)).status >= 400, request.slice(0, 80));
-    },
-  },
-  'whatever else is sent that is no HTTP, or no longer': {
-    async hide({ port, lines }) {
-      await Promise.all(
-        brokenRequests.map(async (bytes) => {
-          const connection = await connectRaw(port);
-          connection.send(bytes);
-          connection.end();
-          const answer = await connection.answer().catch(() => undefined); // closed without a word
-          if (answer?.headers.has('penstock-error')) assert.doesNotMatch(revealed(answer.body), anyCanary);
-          connection.destroy();
-        }),
-      );
-      assert.ok(lines.length > 0);
-    },
-  },
-  'what operators ask, and get wrong': {
-    async hide(telling) {
-      const { adminUrl } = telling;
-      for (const [method, path, body] of wrongOrders) {
-        await operate(telling, method, path, body);
-        const headers = { Authorization: 'Bearer canary-operators-token', Cookie: 'canary=1' };
-        assert.ok((await fetch(adminUrl + path, { method, headers })).status >= 400);
-      }
-      const broken = {
-        method: 'PUT',
-        body: '{"reason":"canary',
-        headers: { 'Content-Type': 'application/json' },
-      };
-      await fetch(`${adminUrl}/api/environments/active`, broken);
-    },
-  },
-};
+const encryptionKey = Buffer.from('canary-encryption-key-of-32-byte');
 
-const wrongOrders = [
-  ['GET', '/api/canary-page?canary=1'],
-  ['GET', '/api/decisions/canary-request'],
-  ['PUT', '/api/environments/active', { environment: 'production', reason: 'x', confirm: 'canary' }],
-  ['PUT', '/api/circuits/canary/canary', { hold: 'open', reason: 'x' }],
-  ['PUT', '/api/circuits/sandbox/write', { hold: 'canary', reason: 'x', canary: 'canary' }],
-  ['POST', '/api/environments/canary/preflight'],
-  [
-    'POST',
-    '/api/in-doubt/canary-doubt',
-    { outcome: 'happened', paymentId: paymentIdWithCanary, reason: 'x' },
-  ],
-  ['DELETE', `/api/status-cache?payment=${paymentIdWithCanary}&environment=canary`],
-  ['DELETE', '/api/status-cache?payment=&canary=canary'],
-] as const;
-
-/** What it tells an operator is searched, too. */
-async function preflight(telling: Telling): Promise<void> {
-  const { text } = await operate(telling, 'POST', '/api/environments/sandbox/preflight');
-  assert.doesNotMatch(revealed(text), anyCanary);
+function keyFile(t: TestContext, content = encryptionKey.toString('base64')): string {
+  const file = join(temporaryFolder(t), 'state.key');
+  writeFileSync(file, `${content}\n`);
+  return file;
 }
 
 /** Nothing is found anywhere; and everywhere there was something to search. */
@@ -220,20 +65,20 @@ async function assertTold(telling: Telling, allowed: Partial<Record<Way, RegExp>
 }
 
 describe('H9: nothing personal and no secret is told', () => {
-  for (const [place, { wishes, hide }] of Object.entries(hidingPlaces)) {
+  for (const [place, { wishes, hide, ownCommands }] of Object.entries(hidingPlaces(banksWithTls))) {
     test(`that was hidden in ${place}`, async (t) => {
-      const { sections = {}, secrets = [], ...rest } = wishes ?? {};
+      const { secrets = [], ...rest } = wishes ?? {};
       const state = { encryptionKeyFile: keyFile(t) };
       const secretsToo = [...secrets, encryptionKey.toString('base64'), encryptionKey.toString('hex')];
       const telling = await startTelling(t, {
         ...rest,
-        sections: { ...sections, state },
+        sections: { state },
         secrets: secretsToo,
       });
       const { status } = await telling.send(firstPayment());
       if (wishes === undefined) assert.equal(status, 201);
       await hide(telling);
-      await assertTold(telling);
+      await assertTold(telling, { ...(ownCommands && { 'commands to Redis': ownCommands }) });
     });
   }
 });
@@ -247,3 +92,78 @@ describe('H9: without encryption, Redis holds what the bank says', { skip: witho
     await assertTold(telling, { 'commands to Redis': new RegExp(paymentIdWithCanary, 'g') });
   });
 });
+
+/** What may be thrown anywhere, and what a library may hang on it. */
+const thrown = [
+  "throw new Error('can' + 'ary')",
+  "throw 'can' + 'ary'",
+  "throw Object.assign(new AggregateError([new Error('can' + 'ary')], 'can' + 'ary', { cause: 'can' + 'ary' }), { body: 'can' + 'ary' })",
+  "Promise.reject({ toString: () => 'can' + 'ary', headers: { authorization: 'can' + 'ary' } })",
+];
+
+describe('H9: a process that ends tells nothing either', () => {
+  for (const bug of thrown) {
+    test(`after ${bug.split('(')[0]}, which nobody catches`, async (t) => {
+      const bank = await startBank(t);
+      const script = `process.on('SIGUSR2', () => { ${bug}; })`;
+      const variables = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` };
+      const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, log: { level: 'trace' } };
+      const { command, port } = await startServed(t, sections, { variables });
+      await sendRaw(port, firstPayment());
+      await sendRaw(port, requestWithCanaries('GET /canary HTTP/1.1'));
+      command.kill('SIGUSR2');
+      assert.equal(await command.ended(), 70);
+      assert.match(command.stdout(), /an error was caught by nobody/);
+      assert.doesNotMatch(revealed(command.stdout() + command.stderr()), anyCanary);
+    });
+  }
+
+  test('when it starts or cannot, whatever stands in its files and variables', async (t) => {
+    const file = (name: string) => {
+      const path = join(temporaryFolder(t), name);
+      writeFileSync(path, '-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n');
+      return path;
+    };
+    const tls = { certFile: file('a.crt'), keyFile: file('a.key') };
+    const environments = { sandbox: { baseUrl: 'https://127.0.0.1:1', tls } };
+    const good = { listen: { port: 0 }, admin: { port: 0 } };
+    const faulty: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
+      [stringify({ ...good, environments }), {}],
+      [
+        stringify({ ...good, environments: { sandbox: { baseUrl: 'https://canary:canary@bank.example' } } }),
+        {},
+      ],
+      [stringify({ ...good, environments: { sandbox: { baseUrl: 'https://a.example', signing: tls } } }), {}],
+      [
+        stringify({ ...good, listen: { tls }, environments: { sandbox: { baseUrl: 'https://a.example' } } }),
+        {},
+      ],
+      [plain(good, { encryptionKeyFile: file('state.key') }), {}],
+      [plain(good, { redis: 'redis://user:canary@127.0.0.1:1' }), {}],
+      [plain(good), { PENSTOCK_STATE_REDIS: 'redis://user:canary@127.0.0.1:1' }],
+      [plain(good), { PENSTOCK_STATE_REDIS: 'canary' }],
+      [plain(good), { PENSTOCK_CLIENTS: 'canary', PENSTOCK_LISTEN_PORT: 'canary' }],
+      ['state: { redis: "redis://:canary@host', {}],
+    ];
+    for (const [text, variables] of faulty) {
+      for (const word of ['check', 'serve']) {
+        const args = ['src/main.ts', word, '--config', configFile(t, text)];
+        const command = startCommand(t, process.execPath, args, variables);
+        let over = false;
+        const ended = command.ended().then(() => {
+          over = true;
+        });
+        const serves = () => command.stdout().includes('"serving"'); // without its Redis it does, and is not ready
+        await until(20_000, 'it has said what it has to say', () => over || serves());
+        command.kill('SIGKILL');
+        await ended;
+        const said = command.stdout() + command.stderr();
+        assert.ok(said.length > 0, text);
+        assert.doesNotMatch(revealed(said), anyCanary);
+      }
+    }
+  });
+});
+
+const plain = (good: object, state: object = {}) =>
+  stringify({ ...good, environments: { sandbox: { baseUrl: 'https://a.example' } }, state });
