@@ -83,7 +83,7 @@ export async function startTelling(t: TestContext, wishes: Wishes = {}): Promise
         apiKeySha256: sha256(key),
       })),
       deadlines: { connect: '500ms', status: '2s', read: '2s', write: '2s' },
-      shaping: { maxWait: { write: '1s', read: '1s', status: '1s' } },
+      shaping: { maxWait: { write: '300ms', read: '300ms', status: '300ms' } },
       idempotency: { wait: '1s' },
       tracing: { otlpUrl: collector.url, sample: '100%' },
       ...wishes.sections,

@@ -1,6 +1,6 @@
 /**
  * The story: a TPP puts a new value wherever it can, ten thousand times. Each would be a time series of its own if it
- * became a label, until the monitoring falls over; or it would be read there, or in a decision, by those who may not.
+ * became a label, until the monitoring falls over.
  */
 
 import assert from 'node:assert/strict';
