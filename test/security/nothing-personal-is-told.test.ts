@@ -121,7 +121,7 @@ describe('H9: a process that ends tells nothing either', () => {
   test('when it starts or cannot, whatever stands in its files and variables', async (t) => {
     const file = (name: string) => {
       const path = join(temporaryFolder(t), name);
-      writeFileSync(path, '-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n');
+      writeFileSync(path, 'canary\n-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n');
       return path;
     };
     const tls = { certFile: file('a.crt'), keyFile: file('a.key') };
