@@ -5,6 +5,7 @@ import express, { type ErrorRequestHandler, type Router } from 'express';
 import { asGatewayError, kinds } from '../flow/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { placeOf } from '../telemetry/place-of.ts';
 import { admitOperators, type Operator, refuseForeignHosts } from './access.ts';
 import { createConsole } from './console.ts';
 import { openapiYaml } from './openapi/document.ts';
@@ -83,7 +84,7 @@ const failed = (log: Log): ErrorRequestHandler => {
       return response.status(400).json({ error: 'The body must be JSON, of 16 kB at most.' });
     const error = asGatewayError(thrown);
     if (error.code === 'INTERNAL')
-      log('error', 'a request of an operator failed', { why: String(error.cause) });
+      log('error', 'a request of an operator failed', { stack: placeOf(error.cause) });
     return response.status(kinds[error.code].status).json({ error: error.message, code: error.code });
   };
 };

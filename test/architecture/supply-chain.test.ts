@@ -1,20 +1,30 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { isAllowed } from './licences.ts';
 import { sources } from './sources.ts';
 
 interface Locked {
   readonly version: string;
   readonly integrity?: string;
+  readonly resolved?: string;
+  readonly license?: string;
   readonly hasInstallScript?: boolean;
 }
+type Versions = Readonly<Record<string, string>>;
 
 const root = join(import.meta.dirname, '../..');
-const lock: { readonly packages: Readonly<Record<string, Locked>> } = JSON.parse(
-  readFileSync(join(root, 'package-lock.json'), 'utf8'),
-);
-const packages = Object.entries(lock.packages).filter(([path]) => path !== '');
+const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
+const packagesOf = (folder: string) => {
+  const lock: { readonly packages: Readonly<Record<string, Locked>> } = JSON.parse(
+    textOf(join(folder, 'package-lock.json')),
+  );
+  return Object.entries(lock.packages).filter(([path]) => path !== '');
+};
+const packages = packagesOf('.');
+const project: Readonly<Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Versions>> =
+  JSON.parse(textOf('package.json'));
 
 /** The oldest that is free of a known hole, each with where that is told. */
 const atLeast: Readonly<Record<string, string>> = {
@@ -33,6 +43,65 @@ describe('what others have written', () => {
       packages.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => path),
       [],
     );
+  });
+
+  test('H14: does not say otherwise where it is installed', () => {
+    const installed = packages.filter(([path]) => existsSync(join(root, path, 'package.json')));
+    assert.ok(installed.length > 100, 'npm ci has been run');
+    for (const [path, { version }] of installed) {
+      const { scripts = {}, ...said } = JSON.parse(textOf(join(path, 'package.json')));
+      assert.equal(said.version, version, path);
+      for (const name of ['preinstall', 'install', 'postinstall']) assert.ok(!(name in scripts), path);
+      assert.ok(!existsSync(join(root, path, 'binding.gyp')), `${path} would be built`); // npm's own install script
+    }
+  });
+
+  test('comes from whatever registry is asked: no lock file names a host', () => {
+    for (const folder of ['.', 'bench']) {
+      for (const [path, { resolved }] of packagesOf(folder)) assert.equal(resolved, undefined, path);
+      assert.doesNotMatch(textOf(join(folder, 'package-lock.json')), /"(git|file|link)[+:"]|\.tgz/);
+    }
+  });
+
+  test('is exactly one version each, and the lock file knows the same', () => {
+    const { dependencies, devDependencies, optionalDependencies } = project;
+    const locked = new Map(packages);
+    for (const [name, version] of Object.entries({
+      ...dependencies,
+      ...devDependencies,
+      ...optionalDependencies,
+    })) {
+      assert.match(version, /^\d+\.\d+\.\d+$/, name);
+      assert.equal(locked.get(`node_modules/${name}`)?.version, version, name);
+    }
+  });
+
+  test('may be used as we do: every licence is one of those that we allow', () => {
+    for (const folder of ['.', 'bench'])
+      for (const [path, { license = 'none' }] of packagesOf(folder))
+        assert.ok(isAllowed(license), `${path}: ${license}`);
+    assert.ok(isAllowed('(GPL-3.0-only OR MIT)'));
+    for (const other of [
+      'none',
+      'GPL-3.0-only',
+      'MIT AND GPL-3.0-only',
+      'SEE LICENSE IN x',
+      'UNLICENSED',
+      '',
+    ])
+      assert.ok(!isAllowed(other), other);
+  });
+
+  test('has its reason: ADR 20 has a row for each, and for no other', () => {
+    const page = textOf('docs/architecture/adr/0020-dependencies.md');
+    const [, serving = '', developing = ''] = page.split(/^\| (?=package |for development )/m);
+    const namesIn = (table: string) =>
+      [...table.matchAll(/^\| ([^|]+) \| (?=\S)/gm)]
+        .flatMap(([, names = '']) => names.split(', '))
+        .toSorted();
+    const { dependencies, optionalDependencies, devDependencies } = project;
+    assert.deepEqual(namesIn(serving), Object.keys({ ...dependencies, ...optionalDependencies }).toSorted());
+    assert.deepEqual(namesIn(developing), Object.keys(devDependencies).toSorted());
   });
 
   test('B7, B8: is new enough where old versions have holes', () => {

@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { type Fault, type FaultName, faultRows } from '../../src/simulated-bank/faults.ts';
+import { paymentsPath } from './tpp.ts';
 
 /** A value that tells where it stood. */
 const canary = (place: string) => `canary-${place}`;
@@ -26,10 +27,29 @@ export const anyCanary = new RegExp(
   'i',
 );
 
+/** A text in which everything that is base64 of a text is decoded: nothing hides by being encoded. */
+export const revealed = (text: string): string =>
+  text.replaceAll(/[A-Za-z0-9+/_-]{12,}={0,2}/g, (run) => {
+    const decoded = Buffer.from(run, 'base64').toString('latin1');
+    return /^[\x20-\x7e\s]+$/.test(decoded) ? decoded : run;
+  });
+
+/** Finds any canary, and any of these, in any case. */
+export const anyOf = (secrets: readonly string[]): RegExp =>
+  new RegExp(
+    [anyCanary.source, ...secrets.map((secret) => secret.replaceAll(/[.*+?^${}()|[\]\\/]/g, '\\$&'))].join(
+      '|',
+    ),
+    'i',
+  );
+
+/** The API key that a request shows, and one of another tenant. */
+export const apiKeys = { shop: canary('api-key'), rival: canary('rivals-key') } as const;
+
 /** Every header in which a TPP sends something secret or personal, one that we do not know, and a name that tells. */
 export const headersWithCanaries: readonly string[] = [
   `Authorization: Bearer ${token}.${canary('token')}`,
-  `X-API-Key: ${canary('api-key')}`,
+  `X-API-Key: ${apiKeys.shop}`,
   `Cookie: session=${canary('cookie')}`,
   `Consent-ID: ${canary('consent')}`,
   `PSU-ID: ${mail}`,
@@ -46,6 +66,10 @@ export const headersWithCanaries: readonly string[] = [
   `X-Forwarded-For: ${address}, ${canary('forwarded')}`,
   `Forwarded: for=${canary('for')}`,
   `traceparent: 00-${canary('trace')}`,
+  `tracestate: ${canary('vendor')}=${canary('state')}`,
+  `baggage: user=${canary('baggage')}`,
+  `PSU-ID-Type: ${canary('psu-type')}`,
+  `Client-Secret: ${canary('client-secret')}`,
   `X-${canary('name')}: ${canary('value')}`,
 ];
 
@@ -58,6 +82,22 @@ export const orderWithCanaries = JSON.stringify({
 });
 
 export const paymentIdWithCanary = canary('payment-id');
+
+/** One request of each operation, on a payment whose id is marked, and on ones that nobody knows. */
+export function oneOfEach(): readonly string[] {
+  const payment = `${paymentsPath}/${paymentIdWithCanary}`;
+  const ask = (line: string, body = '') => requestWithCanaries(`${line} HTTP/1.1`, [], body);
+  return [
+    ask(`POST ${paymentsPath}`, orderWithCanaries),
+    ask(`GET ${payment}`),
+    ask(`GET ${payment}/status`),
+    ask(`POST ${payment}/authorisations`, '{"scaAuthenticationData":"canary-otp"}'),
+    ask(`GET ${payment}/authorisations`),
+    ask(`GET ${payment}/authorisations/canary-authorisation`),
+    ask('GET /berlingroup/v1/periodic-payments/canary-product/canary-id'),
+    ask(`DELETE ${payment}`),
+  ];
+}
 
 /** A request as text, marked wherever it can be. */
 export function requestWithCanaries(requestLine: string, more: readonly string[] = [], body = ''): string {

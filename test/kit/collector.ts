@@ -1,7 +1,7 @@
 /** A collector of spans: takes OTLP over HTTP, in JSON. */
 
 import { createServer } from 'node:http';
-import { json } from 'node:stream/consumers';
+import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { z } from 'zod';
 import { listen } from './ports.ts';
@@ -47,6 +47,8 @@ export interface Collector {
   readonly url: string;
   /** What has come so far. */
   readonly spans: readonly CollectedSpan[];
+  /** Every body as it came. */
+  readonly bodies: readonly string[];
   /** Names of whoever sent them. */
   readonly services: ReadonlySet<unknown>;
   /** How often somebody sent something, taken or not. */
@@ -59,15 +61,17 @@ export interface Collector {
 export async function startCollector(t: TestContext): Promise<Collector> {
   const spans: CollectedSpan[] = [];
   const services = new Set<unknown>();
+  const bodies: string[] = [];
   let status = 200;
   let requests = 0;
   const server = createServer(async (request, response) => {
     requests += 1;
-    const body: unknown = await json(request);
+    const body = await text(request);
+    bodies.push(body);
     if (status === 0) return;
     response.writeHead(status, { 'Content-Type': 'application/json' }).end('{}');
     if (status !== 200) return;
-    for (const { resource, scopeSpans } of exported.parse(body).resourceSpans) {
+    for (const { resource, scopeSpans } of exported.parse(JSON.parse(body)).resourceSpans) {
       services.add(attributesOf(resource.attributes)['service.name']);
       spans.push(...scopeSpans.flatMap((scope) => scope.spans.map(spanOf)));
     }
@@ -81,6 +85,7 @@ export async function startCollector(t: TestContext): Promise<Collector> {
     url: `http://127.0.0.1:${port}/v1/traces`,
     spans,
     services,
+    bodies,
     requests: () => requests,
     answer: (next) => {
       status = next;
