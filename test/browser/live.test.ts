@@ -85,6 +85,33 @@ describe('the console', { skip: withoutChromium }, () => {
     await page.getByText('6 days left').waitFor();
   });
 
+  test('draws what waits, whatever the environments are called', async (t) => {
+    const long = `a-${'very-'.repeat(10)}long-one`;
+    const { gateway } = await startSides(t, {
+      clients: [],
+      environments: {
+        active: 'at',
+        at: { baseUrl: 'http://127.0.0.1:9' },
+        [long]: { baseUrl: 'http://127.0.0.1:9/b' },
+      },
+    });
+    const page = await pages.signIn(t, gateway);
+    const waiting = page.getByRole('img', { name: `Waiting for a turn: at 0, ${long} 0` });
+    await waiting.waitFor();
+    await until(5_000, 'both have a line', async () =>
+      (
+        await waiting.locator('path.line').evaluateAll((all) => all.map((one) => one.getAttribute('d') ?? ''))
+      ).every((line) => /^M\d/.test(line) && !line.includes('-')),
+    );
+    const overhanging = await page.locator('.card :is(select, input, dt, .name, h3)').evaluateAll((all) =>
+      all.flatMap((one) => {
+        const card = one.closest('.card')?.getBoundingClientRect();
+        return card && one.getBoundingClientRect().right > card.right ? [one.outerHTML] : [];
+      }),
+    );
+    assert.deepEqual(overhanging, []);
+  });
+
   test('moves nothing on the page while figures come in', async (t) => {
     const { gateway } = await startLine(t);
     const page = await pages.signIn(t, gateway);
