@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ask } from '../kit/circuits.ts';
 import { startLine } from '../kit/gateway.ts';
+import { createAuthority, inDays } from '../kit/openssl.ts';
 import { freePort } from '../kit/ports.ts';
 import { startServed } from '../kit/served.ts';
 import { startSides } from '../kit/sides.ts';
@@ -83,6 +84,17 @@ describe('the console', { skip: withoutChromium }, () => {
     const page = await pages.signIn(t, shown, {}, shown.token);
     await page.getByText('sandbox: the certificate ends in 6 days.').waitFor();
     await page.getByText('6 days left').waitFor();
+  });
+
+  test('counts the days of the certificate at the TPP systems’ door, too, and of each but once', async (t) => {
+    const door = createAuthority(t).issue('door', { until: inDays(5.5) });
+    const { gateway } = await startLine(t, {
+      listen: { tls: { certFile: door.certFile, keyFile: door.keyFile } },
+    });
+    const page = await pages.signIn(t, gateway);
+    await page.getByText('TPP systems’ door: the certificate ends in 5 days.').waitFor();
+    await page.getByRole('heading', { name: '1 thing needs attention' }).waitFor();
+    assert.equal(await page.locator('#troubles li', { hasText: 'certificate' }).count(), 1);
   });
 
   test('draws what waits, whatever the environments are called', async (t) => {

@@ -185,7 +185,13 @@ function createStrip(name, words) {
   const svg = h('svg', { viewBox: `0 0 ${width} 12`, preserveAspectRatio: 'none', role: 'img' });
   const value = h('span', { class: 'state' });
   return {
-    element: h('div', { class: 'strip' }, h('span', { class: 'name', title: name }, name), svg, value),
+    element: h(
+      'div',
+      { class: 'strip' },
+      h('span', { class: 'name', title: name }, ...name.split(' ').map((part) => h('span', {}, part))),
+      svg,
+      value,
+    ),
     show({ runs, now }) {
       const state = runs.at(-1)?.state;
       say(value, words(state));
