@@ -67,7 +67,10 @@ export function createGateway(
   tppDoor.server.on('drop', lasting.connectionRefused);
   const doorTls = watchListenerTls(config.listen.tls, tppDoor.server, createCertificateNews(log));
   const { host } = config.admin;
-  const operatorsDoor = createOperatorsDoor({ host, operators, lasting, current, readiness });
+  const operatorsDoor = createOperatorsDoor({
+    ...{ host, operators, lasting, current, readiness, condition },
+    listenerCertificate: () => doorTls.certificates()[0]?.facts,
+  });
   const { events } = operatorsDoor;
   const watch = createHeart(async () => {
     events.tick();
@@ -84,13 +87,18 @@ export function createGateway(
     return [...doorTls.certificates(), ...assembly.upstreams.certificates()];
   }
 
-  function readiness(): Readiness {
+  function condition(): Readiness {
     const trouble = pulse.trouble();
     const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
     const forgotten = forgottenByRestart(config.state) ?? [];
-    const expiring = certificates().map((one) => expiryWarning(one, Date.now()) ?? []);
-    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten, expiring].flat(2);
+    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
     return { ready: phase === 'serving' && trouble === undefined, reasons };
+  }
+
+  function readiness(): Readiness {
+    const { ready, reasons } = condition();
+    const expiring = certificates().flatMap((one) => expiryWarning(one, Date.now()) ?? []);
+    return { ready, reasons: [...reasons, ...expiring] };
   }
 
   function drain(): void {

@@ -73,13 +73,16 @@ export function createAdminApp(
 function refuseUnreadable(response: ServerResponse): void {
   response.statusCode = 400;
   response.setHeader('Content-Type', 'application/json').setHeader('Cache-Control', 'no-store');
-  response.end(JSON.stringify({ error: 'The address cannot be read.' }));
+  response.end(JSON.stringify(unreadable));
 }
+
+const unreadable = { error: 'The address cannot be read.' };
 
 /** Four parameters: that is how Express knows it from any other handler. */
 const failed = (log: Log): ErrorRequestHandler => {
   return (thrown: unknown, _request, response, next) => {
     if (response.headersSent) return next(thrown);
+    if (thrown instanceof URIError) return response.status(400).json(unreadable); // a part of the path, percent-encoded
     if (isRefusedBody(thrown))
       return response.status(400).json({ error: 'The body must be JSON, of 16 kB at most.' });
     const error = asGatewayError(thrown);

@@ -38,6 +38,8 @@ interface Moment {
   /** How many payments are in doubt, of all instances; `null` while that is not known. */
   readonly inDoubt: number | null;
   readonly readiness: Readiness;
+  /** `null` if TPP systems are served over plain HTTP. */
+  readonly listenerCertificate: ShownCertificate | null;
 }
 
 /** What there is to look at. Nothing of it asks the shared state: an outage there must not blind the console. */
@@ -48,6 +50,7 @@ export interface Sights {
   readonly shapers: () => readonly ShaperOf[];
   readonly inDoubt: () => number | undefined;
   readonly readiness: () => Readiness;
+  readonly listenerCertificate: () => ShownCertificate | null;
   /** The seconds that are over, the oldest first. */
   readonly recent: () => readonly Second[];
 }
@@ -82,7 +85,7 @@ export function createCollector(sights: Sights, now: () => number = Date.now): C
   };
 }
 
-function momentOf({ active, environments, circuits, shapers, inDoubt, readiness }: Sights): Moment {
+function momentOf({ active, environments, circuits, shapers, inDoubt, ...sights }: Sights): Moment {
   const known = active.known();
   return {
     active: known?.environment ?? null,
@@ -91,7 +94,8 @@ function momentOf({ active, environments, circuits, shapers, inDoubt, readiness 
     circuits: circuits(),
     shapers: shapers(),
     inDoubt: inDoubt() ?? null,
-    readiness: readiness(),
+    readiness: sights.readiness(),
+    listenerCertificate: sights.listenerCertificate(),
   };
 }
 

@@ -31,6 +31,9 @@ interface InstanceFacts {
  */
 const maxBehindBytes = 1_048_576;
 
+/** How many may read at the same time: all of them together must not take the memory that requests need. */
+const mostReaders = 100;
+
 /** Reads nothing from the shared state, and looks once for all, however many watch. */
 export function createEvents(sights: Sights): Events {
   const collector: Collector = createCollector(sights);
@@ -42,6 +45,10 @@ export function createEvents(sights: Sights): Events {
     route(request, response) {
       if (ended) {
         response.status(503).json({ error: 'This instance is stopping.' });
+        return;
+      }
+      if (readers.size >= mostReaders) {
+        response.status(503).json({ error: `${mostReaders} watch this instance already.` });
         return;
       }
       response.status(200).set({

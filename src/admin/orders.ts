@@ -3,9 +3,17 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 
+/** Controls, such as those of terminals; line ends; and what changes the direction of text (Unicode UAX 9). */
+const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
+
 const expected = 'expected a reason, for the audit log';
-/** Why an operator does something. */
-export const sentence = z.string({ error: expected }).trim().min(1, expected).max(500);
+/** Why an operator does something: one line, which nothing in it can break, hide or turn around where it is shown. */
+export const sentence = z
+  .string({ error: expected })
+  .overwrite((text) => text.replace(unprintable, ' '))
+  .trim()
+  .min(1, expected)
+  .max(500);
 
 /** For a body that is not even JSON. */
 export const json = {

@@ -5,6 +5,8 @@ import type { Operator } from '../admin/access.ts';
 import { createAdminApp, type Readiness } from '../admin/admin-app.ts';
 import { createEvents, type Events } from '../admin/events.ts';
 import { createRoutes } from '../admin/routes.ts';
+import type { CertificateFacts } from '../certificates/facts.ts';
+import { viewOf } from '../certificates/held.ts';
 import { masked } from '../config/masked.ts';
 import { createSwitch } from '../environments/switch-environment.ts';
 import { createResolve } from '../idempotency/resolve.ts';
@@ -26,10 +28,22 @@ interface Parts {
   /** What the configuration in effect has made of the gateway. */
   readonly current: () => Assembly;
   readonly readiness: () => Readiness;
+  /** The same, but for certificates that expire: the console counts their days by itself. */
+  readonly condition: () => Readiness;
+  /** Of the TPP systems' door; none if that speaks plain HTTP. */
+  readonly listenerCertificate: () => CertificateFacts | undefined;
 }
 
 /** A reload changes what it shows, but neither `host` nor `operators`. */
-export function createOperatorsDoor({ host, operators, lasting, current, readiness }: Parts): OperatorsDoor {
+export function createOperatorsDoor({
+  host,
+  operators,
+  lasting,
+  current,
+  readiness,
+  condition,
+  listenerCertificate,
+}: Parts): OperatorsDoor {
   const { log, telemetry, active, affinity, audit, ledger, holds, inDoubt } = lasting;
   const { metrics, decisions, figures } = telemetry;
   const tryOut = (name: string) => current().tryOut(name);
@@ -42,7 +56,11 @@ export function createOperatorsDoor({ host, operators, lasting, current, readine
     ...seen,
     shapers: () => current().upstreams.shapers(),
     inDoubt,
-    readiness,
+    readiness: condition,
+    listenerCertificate() {
+      const facts = listenerCertificate();
+      return facts ? viewOf(facts, Date.now()) : null;
+    },
     recent: figures.recent,
   });
   const api = createRoutes({

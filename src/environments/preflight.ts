@@ -30,7 +30,7 @@ export interface Probe {
 /** For the whole pre-flight, in milliseconds. */
 const limitMs = 5_000;
 
-/** Finds the name, connects, checks the certificate's dates, and wants a final answer below 500. Never rejects. */
+/** Finds the name, connects, checks the certificate, and wants a final answer below 500. Never rejects. */
 export function preflight({ url, agent, headers = [] }: Probe): Promise<PreflightReport> {
   const steps: PreflightStep[] = [];
   const secure = url.startsWith('https:');
@@ -87,5 +87,8 @@ function nextAfter(
   const done = new Set(steps.map(({ step }) => step));
   if (!done.has('tcp')) return named && !done.has('dns') ? 'dns' : 'tcp';
   if (!secure || done.has('tls')) return 'answer';
-  return code.startsWith('CERT_') ? 'certificate' : 'tls';
+  return aboutCertificate.test(code) ? 'certificate' : 'tls';
 }
+
+/** As Node and OpenSSL name it: expired, for another name, signed by nobody who is believed, or ours refused. */
+const aboutCertificate = /CERT|UNABLE_TO_VERIFY/;

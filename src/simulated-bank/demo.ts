@@ -41,7 +41,7 @@ async function tour(): Promise<void> {
   const { gateway } = demoGateway({
     PENSTOCK_LISTEN_PORT: '0',
     PENSTOCK_ADMIN_PORT: '0',
-    PENSTOCK_LOG_LEVEL: 'error',
+    PENSTOCK_LOG_LEVEL: 'silent',
     PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL: sandbox.baseUrl,
     PENSTOCK_ENVIRONMENTS_PRODUCTION_BASE_URL: production.baseUrl,
     PENSTOCK_LISTEN_PUBLIC_URL: 'http://127.0.0.1:8080',

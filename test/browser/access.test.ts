@@ -85,7 +85,7 @@ describe('the console', { skip: withoutChromium }, () => {
   test('lets nobody in with a wrong token, and says so', async (t) => {
     const { gateway } = await startLine(t);
     const page = await pages.open(t, gateway);
-    await page.getByLabel('Your token').fill('a guess');
+    await page.getByLabel('Your token').fill('a-guess');
     await page.getByRole('button', { name: 'Open the console' }).click();
     await page.getByRole('alert').getByText('This token is not known here.').waitFor();
     assert.equal(await page.getByRole('navigation').count(), 0);
@@ -93,6 +93,18 @@ describe('the console', { skip: withoutChromium }, () => {
     await page.getByLabel('Your token').fill(adminToken);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Environments' }).waitFor();
+  });
+
+  test('says of a token that no header can hold that it is the token', async (t) => {
+    const { gateway } = await startLine(t);
+    const page = await pages.open(t, gateway);
+    await page.getByLabel('Your token').fill(`“${adminToken}”`);
+    await page.keyboard.press('Enter');
+    await page
+      .getByRole('alert')
+      .getByText(/^A token has no blanks, accents or curly quotes/)
+      .waitFor();
+    assert.equal(await tokenIn(page), null);
   });
 
   test('keeps the token in the tab alone: never in an address, a cookie or lasting storage, and no more after signing out', async (t) => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ask } from '../kit/circuits.ts';
 import { startLine } from '../kit/gateway.ts';
+import { createAuthority, inDays } from '../kit/openssl.ts';
 import { freePort } from '../kit/ports.ts';
 import { startServed } from '../kit/served.ts';
 import { startSides } from '../kit/sides.ts';
@@ -83,6 +84,44 @@ describe('the console', { skip: withoutChromium }, () => {
     const page = await pages.signIn(t, shown, {}, shown.token);
     await page.getByText('sandbox: the certificate ends in 6 days.').waitFor();
     await page.getByText('6 days left').waitFor();
+  });
+
+  test('counts the days of the certificate at the TPP systems’ door, too, and of each but once', async (t) => {
+    const door = createAuthority(t).issue('door', { until: inDays(5.5) });
+    const { gateway } = await startLine(t, {
+      listen: { tls: { certFile: door.certFile, keyFile: door.keyFile } },
+    });
+    const page = await pages.signIn(t, gateway);
+    await page.getByText('TPP systems’ door: the certificate ends in 5 days.').waitFor();
+    await page.getByRole('heading', { name: '1 thing needs attention' }).waitFor();
+    assert.equal(await page.locator('#troubles li', { hasText: 'certificate' }).count(), 1);
+  });
+
+  test('draws what waits, whatever the environments are called', async (t) => {
+    const long = `a-${'very-'.repeat(10)}long-one`;
+    const { gateway } = await startSides(t, {
+      clients: [],
+      environments: {
+        active: 'at',
+        at: { baseUrl: 'http://127.0.0.1:9' },
+        [long]: { baseUrl: 'http://127.0.0.1:9/b' },
+      },
+    });
+    const page = await pages.signIn(t, gateway);
+    const waiting = page.getByRole('img', { name: `Waiting for a turn: at 0, ${long} 0` });
+    await waiting.waitFor();
+    await until(5_000, 'both have a line', async () =>
+      (
+        await waiting.locator('path.line').evaluateAll((all) => all.map((one) => one.getAttribute('d') ?? ''))
+      ).every((line) => /^M\d/.test(line) && !line.includes('-')),
+    );
+    const overhanging = await page.locator('.card :is(select, input, dt, .name, h3)').evaluateAll((all) =>
+      all.flatMap((one) => {
+        const card = one.closest('.card')?.getBoundingClientRect();
+        return card && one.getBoundingClientRect().right > card.right ? [one.outerHTML] : [];
+      }),
+    );
+    assert.deepEqual(overhanging, []);
   });
 
   test('moves nothing on the page while figures come in', async (t) => {

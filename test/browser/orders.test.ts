@@ -131,6 +131,23 @@ describe('in the console', { skip: withoutChromium }, () => {
     await page.getByText('1 record, the chain holds.').waitFor();
   });
 
+  test('what an operator wrote into the audit log cannot turn around what stands beside it', async (t) => {
+    const { gateway } = await startLine(t);
+    const [environment, why] = ['\u202Enoitcudorp', 'why there is no environment of this name'];
+    await operate(gateway, 'PUT', '/api/environments/active', { environment, reason: 'a test' });
+    const page = await pages.signIn(t, gateway);
+    const beside = page.locator('#records').getByText(why, { exact: true });
+    await beside.waitFor();
+    assert.equal(await beside.evaluate((one) => getComputedStyle(one).unicodeBidi), 'isolate');
+    const widths = await page
+      .locator('#records bdi')
+      .evaluateAll((all) => all.map((one) => [one.textContent, one.getBoundingClientRect().x]));
+    assert.deepEqual(
+      widths.toSorted(([, one], [, other]) => Number(one) - Number(other)).map(([text]) => text),
+      [`environment ${environment}`, why],
+    );
+  });
+
   test('an X-Request-ID tells why a call was refused, step by step; one that nobody knows is told so', async (t) => {
     const { gateway } = await startLine(t);
     const page = await pages.signIn(t, gateway);

@@ -90,6 +90,15 @@ describe('PUT /api/environments/active', () => {
     'is a JSON text': ['"production"', /must be JSON/],
     'is larger than 16 kB': [{ ...order, reason: 'x'.repeat(17_000) }, /16 kB/],
   };
+  // Whoever may switch has told the others, in their terminals and consoles, what they had not done.
+  test('keeps a reason on its line, and leaves out of it what turns text around or speaks to a terminal', async () => {
+    const operators = startOperators();
+    const reason = 'go-live\r\nno 3  refused\u001b[2K\u202Etxt.exe\u2066\u2028\u0085end\u0007';
+    await put(operators, { ...order, reason }).expect(200);
+    const { body } = await supertest(operators.app).get('/api/audit').set(olga).expect(200);
+    assert.equal(body[0].details.reason, 'go-live no 3  refused [2K txt.exe end');
+  });
+
   for (const [why, [body, sentence]] of Object.entries(faulty)) {
     test(`is 400 and changes nothing if the order ${why}`, async () => {
       const operators = startOperators();

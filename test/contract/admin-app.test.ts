@@ -6,6 +6,7 @@ import express from 'express';
 import supertest from 'supertest';
 import { createAdminApp, type Readiness } from '../../src/admin/admin-app.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { olga, startOperators } from './operators.ts';
 
 const appThat = (readiness: () => Readiness) =>
   createAdminApp(
@@ -44,6 +45,15 @@ describe('/health/ready', () => {
 });
 
 describe('the application', () => {
+  test('says of a path that cannot be decoded that it is the path', async () => {
+    const { app } = startOperators();
+    for (const path of ['/api/decisions/%E0%A4%A', '/api/in-doubt/%FF', '/api/environments/%/preflight']) {
+      const method = path.includes('decisions') ? 'get' : 'post';
+      const { body } = await supertest(app)[method](path).set(olga).expect(400);
+      assert.deepEqual(body, { error: 'The address cannot be read.' }, path);
+    }
+  });
+
   test('lets nobody keep or guess its answers', async () => {
     for (const path of ['/health/live', '/health/ready', '/elsewhere']) {
       const { headers } = await supertest(appThat(serving)).get(path);

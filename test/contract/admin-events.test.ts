@@ -152,6 +152,20 @@ describe('GET /api/events', () => {
     assert.deepEqual([late.status, await late.json()], [503, { error: 'This instance is stopping.' }]);
   });
 
+  test('lets a hundred watch and no more, tells the next one so, and lets it in when somebody has gone', async (t) => {
+    const { url } = await serve(t);
+    const leaving = new AbortController();
+    const begin = (signal?: AbortSignal) =>
+      within(5_000, 'an answer', fetch(`${url}/api/events`, { headers: olga, signal: signal ?? null }));
+    await begin(leaving.signal);
+    await Promise.all(Array.from({ length: 99 }, () => begin()));
+    const refused = await begin();
+    assert.equal(refused.status, 503);
+    assert.deepEqual(await refused.json(), { error: '100 watch this instance already.' });
+    leaving.abort();
+    await until(5_000, 'there is room', async () => (await begin()).status === 200);
+  });
+
   test('answers HEAD with the head alone', async (t) => {
     const { url } = await serve(t);
     const headers = Object.entries(olga);

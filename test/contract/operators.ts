@@ -62,6 +62,7 @@ export function startOperators(report = healthy, sights: Partial<Sights> = {}): 
     shapers: () => [],
     inDoubt: () => undefined,
     recent: () => [],
+    listenerCertificate: () => null,
     ...sights,
   });
   const api = createRoutes({

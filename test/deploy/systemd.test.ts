@@ -41,6 +41,11 @@ describe('the unit of systemd', () => {
     assert.deepEqual(valuesOf('RestartPreventExitStatus'), ['64 78']);
   });
 
+  test('has it started again however often it has failed', () => {
+    assert.deepEqual(valuesOf('Restart'), ['on-failure']);
+    assert.deepEqual(valuesOf('StartLimitIntervalSec'), ['0']);
+  });
+
   test('comes with the kernel setting that the gateway asks for', () => {
     const setting = /^net\.\S+ = 1$/m.exec(textOf('deploy/systemd/penstock.conf'))?.[0] ?? '';
     assert.ok(lossAtStop('/nonexistent')?.includes(setting.replaceAll(' ', '')), setting);

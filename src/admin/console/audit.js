@@ -38,7 +38,15 @@ function rowOf({ number, at, who, action, outcome, details }) {
   if (failed) facts.push(`pre-flight: ${failed.step} ${failed.detail}`);
   const badge = h('span', { class: 'badge', 'data-outcome': outcome }, outcome);
   const cells = [h('td', { class: 'number' }, String(number)), h('td', {}, clock(at))];
-  const more = [reason && h('q', {}, String(reason)), ' ', h('span', { class: 'hint' }, facts.join(' · '))];
+  const more = [
+    reason && h('q', {}, String(reason)),
+    ' ',
+    h(
+      'span',
+      { class: 'hint' },
+      ...facts.flatMap((fact, index) => [index > 0 ? ' · ' : '', h('bdi', {}, fact)]),
+    ),
+  ];
   return h(
     'tr',
     {},

@@ -51,7 +51,7 @@ export function createChart({ title, series, stacked = false, least, words, size
     'dl',
     { class: 'legend' },
     ...series.map(({ label, tone }, index) =>
-      h('div', {}, h('dt', { class: `key ${tone}` }, label), values[index]),
+      h('div', {}, h('dt', { class: `key ${tone}`, title: label }, label), values[index]),
     ),
   );
   const when = h('span', {}, 'now');
@@ -185,7 +185,13 @@ function createStrip(name, words) {
   const svg = h('svg', { viewBox: `0 0 ${width} 12`, preserveAspectRatio: 'none', role: 'img' });
   const value = h('span', { class: 'state' });
   return {
-    element: h('div', { class: 'strip' }, h('span', { class: 'name' }, name), svg, value),
+    element: h(
+      'div',
+      { class: 'strip' },
+      h('span', { class: 'name', title: name }, ...name.split(' ').map((part) => h('span', {}, part))),
+      svg,
+      value,
+    ),
     show({ runs, now }) {
       const state = runs.at(-1)?.state;
       say(value, words(state));

@@ -60,7 +60,7 @@ export function follow(told) {
         stopped = true;
         return told.refused();
       }
-      if (!response.ok) return 'The instance is not ready.';
+      if (!response.ok) return (await response.json()).error ?? 'The instance is not ready.';
       for await (const { name, data } of eventsIn(response.body)) {
         clearTimeout(silence);
         if (stopped) return;

@@ -119,8 +119,12 @@ function leave(why = '') {
 byId('leave').addEventListener('click', () => leave());
 byId('sign-in').addEventListener('submit', (event) => {
   event.preventDefault();
-  say(byId('door-fault'), '');
-  keepToken(byId('token').value.trim());
+  const token = byId('token').value.trim();
+  // What no header can hold would look like an instance that does not answer.
+  const canBeSent = /^[\x21-\x7e]+$/.test(token);
+  say(byId('door-fault'), canBeSent ? '' : 'A token has no blanks, accents or curly quotes: copy it again.');
+  if (!canBeSent) return;
+  keepToken(token);
   begin();
 });
 

@@ -7,6 +7,9 @@ import { byId, duration } from './dom.js';
 const number = (value) => value.toLocaleString(undefined, { maximumFractionDigits: 1 });
 const perSecond = (value) => `${number(value)}/s`;
 
+/** An environment may be called `at`, like the time of a sample. */
+const of = (environment) => `of ${environment}`;
+
 /** For as many environments as there are. */
 const tones = ['accent', 'violet', 'amber', 'red', 'grey', 'pale'];
 
@@ -57,7 +60,11 @@ export function createTraffic() {
       queues = createChart({
         title: 'Waiting for a turn',
         size: 'half',
-        series: names.map((name, index) => ({ name, label: name, tone: tones[index % tones.length] })),
+        series: names.map((name, index) => ({
+          name: of(name),
+          label: name,
+          tone: tones[index % tones.length],
+        })),
         least: 10,
         words: number,
       });
@@ -71,7 +78,10 @@ export function createTraffic() {
       now,
     );
     queues.draw(
-      samples.map(({ at, waiting }) => ({ at, ...waiting })),
+      samples.map(({ at, waiting }) => ({
+        at,
+        ...Object.fromEntries(Object.entries(waiting).map(([name, calls]) => [of(name), calls])),
+      })),
       now,
     );
     circuits.draw(

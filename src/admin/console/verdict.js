@@ -12,6 +12,7 @@ function troublesOf(state) {
     ...ofRequests(state),
     ...state.shapers.flatMap(ofQueue),
     ...state.environments.flatMap(ofCertificates),
+    ...expiring('TPP systems’ door: the certificate', state.listenerCertificate, '#more'),
   ];
   const order = ['bad', 'warn', 'note'];
   return troubles.toSorted((one, other) => order.indexOf(one.level) - order.indexOf(other.level));
@@ -117,14 +118,14 @@ function ofCertificates({ name, certificate, signingCertificate }) {
   ];
 }
 
-function expiring(what, certificate) {
+function expiring(what, certificate, where = '#environments') {
   if (!certificate || certificate.daysLeft > 30) return [];
   const { daysLeft } = certificate;
   const text =
     daysLeft < 0
       ? `${what} is over since ${count(-daysLeft, 'day')}.`
       : `${what} ends in ${count(daysLeft, 'day')}.`;
-  return [{ level: daysLeft < 8 ? 'bad' : 'warn', text, where: '#environments' }];
+  return [{ level: daysLeft < 8 ? 'bad' : 'warn', text, where }];
 }
 
 const marks = { bad: '■', warn: '▲', note: 'i' };

@@ -63,7 +63,7 @@ const rows: readonly Row[] = [
     path: '/api/events',
     summary: 'What the console shows, as it changes',
     answer: { type: 'text/event-stream' },
-    or: { 503: 'This instance is stopping.' },
+    or: { 503: 'This instance is stopping, or a hundred watch it already.' },
   },
   {
     method: 'get',

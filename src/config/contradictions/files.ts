@@ -1,5 +1,6 @@
 /** What the files say that settings name: certificates, keys and secrets that cannot be read or used. */
 
+import { isAbsolute, resolve } from 'node:path';
 import { type KeyPair, type PairFault, tlsFaults } from '../../certificates/key-pair.ts';
 import { sealFaults } from '../../certificates/seal-algorithms.ts';
 import type { Read } from '../../certificates/watched-files.ts';
@@ -51,9 +52,13 @@ function opened(path: Path, file: string | null | undefined, read: Read | undefi
     return { path, content: read(file), faults: [] };
   } catch {
     const message = 'this file cannot be read; name one that is there and that the gateway may read';
-    return { path, faults: [{ path, against: [], message }] };
+    return { path, faults: [{ path, against: [], message: message + whereFrom(file) }] };
   }
 }
+
+/** The name itself is not told: it may be a secret that was put where the name of its file belongs. */
+const whereFrom = (file: string) =>
+  isAbsolute(file) ? '' : `; a relative path begins at the working directory, ${resolve()}`;
 
 function faultsOf(
   files: { readonly cert: Opened; readonly key: Opened; readonly ca?: Opened },

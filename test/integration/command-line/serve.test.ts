@@ -91,5 +91,6 @@ describe('the demo', () => {
     const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts', '--tour']);
     assert.equal(await command.ended(), 0, command.stderr());
     assert.match(command.stdout(), /cancel it/);
+    assert.doesNotMatch(command.stdout(), /"level":/, 'no line of a log among the steps');
   });
 });

@@ -46,6 +46,7 @@ const sights: Sights = {
   ],
   inDoubt: () => undefined,
   readiness: () => ({ ready: true, reasons: [] }),
+  listenerCertificate: () => null,
   recent: () => [second(1), second(2)],
 };
 

@@ -71,6 +71,13 @@ describe('the files that a configuration names', () => {
     ]);
   });
 
+  test('are looked for from the working directory if their path is relative: the fault says where that is, not the path', () => {
+    const text =
+      'environments:\n  sandbox: { baseUrl: https://a.example }\nadmin:\n  tokenFile: the-token-itself\n';
+    const where = `; a relative path begins at the working directory, ${process.cwd()}`;
+    assert.deepEqual(faultsIn(text), [`:4 admin.tokenFile: ${unreadable}${where}`]);
+  });
+
   test('are told together with faults of other kinds', () => {
     const text = `environments:\n  active: c\n  a: { baseUrl: http://a.example }\n  b:\n    baseUrl: https://me:secret@b.example\n  c:\n    baseUrl: https://c.example\n    tls: { caFile: ${nowhere} }\n`;
     assert.deepEqual(

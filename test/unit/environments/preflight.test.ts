@@ -121,8 +121,16 @@ describe('a pre-flight fails', () => {
     const agent = new TlsAgent();
     t.after(() => agent.destroy());
     const report = await preflight({ url: await startServer(t, status(200), certificate), agent });
-    assert.deepEqual([report.ok, stepsOf(report)], [false, ['tcp', '!tls']]);
+    assert.deepEqual([report.ok, stepsOf(report)], [false, ['tcp', '!certificate']]);
     assert.match(lastOf(report), /SELF_SIGNED/);
+  });
+
+  test('if the certificate is for another name', async (t) => {
+    const agent = new TlsAgent({ ca: certificate, servername: 'elsewhere.example' });
+    t.after(() => agent.destroy());
+    const report = await preflight({ url: await startServer(t, status(200), certificate), agent });
+    assert.deepEqual([report.ok, stepsOf(report)], [false, ['tcp', '!certificate']]);
+    assert.equal(lastOf(report), 'ERR_TLS_CERT_ALTNAME_INVALID');
   });
 
   for (const [why, from, until] of [
