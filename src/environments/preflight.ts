@@ -65,7 +65,7 @@ export function preflight({ url, agent, headers = [] }: Probe): Promise<Prefligh
       over({ step: 'answer', ok: false, detail: `status ${statusCode}` });
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
-      const detail = signal.aborted ? `no success within ${limitMs} ms` : (error.code ?? error.message);
+      const detail = signal.aborted ? `no success within ${limitMs} ms` : (error.code ?? error.name);
       over({ step: nextAfter(steps, { named, secure }, error.code ?? ''), ok: false, detail });
     });
     request.end();

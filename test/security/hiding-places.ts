@@ -64,7 +64,7 @@ export const hidingPlaces = (
         telling.bank.heal();
         telling.bank.fail(mood);
         answers.push(...(await sendEach(telling)));
-        if (!['never-answer', 'drip', 'switching-protocols'].includes(mood.name)) await preflight(telling); // it would wait
+        if (!['never-answer', 'drip'].includes(mood.name)) await preflight(telling); // it would wait
       }
       await telling.bank.stop();
       answers.push(...(await sendEach(telling)));
