@@ -95,7 +95,6 @@ export const clusterOptions = (settings: RedisSettings & { kind: 'cluster' }) =>
   retryDelayOnClusterDown: 0,
   maxRedirections: 4,
   slotsRefreshTimeout: 500,
-  slotsRefreshInterval: 1000, // nobody says when a failover is over
   dnsLookup: (name: string, found: (error: null, address: string) => void) => found(null, name), // certificates bear names
 });
 

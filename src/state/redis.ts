@@ -168,9 +168,15 @@ function wayToCluster(settings: RedisSettings & { kind: 'cluster' }): Way {
     owners = client.nodes('master').map(addressOf);
   });
   let turn = 0;
+  let refreshedAtMs = 0;
   return {
     client,
     reports() {
+      // Nobody says when a failover is over. Not by the client's own timer: it may outlive the client, and ask for ever.
+      if (performance.now() - refreshedAtMs >= refreshedEveryMs) {
+        refreshedAtMs = performance.now();
+        client.refreshSlotsCache();
+      }
       const masters = client.nodes('master');
       const lost = owners.filter((owner) => !masters.map(addressOf).includes(owner));
       return [
@@ -191,6 +197,9 @@ function wayToCluster(settings: RedisSettings & { kind: 'cluster' }): Way {
     isLeftBehind: () => false,
   };
 }
+
+/** How often a cluster is asked where its slots are. Milliseconds. */
+const refreshedEveryMs = 1_000;
 
 const addressOf = ({ options: { host, port } }: Redis) => `${host}:${port}`;
 
