@@ -10,7 +10,7 @@ WORKDIR /opt/penstock
 
 # The optional dependencies are a Node for machines with an older one; the image has its own.
 COPY package.json package-lock.json ./
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional
+RUN --mount=type=tmpfs,target=/tmp/npm npm ci --omit=dev --omit=optional --cache=/tmp/npm
 COPY LICENSE ./
 COPY bin ./bin
 COPY src ./src
