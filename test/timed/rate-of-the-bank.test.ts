@@ -67,6 +67,8 @@ const isAlone = async ({ adminUrl }: GatewayUnderTest) =>
 
 /** What a call may lose on its way between two processes beside a stall of this one: a turn at 50 a second. */
 const onTheWayMs = 20;
+/** While Redis is slow, as on a busy machine, each of the three may be one turn ahead of it (ADR 40). */
+const aheadMs = (3 * 1_000) / bucket.perSecond;
 const learningMs = 30_000;
 const measuredMs = 12_000;
 const pauseMs = 3_000;
@@ -136,7 +138,7 @@ describe('the rate of a bank', { concurrency: true }, () => {
     assert.ok(mean > 49 && mean < 51, `${mean} a second`);
     assert.ok(low >= 49 - byJitter && high <= 51 + byJitter, `${low} to ${high} a second`);
     assert.ok(excess < 0, 'more than the bucket holds');
-    assert.ok(half < jitterMs + onTheWayMs, 'more than the half of the bucket');
+    assert.ok(half < jitterMs + onTheWayMs + aheadMs, 'more than the half of the bucket');
   });
 
   test('three instances stay within it when Redis freezes', { skip: withoutRedisServer }, async (t) => {
