@@ -4,9 +4,7 @@ import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
 import { nodeFlags } from '../config/load.ts';
 import { GatewayError } from '../flow/errors.ts';
 import type { Lane } from '../pis/operations.ts';
-
-/** What is refused: nothing, status reads, every request. Health and the operators' door have no part in it. */
-export type Shedding = 'nothing' | 'status-reads' | 'everything';
+import type { Shedding } from '../telemetry/observe-load.ts';
 
 /** How this process is doing. */
 export interface Reading {

@@ -9,9 +9,12 @@ const saidEveryMs = 60_000;
 /** What can be shed. */
 const sheddings = ['nothing', 'status-reads', 'everything'] as const;
 
+/** What is refused: nothing, status reads, every request. Health and the operators' door have no part in it. */
+export type Shedding = (typeof sheddings)[number];
+
 interface LoadNews {
   /** What is shed from now on, and how late and full the process is. */
-  readonly shedding: (what: string, reading: { readonly delayMs: number; readonly heap: number }) => void;
+  readonly shedding: (what: Shedding, reading: { readonly delayMs: number; readonly heap: number }) => void;
   /** A connection was closed because there are too many. */
   readonly connectionRefused: () => void;
 }

@@ -1,6 +1,7 @@
 /** What the contract needs to know of a kind of state, so that one suite can put all of them to the test. */
 
 import type { TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import type { State } from '../../src/state/ports.ts';
 
 /** One kind of state: in memory, in one Redis, in a cluster. */
@@ -21,4 +22,20 @@ export interface Store {
   now(): number;
   /** Lets time pass until the condition holds; fails with `what` if it does not within `ms` milliseconds. */
   until(ms: number, what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
+}
+
+/** A clock that the test sets: each look at a condition takes a millisecond. */
+export function clockOfTheTest(): Pick<Store, 'now' | 'until'> {
+  let nowMs = 1_000_000;
+  return {
+    now: () => nowMs,
+    async until(ms, what, condition) {
+      const deadline = nowMs + ms;
+      while (!(await condition())) {
+        if (nowMs > deadline) throw new Error(`${ms} ms passed in vain until ${what}`);
+        nowMs += 1;
+        await setImmediate();
+      }
+    },
+  };
 }

@@ -2,12 +2,11 @@
 
 import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { encrypted } from '../../src/state/encrypted.ts';
 import { createFileState } from '../../src/state/file.ts';
 import type { State } from '../../src/state/ports.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import type { KindOfState } from './kind-of-state.ts';
+import { clockOfTheTest, type KindOfState } from './kind-of-state.ts';
 import { promisesOfAnnouncements } from './promises-of-announcements.ts';
 import { promisesOfKeyValues } from './promises-of-key-values.ts';
 import { promisesOfReservations } from './promises-of-reservations.ts';
@@ -17,10 +16,10 @@ import { promisesOfSets } from './promises-of-sets.ts';
 const kindOf = (clientOf: (state: State) => State): KindOfState => ({
   skip: false,
   async store(t) {
-    let nowMs = 1_000_000;
+    const clock = clockOfTheTest();
     const folder = temporaryFolder(t);
     const opened = async (name: string) => {
-      const clocks = { wall: () => nowMs, steady: () => nowMs };
+      const clocks = { wall: clock.now, steady: clock.now };
       const state = createFileState(`${folder}/${name}`, () => {}, clocks);
       t.after(() => state.close());
       await state.open();
@@ -30,15 +29,7 @@ const kindOf = (clientOf: (state: State) => State): KindOfState => ({
     return {
       client: async () => clientOf(ours),
       stranger: async () => clientOf(await opened('theirs')),
-      now: () => nowMs,
-      async until(ms, what, condition) {
-        const deadline = nowMs + ms;
-        while (!(await condition())) {
-          if (nowMs > deadline) throw new Error(`${ms} ms passed in vain until ${what}`);
-          nowMs += 1;
-          await setImmediate();
-        }
-      },
+      ...clock,
     };
   },
 });

@@ -2,11 +2,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { encrypted } from '../../../src/state/encrypted.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
-import type { KindOfState } from '../../contract/kind-of-state.ts';
+import { clockOfTheTest, type KindOfState } from '../../contract/kind-of-state.ts';
 import { promisesOfAnnouncements } from '../../contract/promises-of-announcements.ts';
 import { promisesOfKeyValues } from '../../contract/promises-of-key-values.ts';
 import { promisesOfReservations } from '../../contract/promises-of-reservations.ts';
@@ -16,20 +15,12 @@ import { promisesOfSets } from '../../contract/promises-of-sets.ts';
 const kindOf = (clientOf: (state: State) => State): KindOfState => ({
   skip: false,
   async store() {
-    let nowMs = 1_000_000;
-    const state = createMemoryState(() => nowMs);
+    const clock = clockOfTheTest();
+    const state = createMemoryState(clock.now);
     return {
       client: async () => clientOf(state),
-      stranger: async () => clientOf(createMemoryState(() => nowMs)),
-      now: () => nowMs,
-      async until(ms, what, condition) {
-        const deadline = nowMs + ms;
-        while (!(await condition())) {
-          if (nowMs > deadline) throw new Error(`${ms} ms passed in vain until ${what}`);
-          nowMs += 1;
-          await setImmediate();
-        }
-      },
+      stranger: async () => clientOf(createMemoryState(clock.now)),
+      ...clock,
     };
   },
 });
