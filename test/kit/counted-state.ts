@@ -8,7 +8,7 @@ export interface CountedState extends State {
    * `replace ledger:entry`: the first two words of a key are enough. On Redis each operation is one command.
    */
   readonly trips: readonly (readonly string[])[];
-  /** Begins to count anew. */
+  /** Begins to count anew: what is under way then belongs to the old count. */
   restart(): void;
   /** Operations of these names are done from now on, but never come back. */
   silence(...operations: readonly string[]): void;
@@ -17,17 +17,18 @@ export interface CountedState extends State {
 /** @param isCounted which operations, told as in `trips` */
 export function createCountedState(shared: State, isCounted: (operation: string) => boolean): CountedState {
   const { keyValues, sets, announcements } = shared;
-  let trips: string[][] = [];
-  let underWay = 0;
+  const newCount = () => ({ trips: [] as string[][], underWay: 0 });
+  let current = newCount();
   let silent: readonly string[] = [];
 
   async function counted<Value>(name: string, key: string, act: () => Promise<Value>): Promise<Value> {
     const operation = `${name} ${key.split(':').slice(0, 2).join(':')}`;
     if (!isCounted(operation)) return act();
-    if (underWay++ === 0) trips.push([]);
-    trips.at(-1)?.push(operation);
+    const count = current;
+    if (count.underWay++ === 0) count.trips.push([]);
+    count.trips.at(-1)?.push(operation);
     const done = act().finally(() => {
-      underWay -= 1;
+      count.underWay -= 1;
     });
     if (!silent.includes(name)) return done;
     await done;
@@ -55,10 +56,10 @@ export function createCountedState(shared: State, isCounted: (operation: string)
         counted('publish', channel, () => announcements.publish(channel, message)),
     },
     get trips() {
-      return trips;
+      return current.trips;
     },
     restart() {
-      trips = [];
+      current = newCount();
     },
     silence(...operations) {
       silent = operations;
