@@ -1,5 +1,7 @@
 /** Room for all bodies that are on their way: when it is full, whoever has been sending for longest is turned away. */
 
+import { createRoll } from '../flow/roll.ts';
+
 /** A body that is on its way. */
 export interface Place {
   /** More of it has come. */
@@ -15,35 +17,32 @@ export interface BodyRoom {
 
 /** Empty. @param maxBytes of all bodies together */
 export function createBodyRoom(maxBytes: number): BodyRoom {
-  const inside = new Map<Place, { bytes: number; readonly turnAway: () => void }>(); // in the order in which they came
+  const inside = createRoll<{ readonly turnAway: () => void }>();
   let total = 0;
-
-  function leave(place: Place): void {
-    total -= inside.get(place)?.bytes ?? 0;
-    inside.delete(place);
-  }
-
-  function makeRoom(): void {
-    const [oldest] = inside;
-    if (!oldest) return;
-    const [place, { turnAway }] = oldest;
-    leave(place);
-    turnAway();
-  }
 
   return {
     enter(turnAway) {
+      let bytes = 0;
       const place: Place = {
-        grow(bytes) {
-          const body = inside.get(place);
-          if (!body) return;
-          body.bytes += bytes;
-          total += bytes;
-          while (total > maxBytes) makeRoom();
+        grow(more) {
+          if (!isInside) return;
+          bytes += more;
+          total += more;
+          while (total > maxBytes) inside.first()?.turnAway();
         },
-        leave: () => leave(place),
+        leave() {
+          if (!exit()) return;
+          isInside = false;
+          total -= bytes;
+        },
       };
-      inside.set(place, { bytes: 0, turnAway });
+      let isInside = true;
+      const exit = inside.enter({
+        turnAway() {
+          place.leave();
+          turnAway();
+        },
+      });
       return place;
     },
   };

@@ -1,6 +1,6 @@
 /** Who calls: a TPP system known by its API key or by its certificate; without any configured, everybody is "anonymous". */
 
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import { GatewayError } from '../flow/errors.ts';
@@ -23,12 +23,14 @@ export function createClients(
 ): IdentifyClient {
   const anonymous: Client = { name: 'anonymous', tenant: 'anonymous', environments };
   if (known.length === 0) return () => anonymous;
+  const keys = digestsOf(known, 'apiKeySha256');
+  const certificates = digestsOf(known, 'certificateSha256');
 
   return (incoming, fields) => {
     const key = headerValue(fields, 'x-api-key');
     const fingerprint = fingerprintOf(incoming);
-    const byKey = key === undefined ? [] : holding(known, 'apiKeySha256', sha256(key));
-    const byCertificate = fingerprint === undefined ? [] : holding(known, 'certificateSha256', fingerprint);
+    const byKey = key === undefined ? [] : holding(keys, sha256(Buffer.from(key, 'latin1')));
+    const byCertificate = fingerprint === undefined ? [] : holding(certificates, fingerprint);
     // Whoever shows both must be one and the same: a stolen key is of no use with another's certificate.
     const [client] = key === undefined ? byCertificate : byKey;
     if (!client || (key !== undefined && byCertificate.some((other) => other !== client)))
@@ -38,26 +40,30 @@ export function createClients(
   };
 }
 
-/** Compares with every client, in constant time: neither a right prefix nor a place in the list shows. */
-function holding(
-  known: readonly KnownClient[],
-  property: 'apiKeySha256' | 'certificateSha256',
-  digest: Buffer,
-): readonly KnownClient[] {
-  return known.filter((client) => {
-    const expected = Buffer.from(client[property] ?? '', 'hex');
-    return expected.length === digest.length && timingSafeEqual(expected, digest);
+/** What the clients show, each of them by its digest. */
+type Digests = readonly { readonly client: KnownClient; readonly digest: Buffer }[];
+
+const digestsOf = (known: readonly KnownClient[], property: 'apiKeySha256' | 'certificateSha256'): Digests =>
+  known.flatMap((client) => {
+    const digest = client[property];
+    return digest === undefined ? [] : [{ client, digest: Buffer.from(digest, 'hex') }];
   });
+
+/** Compares with every client, in constant time: neither a right prefix nor a place in the list shows. */
+function holding(digests: Digests, shown: Buffer): readonly KnownClient[] {
+  return digests
+    .filter(({ digest }) => digest.length === shown.length && timingSafeEqual(digest, shown))
+    .map(({ client }) => client);
 }
 
-const sha256 = (text: string) => createHash('sha256').update(text, 'latin1').digest();
+const sha256 = (bytes: Buffer) => hash('sha256', bytes, 'buffer');
 
 function fingerprintOf({ socket }: IncomingMessage): Buffer | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const certificate = socket.getPeerX509Certificate();
   // Verified when the connection began, or the session that it goes on with: it may have expired since.
   if (!certificate || certificate.validToDate.getTime() < Date.now()) return undefined;
-  return createHash('sha256').update(certificate.raw).digest();
+  return sha256(certificate.raw);
 }
 
 function unknown(known: readonly KnownClient[]): GatewayError {

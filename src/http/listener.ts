@@ -7,7 +7,6 @@ import type { Socket } from 'node:net';
 import { TLSSocket, type TlsOptions } from 'node:tls';
 import { GatewayError } from '../flow/errors.ts';
 import { keepRoom } from './room.ts';
-import { createRunningAnswers } from './running-answers.ts';
 import { createTurns } from './turns.ts';
 import { createUnreadAnswers } from './unread-answers.ts';
 import { type ErrorAnswer, errorAnswer, lingerMs } from './write-error.ts';
@@ -73,10 +72,8 @@ export function createListener(
   Object.assign(server, { httpAllowHalfOpen: true });
 
   const room = keepRoom(server, limits.maxConnections);
-  const running = createRunningAnswers();
   const watchReader = createUnreadAnswers(limits);
   const turns = createTurns((request, answer) => {
-    running.add(answer, request.socket);
     watchReader(answer);
     serve(request, answer);
   }, room.rests);
@@ -110,7 +107,7 @@ export function createListener(
     if (inHandshake || cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else giveUp(socket, protocolError(cause));
   });
-  return { server, drain: running.drain, isBusy: running.areOn };
+  return { server, drain: turns.drain, isBusy: turns.areOn };
 }
 
 /** Says the last words on a connection, and reads over what is still coming: a reset would overtake them. */

@@ -1,8 +1,8 @@
 /** How often a client may call: counted at the door, where hits and replays count as well. */
 
-import type { ServerResponse } from 'node:http';
 import { notBefore } from '../flow/errors.ts';
 import type { Client } from '../flow/messages.ts';
+import type { HeaderField } from '../pis/headers.ts';
 import type { BucketRate, Reservations, Taking } from '../state/ports.ts';
 
 /** A client as configured. */
@@ -12,11 +12,12 @@ interface LimitedClient {
 }
 
 /**
- * Counts a request, and says in the answer to come what is left.
+ * Counts a request.
  *
+ * @param say puts a field into the answer to come, whatever that is: what is left of the quota
  * @throws GatewayError QUOTA_EXCEEDED with the seconds to wait
  */
-export type CheckQuota = (client: Client, answer: Pick<ServerResponse, 'setHeader'>) => Promise<void>;
+export type CheckQuota = (client: Client, say: (field: HeaderField) => void) => Promise<void>;
 
 /** @param reservations goes on by itself while the state is out of reach */
 export function createQuotas(
@@ -28,12 +29,12 @@ export function createQuotas(
       quota ? [[name, { perSecond: quota.rate, burst: quota.burst }] as const] : [],
     ),
   );
-  return async ({ name }, answer) => {
+  return async ({ name }, say) => {
     const rate = rates.get(name);
     if (!rate) return;
     const taking = await reservations.take(`bucket:client:${name}`, rate);
-    answer.setHeader('RateLimit-Policy', policyOf(rate));
-    answer.setHeader('RateLimit', limitOf(taking));
+    say(['RateLimit-Policy', policyOf(rate)]);
+    say(['RateLimit', limitOf(taking)]);
     if (!taking.taken)
       throw notBefore(taking.nextMs, 'QUOTA_EXCEEDED', 'The quota of this client is used up');
   };

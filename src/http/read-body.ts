@@ -17,7 +17,8 @@ export function refuseTooLargeBody(request: IncomingMessage, maxBytes: number): 
  * @throws GatewayError BODY_TOO_LARGE as soon as more than `maxBytes` have come; OVERLOADED if there is no room for it;
  *   REQUEST_TIMEOUT if the caller went away first, or whatever the listener found wrong with it on the way
  */
-export function readBody(request: IncomingMessage, maxBytes: number, room: BodyRoom): Promise<Buffer> {
+export async function readBody(request: IncomingMessage, maxBytes: number, room: BodyRoom): Promise<Buffer> {
+  if (!announcesBody(request) && !request.destroyed) return nothing;
   return new Promise((resolve, reject) => {
     const body = gather();
     const place = room.enter(() => stop(noRoom()));
@@ -43,6 +44,8 @@ export function readBody(request: IncomingMessage, maxBytes: number, room: BodyR
     });
   });
 }
+
+const nothing = Buffer.alloc(0);
 
 /** Whether the head announces a body of at least one byte. */
 export function announcesBody(request: IncomingMessage): boolean {

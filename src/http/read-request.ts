@@ -8,7 +8,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../flow/errors.ts';
 import type { Client, PisRequest } from '../flow/messages.ts';
-import { type HeaderFields, headerValue } from '../pis/headers.ts';
+import { type HeaderField, type HeaderFields, headerValue } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import { createBodyRoom } from './body-room.ts';
 import type { IdentifyClient } from './clients.ts';
@@ -31,11 +31,15 @@ interface DoorSettings {
   readonly deadlineMs: Readonly<Record<Lane, number>>;
 }
 
-/** @throws GatewayError with any code that the bank cannot have seen */
+/**
+ * @param say puts a field into the answer to come, whatever that is
+ * @throws GatewayError with any code that the bank cannot have seen
+ */
 export type RequestReader = (
   incoming: IncomingMessage,
   fields: HeaderFields,
   answer: ServerResponse,
+  say: (field: HeaderField) => void,
 ) => Promise<PisRequest>;
 
 /** Of all bodies that are on their way together; what a process has beside its heap. */
@@ -45,7 +49,7 @@ const maxUnfinishedBytes = 256 * 1024 * 1024;
 export function createRequestReader(settings: DoorSettings): RequestReader {
   const { match, admit, identify, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
   const room = createBodyRoom(maxUnfinishedBytes);
-  return async (incoming, fields, answer) => {
+  return async (incoming, fields, answer, say) => {
     const arrivedAtMs = performance.now();
     orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
     const operation = operationOf(match, incoming);
@@ -57,7 +61,7 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
     // Begun before the quota is asked: what breaks the body off meanwhile must be heard.
     const body = readBody(incoming, maxBodyBytes, room);
     body.catch(() => {}); // thrown below, unless something else is wrong first
-    await checkQuota(client, answer);
+    await checkQuota(client, say);
     refuseTooLargeBody(incoming, maxBodyBytes);
 
     if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') answer.writeContinue();

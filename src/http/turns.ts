@@ -14,7 +14,8 @@ export interface Exchange {
 interface Line {
   /** The first one runs, the others wait. Once the last of the connection has begun to end, it stays. */
   readonly exchanges: Exchange[];
-  latest: Exchange;
+  /** `undefined` while nothing is due: what a connection that rests was used for is not kept. */
+  latest: Exchange | undefined;
   /** Came behind the last one that will be served. */
   passedOver: number;
   /** What was found wrong with the latest request, while it waited. */
@@ -24,10 +25,14 @@ interface Line {
 export interface Turns {
   /** Takes the next request of a connection. */
   readonly take: RequestListener;
-  /** The latest request of a connection that was or will be served. */
+  /** The latest request of a connection that was or will be served; `undefined` if its answer is out. */
   latestOn(socket: Socket): Exchange | undefined;
   /** Tells a request that not all of it will come, now or when it begins. */
   spoil(socket: Socket, error: GatewayError): void;
+  /** Whether an answer on this connection is still to be written, or still being sent. */
+  areOn(socket: Socket): boolean;
+  /** From now on every answer whose head is not written yet says `Connection: close`. */
+  drain(): void;
 }
 
 /**
@@ -38,11 +43,23 @@ export const maxWaiting = 32;
 
 /** @param rested told of a connection on which nothing is due any more */
 export function createTurns(begin: RequestListener, rested: (socket: Socket) => void): Turns {
-  const lines = new WeakMap<Socket, Line>();
+  // By connections alone: an old Map or Set keeps whatever young passes through it from being collected while it is young.
+  const lines = new Map<Socket, Line>();
+  let draining = false;
+
+  const lineOf = (socket: Socket): Line => {
+    const known = lines.get(socket);
+    if (known) return known;
+    const line = { exchanges: [], latest: undefined, passedOver: 0 };
+    lines.set(socket, line);
+    socket.once('close', () => lines.delete(socket));
+    return line;
+  };
 
   const beginNext = (line: Line, socket: Socket): void => {
     const [next] = line.exchanges;
     if (!next) {
+      line.latest = undefined;
       rested(socket);
       return;
     }
@@ -51,6 +68,7 @@ export function createTurns(begin: RequestListener, rested: (socket: Socket) => 
       line.exchanges.shift();
       beginNext(line, socket);
     });
+    if (draining) next.answer.shouldKeepAlive = false;
     begin(next.request, next.answer);
     if (line.wrong && next === line.latest) next.request.emit('error', line.wrong);
   };
@@ -58,25 +76,29 @@ export function createTurns(begin: RequestListener, rested: (socket: Socket) => 
   return {
     take(request, answer) {
       const { socket } = request;
-      const exchange = { request, answer };
-      const line = lines.get(socket) ?? { exchanges: [], latest: exchange, passedOver: 0 };
-      lines.set(socket, line);
+      const line = lineOf(socket);
       const { exchanges } = line;
       if (exchanges.at(-1)?.answer.shouldKeepAlive === false) {
         if (++line.passedOver > maxWaiting) socket.destroy();
         return;
       }
-      line.latest = exchange;
-      exchanges.push(exchange);
+      line.latest = { request, answer };
+      exchanges.push(line.latest);
       if (exchanges.length > maxWaiting) answer.shouldKeepAlive = false;
       if (exchanges.length === 1) beginNext(line, socket);
     },
     latestOn: (socket) => lines.get(socket)?.latest,
     spoil(socket, error) {
       const line = lines.get(socket);
-      if (!line) return;
+      if (!line?.latest) return;
       if (line.exchanges[0] === line.latest) line.latest.request.emit('error', error);
       else line.wrong = error;
+    },
+    areOn: (socket) => lines.get(socket)?.exchanges[0]?.answer.closed === false,
+    drain() {
+      draining = true;
+      for (const [running] of Array.from(lines.values(), ({ exchanges }) => exchanges))
+        if (running && !running.answer.headersSent) running.answer.shouldKeepAlive = false;
     },
   };
 }

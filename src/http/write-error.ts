@@ -20,10 +20,12 @@ export interface Caller {
   readonly requestId: string;
   /** Decides on the format of the body. */
   readonly accept: string | undefined;
+  /** Fields that the door has said. */
+  readonly said?: HeaderFields;
 }
 
 /** How an error looks to the caller. */
-export function errorAnswer(error: GatewayError, { requestId, accept }: Caller): ErrorAnswer {
+export function errorAnswer(error: GatewayError, { requestId, accept, said = [] }: Caller): ErrorAnswer {
   const { status, retryAfterSeconds }: Kind = kinds[error.code];
   const { contentType, body } = errorBody(
     {
@@ -38,6 +40,7 @@ export function errorAnswer(error: GatewayError, { requestId, accept }: Caller):
     status,
     reason: STATUS_CODES[status] ?? '',
     headers: [
+      ...said,
       ['X-Request-ID', requestId],
       ['Content-Type', contentType],
       ['Penstock-Error', error.code],

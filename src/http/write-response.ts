@@ -2,34 +2,38 @@
 
 import type { ServerResponse } from 'node:http';
 import type { PisRequest, PisResponse } from '../flow/messages.ts';
-import { type HeaderFields, headerValue } from '../pis/headers.ts';
+import { type HeaderField, type HeaderFields, headerValue, lowerCase } from '../pis/headers.ts';
 
-/** Writes the whole answer; the connection's life is left to Node. What the door has set already is not the bank's to say. */
+/** Writes the whole answer; the connection's life is left to Node. @param said what the door has said: not the bank's to say */
 export function writeResponse(
   answer: ServerResponse,
   { requestId }: PisRequest,
   response: PisResponse,
+  said: HeaderFields,
 ): void {
-  const fields: HeaderFields = [
-    ...response.headers.filter(([name]) => !isOurs(name.toLowerCase()) && !answer.hasHeader(name)),
-    ['X-Request-ID', requestId],
-    ['Penstock-Environment', response.environment],
-    ...(response.servedFrom === 'ledger' ? ([['Idempotent-Replayed', 'true']] as const) : []),
-  ];
+  const fields: HeaderField[] = response.headers.filter(
+    ([name]) => !isOurs(lowerCase(name)) && headerValue(said, lowerCase(name)) === undefined,
+  );
+  fields.push(...said, ['X-Request-ID', requestId], ['Penstock-Environment', response.environment]);
+  if (response.servedFrom === 'ledger') fields.push(['Idempotent-Replayed', 'true']);
   writeWhole(answer, response.status, fields, response.body);
 }
 
 /** Writes status, fields and body at once, with the fields every answer has. */
 export function writeWhole(answer: ServerResponse, status: number, fields: HeaderFields, body: Buffer): void {
   const bodyless = status === 204 || status === 304;
-  const all: HeaderFields = [
-    ...fields,
-    ...(headerValue(fields, 'cache-control') === undefined ? ([['Cache-Control', 'no-store']] as const) : []),
-    ...(bodyless ? [] : ([['Content-Length', String(body.length)]] as const)),
-  ];
-  answer.writeHead(status, all.flat());
-  answer.end(bodyless ? undefined : body);
+  const raw: string[] = [];
+  for (const [name, value] of fields) raw.push(name, value);
+  if (headerValue(fields, 'cache-control') === undefined) raw.push('Cache-Control', 'no-store');
+  if (!bodyless) raw.push('Content-Length', String(body.length));
+  answer.writeHead(status, raw);
+  if (bodyless) answer.end();
+  else if (body.length > mostBytesInOneWrite) answer.end(body);
+  else answer.end(body.toString('latin1'), 'latin1');
 }
+
+/** A text is written together with the head, in one piece; of larger bodies the copy would cost more than that saves. */
+const mostBytesInOneWrite = 16_384;
 
 /** Fields that only the gateway may say; a bank's own of these names would be taken for ours. */
 function isOurs(name: string): boolean {

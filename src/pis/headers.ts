@@ -21,29 +21,45 @@ const hopByHop: ReadonlySet<string> = new Set([
 
 /** All values of a field, in order. `name` in lower case. */
 export function headerValues(fields: HeaderFields, name: string): readonly string[] {
-  return fields.filter(([field]) => field.toLowerCase() === name).map(([, value]) => value);
+  return fields.filter(([field]) => isNamed(field, name)).map(([, value]) => value);
 }
 
 /** The first value of a field. `name` in lower case. */
 export function headerValue(fields: HeaderFields, name: string): string | undefined {
-  return fields.find(([field]) => field.toLowerCase() === name)?.[1];
+  return fields.find(([field]) => isNamed(field, name))?.[1];
+}
+
+/** Most names differ in their length: what is looked up some fifty times a request need not be put in lower case. */
+const isNamed = (field: string, name: string) => field.length === name.length && lowerCase(field) === name;
+
+/** The names that messages came with, in lower case: nearly all are those of a few programs, over and over. */
+const lowered = new Map<string, string>();
+const mostLowered = 1_000;
+
+/** A field's name in lower case. */
+export function lowerCase(name: string): string {
+  const known = lowered.get(name);
+  if (known !== undefined) return known;
+  const lower = name.toLowerCase();
+  if (lowered.size < mostLowered) lowered.set(name, lower);
+  return lower;
 }
 
 /** The fields but those named, in lower case. */
 export function without(fields: HeaderFields, names: ReadonlySet<string>): HeaderFields {
-  return fields.filter(([field]) => !names.has(field.toLowerCase()));
+  return fields.filter(([field]) => !names.has(lowerCase(field)));
 }
 
 /** The fields with every one of that name replaced by a single one. */
 export function replaced(fields: HeaderFields, [name, value]: HeaderField): HeaderFields {
-  return [...without(fields, new Set([name.toLowerCase()])), [name, value]];
+  return [...without(fields, new Set([lowerCase(name)])), [name, value]];
 }
 
 /** The fields that travel on: neither hop-by-hop nor named by `Connection` (RFC 9110 section 7.6.1). */
 export function endToEnd(fields: HeaderFields): HeaderFields {
   const named = connectionOptions(fields);
   return fields.filter(([field]) => {
-    const name = field.toLowerCase();
+    const name = lowerCase(field);
     return !hopByHop.has(name) && !named.includes(name);
   });
 }

@@ -144,6 +144,7 @@ export function prefixOf(segment: string): string {
 /** Builds the matcher of one installation. */
 export function createMatcher(rules: PathRules): Matcher {
   const prefix = prefixParts(rules.segment);
+  const shapes = operations.map((row) => ({ row, parts: partsOf(row) }));
 
   return (method, target) => {
     const split = splitTarget(target);
@@ -151,15 +152,15 @@ export function createMatcher(rules: PathRules): Matcher {
     if (prefix.some((part, index) => split[index] !== part)) return { kind: 'unknown-path' };
 
     const segments = split.slice(prefix.length);
-    const rows = operations.filter((row) => fits(partsOf(row), segments, rules));
-    const [first] = rows;
+    const fitting = shapes.filter(({ parts }) => fits(parts, segments, rules));
+    const [first] = fitting;
     if (!first) return { kind: 'unknown-path' };
-    const refusal = misplaced(partsOf(first), segments) ?? notOffered(rules, segments);
+    const refusal = misplaced(first.parts, segments) ?? notOffered(rules, segments);
     if (refusal) return refusal;
 
-    const row = rows.find((candidate) => candidate.method === method);
-    if (!row) return { kind: 'wrong-method', allow: rows.map((candidate) => candidate.method) };
-    return { kind: 'operation', operation: operationOf(row, prefix, segments) };
+    const found = fitting.find(({ row }) => row.method === method);
+    if (!found) return { kind: 'wrong-method', allow: fitting.map(({ row }) => row.method) };
+    return { kind: 'operation', operation: operationOf(found.row, prefix, segments) };
   };
 }
 
@@ -183,10 +184,10 @@ function splitTarget(target: string): readonly string[] | string {
   if (!target.startsWith('/')) return 'the request target must be a path';
   if (target === '/') return [];
   if (target.includes('?')) return 'the standard has no query parameters';
-  const segments = target
-    .slice(1)
-    .split('/')
-    .map((part) => part.replaceAll(encodedInIds, decodeURIComponent));
+  const parts = target.slice(1).split('/');
+  const segments = target.includes('%')
+    ? parts.map((part) => part.replaceAll(encodedInIds, decodeURIComponent))
+    : parts;
   if (segments.includes('')) return 'the path has an empty segment or a trailing slash';
   if (segments.some((part) => part === '.' || part === '..')) return 'the path has a dot segment';
   if (segments.some((part) => part.length > maxSegmentLength)) {

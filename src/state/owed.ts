@@ -13,18 +13,24 @@ export interface Owed<Debt> {
   settle(): Promise<void>;
 }
 
+/** Emptied when it is paid: the map's old tables would keep it for long (flow/roll.ts). */
+interface Box<Debt> {
+  debt: Debt | undefined;
+}
+
 /** Nothing is owed yet. @param pay tells the state; it may be called again for what it has told already */
 export function createOwed<Debt>(pay: (debt: Debt, name: string) => Promise<void>): Owed<Debt> {
-  const debts = new Map<string, { readonly debt: Debt }>();
+  const debts = new Map<string, Box<Debt>>();
   const add = (name: string, debt: Debt) => void debts.set(name, { debt });
 
   async function settleOf(name: string): Promise<void> {
     const owed = debts.get(name);
-    if (!owed) return;
+    if (owed?.debt === undefined) return;
     debts.delete(name);
     debts.set(name, owed); // at the end: one that cannot be paid does not keep the others from it next time
     await pay(owed.debt, name);
     if (debts.get(name) === owed) debts.delete(name); // what was added meanwhile stays
+    owed.debt = undefined;
   }
 
   return {

@@ -5,6 +5,9 @@ import type { Decision, Observer } from './decision.ts';
 import type { Metrics } from './metrics.ts';
 import { none } from './metrics-table.ts';
 
+/** By the first digit. */
+const classes = [none, '1xx', '2xx', '3xx', '4xx', '5xx'];
+
 export function countRequests(metrics: Pick<Metrics, 'count' | 'note'>): Observer {
   function fact(one: Fact, decision: Decision): void {
     const { asked, environment = none } = decision;
@@ -55,7 +58,7 @@ export function countRequests(metrics: Pick<Metrics, 'count' | 'note'>): Observe
         operation,
         environment,
         error: error?.code ?? none,
-        status: `${Math.floor(status / 100)}xx`,
+        status: classes[Math.floor(status / 100)] ?? none,
         served_from: servedFrom,
       });
       if (asked && durationMs !== undefined) {

@@ -3,7 +3,7 @@
  * table, never anything that came with a request. docs/metrics.md is made from this.
  */
 
-interface Row {
+export interface Row {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   /** A sentence, as Prometheus and the documentation tell it. */
   readonly help: string;

@@ -1,7 +1,8 @@
-/** What is counted, as Prometheus reads it. Only this file knows prom-client. */
+/** What is counted, as Prometheus reads it: prom-client writes it down. Only this file knows prom-client. */
 
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { type LabelsOf, metricsTable, type Named } from './metrics-table.ts';
+import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
+import { type LabelsOf, metricsTable, type Named, type Row } from './metrics-table.ts';
+import { createTallies, type Tallies } from './tallies.ts';
 
 export interface Metrics {
   /** Counts one more. */
@@ -21,19 +22,23 @@ export interface Metrics {
 export function createMetrics(refresh: (metrics: Metrics) => void = () => {}): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const counters = new Map<string, Counter>();
+  const counters = new Map<string, Tallies<Count>>();
   const gauges = new Map<string, Gauge>();
-  const histograms = new Map<string, Histogram>();
-  for (const [name, { kind, help, labels, ...row }] of Object.entries(metricsTable)) {
+  const histograms = new Map<string, (labels: Labels, value: number) => void>();
+  for (const [name, row] of Object.entries<Row>(metricsTable)) {
+    const { kind, help, labels, buckets = [] } = row;
     const shape = { name, help, labelNames: [...labels], registers };
-    if (kind === 'counter') counters.set(name, new Counter(shape));
+    if (kind === 'counter') counters.set(name, counted(shape));
     if (kind === 'gauge') gauges.set(name, new Gauge(shape));
-    if ('buckets' in row) histograms.set(name, new Histogram({ ...shape, buckets: [...row.buckets] }));
+    if (kind === 'histogram') histograms.set(name, spread(shape, buckets));
   }
   const metrics: Metrics = {
-    count: (name, labels) => counters.get(name)?.inc(labels),
+    count(name, labels) {
+      const count = counters.get(name)?.of(labels);
+      if (count) count.value += 1;
+    },
     set: (name, labels, value) => gauges.get(name)?.set(labels, value),
-    note: (name, labels, value) => histograms.get(name)?.observe(labels, value),
+    note: (name, labels, value) => histograms.get(name)?.(labels, value),
     clear: (name) => gauges.get(name)?.reset(),
     async text() {
       refresh(metrics);
@@ -42,6 +47,75 @@ export function createMetrics(refresh: (metrics: Metrics) => void = () => {}): M
     contentType: registry.contentType,
   };
   return metrics;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** What every metric has. */
+interface Shape {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: string[];
+  readonly registers: Registry[];
+}
+
+interface Count {
+  value: number;
+}
+
+/** A counter that prom-client is told of when it is read. */
+function counted(shape: Shape): Tallies<Count> {
+  const counts = createTallies(shape.labelNames, () => ({ value: 0 }));
+  new Counter({
+    ...shape,
+    collect() {
+      this.reset();
+      for (const { labels, tally } of counts.all()) this.inc(labels, tally.value);
+    },
+  });
+  return counts;
+}
+
+/** How many values were no greater than each bound but greater than the one before, and all of them together. */
+interface Spread {
+  readonly counts: number[];
+  count: number;
+  sum: number;
+}
+
+/** A histogram: prom-client's own can only be told of one value at a time. @returns notes a value */
+function spread({ name, help, labelNames, registers }: Shape, bounds: readonly number[]) {
+  const spreads = createTallies<Spread>(labelNames, () => ({
+    counts: bounds.map(() => 0),
+    count: 0,
+    sum: 0,
+  }));
+  const samples = ({ labels, tally }: { readonly labels: Labels; readonly tally: Spread }) => {
+    let below = 0;
+    return [
+      ...bounds.map((le, index) => {
+        below += tally.counts[index] ?? 0;
+        return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: below };
+      }),
+      { metricName: `${name}_bucket`, labels: { le: '+Inf', ...labels }, value: tally.count },
+      { metricName: `${name}_sum`, labels, value: tally.sum },
+      { metricName: `${name}_count`, labels, value: tally.count },
+    ];
+  };
+  const told = {
+    name,
+    get: async () => ({ name, help, type: 'histogram', values: spreads.all().flatMap(samples) }),
+  };
+  // All that a registry asks of a metric; its type wants the class.
+  for (const registry of registers) registry.registerMetric(told as unknown as Histogram);
+
+  return (labels: Labels, value: number): void => {
+    const tally = spreads.of(labels);
+    const index = bounds.findIndex((bound) => value <= bound);
+    if (index >= 0) tally.counts[index] = (tally.counts[index] ?? 0) + 1;
+    tally.count += 1;
+    tally.sum += value;
+  };
 }
 
 let processRegistry: Registry | undefined;

@@ -11,6 +11,7 @@ import { Socket } from 'node:net';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import type { Environment } from '../flow/environment.ts';
 import type { GatewayError } from '../flow/errors.ts';
+import { createRoll } from '../flow/roll.ts';
 import type { CallFact, Note } from '../flow/trail.ts';
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
@@ -53,6 +54,11 @@ export interface Transport {
   send(request: OutboundRequest): Promise<BankAnswer>;
 }
 
+interface UnderWay {
+  readonly exchange: Exchange;
+  readonly deadlineAtMs: number;
+}
+
 interface Limits {
   /** How long making a connection may take, in milliseconds. */
   readonly connectMs: number;
@@ -66,9 +72,8 @@ export function createTransport(
   poolNow: () => Pool,
   { connectMs, writeSocketIdleMs }: Limits,
 ): Transport {
-  const exchanges = new WeakMap<IncomingMessage, Exchange>();
-  /** Each has a connection or waits for one; in the order in which they began, with their deadlines. */
-  const underWay = new Map<Exchange, number>();
+  /** Each has a connection or waits for one. */
+  const underWay = createRoll<UnderWay>();
   const carriers = new WeakMap<Pool, ReturnType<typeof carrierOver>>();
 
   const carrierOver = (agent: Pool) =>
@@ -80,10 +85,10 @@ export function createTransport(
       ejectPlugins: true,
       plugins: [
         (proxy) => {
-          proxy.on('proxyReq', (sent, request) => exchanges.get(request)?.began(sent));
-          proxy.on('proxyRes', (answer, request) => exchanges.get(request)?.answered(answer));
-          proxy.on('econnreset', (cause, request) => exchanges.get(request)?.failed(cause));
-          proxy.on('error', (cause, request) => request && exchanges.get(request)?.failed(cause));
+          proxy.on('proxyReq', (sent, request) => exchangeOf(request)?.began(sent));
+          proxy.on('proxyRes', (answer, request) => exchangeOf(request)?.answered(answer));
+          proxy.on('econnreset', (cause, request) => exchangeOf(request)?.failed(cause));
+          proxy.on('error', (cause, request) => exchangeOf(request)?.failed(cause));
         },
       ],
     });
@@ -91,8 +96,10 @@ export function createTransport(
   /** A write that is only listened for gives its connection to a call in time: the one listened for longest. */
   function makeRoom(): void {
     const nowMs = performance.now();
-    const [oldest] = [...underWay].find(([, deadlineAtMs]) => deadlineAtMs < nowMs) ?? [];
-    oldest?.giveUp();
+    underWay
+      .all()
+      .find(({ deadlineAtMs }) => deadlineAtMs < nowMs)
+      ?.exchange.giveUp();
   }
 
   function attempt(
@@ -103,13 +110,13 @@ export function createTransport(
   ): void {
     const beganAtMs = performance.now();
     const over = (trace: Trace, outcome: Pick<CallFact, 'status' | 'error'>) => {
-      underWay.delete(exchange);
+      leave();
       outbound.note?.({ ...callOf(number, beganAtMs, trace), ...outcome });
     };
     const pool = poolNow();
     const carry = carriers.get(pool) ?? carrierOver(pool);
     carriers.set(pool, carry);
-    if (underWay.size >= pool.maxSockets) makeRoom();
+    if (underWay.size() >= pool.maxSockets) makeRoom();
     if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
     const request = detachedRequest(outbound);
     const response = new ServerResponse(request);
@@ -131,8 +138,8 @@ export function createTransport(
       release,
       abandon,
     });
-    underWay.set(exchange, deadlineAtMs);
-    exchanges.set(request, exchange);
+    const leave = underWay.enter({ exchange, deadlineAtMs });
+    request.exchange = exchange;
     void carry(request, response);
   }
 
@@ -172,8 +179,15 @@ export const sealed = (transport: Transport, sealNow: () => Seal): Transport => 
 /** Never connected: it only gives the detached messages the shape that node:http expects. */
 const nowhere = new Socket();
 
-function detachedRequest({ method, path, headers, body }: OutboundRequest): IncomingMessage {
-  const request = new IncomingMessage(nowhere);
+/** A request that comes from nobody's connection. */
+class DetachedRequest extends IncomingMessage {
+  exchange?: Exchange;
+}
+
+const exchangeOf = (request: unknown) => (request instanceof DetachedRequest ? request.exchange : undefined);
+
+function detachedRequest({ method, path, headers, body }: OutboundRequest): DetachedRequest {
+  const request = new DetachedRequest(nowhere);
   request.method = method;
   request.url = path;
   request.headers = joined(headers);

@@ -7,6 +7,7 @@
 
 import type { ShapingSettings } from '../../config/schema.ts';
 import type { GatewayError } from '../../flow/errors.ts';
+import { createRoll } from '../../flow/roll.ts';
 import type { BucketRate, Reservations } from '../../state/ports.ts';
 import type { Answered, BankLimit } from './bank-limit.ts';
 import { bankRests, hungUpWaiting, turnedAway, waitedTooLong } from './queue-refusals.ts';
@@ -43,7 +44,7 @@ export function createShaper(environment: string, settings: ShapingSettings, par
   const { reservations, limit, now = () => performance.now() } = parts;
   const { maxConcurrent, maxWait } = settings;
   const line = createWaitingLine<Waiter>(settings.queue);
-  const clockless = new Set<Waiter>();
+  const clockless = createRoll<() => void>();
   let running = 0;
   let resume: NodeJS.Timeout | undefined;
 
@@ -71,8 +72,7 @@ export function createShaper(environment: string, settings: ShapingSettings, par
     if (pausedMs > 0) resumeIn(pausedMs);
     else wantTurns(maxConcurrent - running);
     if (forPayments.asking() || forOthers.asking()) return; // it may well go at once
-    for (const waiter of clockless) waiter.startClock(waiter.untilMs - now());
-    clockless.clear();
+    for (const startClock of clockless.all()) startClock();
   }
 
   /** Each turn on its way has a slot of its own. */
@@ -120,9 +120,12 @@ export function createShaper(environment: string, settings: ShapingSettings, par
     });
     const out = line.add(waiter);
     out?.fail(turnedAway());
-    if (out !== waiter) clockless.add(waiter);
+    const leave = clockless.enter(() => {
+      waiter.startClock(untilMs - now());
+      leave();
+    });
     proceed();
-    return gone.finally(() => clockless.delete(waiter));
+    return gone.finally(leave);
   }
 
   return {

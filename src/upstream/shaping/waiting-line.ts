@@ -1,11 +1,14 @@
 /** Who waits for a turn: payments before reads before status reads, tenants in rotation, then by arrival. */
 
+import { createRoll, type Roll } from '../../flow/roll.ts';
 import { type Lane, lanes } from '../../pis/operations.ts';
 
-/** Whoever can stand in the line. */
+/** Whoever can stand in one line. */
 export interface Waiting {
   readonly lane: Lane;
   readonly tenant: string;
+  /** How it leaves the line; the line's own. */
+  leave?: () => boolean;
 }
 
 /** A line of bounded length. */
@@ -24,42 +27,61 @@ export interface WaitingLine<One extends Waiting> {
   size(lane?: Lane): number;
 }
 
-/** One lane: each tenant's own line, in the order in which their turn is. */
-type Tenants<One> = Map<string, Set<One>>;
+/** One tenant's own line. */
+interface Own<One> {
+  readonly ones: Roll<One>;
+  /** Gives up its place among the tenants of its lane. */
+  stepOut: () => boolean;
+}
+
+/** One lane. */
+interface Tenants<One> {
+  /** Of every tenant that was ever there. */
+  readonly own: Map<string, Own<One>>;
+  /** Those of whom somebody waits, in the order in which their turn is. */
+  readonly rotation: Roll<Own<One>>;
+}
 
 /** An empty line. @param limit how many may stand in it */
 export function createWaitingLine<One extends Waiting>(limit: number): WaitingLine<One> {
+  const noTenants = (): Tenants<One> => ({ own: new Map(), rotation: createRoll() });
   const inLane: Readonly<Record<Lane, Tenants<One>>> = {
-    write: new Map(),
-    read: new Map(),
-    status: new Map(),
+    write: noTenants(),
+    read: noTenants(),
+    status: noTenants(),
   };
   const sizes = { write: 0, read: 0, status: 0 };
   const size = (lane?: Lane) => (lane ? sizes[lane] : sizes.write + sizes.read + sizes.status);
 
+  function ownOf({ lane, tenant }: One): Own<One> {
+    const { own } = inLane[lane];
+    const known = own.get(tenant) ?? { ones: createRoll<One>(), stepOut: () => false };
+    own.set(tenant, known);
+    return known;
+  }
+
   function remove(one: One): boolean {
-    const tenants = inLane[one.lane];
-    const own = tenants.get(one.tenant);
-    if (!own?.delete(one)) return false;
-    if (own.size === 0) tenants.delete(one.tenant);
+    if (!one.leave?.()) return false;
+    const own = ownOf(one);
+    if (own.ones.size() === 0) own.stepOut();
     sizes[one.lane] -= 1;
     return true;
   }
 
   function append(one: One): void {
-    const own = inLane[one.lane].get(one.tenant);
-    if (own) own.add(one);
-    else inLane[one.lane].set(one.tenant, new Set([one]));
+    const own = ownOf(one);
+    if (own.ones.size() === 0) own.stepOut = inLane[one.lane].rotation.enter(own);
+    one.leave = own.ones.enter(one);
     sizes[one.lane] += 1;
   }
 
   /** Who makes room: the newest of what is less urgent, else the newest of a tenant that takes up more than this one. */
-  function makingRoomFor({ lane, tenant }: One): One | undefined {
+  function makingRoomFor(one: One): One | undefined {
+    const { lane } = one;
     const lesser = lanes.findLast((other) => lanes.indexOf(other) > lanes.indexOf(lane) && sizes[other] > 0);
     if (lesser) return newestOf(longest(inLane[lesser]));
     const most = longest(inLane[lane]);
-    const own = inLane[lane].get(tenant)?.size ?? 0;
-    return most && most.size > own + 1 ? newestOf(most) : undefined;
+    return most && most.ones.size() > ownOf(one).ones.size() + 1 ? newestOf(most) : undefined;
   }
 
   return {
@@ -70,24 +92,26 @@ export function createWaitingLine<One extends Waiting>(limit: number): WaitingLi
       return out;
     },
     next() {
-      const tenants = lanes.map((lane) => inLane[lane]).find(({ size: some }) => some > 0);
-      const [own] = tenants?.values() ?? [];
-      const [one] = own ?? [];
-      if (!tenants || !own || !one) return undefined;
+      const lane = lanes.find((each) => sizes[each] > 0);
+      const own = lane && inLane[lane].rotation.first();
+      const one = own?.ones.first();
+      if (!lane || !own || !one) return undefined;
       remove(one);
-      if (tenants.delete(one.tenant)) tenants.set(one.tenant, own); // behind the others
+      if (own.stepOut()) own.stepOut = inLane[lane].rotation.enter(own); // behind the others
       return one;
     },
     remove,
-    all: () => lanes.flatMap((lane) => [...inLane[lane].values()].flatMap((own) => [...own])),
+    all: () => lanes.flatMap((lane) => inLane[lane].rotation.all().flatMap(({ ones }) => ones.all())),
     size,
   };
 }
 
-const longest = <One>(tenants: Tenants<One>): Set<One> | undefined =>
-  [...tenants.values()].reduce<Set<One> | undefined>(
-    (most, own) => (own.size > (most?.size ?? 0) ? own : most),
-    undefined,
-  );
+const longest = <One>({ rotation }: Tenants<One>): Own<One> | undefined =>
+  rotation
+    .all()
+    .reduce<Own<One> | undefined>(
+      (most, own) => (own.ones.size() > (most?.ones.size() ?? 0) ? own : most),
+      undefined,
+    );
 
-const newestOf = <One>(own: Set<One> | undefined): One | undefined => (own ? [...own].at(-1) : undefined);
+const newestOf = <One>(own: Own<One> | undefined): One | undefined => own?.ones.all().at(-1);

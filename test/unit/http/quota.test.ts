@@ -12,9 +12,10 @@ function startQuotas(rate: number, burst: number) {
     reservationsOn(() => world.nowMs),
   );
   const send = async (client = shop) => {
-    const fields = new Map<string, unknown>();
-    const answer = { setHeader: (name: string, value: unknown) => fields.set(name, value) };
-    const refusal = await check(client, answer as never).catch((thrown: unknown) => thrown); // only setHeader is used
+    const fields = new Map<string, string>();
+    const refusal = await check(client, ([name, value]) => fields.set(name, value)).catch(
+      (thrown: unknown) => thrown,
+    );
     return { refusal, policy: fields.get('RateLimit-Policy'), limit: fields.get('RateLimit') };
   };
   return { world, send };
