@@ -47,27 +47,56 @@ export function createAgent(
 /** How long a connection must stay silent after an answer before it is used again. Milliseconds. */
 const restMs = 5;
 
+/** A connection that nobody uses. */
+interface Resting {
+  readonly sinceMs: number;
+  /** Puts it into the pool. */
+  readonly pool: () => void;
+}
+
 /**
  * Lets every connection rest before it goes back into the pool: what a bank sends behind its answer would else be taken
  * for the answer to the next request, another tenant's perhaps. A connection that speaks unasked is closed.
  */
 function resting(agent: HttpAgent): Pool {
   const unusedSinceMs = new WeakMap<Socket, number>();
+  const unasked = new WeakSet<Socket>();
+  let resting: Resting[] = [];
   let draining = false;
   const poolers = agent.listeners('free');
   agent.removeAllListeners('free');
   agent.on('free', (socket: Socket, ...rest: unknown[]) => {
-    unusedSinceMs.set(socket, performance.now());
-    const close = () => socket.destroy();
-    socket.on('data', close).on('error', close);
+    const sinceMs = performance.now();
+    if (!unusedSinceMs.has(socket)) watch(socket);
+    unusedSinceMs.set(socket, sinceMs);
+    unasked.add(socket);
     const pool = () => {
-      socket.off('data', close).off('error', close);
-      if (draining) close();
+      unasked.delete(socket);
+      if (draining) socket.destroy();
       else for (const pooler of poolers) Reflect.apply(pooler, agent, [socket, ...rest]);
     };
-    // After a stall of our own process the timers run before the sockets are read: what has come is heard first.
-    setTimeout(() => setImmediate(pool), restMs);
+    if (resting.length === 0) wake(restMs);
+    resting.push({ sinceMs, pool });
   });
+
+  function watch(socket: Socket): void {
+    socket.on('data', () => unasked.has(socket) && socket.destroy()).on('error', () => socket.destroy());
+  }
+
+  /** After a stall of our own process the timers run before the sockets are read: what has come is heard first. */
+  function wake(inMs: number): void {
+    setTimeout(() => setImmediate(poolRested), inMs);
+  }
+
+  function poolRested(): void {
+    const untilMs = performance.now() - restMs;
+    const rested = resting.filter(({ sinceMs }) => sinceMs <= untilMs);
+    resting = resting.filter(({ sinceMs }) => sinceMs > untilMs);
+    const [next] = resting;
+    if (next) wake(Math.ceil(next.sinceMs - untilMs));
+    for (const { pool } of rested) pool();
+  }
+
   function closeIdle(idleMs: number): void {
     const latestMs = performance.now() - idleMs;
     for (const socket of Object.values(agent.freeSockets).flatMap((pooled = []) => pooled)) {
@@ -75,6 +104,8 @@ function resting(agent: HttpAgent): Pool {
     }
   }
   return Object.assign(agent, {
+    /** All its connections lead to one place, by the same credentials: Node would make a name of all options for each call. */
+    getName: () => 'bank',
     closeIdle,
     drain() {
       draining = true;

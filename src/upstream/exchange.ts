@@ -54,7 +54,7 @@ export interface Trace {
 
 interface Steps {
   /** Lets the bytes go: the connection is made, and the fence is passed. */
-  readonly release: () => void;
+  readonly release: (request: ClientRequest) => void;
   /** Exactly one of the two is called, once. */
   readonly done: (answer: BankAnswer, trace: Trace) => void;
   readonly lost: (error: GatewayError, trace: Trace) => void;
@@ -98,14 +98,14 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
     return phase === 'connecting' ? unreached(connectTimeout) : unanswered();
   }
 
-  function connected(): void {
+  function connected(request: ClientRequest): void {
     clearTimeout(connectTimer);
     times.connectMs = performance.now() - beganAtMs;
-    if (fence) waitAt(fence);
-    else send();
+    if (fence) waitAt(fence, request);
+    else send(request);
   }
 
-  async function waitAt({ pass, listenUntilMs }: OutboundFence): Promise<void> {
+  async function waitAt({ pass, listenUntilMs }: OutboundFence, request: ClientRequest): Promise<void> {
     phase = 'at-the-fence';
     try {
       const sendUntilMs = await pass();
@@ -114,7 +114,7 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
       if (performance.now() > sendUntilMs) throw stateUnavailable(tooLate);
       clearTimeout(deadline);
       deadline = overAt(listenUntilMs);
-      send();
+      send(request);
     } catch (thrown) {
       lose(asGatewayError(thrown));
     }
@@ -125,9 +125,9 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
     brokenBy ??= cause;
   }
 
-  function send(): void {
+  function send(request: ClientRequest): void {
     phase = 'sent';
-    steps.release();
+    steps.release(request);
   }
 
   return {
@@ -142,11 +142,11 @@ export function followExchange({ deadlineAtMs, connectMs, fence }: Limits, steps
         upgraded.destroy();
         lose(protocolChanged());
       });
-      if (isMade(socket)) return connected();
+      if (isMade(socket)) return connected(request);
       phase = 'connecting';
       connectTimer = setTimeout(() => lose(unreached(connectTimeout)), connectMs);
       socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
-        if (phase === 'connecting') connected();
+        if (phase === 'connecting') connected(request);
       });
     },
 

@@ -8,6 +8,7 @@
 
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { Stream } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import type { Environment } from '../flow/environment.ts';
 import type { GatewayError } from '../flow/errors.ts';
@@ -78,11 +79,12 @@ export function createTransport(
 
   const carrierOver = (agent: Pool) =>
     createProxyMiddleware({
-      target: environment.origin,
+      target: new URL(environment.origin),
       changeOrigin: true,
       agent,
       selfHandleResponse: true,
       ejectPlugins: true,
+      buffer: new NoBody(),
       plugins: [
         (proxy) => {
           proxy.on('proxyReq', (sent, request) => exchangeOf(request)?.began(sent));
@@ -122,8 +124,6 @@ export function createTransport(
     const response = new ServerResponse(request);
     // The proxy destroys its request when its response closes early: the only handle it gives before a socket is there.
     const abandon = () => response.emit('close');
-    // The proxy begins to write, the header included, with what the request's body brings.
-    const release = () => bring(request, outbound.body);
     const { deadlineAtMs, fence } = outbound;
     const limits = { deadlineAtMs, connectMs, ...(fence && { fence }) };
     const exchange = followExchange(limits, {
@@ -135,7 +135,7 @@ export function createTransport(
         over(trace, { error: error.code });
         lost(error, trace);
       },
-      release,
+      release: (sent) => sent.end(outbound.body),
       abandon,
     });
     const leave = underWay.enter({ exchange, deadlineAtMs });
@@ -195,10 +195,11 @@ function detachedRequest({ method, path, headers, body }: OutboundRequest): Deta
   return request;
 }
 
-function bring(request: IncomingMessage, body: Buffer): void {
-  if (body.length > 0) request.push(body);
-  request.push(null);
-  request.complete = true;
+/** Where the proxy would take the body from: what is sent is sent when the exchange says so. */
+class NoBody extends Stream {
+  override pipe<Sent>(sent: Sent): Sent {
+    return sent;
+  }
 }
 
 /** The form node:http takes: one entry a name, repeated fields as a list in their order. */
