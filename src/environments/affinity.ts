@@ -6,7 +6,7 @@
  * has learnt or read it keeps in memory besides, so that payments it remembers go on while the state is out of reach.
  */
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { asGatewayError } from '../flow/errors.ts';
 import { createOwed } from '../state/owed.ts';
@@ -68,6 +68,7 @@ export function createAffinity(
 
   /** Homes are only ever added: what is kept here, or not told yet, joins what the state says. */
   function keep(key: string, record: PaymentRecord): readonly Home[] {
+    if (kept.get(key) === record && untold.size() === 0) return record.homes;
     const own = [...(kept.peek(key)?.homes ?? []), ...untoldHomes(key)];
     const joined = own.reduce(
       (sum, home) => withHome(sum, { home, lasts: record.lasts }, record.renewedAt),
@@ -145,5 +146,5 @@ const reasonOf = ({ message, cause }: Error) =>
 
 /** The id itself stays out of the shared state: only its hash is a key. */
 function keyOf(paymentId: string): string {
-  return `payment:${createHash('sha256').update(paymentId).digest('base64url')}`;
+  return `payment:${hash('sha256', paymentId, 'base64url')}`;
 }

@@ -76,8 +76,10 @@ interface Choice {
 
 async function choiceFor(facts: EnvironmentFacts, request: PisRequest): Promise<Choice> {
   const { environments, tenants, active, affinity } = facts;
-  const [only = '', ...more] = environments.keys();
-  if (more.length === 0 && tenants === 1) return { name: only, why: 'only-one' };
+  if (environments.size === 1 && tenants === 1) {
+    const [only = ''] = environments.keys();
+    return { name: only, why: 'only-one' };
+  }
 
   const { paymentId } = request.operation;
   if (paymentId === undefined) {

@@ -27,7 +27,7 @@ export interface PaymentRecord {
   readonly lasts: Lasting;
 }
 
-/** The record with one more home; what it knew it keeps. */
+/** The record with one more home; what it knew it keeps. The very same record if it knew all of it. */
 export function withHome(
   record: PaymentRecord | undefined,
   { home, lasts }: { readonly home: Home; readonly lasts: Lasting },
@@ -37,6 +37,8 @@ export function withHome(
   const isKnown = homes.some(
     ({ environment, tenant }) => environment === home.environment && tenant === home.tenant,
   );
+  const lastsAsLong = record?.lasts === 'endless' || record?.lasts === lasts;
+  if (record && isKnown && lastsAsLong && record.renewedAt === renewedAt) return record;
   return {
     homes: isKnown ? homes : [...homes, home],
     renewedAt,

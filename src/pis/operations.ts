@@ -144,7 +144,7 @@ export function prefixOf(segment: string): string {
 /** Builds the matcher of one installation. */
 export function createMatcher(rules: PathRules): Matcher {
   const prefix = prefixParts(rules.segment);
-  const shapes = operations.map((row) => ({ row, parts: partsOf(row) }));
+  const shapes = operations.map(({ shape, ...traits }) => ({ traits, parts: partsOf(shape) }));
 
   return (method, target) => {
     const split = splitTarget(target);
@@ -158,20 +158,22 @@ export function createMatcher(rules: PathRules): Matcher {
     const refusal = misplaced(first.parts, segments) ?? notOffered(rules, segments);
     if (refusal) return refusal;
 
-    const found = fitting.find(({ row }) => row.method === method);
-    if (!found) return { kind: 'wrong-method', allow: fitting.map(({ row }) => row.method) };
-    return { kind: 'operation', operation: operationOf(found.row, prefix, segments) };
+    const found = fitting.find(({ traits }) => traits.method === method);
+    if (!found) return { kind: 'wrong-method', allow: fitting.map(({ traits }) => traits.method) };
+    return { kind: 'operation', operation: operationOf(found.traits, prefix, segments) };
   };
 }
 
 const prefixParts = (segment: string) => [...segment.split('/').filter((part) => part !== ''), 'v1'];
-const partsOf = (row: OperationRow) => row.shape.slice(1).split('/');
+const partsOf = (shape: string) => shape.slice(1).split('/');
 
 /** Where banks put more than RFC 3986's unreserved characters: `GJv0KO..Fg==_=_bS6p6XvTWI` is a real payment id. */
 const idParts: ReadonlySet<string> = new Set(['{paymentId}', '{authorisation-id}']);
 
 const plainSegment = /^[A-Za-z0-9._~-]+$/;
 const idSegment = /^[A-Za-z0-9._~=:@+,!$*-]+$/;
+/** Nearly every target: nothing in it needs a closer look. */
+const plainTarget = /^(?:\/[A-Za-z0-9._~=:@+,!$*-]{1,256})+$/;
 const encodedInIds = /%(?:3D|3A|40|2B|2C|21|24|2A)/g;
 const maxSegmentLength = 256;
 
@@ -181,6 +183,7 @@ export const isPaymentId = (id: string): boolean =>
 
 /** The decoded segments of a request target, or what is wrong with it. */
 function splitTarget(target: string): readonly string[] | string {
+  if (plainTarget.test(target) && !target.includes('/.')) return target.slice(1).split('/');
   if (!target.startsWith('/')) return 'the request target must be a path';
   if (target === '/') return [];
   if (target.includes('?')) return 'the standard has no query parameters';
@@ -228,7 +231,7 @@ function notOffered(rules: PathRules, [service = '', product = '']: readonly str
 const listed = (list: 'any' | readonly string[], value: string) => list === 'any' || list.includes(value);
 
 function operationOf(
-  { shape: _, ...traits }: (typeof operations)[number],
+  traits: Omit<(typeof operations)[number], 'shape'>,
   prefix: readonly string[],
   segments: readonly string[],
 ): Operation {

@@ -3,7 +3,7 @@
 import { decodedBody } from '../flow/content-coding.ts';
 import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
 import type { Stage } from '../flow/stage.ts';
-import { type HeaderField, headerValue, without } from '../pis/headers.ts';
+import { type HeaderField, headerValue, lowerCase, without } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
 import { createPublicAddresses, type ToPublic } from './addresses.ts';
 import { rewriteLinks } from './links.ts';
@@ -28,11 +28,13 @@ export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedReq
 
 /** Fields whose value is an address (RFC 9110 sections 8.7 and 10.2.2). */
 const addressFields: ReadonlySet<string> = new Set(['location', 'content-location']);
+const isAddress = ([name]: HeaderField) => addressFields.has(lowerCase(name));
 
 function withPublicFields(response: PisResponse, toPublic: ToPublic): PisResponse {
+  if (!response.headers.some(isAddress)) return response;
   const headers = response.headers.map((field): HeaderField => {
     const [name, value] = field;
-    const rewritten = addressFields.has(name.toLowerCase()) ? toPublic(value) : undefined;
+    const rewritten = isAddress(field) ? toPublic(value) : undefined;
     return rewritten === undefined ? field : [name, rewritten];
   });
   return { ...response, headers };

@@ -6,7 +6,7 @@
  * generation is never kept under another: a slow read cannot bring an older status back.
  */
 
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Entry } from './entry.ts';
 
@@ -95,8 +95,7 @@ export function written(document: StatusDocument): string {
 export function parsed(text: string | undefined): StatusDocument {
   if (text === undefined) return nothing;
   const result = documentShape.safeParse(text.length > maxLength ? undefined : jsonOf(text));
-  if (!result.success)
-    return { ...nothing, generation: createHash('sha256').update(text).digest('base64url') };
+  if (!result.success) return { ...nothing, generation: hash('sha256', text, 'base64url') };
   const { g, s, a, e } = result.data;
   const entries = Object.entries(e).map(([variant, { h, b, f, t, c }]) => {
     return [variant, { headers: h, body: b, fetchedAt: f, ttlMs: t, credential: c }] as const;

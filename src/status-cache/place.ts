@@ -1,6 +1,6 @@
 /** Where an answer is kept: under which payment, and under which variant of the request. */
 
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHmac, hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { RoutedRequest } from '../flow/messages.ts';
 import { headerValues } from '../pis/headers.ts';
@@ -35,7 +35,7 @@ const isSecret = /^[\w+/]{43}=$/;
 
 /** The key of a payment's document. Nothing a path or a header held is readable in it. */
 export function documentKey(environment: string, paymentId: string): string {
-  return `status:${createHash('sha256').update(`${environment}\0${paymentId}`).digest('base64url')}`;
+  return `status:${hash('sha256', `${environment}\0${paymentId}`, 'base64url')}`;
 }
 
 /** Places under a secret of the installation, made by whoever comes first and kept in the state. */
@@ -79,10 +79,10 @@ export function createPlaces({
       const known = places.get(question);
       if (known) return known;
 
-      const hash = hashUnder(secret ?? '');
-      const credential = hash(credentials);
+      const hashed = hashUnder(secret ?? '');
+      const credential = hashed(credentials);
       const key = documentKey(environment.name, paymentId);
-      const place = { key, variant: hash([credential, ...variants]), credential };
+      const place = { key, variant: hashed([credential, ...variants]), credential };
       places.set(question, place);
       return place;
     },

@@ -87,11 +87,12 @@ export function createShaper(environment: string, settings: ShapingSettings, par
     resume = setTimeout(proceed, Math.ceil(ms));
   }
 
-  /** The first in the line takes the turn. After a stall of our own process some may have waited too long unnoticed. */
+  /** The first in the line takes the turn. Some may have waited too long unnoticed, or their TPPs have left. */
   function letGo(): void {
     if (limit.pausedMs() > 0 || running >= maxConcurrent) return;
     let first = line.next();
-    for (; first && first.untilMs < now(); first = line.next()) first.fail(waitedTooLong());
+    for (; first && (first.hasLeft() || first.untilMs < now()); first = line.next())
+      first.fail(first.hasLeft() ? hungUpWaiting() : waitedTooLong());
     if (!first) return;
     running += 1;
     first.go();

@@ -16,7 +16,12 @@ export interface Waiter extends Waiting {
   readonly untilMs: number;
   readonly go: () => void;
   readonly fail: (why: Error) => void;
-  /** Has `late` called when its time is over; a second time does nothing. Only who really waits needs a timer. */
+  /** Whether its TPP has left. */
+  readonly hasLeft: () => boolean;
+  /**
+   * Has `late` called when its time is over, and `left` when its TPP leaves, or has left; a second time does nothing. Only
+   * who really waits needs a timer and a listener.
+   */
   readonly startClock: (inMs: number) => void;
 }
 
@@ -43,6 +48,7 @@ export function createWaiter(
   const leave = () => left(waiter);
   const ended = () => {
     isOver = true;
+    if (!clock) return;
     clearTimeout(clock);
     signal?.removeEventListener('abort', leave);
   };
@@ -50,6 +56,7 @@ export function createWaiter(
     lane,
     tenant,
     untilMs,
+    hasLeft: () => signal?.aborted ?? false,
     go() {
       ended();
       resolve();
@@ -59,10 +66,11 @@ export function createWaiter(
       reject(why);
     },
     startClock(inMs) {
-      if (isOver) return;
-      clock ??= setTimeout(() => late(waiter), Math.max(0, Math.ceil(inMs)));
+      if (isOver || clock) return;
+      if (signal?.aborted) return leave();
+      signal?.addEventListener('abort', leave, { once: true });
+      clock = setTimeout(() => late(waiter), Math.max(0, Math.ceil(inMs)));
     },
   };
-  signal?.addEventListener('abort', leave, { once: true });
   return { waiter, gone: promise };
 }
