@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { GatewayError } from '../flow/errors.ts';
+import { parsedOnce } from '../state/parsed-once.ts';
 import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 
@@ -57,6 +58,7 @@ export function createActiveEnvironment(
 ): ActiveEnvironment {
   let known: ActiveRecord | undefined;
   let emptied = false;
+  const said = parsedOnce(parsed);
 
   announcements.subscribe(channel, () => void read().catch(() => {})); // missed or failed: the next regular read sees it
 
@@ -64,7 +66,7 @@ export function createActiveEnvironment(
 
   async function look(): Promise<Written> {
     const raw = await keyValues.read(key);
-    const stored = raw === undefined ? undefined : parsed(raw);
+    const stored = raw === undefined ? undefined : said(raw);
     if (raw === undefined || !stored || stored.version < (known?.version ?? 0)) return restore(raw);
     return { raw, record: adopt(stored) };
   }

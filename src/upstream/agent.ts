@@ -99,9 +99,11 @@ function resting(agent: HttpAgent): Pool {
 
   function closeIdle(idleMs: number): void {
     const latestMs = performance.now() - idleMs;
-    for (const socket of Object.values(agent.freeSockets).flatMap((pooled = []) => pooled)) {
-      if ((unusedSinceMs.get(socket) ?? 0) <= latestMs) socket.destroy();
-    }
+    for (const pooled of Object.values(agent.freeSockets))
+      for (const socket of pooled ?? []) {
+        if ((unusedSinceMs.get(socket) ?? 0) > latestMs) break; // who was used last comes last
+        socket.destroy();
+      }
   }
   return Object.assign(agent, {
     /** All its connections lead to one place, by the same credentials: Node would make a name of all options for each call. */

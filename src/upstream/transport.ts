@@ -14,7 +14,7 @@ import type { Environment } from '../flow/environment.ts';
 import type { GatewayError } from '../flow/errors.ts';
 import { createRoll } from '../flow/roll.ts';
 import type { CallFact, Note } from '../flow/trail.ts';
-import type { HeaderFields } from '../pis/headers.ts';
+import { type HeaderFields, lowerCase } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 import type { Pool } from './agent.ts';
 import {
@@ -204,13 +204,14 @@ class NoBody extends Stream {
 
 /** The form node:http takes: one entry a name, repeated fields as a list in their order. */
 function joined(fields: HeaderFields): Record<string, string | string[]> {
-  const byName = new Map<string, [name: string, values: string[]]>();
+  const byName: Record<string, string | string[]> = Object.create(null);
+  const written = new Map<string, string>(); // by the name in lower case
   for (const [name, value] of fields) {
-    const entry = byName.get(name.toLowerCase());
-    if (entry) entry[1].push(value);
-    else byName.set(name.toLowerCase(), [name, [value]]);
+    const known = written.get(lowerCase(name));
+    if (known === undefined) {
+      written.set(lowerCase(name), name);
+      byName[name] = value;
+    } else byName[known] = [...[byName[known] ?? []].flat(), value];
   }
-  return Object.fromEntries(
-    Array.from(byName.values(), ([name, values]) => [name, values.length === 1 ? (values[0] ?? '') : values]),
-  );
+  return byName;
 }

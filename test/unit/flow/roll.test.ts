@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { createRoll } from '../../../src/flow/roll.ts';
+
+test('who comes and goes is known in the order in which they came, as of a list', () => {
+  const steps = fc.array(fc.oneof(fc.constant('enter' as const), fc.nat({ max: 20 })), { maxLength: 60 });
+  fc.assert(
+    fc.property(steps, (all) => {
+      const roll = createRoll<number>();
+      const leaves: (() => boolean)[] = [];
+      let present: readonly number[] = [];
+      for (const step of all) {
+        if (step === 'enter') {
+          present = [...present, leaves.length];
+          leaves.push(roll.enter(leaves.length));
+        } else {
+          const wasThere = present.includes(step);
+          present = present.filter((one) => one !== step);
+          assert.equal(leaves[step]?.() ?? false, wasThere);
+        }
+        assert.deepEqual([roll.all(), roll.first(), roll.size()], [present, present[0], present.length]);
+      }
+    }),
+  );
+});
