@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { answered } from '../fleet/asked.ts';
+import { mixed } from '../fleet/mixed.ts';
 import { type Call, call, type Reply } from '../kit/call.ts';
 import { type Instance, startFleet } from '../kit/fleet.ts';
 import { oneRedis } from '../kit/fleet-redis.ts';
@@ -9,8 +11,6 @@ import { exchange, failuresIn, startLoad } from '../kit/load.ts';
 import { withoutRedisServer } from '../kit/redis.ts';
 import { transfers } from '../kit/request.ts';
 import { keyOf } from '../kit/sides.ts';
-import { answered } from './asked.ts';
-import { mixed } from './mixed.ts';
 
 /** How a TPP system sends a call to an instance. */
 type Way = (instance: Instance, call: Call) => Promise<Reply>;
