@@ -23,7 +23,7 @@ export interface Scenario {
 
 const read = { title: 'GET of a payment, never cached, 600 B', request: paymentRead, status: 200 };
 const cached = { title: 'GET of a status, from memory, 600 B', request: statusRead, status: 200 };
-const besideProxies = ['hand-written proxy', '@fastify/http-proxy', 'nginx'];
+const besideProxies = ['hand-written proxy', '@fastify/http-proxy', 'Express + http-proxy-middleware'];
 const alone: Pressure = { kind: 'closed', connections: 1 };
 const fromAlone = { pressures: [alone], comparison: 'added' } as const;
 
