@@ -68,6 +68,7 @@ export function createAffinity(
 
   /** Homes are only ever added: what is kept here, or not told yet, joins what the state says. */
   function keep(key: string, record: PaymentRecord): readonly Home[] {
+    // Parsed once and joined with nothing: it is the very record that is kept already.
     if (kept.get(key) === record && untold.size() === 0) return record.homes;
     const own = [...(kept.peek(key)?.homes ?? []), ...untoldHomes(key)];
     const joined = own.reduce(

@@ -7,52 +7,59 @@
  */
 
 export interface Roll<One> {
-  /** Comes in, behind all others. @returns leaves; a second time it does nothing. It says whether One was there */
+  /** Lets one in, behind all others. @returns lets it out again, and says whether it was still there */
   enter(one: One): () => boolean;
   /** Who has been there for longest. */
   first(): One | undefined;
+  /** Who came last. */
+  last(): One | undefined;
   all(): readonly One[];
   size(): number;
 }
 
-/** A link; the one without anybody is both ends of the chain. */
+/** One of the chain, and its neighbours in it. */
 interface Link<One> {
-  readonly one?: One;
+  readonly one: One;
   before: Link<One> | undefined;
   behind: Link<One> | undefined;
+  isPresent: boolean;
 }
 
 /** Nobody is there. */
 export function createRoll<One>(): Roll<One> {
-  const ends: Link<One> = { before: undefined, behind: undefined };
-  ends.before = ends;
-  ends.behind = ends;
+  let first: Link<One> | undefined;
+  let last: Link<One> | undefined;
   let size = 0;
 
   function leave(link: Link<One>): boolean {
+    if (!link.isPresent) return false;
     const { before, behind } = link;
-    if (!before || !behind) return false;
-    before.behind = behind;
-    behind.before = before;
+    if (before) before.behind = behind;
+    else first = behind;
+    if (behind) behind.before = before;
+    else last = before;
+    // Whoever still holds this one must not hold its neighbours.
     link.before = undefined;
     link.behind = undefined;
+    link.isPresent = false;
     size -= 1;
     return true;
   }
 
   return {
     enter(one) {
-      const last = ends.before ?? ends;
-      const link: Link<One> = { one, before: last, behind: ends };
-      last.behind = link;
-      ends.before = link;
+      const link: Link<One> = { one, before: last, behind: undefined, isPresent: true };
+      if (last) last.behind = link;
+      else first = link;
+      last = link;
       size += 1;
       return () => leave(link);
     },
-    first: () => ends.behind?.one,
+    first: () => first?.one,
+    last: () => last?.one,
     all() {
       const ones: One[] = [];
-      for (let link = ends.behind; link && link !== ends; link = link.behind) ones.push(link.one as One);
+      for (let link = first; link; link = link.behind) ones.push(link.one);
       return ones;
     },
     size: () => size,

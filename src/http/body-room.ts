@@ -17,33 +17,32 @@ export interface BodyRoom {
 
 /** Empty. @param maxBytes of all bodies together */
 export function createBodyRoom(maxBytes: number): BodyRoom {
-  const inside = createRoll<{ readonly turnAway: () => void }>();
+  /** How each is turned away. */
+  const inside = createRoll<() => void>();
   let total = 0;
 
   return {
     enter(turnAway) {
       let bytes = 0;
-      const place: Place = {
+      let isInside = true;
+      const exit = inside.enter(() => {
+        leave();
+        turnAway();
+      });
+      const leave = () => {
+        if (!exit()) return;
+        isInside = false;
+        total -= bytes;
+      };
+      return {
         grow(more) {
           if (!isInside) return;
           bytes += more;
           total += more;
-          while (total > maxBytes) inside.first()?.turnAway();
+          while (total > maxBytes) inside.first()?.();
         },
-        leave() {
-          if (!exit()) return;
-          isInside = false;
-          total -= bytes;
-        },
+        leave,
       };
-      let isInside = true;
-      const exit = inside.enter({
-        turnAway() {
-          place.leave();
-          turnAway();
-        },
-      });
-      return place;
     },
   };
 }

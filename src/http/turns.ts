@@ -43,14 +43,14 @@ export const maxWaiting = 32;
 
 /** @param rested told of a connection on which nothing is due any more */
 export function createTurns(begin: RequestListener, rested: (socket: Socket) => void): Turns {
-  // By connections alone: an old Map or Set keeps whatever young passes through it from being collected while it is young.
+  // A Map, because connections live long: exchanges would not be kept in one (flow/roll.ts).
   const lines = new Map<Socket, Line>();
   let draining = false;
 
   const lineOf = (socket: Socket): Line => {
     const known = lines.get(socket);
     if (known) return known;
-    const line = { exchanges: [], latest: undefined, passedOver: 0 };
+    const line: Line = { exchanges: [], latest: undefined, passedOver: 0 };
     lines.set(socket, line);
     socket.once('close', () => lines.delete(socket));
     return line;
@@ -97,8 +97,10 @@ export function createTurns(begin: RequestListener, rested: (socket: Socket) => 
     areOn: (socket) => lines.get(socket)?.exchanges[0]?.answer.closed === false,
     drain() {
       draining = true;
-      for (const [running] of Array.from(lines.values(), ({ exchanges }) => exchanges))
+      for (const { exchanges } of lines.values()) {
+        const [running] = exchanges;
         if (running && !running.answer.headersSent) running.answer.shouldKeepAlive = false;
+      }
     },
   };
 }

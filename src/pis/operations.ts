@@ -171,11 +171,12 @@ const partsOf = (shape: string) => shape.slice(1).split('/');
 const idParts: ReadonlySet<string> = new Set(['{paymentId}', '{authorisation-id}']);
 
 const plainSegment = /^[A-Za-z0-9._~-]+$/;
-const idSegment = /^[A-Za-z0-9._~=:@+,!$*-]+$/;
-/** Nearly every target: nothing in it needs a closer look. */
-const plainTarget = /^(?:\/[A-Za-z0-9._~=:@+,!$*-]{1,256})+$/;
+const idCharacter = '[A-Za-z0-9._~=:@+,!$*-]';
+const idSegment = new RegExp(`^${idCharacter}+$`);
 const encodedInIds = /%(?:3D|3A|40|2B|2C|21|24|2A)/g;
 const maxSegmentLength = 256;
+/** Nearly every target: if no segment begins with a dot either, nothing in it needs a closer look. */
+const plainTarget = new RegExp(`^(?:/${idCharacter}{1,${maxSegmentLength}})+$`);
 
 /** Whether an id can stand in a path as a paymentId. */
 export const isPaymentId = (id: string): boolean =>

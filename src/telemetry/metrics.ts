@@ -1,6 +1,7 @@
 /** What is counted, as Prometheus reads it: prom-client writes it down. Only this file knows prom-client. */
 
-import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
+import { createHistogram, type Histogram } from './histogram.ts';
 import { type LabelsOf, metricsTable, type Named, type Row } from './metrics-table.ts';
 import { createTallies, type Tallies } from './tallies.ts';
 
@@ -24,7 +25,7 @@ export function createMetrics(refresh: (metrics: Metrics) => void = () => {}): M
   const registers = [registry];
   const counters = new Map<string, Tallies<Count>>();
   const gauges = new Map<string, Gauge>();
-  const histograms = new Map<string, (labels: Labels, value: number) => void>();
+  const histograms = new Map<string, Histogram>();
   for (const [name, row] of Object.entries<Row>(metricsTable)) {
     const { kind, help, labels, buckets = [] } = row;
     const shape = { name, help, labelNames: [...labels], registers };
@@ -38,7 +39,7 @@ export function createMetrics(refresh: (metrics: Metrics) => void = () => {}): M
       if (count) count.value += 1;
     },
     set: (name, labels, value) => gauges.get(name)?.set(labels, value),
-    note: (name, labels, value) => histograms.get(name)?.(labels, value),
+    note: (name, labels, value) => histograms.get(name)?.note(labels, value),
     clear: (name) => gauges.get(name)?.reset(),
     async text() {
       refresh(metrics);
@@ -48,8 +49,6 @@ export function createMetrics(refresh: (metrics: Metrics) => void = () => {}): M
   };
   return metrics;
 }
-
-type Labels = Readonly<Record<string, string>>;
 
 /** What every metric has. */
 interface Shape {
@@ -76,46 +75,16 @@ function counted(shape: Shape): Tallies<Count> {
   return counts;
 }
 
-/** How many values were no greater than each bound but greater than the one before, and all of them together. */
-interface Spread {
-  readonly counts: number[];
-  count: number;
-  sum: number;
-}
-
-/** A histogram: prom-client's own can only be told of one value at a time. @returns notes a value */
-function spread({ name, help, labelNames, registers }: Shape, bounds: readonly number[]) {
-  const spreads = createTallies<Spread>(labelNames, () => ({
-    counts: bounds.map(() => 0),
-    count: 0,
-    sum: 0,
-  }));
-  const samples = ({ labels, tally }: { readonly labels: Labels; readonly tally: Spread }) => {
-    let below = 0;
-    return [
-      ...bounds.map((le, index) => {
-        below += tally.counts[index] ?? 0;
-        return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: below };
-      }),
-      { metricName: `${name}_bucket`, labels: { le: '+Inf', ...labels }, value: tally.count },
-      { metricName: `${name}_sum`, labels, value: tally.sum },
-      { metricName: `${name}_count`, labels, value: tally.count },
-    ];
-  };
+/** A histogram of ours: prom-client's own makes a text of the labels for each value, and cannot be told of many at once. */
+function spread({ name, help, labelNames, registers }: Shape, bounds: readonly number[]): Histogram {
+  const histogram = createHistogram(name, labelNames, bounds);
   const told = {
     name,
-    get: async () => ({ name, help, type: 'histogram', values: spreads.all().flatMap(samples) }),
+    get: async () => ({ name, help, type: 'histogram', values: histogram.samples() }),
   };
   // All that a registry asks of a metric; its type wants the class.
-  for (const registry of registers) registry.registerMetric(told as unknown as Histogram);
-
-  return (labels: Labels, value: number): void => {
-    const tally = spreads.of(labels);
-    const index = bounds.findIndex((bound) => value <= bound);
-    if (index >= 0) tally.counts[index] = (tally.counts[index] ?? 0) + 1;
-    tally.count += 1;
-    tally.sum += value;
-  };
+  for (const registry of registers) registry.registerMetric(told as unknown as Metric);
+  return histogram;
 }
 
 let processRegistry: Registry | undefined;

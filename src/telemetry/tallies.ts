@@ -3,7 +3,8 @@
  * as prom-client makes for every count, costs more than everything else that is told of a request.
  */
 
-type Labels = Readonly<Record<string, string>>;
+/** A value for each label. */
+export type Labels = Readonly<Record<string, string>>;
 
 export interface Tallies<Tally> {
   /** The tally of a combination; the same one each time. */

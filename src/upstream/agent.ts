@@ -37,7 +37,7 @@ export function createAgent(
     timeout: idle,
     scheduling: 'lifo',
   } as const;
-  return resting(
+  return withRest(
     environment.origin.startsWith('https:')
       ? new HttpsAgent({ ...options, ...credentials, minVersion: 'TLSv1.2' })
       : new HttpAgent(options),
@@ -47,8 +47,9 @@ export function createAgent(
 /** How long a connection must stay silent after an answer before it is used again. Milliseconds. */
 const restMs = 5;
 
-/** A connection that nobody uses. */
+/** A connection whose answer has come, and that is not in the pool yet. */
 interface Resting {
+  /** On the clock of `performance.now()`. */
   readonly sinceMs: number;
   /** Puts it into the pool. */
   readonly pool: () => void;
@@ -58,9 +59,11 @@ interface Resting {
  * Lets every connection rest before it goes back into the pool: what a bank sends behind its answer would else be taken
  * for the answer to the next request, another tenant's perhaps. A connection that speaks unasked is closed.
  */
-function resting(agent: HttpAgent): Pool {
+function withRest(agent: HttpAgent): Pool {
   const unusedSinceMs = new WeakMap<Socket, number>();
-  const unasked = new WeakSet<Socket>();
+  /** Those that rest: nothing is asked on them, and nothing may be said. */
+  const silent = new WeakSet<Socket>();
+  /** In the order in which they began. */
   let resting: Resting[] = [];
   let draining = false;
   const poolers = agent.listeners('free');
@@ -69,9 +72,9 @@ function resting(agent: HttpAgent): Pool {
     const sinceMs = performance.now();
     if (!unusedSinceMs.has(socket)) watch(socket);
     unusedSinceMs.set(socket, sinceMs);
-    unasked.add(socket);
+    silent.add(socket);
     const pool = () => {
-      unasked.delete(socket);
+      silent.delete(socket);
       if (draining) socket.destroy();
       else for (const pooler of poolers) Reflect.apply(pooler, agent, [socket, ...rest]);
     };
@@ -79,8 +82,9 @@ function resting(agent: HttpAgent): Pool {
     resting.push({ sinceMs, pool });
   });
 
+  /** For as long as it lives: listeners that come and go with every call cost more. */
   function watch(socket: Socket): void {
-    socket.on('data', () => unasked.has(socket) && socket.destroy()).on('error', () => socket.destroy());
+    socket.on('data', () => silent.has(socket) && socket.destroy()).on('error', () => socket.destroy());
   }
 
   /** After a stall of our own process the timers run before the sockets are read: what has come is heard first. */

@@ -57,6 +57,7 @@ export interface Transport {
 
 interface UnderWay {
   readonly exchange: Exchange;
+  /** Milliseconds of `performance.now()`. */
   readonly deadlineAtMs: number;
 }
 
@@ -195,7 +196,7 @@ function detachedRequest({ method, path, headers, body }: OutboundRequest): Deta
   return request;
 }
 
-/** Where the proxy would take the body from: what is sent is sent when the exchange says so. */
+/** Where the proxy would take the body from. It brings nothing: head and body are written when the exchange lets them go. */
 class NoBody extends Stream {
   override pipe<Sent>(sent: Sent): Sent {
     return sent;

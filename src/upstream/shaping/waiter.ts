@@ -1,6 +1,6 @@
 /** One call that waits: until it goes, its time is over, or its TPP leaves. */
 
-import type { Waiting } from './waiting-line.ts';
+import type { Standing, Waiting } from './waiting-line.ts';
 
 /** A call that wants a turn. */
 export interface Call extends Waiting {
@@ -11,7 +11,7 @@ export interface Call extends Waiting {
 }
 
 /** A call in the line. */
-export interface Waiter extends Waiting {
+export interface Waiter extends Standing {
   /** When it has waited for as long as it may. */
   readonly untilMs: number;
   readonly go: () => void;

@@ -3,16 +3,20 @@
 import { createRoll, type Roll } from '../../flow/roll.ts';
 import { type Lane, lanes } from '../../pis/operations.ts';
 
-/** Whoever can stand in one line. */
+/** What decides about a place in the line. */
 export interface Waiting {
   readonly lane: Lane;
   readonly tenant: string;
-  /** How it leaves the line; the line's own. */
+}
+
+/** Whoever can stand in a line, and in one at a time. */
+export interface Standing extends Waiting {
+  /** Gives up its place; for the line alone, which puts it here to need no Map of all who stand in it (flow/roll.ts). */
   leave?: () => boolean;
 }
 
 /** A line of bounded length. */
-export interface WaitingLine<One extends Waiting> {
+export interface WaitingLine<One extends Standing> {
   /**
    * Lets one more stand in the line.
    *
@@ -36,14 +40,14 @@ interface Own<One> {
 
 /** One lane. */
 interface Tenants<One> {
-  /** Of every tenant that was ever there. */
+  /** Of every tenant that was ever there: no more than are configured. */
   readonly own: Map<string, Own<One>>;
   /** Those of whom somebody waits, in the order in which their turn is. */
   readonly rotation: Roll<Own<One>>;
 }
 
 /** An empty line. @param limit how many may stand in it */
-export function createWaitingLine<One extends Waiting>(limit: number): WaitingLine<One> {
+export function createWaitingLine<One extends Standing>(limit: number): WaitingLine<One> {
   const noTenants = (): Tenants<One> => ({ own: new Map(), rotation: createRoll() });
   const inLane: Readonly<Record<Lane, Tenants<One>>> = {
     write: noTenants(),
@@ -79,9 +83,9 @@ export function createWaitingLine<One extends Waiting>(limit: number): WaitingLi
   function makingRoomFor(one: One): One | undefined {
     const { lane } = one;
     const lesser = lanes.findLast((other) => lanes.indexOf(other) > lanes.indexOf(lane) && sizes[other] > 0);
-    if (lesser) return newestOf(longest(inLane[lesser]));
+    if (lesser) return longest(inLane[lesser])?.ones.last();
     const most = longest(inLane[lane]);
-    return most && most.ones.size() > ownOf(one).ones.size() + 1 ? newestOf(most) : undefined;
+    return most && most.ones.size() > ownOf(one).ones.size() + 1 ? most.ones.last() : undefined;
   }
 
   return {
@@ -113,5 +117,3 @@ const longest = <One>({ rotation }: Tenants<One>): Own<One> | undefined =>
       (most, own) => (own.ones.size() > (most?.ones.size() ?? 0) ? own : most),
       undefined,
     );
-
-const newestOf = <One>(own: Own<One> | undefined): One | undefined => own?.ones.all().at(-1);

@@ -9,6 +9,7 @@ import {
   headerValue,
   headerValues,
   listMembers,
+  lowerCase,
   replaced,
   without,
 } from '../../../src/pis/headers.ts';
@@ -27,6 +28,11 @@ describe('header fields', () => {
     assert.deepEqual(headerValues(fields, 'set-cookie'), ['a=1', 'b=2']);
     assert.equal(headerValue(fields, 'absent'), undefined);
     assert.deepEqual(headerValues(fields, 'absent'), []);
+  });
+
+  test('have the same name in lower case the first time and ever after, however many names have come', () => {
+    const names = Array.from({ length: 2_500 }, (_, number) => `X-Field-${number}`);
+    for (const name of [...names, ...names]) assert.equal(lowerCase(name), name.toLowerCase());
   });
 
   test('can be taken out and replaced without changing what was there', () => {

@@ -53,6 +53,26 @@ test('a connection that was unused for too long is closed, and a new one is made
   assert.equal(connections(), 2);
 });
 
+test('of connections that began to rest one after the other, each is kept, and the one used last comes last', async (t) => {
+  const answers: (() => void)[] = [];
+  const { pool, origin } = await startPool(t, (answer) => answers.push(answer));
+  const calls = [1, 2, 3].map(() => get(`${origin}/slow`, { agent: pool }));
+  await until(2_000, 'all are on their way', () => answers.length === 3);
+  const ports: (number | undefined)[] = [];
+  for (const call of calls) {
+    ports.push(call.socket?.localPort);
+    call.on('response', (answer) => answer.resume());
+    const closed = once(call, 'close');
+    answers[calls.indexOf(call)]?.();
+    await closed;
+  }
+  await until(2_000, 'all are kept', () => free(pool).length === 3);
+  assert.deepEqual(
+    free(pool).map(({ localPort }) => localPort),
+    ports,
+  );
+});
+
 test('a pool that is drained closes what is idle at once, and what is busy when its answer has come', async (t) => {
   const answers: (() => void)[] = [];
   const { pool, call, origin } = await startPool(t, (answer) => answers.push(answer));

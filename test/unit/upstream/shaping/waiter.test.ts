@@ -26,4 +26,21 @@ describe('a call that waits', () => {
     await time.pass(1_000);
     assert.deepEqual(late, []);
   });
+
+  test('is told that its TPP has left, before its clock is started or after', () => {
+    const left: unknown[] = [];
+    const waiterOf = (signal: AbortSignal) =>
+      createWaiter({ ...call, signal }, 100, { late: () => {}, left: (one) => left.push(one) }).waiter;
+    const [before, after] = [new AbortController(), new AbortController()];
+    const [first, second] = [waiterOf(before.signal), waiterOf(after.signal)];
+
+    before.abort();
+    assert.deepEqual([first.hasLeft(), left], [true, []], 'nobody listens before the clock is started');
+    first.startClock(100);
+    second.startClock(100);
+    assert.deepEqual([second.hasLeft(), left], [false, [first]]);
+    after.abort();
+    assert.deepEqual([second.hasLeft(), left], [true, [first, second]]);
+    second.go(); // ends its timer
+  });
 });
