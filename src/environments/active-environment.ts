@@ -58,7 +58,7 @@ export function createActiveEnvironment(
 ): ActiveEnvironment {
   let known: ActiveRecord | undefined;
   let emptied = false;
-  const said = parsedOnce(parsed);
+  const recordIn = parsedOnce(parsed);
 
   announcements.subscribe(channel, () => void read().catch(() => {})); // missed or failed: the next regular read sees it
 
@@ -66,7 +66,7 @@ export function createActiveEnvironment(
 
   async function look(): Promise<Written> {
     const raw = await keyValues.read(key);
-    const stored = raw === undefined ? undefined : said(raw);
+    const stored = raw === undefined ? undefined : recordIn(raw);
     if (raw === undefined || !stored || stored.version < (known?.version ?? 0)) return restore(raw);
     return { raw, record: adopt(stored) };
   }

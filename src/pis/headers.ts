@@ -35,13 +35,14 @@ const isNamed = (field: string, name: string) => field.length === name.length &&
 /** The names that messages came with, in lower case: nearly all are those of a few programs, over and over. */
 const lowered = new Map<string, string>();
 const mostLowered = 1_000;
+const longestLowered = 64;
 
 /** A field's name in lower case. */
 export function lowerCase(name: string): string {
   const known = lowered.get(name);
   if (known !== undefined) return known;
   const lower = name.toLowerCase();
-  if (lowered.size < mostLowered) lowered.set(name, lower);
+  if (lowered.size < mostLowered && name.length <= longestLowered) lowered.set(name, lower);
   return lower;
 }
 

@@ -19,7 +19,9 @@ interface Box<Debt> {
 }
 
 /** Nothing is owed yet. @param pay tells the state; it may be called again for what it has told already */
-export function createOwed<Debt>(pay: (debt: Debt, name: string) => Promise<void>): Owed<Debt> {
+export function createOwed<Debt extends object | null>(
+  pay: (debt: Debt, name: string) => Promise<void>,
+): Owed<Debt> {
   const debts = new Map<string, Box<Debt>>();
   const add = (name: string, debt: Debt) => void debts.set(name, { debt });
 

@@ -50,10 +50,10 @@ export function createEntries(
 ): StatusEntries {
   const lifeMs = Math.max(keptForMs, longestCallMs);
 
-  const said = parsedOnce((text): KeptDocument => ({ ...parsed(text), text }));
+  const documentIn = parsedOnce((text): KeptDocument => ({ ...parsed(text), text }));
   const kept = async (key: string): Promise<KeptDocument> => {
     const text = await keyValues.read(key);
-    return text === undefined ? { ...parsed(text), text } : said(text);
+    return text === undefined ? { ...parsed(text), text } : documentIn(text);
   };
 
   /**

@@ -5,7 +5,7 @@ import type { Decision, Observer } from './decision.ts';
 import type { Metrics } from './metrics.ts';
 import { none } from './metrics-table.ts';
 
-/** By the first digit. */
+/** By the first digit; no text is made for each request. */
 const classes = [none, '1xx', '2xx', '3xx', '4xx', '5xx'];
 
 export function countRequests(metrics: Pick<Metrics, 'count' | 'note'>): Observer {

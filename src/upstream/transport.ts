@@ -212,7 +212,7 @@ function joined(fields: HeaderFields): Record<string, string | string[]> {
     if (known === undefined) {
       written.set(lowerCase(name), name);
       byName[name] = value;
-    } else byName[known] = [...[byName[known] ?? []].flat(), value];
+    } else byName[known] = [byName[known] ?? [], value].flat();
   }
   return byName;
 }
