@@ -87,17 +87,22 @@ function withRest(agent: HttpAgent): Pool {
     socket.on('data', () => silent.has(socket) && socket.destroy()).on('error', () => socket.destroy());
   }
 
-  /** After a stall of our own process the timers run before the sockets are read: what has come is heard first. */
+  /**
+   * After a stall of our own process the timers run before the sockets are read: what has come is heard first. Who has
+   * rested is settled before that reading: a stall in the middle of it makes nobody rested who was not heard since.
+   */
   function wake(inMs: number): void {
-    setTimeout(() => setImmediate(poolRested), inMs);
+    setTimeout(() => {
+      const untilMs = performance.now() - restMs;
+      setImmediate(() => poolRested(untilMs));
+    }, inMs);
   }
 
-  function poolRested(): void {
-    const untilMs = performance.now() - restMs;
+  function poolRested(untilMs: number): void {
     const rested = resting.filter(({ sinceMs }) => sinceMs <= untilMs);
     resting = resting.filter(({ sinceMs }) => sinceMs > untilMs);
     const [next] = resting;
-    if (next) wake(Math.ceil(next.sinceMs - untilMs));
+    if (next) wake(Math.max(1, Math.ceil(next.sinceMs + restMs - performance.now())));
     for (const { pool } of rested) pool();
   }
 
