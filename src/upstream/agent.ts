@@ -20,7 +20,7 @@ export type Pool = HttpAgent & {
    * sent: the likelier a bank has closed a connection meanwhile, the likelier the payment's outcome would not be known.
    */
   readonly closeIdle: (idleMs: number) => void;
-  /** Closes what is idle now, and every other connection when its answer has come: nothing new should begin here. */
+  /** Closes what is idle now, and every other connection when nobody waits for one: nothing new should begin here. */
   readonly drain: () => void;
 };
 
@@ -75,12 +75,14 @@ function withRest(agent: HttpAgent): Pool {
     silent.add(socket);
     const pool = () => {
       silent.delete(socket);
-      if (draining) socket.destroy();
+      if (draining && !isWaitedFor()) socket.destroy();
       else for (const pooler of poolers) Reflect.apply(pooler, agent, [socket, ...rest]);
     };
     if (resting.length === 0) wake(restMs);
     resting.push({ sinceMs, pool });
   });
+
+  const isWaitedFor = () => Object.keys(agent.requests).length > 0;
 
   /** For as long as it lives: listeners that come and go with every call cost more. */
   function watch(socket: Socket): void {

@@ -9,7 +9,7 @@ import { listen } from '../../kit/ports.ts';
 import { until } from '../../kit/within.ts';
 
 /** @param slow is handed the answers to calls of /slow, to be given later */
-async function startPool(t: TestContext, slow: (answer: () => void) => void = () => {}) {
+async function startPool(t: TestContext, slow: (answer: () => void) => void = () => {}, maxSockets = 10) {
   let connections = 0;
   const server = createServer(({ url }, answer) => {
     if (url === '/slow') slow(() => void answer.end());
@@ -20,7 +20,7 @@ async function startPool(t: TestContext, slow: (answer: () => void) => void = ()
   });
   const origin = `http://127.0.0.1:${await listen(server)}`;
   const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
-  const pool = createAgent(environment, { maxSockets: 10, idle: 60_000 });
+  const pool = createAgent(environment, { maxSockets, idle: 60_000 });
   t.after(() => {
     pool.destroy();
     server.close();
@@ -95,4 +95,20 @@ test('a pool that is drained closes what is idle at once, and what is busy when 
   answer.resume();
   await until(2_000, 'nothing is left', () => free(pool).length + inUse(pool).length === 0);
   assert.equal(idle?.destroyed, true);
+});
+
+test('a call that waits for a connection when the pool is drained is sent on the one that comes free', async (t) => {
+  const answers: (() => void)[] = [];
+  const { pool, origin, connections } = await startPool(t, (answer) => answers.push(answer), 1);
+  const calls = [1, 2, 3].map(() => once(get(`${origin}/slow`, { agent: pool }), 'response'));
+  await until(2_000, 'one is on its way', () => answers.length === 1);
+  pool.drain();
+  for (const [index, call] of calls.entries()) {
+    await until(2_000, 'the next is on its way', () => answers.length === index + 1);
+    answers[index]?.();
+    const [answer] = await call;
+    answer.resume();
+  }
+  await until(2_000, 'nothing is left', () => free(pool).length + inUse(pool).length === 0);
+  assert.equal(connections(), 1);
 });
