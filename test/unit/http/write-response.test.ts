@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import { describe, test } from 'node:test';
+import { writeWhole } from '../../../src/http/write-response.ts';
+import { listen } from '../../kit/ports.ts';
+
+describe('an answer', () => {
+  for (const size of [0, 1, 16_384, 16_385, 100_000])
+    test(`of ${size} bytes of any kind arrives as it is, with its length`, async (t) => {
+      const body = randomBytes(size);
+      const server = createServer((_, answer) => writeWhole(answer, 200, [['Content-Type', 'a/b']], body));
+      t.after(() => server.close());
+      const answer = await fetch(`http://127.0.0.1:${await listen(server)}`);
+      assert.equal(answer.headers.get('content-length'), String(size));
+      assert.ok(body.equals(await answer.bytes()));
+    });
+});
