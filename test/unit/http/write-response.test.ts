@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { createServer, get } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { writeWhole } from '../../../src/http/write-response.ts';
 import { listen } from '../../kit/ports.ts';
@@ -11,8 +13,11 @@ describe('an answer', () => {
       const body = randomBytes(size);
       const server = createServer((_, answer) => writeWhole(answer, 200, [['Content-Type', 'a/b']], body));
       t.after(() => server.close());
-      const answer = await fetch(`http://127.0.0.1:${await listen(server)}`);
-      assert.equal(answer.headers.get('content-length'), String(size));
-      assert.ok(body.equals(await answer.bytes()));
+      const [answer] = await once(
+        get(`http://127.0.0.1:${await listen(server)}`, { agent: false }),
+        'response',
+      );
+      assert.equal(answer.headers['content-length'], String(size));
+      assert.ok(body.equals(await buffer(answer)));
     });
 });
