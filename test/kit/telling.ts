@@ -148,18 +148,21 @@ function hear(t: TestContext) {
   return { log, json, text, elsewhere };
 }
 
+function endedWith(t: TestContext, client: Redis): Redis {
+  t.after(() => client.disconnect());
+  return client.on('error', () => {});
+}
+
 /** A Redis with a password, and every command that it gets, with its keys and values. */
 async function startHeardRedis(t: TestContext) {
   const { port } = await startRedis(t, ['--requirepass', redisPassword]);
   const url = `redis://:${redisPassword}@127.0.0.1:${port}`;
-  const client = new Redis(url);
-  const monitor = await client.monitor();
+  // Nothing is said on either connection while the second one begins to listen: ioredis would take it for an answer.
+  const client = endedWith(t, new Redis(url, { enableReadyCheck: false }));
+  await client.ping();
+  const monitor = endedWith(t, await client.monitor());
   const commands: string[] = [];
   monitor.on('monitor', (_time: string, args: readonly string[]) => void commands.push(args.join(' ')));
-  for (const one of [client, monitor]) {
-    one.on('error', () => {});
-    t.after(() => one.disconnect());
-  }
   return { url, client, commands, keys: async () => (await client.keys('*')).join('\n') };
 }
 
