@@ -3,11 +3,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { GatewayError } from '../flow/errors.ts';
+import { createInStep, type InStep } from '../flow/in-step.ts';
 
 /** A request and the answer to it. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly answer: ServerResponse;
+  /** Whether somebody listens to the request already. */
+  isBegun: boolean;
 }
 
 /** What is known of a connection. */
@@ -41,8 +44,15 @@ export interface Turns {
  */
 export const maxWaiting = 32;
 
-/** @param rested told of a connection on which nothing is due any more */
-export function createTurns(begin: RequestListener, rested: (socket: Socket) => void): Turns {
+/**
+ * @param begin  serves a request; those that come together begin together
+ * @param rested told of a connection on which nothing is due any more
+ */
+export function createTurns(
+  begin: RequestListener,
+  rested: (socket: Socket) => void,
+  inStep: InStep = createInStep(),
+): Turns {
   // A Map, because connections live long: exchanges would not be kept in one (flow/roll.ts).
   const lines = new Map<Socket, Line>();
   let draining = false;
@@ -69,8 +79,12 @@ export function createTurns(begin: RequestListener, rested: (socket: Socket) => 
       beginNext(line, socket);
     });
     if (draining) next.answer.shouldKeepAlive = false;
-    begin(next.request, next.answer);
-    if (line.wrong && next === line.latest) next.request.emit('error', line.wrong);
+    inStep(() => {
+      if (next.answer.closed) return; // the TPP has hung up
+      next.isBegun = true;
+      begin(next.request, next.answer);
+      if (line.wrong && next === line.latest) next.request.emit('error', line.wrong);
+    });
   };
 
   return {
@@ -82,7 +96,7 @@ export function createTurns(begin: RequestListener, rested: (socket: Socket) => 
         if (++line.passedOver > maxWaiting) socket.destroy();
         return;
       }
-      line.latest = { request, answer };
+      line.latest = { request, answer, isBegun: false };
       exchanges.push(line.latest);
       if (exchanges.length > maxWaiting) answer.shouldKeepAlive = false;
       if (exchanges.length === 1) beginNext(line, socket);
@@ -91,7 +105,7 @@ export function createTurns(begin: RequestListener, rested: (socket: Socket) => 
     spoil(socket, error) {
       const line = lines.get(socket);
       if (!line?.latest) return;
-      if (line.exchanges[0] === line.latest) line.latest.request.emit('error', error);
+      if (line.latest.isBegun) line.latest.request.emit('error', error);
       else line.wrong = error;
     },
     areOn: (socket) => lines.get(socket)?.exchanges[0]?.answer.closed === false,

@@ -12,6 +12,7 @@ import { Stream } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import type { Environment } from '../flow/environment.ts';
 import type { GatewayError } from '../flow/errors.ts';
+import { createInStep } from '../flow/in-step.ts';
 import { createRoll } from '../flow/roll.ts';
 import type { CallFact, Note } from '../flow/trail.ts';
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
@@ -76,6 +77,7 @@ export function createTransport(
 ): Transport {
   /** Each has a connection or waits for one. */
   const underWay = createRoll<UnderWay>();
+  const inStep = createInStep();
   const carriers = new WeakMap<Pool, ReturnType<typeof carrierOver>>();
 
   const carrierOver = (agent: Pool) =>
@@ -130,7 +132,7 @@ export function createTransport(
     const exchange = followExchange(limits, {
       done(answer, trace) {
         over(trace, { status: answer.status });
-        done(answer);
+        inStep(() => done(answer));
       },
       lost(error, trace) {
         over(trace, { error: error.code });

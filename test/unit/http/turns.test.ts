@@ -4,14 +4,23 @@ import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, test } from 'node:test';
+import { GatewayError } from '../../../src/flow/errors.ts';
+import type { InStep } from '../../../src/flow/in-step.ts';
 import { createTurns } from '../../../src/http/turns.ts';
 
-function startTurns() {
+const atOnce: InStep = (goOn) => goOn();
+
+function startTurns(inStep = atOnce) {
   const begun: ServerResponse[] = [];
+  const told: unknown[] = [];
   const rested: Socket[] = [];
   const turns = createTurns(
-    (_, answer) => begun.push(answer),
+    (request, answer) => {
+      begun.push(answer);
+      request.on('error', (error) => told.push(error));
+    },
     (socket) => rested.push(socket),
+    inStep,
   );
   const ask = (socket: Socket): ServerResponse => {
     const request = new IncomingMessage(socket);
@@ -20,7 +29,7 @@ function startTurns() {
     turns.take(request, answer);
     return answer;
   };
-  return { turns, ask, begun, rested };
+  return { turns, ask, begun, told, rested };
 }
 
 describe('when the connections are to be given up', () => {
@@ -62,4 +71,41 @@ test('of a connection that rests nothing is kept, and it is busy with what comes
   assert.deepEqual([turns.areOn(socket), turns.latestOn(socket), rested], [false, undefined, [socket]]);
   ask(socket);
   assert.equal(turns.areOn(socket), true);
+});
+
+describe('until those that came with it may begin as well', () => {
+  /** Nobody begins before `go` is called. */
+  function startHeldBack() {
+    const waiting: (() => void)[] = [];
+    const started = startTurns((goOn) => waiting.push(goOn));
+    return { ...started, go: () => waiting.splice(0).forEach((goOn) => void goOn()) };
+  }
+
+  test('a request is due, but not begun', () => {
+    const { turns, ask, begun, go } = startHeldBack();
+    const socket = new Socket();
+    const answer = ask(socket);
+    assert.deepEqual([turns.areOn(socket), begun], [true, []]);
+    go();
+    assert.deepEqual(begun, [answer]);
+  });
+
+  test('what is found wrong with the rest of it is kept for it', () => {
+    const { turns, ask, told, go } = startHeldBack();
+    const socket = new Socket();
+    ask(socket);
+    const error = new GatewayError('HEADER_MALFORMED', 'This is not a well-formed HTTP/1.1 request.');
+    turns.spoil(socket, error);
+    assert.deepEqual(told, []);
+    go();
+    assert.deepEqual(told, [error]);
+  });
+
+  test('who hangs up is not served', () => {
+    const { ask, begun, go } = startHeldBack();
+    const answer = ask(new Socket());
+    Object.defineProperty(answer, 'closed', { value: true });
+    go();
+    assert.deepEqual(begun, []);
+  });
 });
