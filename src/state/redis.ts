@@ -1,9 +1,11 @@
 /** State in Redis: one server, a cluster, or the master that sentinels watch. Only this file knows ioredis. */
 
+import type { Writable } from 'node:stream';
 import { Cluster, Redis, type Result } from 'ioredis';
 import type { RedisSettings } from '../config/schema.ts';
+import { inOneWrite } from './one-write.ts';
 import type { State } from './ports.ts';
-import { answersWithin } from './redis-answer.ts';
+import { type AnswerTo, answersWithin } from './redis-answer.ts';
 import { keyValuesBy, reservationsBy, setsBy } from './redis-commands.ts';
 import { createListening } from './redis-listening.ts';
 import {
@@ -45,6 +47,8 @@ declare module 'ioredis' {
 /** A way to Redis. */
 interface Way {
   readonly client: Client;
+  /** Those that commands leave by. */
+  connections(): readonly Writable[];
   /** Asks all nodes that hold values about themselves. */
   reports(): readonly Promise<string>[];
   /** A connection to any node, which does not come back by itself. */
@@ -70,7 +74,13 @@ export function createRedisState(
 ): State {
   const way = wayTo(settings);
   const { client } = way;
-  const answerTo = answersWithin(answerMs, settings.kind === 'cluster' ? 0 : silenceMs);
+  const within = answersWithin(answerMs, settings.kind === 'cluster' ? 0 : silenceMs);
+  const holdBack = inOneWrite(way.connections);
+  const answerTo: AnswerTo = (give) =>
+    within(() => {
+      holdBack();
+      return give();
+    });
   const named = (name: string) => `${prefix}${name}`;
   const ears = earsOf(way);
   const watch = watchRedis(way.reports, onChange);
@@ -140,6 +150,7 @@ function wayToMaster(options: ReturnType<typeof singleOptions | typeof sentinelO
   const client = new Redis(options);
   return {
     client,
+    connections: () => streamsOf([client]),
     reports: () => (client.status === 'ready' ? [client.info('memory')] : []),
     newConnection: () => new Redis({ ...options, retryStrategy: () => null }),
   };
@@ -171,6 +182,7 @@ function wayToCluster(settings: RedisSettings & { kind: 'cluster' }): Way {
   let refreshedAtMs = 0;
   return {
     client,
+    connections: () => streamsOf(client.nodes('master')),
     reports() {
       // Nobody says when a failover is over. Not by the client's own timer: it may outlive the client, and ask for ever.
       if (performance.now() - refreshedAtMs >= refreshedEveryMs) {
@@ -200,6 +212,10 @@ function wayToCluster(settings: RedisSettings & { kind: 'cluster' }): Way {
 
 /** How often a cluster is asked where its slots are. Milliseconds. */
 const refreshedEveryMs = 1_000;
+
+/** A client has none until it connects for the first time, whatever its type says. */
+const streamsOf = (clients: readonly { readonly stream?: Writable }[]) =>
+  clients.flatMap(({ stream }) => (stream ? [stream] : []));
 
 const addressOf = ({ options: { host, port } }: Redis) => `${host}:${port}`;
 
