@@ -44,7 +44,7 @@ export interface PisRequest {
   readonly arrivedAtMs: number;
   readonly deadlineAtMs: number;
   /** Fires when the TPP leaves; a request that is on its way to the bank by then goes on. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Of writes that must not be sent twice. */
   readonly fence?: Fence;
   /** Takes what the stages come to know of it; given by stage 1. */

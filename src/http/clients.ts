@@ -23,8 +23,9 @@ export function createClients(
 ): IdentifyClient {
   const anonymous: Client = { name: 'anonymous', tenant: 'anonymous', environments };
   if (known.length === 0) return () => anonymous;
-  const keys = digestsOf(known, 'apiKeySha256');
-  const certificates = digestsOf(known, 'certificateSha256');
+  const all = known.map(knownAs);
+  const keys = digestsOf(all, 'apiKeySha256');
+  const certificates = digestsOf(all, 'certificateSha256');
 
   return (incoming, fields) => {
     const key = headerValue(fields, 'x-api-key');
@@ -35,22 +36,32 @@ export function createClients(
     const [client] = key === undefined ? byCertificate : byKey;
     if (!client || (key !== undefined && byCertificate.some((other) => other !== client)))
       throw unknown(known);
-    const { name, tenant, environments: own } = client;
-    return { name, tenant, environments: own };
+    return client;
   };
 }
 
 /** What the clients show, each of them by its digest. */
-type Digests = readonly { readonly client: KnownClient; readonly digest: Buffer }[];
+type Digests = readonly { readonly client: Client; readonly digest: Buffer }[];
 
-const digestsOf = (known: readonly KnownClient[], property: 'apiKeySha256' | 'certificateSha256'): Digests =>
-  known.flatMap((client) => {
-    const digest = client[property];
+/** What a client shows, and what of it goes further. */
+interface Known {
+  readonly shown: KnownClient;
+  readonly client: Client;
+}
+
+function knownAs(shown: KnownClient): Known {
+  const { name, tenant, environments } = shown;
+  return { shown, client: { name, tenant, environments } };
+}
+
+const digestsOf = (known: readonly Known[], property: 'apiKeySha256' | 'certificateSha256'): Digests =>
+  known.flatMap(({ shown, client }) => {
+    const digest = shown[property];
     return digest === undefined ? [] : [{ client, digest: Buffer.from(digest, 'hex') }];
   });
 
 /** Compares with every client, in constant time: neither a right prefix nor a place in the list shows. */
-function holding(digests: Digests, shown: Buffer): readonly KnownClient[] {
+function holding(digests: Digests, shown: Buffer): readonly Client[] {
   return digests
     .filter(({ digest }) => digest.length === shown.length && timingSafeEqual(digest, shown))
     .map(({ client }) => client);

@@ -1,6 +1,6 @@
 /** Which fields of a TPP's request go on to the bank. */
 
-import { endToEnd, type HeaderFields, without } from '../pis/headers.ts';
+import { endToEnd, type HeaderFields, lowerCase } from '../pis/headers.ts';
 
 /** Meant for the gateway or made by proxies on the way; `Host` and the length are the next hop's own. */
 const keptHere: ReadonlySet<string> = new Set([
@@ -30,5 +30,8 @@ const saysWho =
 
 /** All end-to-end fields but those; names and values stay as they were written. */
 export function forTheBank(fields: HeaderFields): HeaderFields {
-  return without(endToEnd(fields), keptHere).filter(([name]) => !saysWho.test(name.toLowerCase()));
+  return endToEnd(fields).filter(([field]) => {
+    const name = lowerCase(field);
+    return !keptHere.has(name) && !saysWho.test(name);
+  });
 }

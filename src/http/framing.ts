@@ -6,7 +6,7 @@
  */
 
 import { GatewayError } from '../flow/errors.ts';
-import { connectionOptions, type HeaderFields, headerValue } from '../pis/headers.ts';
+import { connectionOptions, type HeaderFields, headerValue, lowerCase } from '../pis/headers.ts';
 
 /** More fields than this are refused; Node itself would drop those beyond its own limit without a word. */
 const maxFields = 100;
@@ -69,7 +69,7 @@ export function checkFraming(fields: HeaderFields, httpVersion: string): void {
 function refuseDoubtfulNames(fields: HeaderFields): void {
   const seen = new Set<string>();
   for (const [field] of fields) {
-    const name = field.toLowerCase();
+    const name = lowerCase(field);
     if (name.includes('_')) throw faulty(undefined, 'A header name holds an underscore; use a hyphen.');
     if (single.has(name) && seen.has(name)) {
       const code = name === 'x-request-id' ? 'REQUEST_ID_INVALID' : 'HEADER_MALFORMED';

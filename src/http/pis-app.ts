@@ -6,7 +6,6 @@ import { asGatewayError, type GatewayError, withAdvice } from '../flow/errors.ts
 import type { PisRequest } from '../flow/messages.ts';
 import type { Handler } from '../flow/stage.ts';
 import { fieldsOf, type HeaderField, headerValue } from '../pis/headers.ts';
-import { callerLeft } from './caller-left.ts';
 import type { NetworkOf } from './caller-network.ts';
 import type { RequestReader } from './read-request.ts';
 import { answerIdOf } from './request-id.ts';
@@ -35,14 +34,13 @@ export function createPisApp({ read, line, networkOf, refused }: PisAppParts): R
     const caller = { requestId: answerIdOf(fields), accept: headerValue(fields, 'accept'), said };
     const fail = (error: GatewayError) => writeError(incoming, answer, error, caller);
 
-    const signal = callerLeft(answer);
     const arrivedAtMs = performance.now();
     const request = await read(incoming, fields, answer, (field) => said.push(field)).catch(asGatewayError);
     if (request instanceof Error) {
       refused(request, caller.requestId, arrivedAtMs, networkOf(peer, fields));
       return fail(request);
     }
-    await line({ ...request, signal })
+    await line(request)
       .then((response) => writeResponse(answer, request, response, said))
       .catch((thrown) => fail(withAdvice(asGatewayError(thrown), request.operation.lane)));
   };

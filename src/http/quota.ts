@@ -24,20 +24,27 @@ export function createQuotas(
   clients: readonly LimitedClient[],
   reservations: Pick<Reservations, 'take'>,
 ): CheckQuota {
-  const rates = new Map(
-    clients.flatMap(({ name, quota }) =>
-      quota ? [[name, { perSecond: quota.rate, burst: quota.burst }] as const] : [],
-    ),
+  const limits = new Map(
+    clients.flatMap(({ name, quota }) => (quota ? [[name, limitFor(name, quota)] as const] : [])),
   );
   return async ({ name }, say) => {
-    const rate = rates.get(name);
-    if (!rate) return;
-    const taking = await reservations.take(`bucket:client:${name}`, rate);
-    say(['RateLimit-Policy', policyOf(rate)]);
+    const limit = limits.get(name);
+    if (!limit) return;
+    const taking = await reservations.take(limit.bucket, limit.rate);
+    say(limit.policy);
     say(['RateLimit', limitOf(taking)]);
     if (!taking.taken)
       throw notBefore(taking.nextMs, 'QUOTA_EXCEEDED', 'The quota of this client is used up');
   };
+}
+
+function limitFor(
+  name: string,
+  { rate: perSecond, burst }: { readonly rate: number; readonly burst: number },
+) {
+  const rate = { perSecond, burst };
+  const policy: HeaderField = ['RateLimit-Policy', policyOf(rate)];
+  return { bucket: `bucket:client:${name}`, rate, policy };
 }
 
 /**

@@ -11,6 +11,7 @@ import type { Client, PisRequest } from '../flow/messages.ts';
 import { type HeaderField, type HeaderFields, headerValue } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import { createBodyRoom } from './body-room.ts';
+import { callerLeft } from './caller-left.ts';
 import type { IdentifyClient } from './clients.ts';
 import { forTheBank } from './for-the-bank.ts';
 import { checkFraming } from './framing.ts';
@@ -51,6 +52,7 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
   const room = createBodyRoom(maxUnfinishedBytes);
   return async (incoming, fields, answer, say) => {
     const arrivedAtMs = performance.now();
+    const signal = callerLeft(answer);
     orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
     const operation = operationOf(match, incoming);
     admit(operation.lane);
@@ -74,6 +76,7 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
       body: await body,
       arrivedAtMs,
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],
+      signal,
     };
   };
 }

@@ -23,6 +23,7 @@ export function requestIdOf(fields: HeaderFields): string {
 export const answerIdOf = (fields: HeaderFields): string => callersIdIn(fields) ?? randomUUID();
 
 function callersIdIn(fields: HeaderFields): string | undefined {
-  const [id, ...more] = headerValues(fields, 'x-request-id');
-  return id !== undefined && more.length === 0 && uuid.test(id) ? id : undefined;
+  const ids = headerValues(fields, 'x-request-id');
+  const [id] = ids;
+  return id !== undefined && ids.length === 1 && uuid.test(id) ? id : undefined;
 }

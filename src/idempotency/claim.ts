@@ -84,9 +84,9 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
    * attempt dead may have taken it over, and operators may have resolved it.
    */
   async function stepTo(next: Entry | undefined, ttlMs?: number): Promise<void> {
-    const isDone = next ? entries.replace(id, raw, next, ttlMs) : entries.release(id, raw);
-    if (await isDone) {
-      raw = next ? written(next) : released;
+    const stands = next ? await entries.replace(id, raw, next, ttlMs) : await givenBack();
+    if (stands !== undefined) {
+      raw = stands;
       return;
     }
     const stored = await entries.read(id);
@@ -96,6 +96,8 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     raw = stored.raw;
     return stepTo(next, ttlMs);
   }
+
+  const givenBack = async () => ((await entries.release(id, raw)) ? released : undefined);
 
   /** The state has lost the entry, or it was resolved as what did not happen: what is known now is known all the same. */
   async function keepAnew(next: Entry, ttlMs?: number): Promise<void> {
@@ -139,9 +141,9 @@ export function createClaim({ entries, open, owed, changed, log }: ClaimParts, t
     async pass(environment) {
       const startedAtMs = performance.now();
       const next = sendingTo(environment);
-      const [isOurs] = await Promise.all([entries.replace(id, raw, next), open.add(name)]);
-      if (!isOurs) throw takenOver();
-      raw = written(next);
+      const [stands] = await Promise.all([entries.replace(id, raw, next), open.add(name)]);
+      if (stands === undefined) throw takenOver();
+      raw = stands;
       isListed = true;
       sending = next;
       return startedAtMs + passedForMs;

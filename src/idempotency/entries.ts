@@ -18,8 +18,8 @@ export interface Entries {
   begin(id: string, entry: Entry, ttlMs?: number): Promise<boolean>;
   /** Begins what was given back and still stands there. @returns whether it did */
   beginAgain(id: string, entry: Entry, ttlMs?: number): Promise<boolean>;
-  /** @returns whether what stood there was still `raw` */
-  replace(id: string, raw: string, next: Entry, ttlMs?: number): Promise<boolean>;
+  /** @returns what stands there now, if what stood there was still `raw` */
+  replace(id: string, raw: string, next: Entry, ttlMs?: number): Promise<string | undefined>;
   /** Gives it back: the next one to look finds none. @returns whether what stood there was still `raw` */
   release(id: string, raw: string): Promise<boolean>;
 }
@@ -34,7 +34,10 @@ export function createEntries(keyValues: KeyValues): Entries {
     },
     begin: (id, entry, ttlMs) => keyValues.writeIfAbsent(keyOf(id), written(entry), ttlMs),
     beginAgain: (id, entry, ttlMs) => keyValues.replace(keyOf(id), released, written(entry), ttlMs),
-    replace: (id, raw, next, ttlMs) => keyValues.replace(keyOf(id), raw, written(next), ttlMs),
+    async replace(id, raw, next, ttlMs) {
+      const text = written(next);
+      return (await keyValues.replace(keyOf(id), raw, text, ttlMs)) ? text : undefined;
+    },
     release: (id, raw) => keyValues.replace(keyOf(id), raw, released, releasedForMs),
   };
 }

@@ -71,7 +71,7 @@ export function createResolve({ entries, open, owed, changed, affinity, audit, w
     entry: Doubtful,
     raw: string,
     paymentId: string | undefined,
-  ): Promise<boolean> {
+  ): Promise<string | undefined> {
     const { environment, tenant, paymentService } = entry;
     if (entry.operation !== 'initiatePayment' || paymentId === undefined)
       return entries.replace(id, raw, happened(entry), windowMs());

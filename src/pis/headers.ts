@@ -21,7 +21,9 @@ const hopByHop: ReadonlySet<string> = new Set([
 
 /** All values of a field, in order. `name` in lower case. */
 export function headerValues(fields: HeaderFields, name: string): readonly string[] {
-  return fields.filter(([field]) => isNamed(field, name)).map(([, value]) => value);
+  const values: string[] = [];
+  for (const [field, value] of fields) if (isNamed(field, name)) values.push(value);
+  return values;
 }
 
 /** The first value of a field. `name` in lower case. */
@@ -72,7 +74,9 @@ export function connectionOptions(fields: HeaderFields): readonly string[] {
 
 /** The members of a field that is a list of tokens, in lower case and in order (RFC 9110 section 5.6.1). `name` in lower case. */
 export function listMembers(fields: HeaderFields, name: string): readonly string[] {
-  return headerValues(fields, name)
+  const values = headerValues(fields, name);
+  if (values.length === 0) return values; // as it is with nearly every field that is asked for
+  return values
     .flatMap((value) => value.split(','))
     .map((member) => member.trim().toLowerCase())
     .filter((member) => member !== '');
@@ -80,7 +84,8 @@ export function listMembers(fields: HeaderFields, name: string): readonly string
 
 /** The pairs of Node's flat `rawHeaders`. */
 export function fieldsOf(rawHeaders: readonly string[]): HeaderFields {
-  return Array.from({ length: rawHeaders.length / 2 }, (_, index) => {
-    return [rawHeaders[2 * index] ?? '', rawHeaders[2 * index + 1] ?? ''] as const;
-  });
+  const fields: HeaderField[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2)
+    fields.push([rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '']);
+  return fields;
 }

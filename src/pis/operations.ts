@@ -145,6 +145,7 @@ export function prefixOf(segment: string): string {
 export function createMatcher(rules: PathRules): Matcher {
   const prefix = prefixParts(rules.segment);
   const shapes = operations.map(({ shape, ...traits }) => ({ traits, parts: partsOf(shape) }));
+  const byLength = Map.groupBy(shapes, ({ parts }) => parts.length);
 
   return (method, target) => {
     const split = splitTarget(target);
@@ -152,7 +153,7 @@ export function createMatcher(rules: PathRules): Matcher {
     if (prefix.some((part, index) => split[index] !== part)) return { kind: 'unknown-path' };
 
     const segments = split.slice(prefix.length);
-    const fitting = shapes.filter(({ parts }) => fits(parts, segments, rules));
+    const fitting = byLength.get(segments.length)?.filter(({ parts }) => fits(parts, segments, rules)) ?? [];
     const [first] = fitting;
     if (!first) return { kind: 'unknown-path' };
     const refusal = misplaced(first.parts, segments) ?? notOffered(rules, segments);
@@ -203,7 +204,6 @@ function splitTarget(target: string): readonly string[] | string {
 
 /** `status` is never an authorisation, not even where every authorisation type is welcome. */
 function fits(parts: readonly string[], segments: readonly string[], { authorisationTypes }: PathRules) {
-  if (parts.length !== segments.length) return false;
   return parts.every((part, index) => {
     const segment = segments[index] ?? '';
     if (part === '{payment-authorisation}')

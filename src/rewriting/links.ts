@@ -95,11 +95,15 @@ function roleOf(parent: Role, key: string | undefined): Role {
 
 /** The index after a string's closing quotation mark: the next one behind an even number of backslashes. */
 function endOfString(text: string, start: number): number {
-  for (let at = start + 1; at < text.length; at++) {
-    if (text[at] === '"') return at + 1;
-    if (text[at] === '\\') at++;
-  }
-  return text.length;
+  let end = text.indexOf('"', start + 1);
+  while (end > 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end < 0 ? text.length : end + 1;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0;
+  while (text[at - 1 - backslashes] === '\\') backslashes++;
+  return backslashes % 2 === 1;
 }
 
 function decoded(text: string, { start, end }: Token): string {

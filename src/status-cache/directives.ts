@@ -42,7 +42,8 @@ export const variantFields = [
   'psu-corporate-id-type',
 ] as const;
 
-const keyed: ReadonlySet<string> = new Set([...credentialFields, ...variantFields]);
+/** All of them. */
+export const keyedFields: ReadonlySet<string> = new Set([...credentialFields, ...variantFields]);
 
 /**
  * Whether an answer may be kept for equal requests (RFC 9111 section 3). `private` may if the request had credentials:
@@ -54,7 +55,7 @@ export function mayBeKept(request: PisRequest, { status, headers }: PisResponse)
   if (directives.has('no-store') || directives.has('no-cache')) return false;
   const hasOwner = credentialFields.some((name) => headerValue(request.headers, name) !== undefined);
   if (directives.has('private') && !hasOwner) return false;
-  return listMembers(headers, 'vary').every((name) => keyed.has(name));
+  return listMembers(headers, 'vary').every((name) => keyedFields.has(name));
 }
 
 /** Whether the bank wants to be asked before an answer that is no longer fresh is used (RFC 9111 section 4.2.4). */

@@ -3,9 +3,9 @@
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { RoutedRequest } from '../flow/messages.ts';
-import { headerValues } from '../pis/headers.ts';
+import { headerValues, lowerCase } from '../pis/headers.ts';
 import type { State } from '../state/ports.ts';
-import { credentialFields, variantFields } from './directives.ts';
+import { credentialFields, keyedFields, variantFields } from './directives.ts';
 
 export interface Place {
   /** The key of the payment's document; the id itself does not stand in it. */
@@ -44,7 +44,7 @@ export function createPlaces({
   announcements,
 }: Pick<State, 'keyValues' | 'announcements'>): Places {
   let secret: string | undefined;
-  /** Who polls asks the same again and again: hashing costs more than all the rest of a hit. */
+  /** Who polls asks the same again and again: hashing costs more than all the rest of a hit. No part of a question holds a line break. */
   const places = new LRUCache<string, Place>({ max: keptPlaces });
   announcements.subscribe(channel, () => void refresh().catch(() => {})); // the next regular look sees it
 
@@ -71,14 +71,23 @@ export function createPlaces({
     renew,
     async of({ operation, environment, client, headers }) {
       if (secret === undefined) await refresh();
-      const values = (name: string) => headerValues(headers, name).join('\n');
       const { paymentService, paymentProduct, paymentId = '' } = operation;
-      const credentials = [client.tenant, ...credentialFields.map(values)];
-      const variants = [paymentService, paymentProduct, ...variantFields.map(values)];
-      const question = JSON.stringify([secret, environment.name, paymentId, credentials, variants]);
+      let question = [
+        secret,
+        environment.name,
+        client.tenant,
+        paymentService,
+        paymentProduct,
+        paymentId,
+      ].join('\n');
+      for (const [name, value] of headers)
+        if (keyedFields.has(lowerCase(name))) question += `\n${lowerCase(name)}:${value}`;
       const known = places.get(question);
       if (known) return known;
 
+      const values = (name: string) => headerValues(headers, name).join('\n');
+      const credentials = [client.tenant, ...credentialFields.map(values)];
+      const variants = [paymentService, paymentProduct, ...variantFields.map(values)];
       const hashed = hashUnder(secret ?? '');
       const credential = hashed(credentials);
       const key = documentKey(environment.name, paymentId);

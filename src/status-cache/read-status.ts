@@ -46,11 +46,8 @@ export function createStatusReads(parts: Parts): StatusReads {
   const readIfPossible = (key: string) => entries.read(key).catch(() => undefined);
   const placeOf = (request: RoutedRequest) => places.of(request).catch(() => undefined);
 
-  async function through(
-    { signal: _, ...request }: RoutedRequest, // others may wait for the answer: it is fetched although the TPP leaves
-    next: Next,
-    wish: 'any' | 'fresh',
-  ): Promise<PisResponse> {
+  async function through(asked: RoutedRequest, next: Next, wish: 'any' | 'fresh'): Promise<PisResponse> {
+    const request = { ...asked, signal: undefined }; // others may wait for the answer: it is fetched although the TPP leaves
     const place = await placeOf(request);
     if (!place) return blindly(request, next);
     for (;;) {

@@ -17,19 +17,25 @@ export const logRequests = (log: Log): Observer => ({
   },
 });
 
-function fieldsOf({ requestId, asked, durationMs, environment, status, ...rest }: Decision): LogFields {
-  const { error, network, servedFrom, upstreamMs } = rest;
+/** What is `undefined` does not stand in the line. */
+function fieldsOf(decision: Decision): LogFields {
+  const { requestId, asked, durationMs, network, environment, status } = decision;
+  const { error, servedFrom, upstreamMs } = decision;
   return {
     requestId,
-    ...(asked && { operation: asked.operation, client: asked.client, tenant: asked.tenant }),
-    ...(asked && { durationMs: rounded(durationMs ?? 0) }),
-    ...(network !== undefined && { network }),
+    operation: asked?.operation,
+    client: asked?.client,
+    tenant: asked?.tenant,
+    durationMs: asked && rounded(durationMs ?? 0),
+    network,
     environment,
     status,
-    ...(error && { error: error.code, why: error.why, proxyError: error.proxyError }),
-    ...(error?.stack !== undefined && { stack: error.stack }),
-    ...(!error && { servedFrom }),
-    ...(upstreamMs !== undefined && { upstreamMs: rounded(upstreamMs) }),
+    error: error?.code,
+    why: error?.why,
+    proxyError: error?.proxyError,
+    stack: error?.stack,
+    servedFrom,
+    upstreamMs: upstreamMs && rounded(upstreamMs),
   };
 }
 

@@ -48,10 +48,14 @@ interface Line extends LogFields {
   readonly message: string;
 }
 
+/** What of the fields stands in a line. */
+const standing = (fields: LogFields): LogFields =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+
 /** A log that keeps its lines, and the one line expected in it. */
 function keeping() {
   const lines: Line[] = [];
-  const log: Log = (level, message, fields = {}) => void lines.push({ ...fields, level, message });
+  const log: Log = (level, message, fields = {}) => void lines.push({ ...standing(fields), level, message });
   const line = (): Line => {
     const [first, ...more] = lines;
     assert.ok(first);
@@ -177,7 +181,6 @@ describe('observeRefusal', () => {
       level: 'info',
       message: 'request refused',
       requestId,
-      environment: undefined,
       status: 404,
       error: 'PATH_UNKNOWN',
       why: 'Nothing has this path.',
