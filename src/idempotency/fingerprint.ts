@@ -1,6 +1,6 @@
 /** Which requests count as the same: the key under which one is kept, and the fingerprint of what it asks for. */
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { PisRequest } from '../flow/messages.ts';
 import { headerValue } from '../pis/headers.ts';
 
@@ -28,6 +28,8 @@ export function identityOf({
   };
 }
 
-function hashOf(parts: readonly (string | null)[], body: Buffer = Buffer.alloc(0)): string {
-  return createHash('sha256').update(JSON.stringify(parts)).update('\0').update(body).digest('base64url');
+function hashOf(parts: readonly (string | null)[], body: Buffer = nothing): string {
+  return hash('sha256', Buffer.concat([Buffer.from(`${JSON.stringify(parts)}\0`), body]), 'base64url');
 }
+
+const nothing = Buffer.alloc(0);

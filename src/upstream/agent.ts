@@ -1,10 +1,11 @@
 /** The pool of connections to one environment of the bank; never shared with another environment. */
 
-import { Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Environment } from '../flow/environment.ts';
+import { connectorTo } from './connector.ts';
 import type { Credentials } from './credentials.ts';
+import { hintedMs } from './keep-alive-hint.ts';
 
 interface PoolSettings {
   /** Connections at most, per environment. */
@@ -13,8 +14,18 @@ interface PoolSettings {
   readonly idle: number;
 }
 
+export interface PoolView {
+  /** The connections that may be taken; the one used last comes last. */
+  readonly idle: readonly Socket[];
+  /** How many others there are: being made, in use, or at rest. */
+  readonly busy: number;
+  /** How many calls wait for one. */
+  readonly waiting: number;
+}
+
 /** A pool that can be told to keep only what was used just now. */
 export type Pool = HttpAgent & {
+  readonly view: () => PoolView;
   /**
    * Closes the connections that were unused for this long, in milliseconds, or longer. Called just before a payment is
    * sent: the likelier a bank has closed a connection meanwhile, the likelier the payment's outcome would not be known.
@@ -24,69 +35,104 @@ export type Pool = HttpAgent & {
   readonly drain: () => void;
 };
 
-/** A keep-alive pool; the connection used last is taken first, so that surplus ones fall idle and close. */
-export function createAgent(
-  environment: Environment,
-  { maxSockets, idle }: PoolSettings,
-  credentials: Credentials = {},
-): Pool {
-  const options = {
-    keepAlive: true,
-    maxSockets,
-    maxFreeSockets: maxSockets,
-    timeout: idle,
-    scheduling: 'lifo',
-  } as const;
-  return withRest(
-    environment.origin.startsWith('https:')
-      ? new HttpsAgent({ ...options, ...credentials, minVersion: 'TLSv1.2' })
-      : new HttpAgent(options),
-  );
-}
-
 /** How long a connection must stay silent after an answer before it is used again. Milliseconds. */
 const restMs = 5;
 
-/** A connection whose answer has come, and that is not in the pool yet. */
-interface Resting {
-  /** On the clock of `performance.now()`. */
-  readonly sinceMs: number;
-  /** Puts it into the pool. */
-  readonly pool: () => void;
+/** Times on the clock of `performance.now()`. */
+interface Connection {
+  readonly socket: Socket;
+  /** Nothing is asked on it, and nothing may be said. */
+  isSilent: boolean;
+  /** For how long the bank keeps it, by its last answer. Milliseconds. */
+  keptForMs: number;
+  unusedSinceMs: number;
 }
 
 /**
- * Lets every connection rest before it goes back into the pool: what a bank sends behind its answer would else be taken
- * for the answer to the next request, another tenant's perhaps. A connection that speaks unasked is closed.
+ * A pool whose connections all lead to one place by the same credentials, which Node's own must find out for each call.
+ * The connection used last is taken first, so that surplus ones fall idle and close.
+ *
+ * Every connection rests before it goes back into the pool: what a bank sends behind its answer would else be taken for the
+ * answer to the next request, another tenant's perhaps. A connection that speaks unasked is closed.
  */
-function withRest(agent: HttpAgent): Pool {
-  const unusedSinceMs = new WeakMap<Socket, number>();
-  /** Those that rest: nothing is asked on them, and nothing may be said. */
-  const silent = new WeakSet<Socket>();
+export function createAgent(
+  { origin }: Environment,
+  { maxSockets, idle: idleMs }: PoolSettings,
+  credentials: Credentials = {},
+): Pool {
+  const { protocol } = new URL(origin);
+  const connect = connectorTo(origin, credentials);
+  const open = new Set<Connection>();
+  /** Those that may be taken. */
+  let idle: Connection[] = [];
   /** In the order in which they began. */
-  let resting: Resting[] = [];
+  let resting: Connection[] = [];
+  const waiting: ClientRequest[] = [];
   let draining = false;
-  const poolers = agent.listeners('free');
-  agent.removeAllListeners('free');
-  agent.on('free', (socket: Socket, ...rest: unknown[]) => {
-    const sinceMs = performance.now();
-    if (!unusedSinceMs.has(socket)) watch(socket);
-    unusedSinceMs.set(socket, sinceMs);
-    silent.add(socket);
-    const pool = () => {
-      silent.delete(socket);
-      if (draining && !isWaitedFor()) socket.destroy();
-      else for (const pooler of poolers) Reflect.apply(pooler, agent, [socket, ...rest]);
-    };
+  let isToBeSwept = false;
+
+  function addRequest(request: ClientRequest): void {
+    const connection = takeIdle();
+    if (connection) reuse(connection, request);
+    else if (open.size < maxSockets) use(newConnection(), request);
+    else waiting.push(request);
+  }
+
+  function takeIdle(): Connection | undefined {
+    for (let last = idle.pop(); last; last = idle.pop()) {
+      if (last.socket.writable && !isTooOld(last)) return last;
+      last.socket.destroy();
+    }
+    return undefined;
+  }
+
+  function reuse(connection: Connection, request: ClientRequest): void {
+    connection.isSilent = false;
+    connection.socket.ref();
+    request.reusedSocket = true;
+    use(connection, request);
+  }
+
+  function use(connection: Connection, request: ClientRequest): void {
+    request.once('response', ({ rawHeaders }) => {
+      connection.keptForMs = Math.min(idleMs, hintedMs(rawHeaders));
+    });
+    request.onSocket(connection.socket);
+  }
+
+  function newConnection(): Connection {
+    const connection = { socket: connect(), isSilent: false, keptForMs: idleMs, unusedSinceMs: 0 };
+    const { socket } = connection;
+    open.add(connection);
+    // For as long as it lives: listeners that come and go with every call cost more.
+    socket.once('free', () => socket.on('data', () => connection.isSilent && socket.destroy()));
+    socket.on('free', () => rest(connection)).on('error', () => socket.destroy());
+    socket.once('close', () => {
+      open.delete(connection);
+      idle = idle.filter((other) => other !== connection);
+      serveNext();
+    });
+    return connection;
+  }
+
+  function serveNext(): void {
+    const next = open.size < maxSockets && nextWaiting();
+    if (next) use(newConnection(), next);
+  }
+
+  /** Whoever was given up meanwhile needs none. */
+  function nextWaiting(): ClientRequest | undefined {
+    let next = waiting.shift();
+    while (next?.destroyed) next = waiting.shift();
+    return next;
+  }
+
+  function rest(connection: Connection): void {
+    connection.isSilent = true;
+    connection.unusedSinceMs = performance.now();
+    Object.assign(connection.socket, { _httpMessage: null }); // Node's own: it would keep the last call for as long as the connection
     if (resting.length === 0) wake(restMs);
-    resting.push({ sinceMs, pool });
-  });
-
-  const isWaitedFor = () => Object.keys(agent.requests).length > 0;
-
-  /** For as long as it lives: listeners that come and go with every call cost more. */
-  function watch(socket: Socket): void {
-    socket.on('data', () => silent.has(socket) && socket.destroy()).on('error', () => socket.destroy());
+    resting.push(connection);
   }
 
   /**
@@ -101,28 +147,63 @@ function withRest(agent: HttpAgent): Pool {
   }
 
   function poolRested(untilMs: number): void {
-    const rested = resting.filter(({ sinceMs }) => sinceMs <= untilMs);
-    resting = resting.filter(({ sinceMs }) => sinceMs > untilMs);
+    const rested = resting.filter(({ unusedSinceMs }) => unusedSinceMs <= untilMs);
+    resting = resting.filter(({ unusedSinceMs }) => unusedSinceMs > untilMs);
     const [next] = resting;
-    if (next) wake(Math.max(1, Math.ceil(next.sinceMs + restMs - performance.now())));
-    for (const { pool } of rested) pool();
+    if (next) wake(Math.max(1, Math.ceil(next.unusedSinceMs + restMs - performance.now())));
+    for (const connection of rested) pool(connection);
   }
 
-  function closeIdle(idleMs: number): void {
-    const latestMs = performance.now() - idleMs;
-    for (const pooled of Object.values(agent.freeSockets))
-      for (const socket of pooled ?? []) {
-        if ((unusedSinceMs.get(socket) ?? 0) > latestMs) break; // who was used last comes last
-        socket.destroy();
-      }
+  function pool(connection: Connection): void {
+    const { socket } = connection;
+    const next = socket.writable && nextWaiting();
+    if (next) reuse(connection, next);
+    else if (!socket.writable || draining || isTooOld(connection)) socket.destroy();
+    else {
+      socket.unref();
+      idle.push(connection);
+      if (idle.length === 1) sweepLater();
+    }
   }
-  return Object.assign(agent, {
-    /** All its connections lead to one place, by the same credentials: Node would make a name of all options for each call. */
-    getName: () => 'bank',
+
+  function sweepLater(): void {
+    if (isToBeSwept) return;
+    isToBeSwept = true;
+    setTimeout(() => {
+      isToBeSwept = false;
+      keepIdle((connection) => !isTooOld(connection));
+      if (idle.length > 0) sweepLater();
+    }, idleMs / 4).unref();
+  }
+
+  function keepIdle(isKept: (connection: Connection) => boolean): void {
+    const others = idle.filter((connection) => !isKept(connection));
+    if (others.length === 0) return;
+    idle = idle.filter(isKept);
+    for (const { socket } of others) socket.destroy();
+  }
+
+  function closeIdle(forMs: number): void {
+    const latestMs = performance.now() - forMs;
+    keepIdle(({ unusedSinceMs }) => unusedSinceMs > latestMs);
+  }
+
+  return Object.assign(new HttpAgent({ protocol, keepAlive: true, maxSockets }), {
+    addRequest,
+    view: () => ({
+      idle: idle.map(({ socket }) => socket),
+      busy: open.size - idle.length,
+      waiting: waiting.filter(({ destroyed }) => !destroyed).length,
+    }),
     closeIdle,
     drain() {
       draining = true;
       closeIdle(0);
     },
+    destroy() {
+      for (const { socket } of open) socket.destroy();
+    },
   });
 }
+
+const isTooOld = ({ unusedSinceMs, keptForMs }: Connection) => performance.now() >= unusedSinceMs + keptForMs;

@@ -1,10 +1,10 @@
-/** What becomes of connections that are kept: a network on this machine, for the pool is Node's. */
+/** What becomes of connections that are kept, on a network on this machine. */
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, get } from 'node:http';
 import { type TestContext, test } from 'node:test';
-import { createAgent, type Pool } from '../../../src/upstream/agent.ts';
+import { createAgent } from '../../../src/upstream/agent.ts';
 import { listen } from '../../kit/ports.ts';
 import { until } from '../../kit/within.ts';
 
@@ -28,13 +28,10 @@ async function startPool(t: TestContext, slow: (answer: () => void) => void = ()
   const call = async () => {
     const [answer] = await once(get(origin, { agent: pool }), 'response');
     answer.resume();
-    await until(2_000, 'the connection is kept', () => free(pool).length > 0);
+    await until(2_000, 'the connection is kept', () => pool.view().idle.length > 0);
   };
   return { pool, origin, call, connections: () => connections };
 }
-
-const free = (pool: Pool) => Object.values(pool.freeSockets).flatMap((sockets = []) => sockets);
-const inUse = (pool: Pool) => Object.values(pool.sockets).flatMap((sockets = []) => sockets);
 
 test('a connection that was used just now is used again', async (t) => {
   const { pool, call, connections } = await startPool(t);
@@ -48,7 +45,7 @@ test('a connection that was unused for too long is closed, and a new one is made
   const { pool, call, connections } = await startPool(t);
   await call();
   pool.closeIdle(0);
-  assert.ok(free(pool).every(({ destroyed }) => destroyed));
+  assert.deepEqual(pool.view().idle, []);
   await call();
   assert.equal(connections(), 2);
 });
@@ -66,9 +63,9 @@ test('of connections that began to rest one after the other, each is kept, and t
     answers[calls.indexOf(call)]?.();
     await closed;
   }
-  await until(2_000, 'all are kept', () => free(pool).length === 3);
+  await until(2_000, 'all are kept', () => pool.view().idle.length === 3);
   assert.deepEqual(
-    free(pool).map(({ localPort }) => localPort),
+    pool.view().idle.map(({ localPort }) => localPort),
     ports,
   );
 });
@@ -77,23 +74,23 @@ test('a pool that is drained closes what is idle at once, and what is busy when 
   const answers: (() => void)[] = [];
   const { pool, call, origin } = await startPool(t, (answer) => answers.push(answer));
   await call();
-  const [idle] = free(pool);
+  const [idle] = pool.view().idle;
   const slow = once(get(`${origin}/slow`, { agent: pool }), 'response');
   const other = once(get(`${origin}/slow`, { agent: pool }), 'response');
   await until(2_000, 'both are on their way', () => answers.length === 2);
   answers[0]?.();
   const [first] = await slow;
   first.resume();
-  await until(2_000, 'one connection is idle', () => free(pool).length === 1);
+  await until(2_000, 'one connection is idle', () => pool.view().idle.length === 1);
 
   pool.drain();
-  assert.equal(free(pool).filter(({ destroyed }) => !destroyed).length, 0);
-  assert.equal(inUse(pool).filter(({ destroyed }) => !destroyed).length, 1, 'one is still busy');
+  assert.deepEqual(pool.view().idle, []);
+  await until(2_000, 'one is still busy', () => pool.view().busy === 1);
   answers[1]?.();
   const [answer] = await other;
   assert.equal(answer.statusCode, 200, 'and ends in peace');
   answer.resume();
-  await until(2_000, 'nothing is left', () => free(pool).length + inUse(pool).length === 0);
+  await until(2_000, 'nothing is left', () => pool.view().idle.length + pool.view().busy === 0);
   assert.equal(idle?.destroyed, true);
 });
 
@@ -109,6 +106,73 @@ test('a call that waits for a connection when the pool is drained is sent on the
     const [answer] = await call;
     answer.resume();
   }
-  await until(2_000, 'nothing is left', () => free(pool).length + inUse(pool).length === 0);
+  await until(2_000, 'nothing is left', () => pool.view().idle.length + pool.view().busy === 0);
+  assert.equal(connections(), 1);
+});
+
+test('a connection is not used again when the bank may have closed it, by what its last answer said', async (t) => {
+  let seconds = 1;
+  const server = createServer((_, answer) => {
+    answer.writeHead(200, ['Keep-Alive', `timeout=${seconds}, max=100`]).end();
+  });
+  server.keepAliveTimeout = 0;
+  const origin = `http://127.0.0.1:${await listen(server)}`;
+  const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
+  const pool = createAgent(environment, { maxSockets: 10, idle: 60_000 });
+  t.after(() => {
+    pool.destroy();
+    server.close();
+  });
+  const call = async () => {
+    const [answer] = await once(get(origin, { agent: pool }), 'response');
+    answer.resume();
+    await until(2_000, 'its connection has rested', () => pool.view().busy === 0);
+  };
+  await call();
+  assert.equal(pool.view().idle.length, 0, 'a second is too short to be sure');
+  seconds = 60;
+  await call();
+  assert.equal(pool.view().idle.length, 1);
+});
+
+test('a connection that is idle for too long is closed, and no other', async (t) => {
+  const { origin } = await startPool(t);
+  const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
+  const pool = createAgent(environment, { maxSockets: 10, idle: 40 });
+  t.after(() => pool.destroy());
+  const calls = [1, 2].map(() => once(get(origin, { agent: pool }), 'response'));
+  for (const [answer] of await Promise.all(calls)) answer.resume();
+  await until(2_000, 'both are kept', () => pool.view().idle.length === 2);
+  await until(2_000, 'both are closed', () => pool.view().idle.length + pool.view().busy === 0);
+});
+
+test('when a connection breaks, the call that waited for it gets another one', async (t) => {
+  const answers: (() => void)[] = [];
+  const { pool, origin, connections } = await startPool(t, (answer) => answers.push(answer), 1);
+  const broken = get(`${origin}/slow`, { agent: pool });
+  broken.on('error', () => {});
+  const waiting = once(get(origin, { agent: pool }), 'response');
+  await until(2_000, 'the first is on its way', () => answers.length === 1);
+  broken.destroy();
+  const [answer] = await waiting;
+  answer.resume();
+  assert.equal(answer.statusCode, 200);
+  assert.equal(connections(), 2);
+});
+
+test('a call that was given up while it waited for a connection takes none, and those behind it are served', async (t) => {
+  const answers: (() => void)[] = [];
+  const { pool, origin, connections } = await startPool(t, (answer) => answers.push(answer), 1);
+  const slow = once(get(`${origin}/slow`, { agent: pool }), 'response');
+  const givenUp = get(origin, { agent: pool });
+  givenUp.on('error', () => {});
+  const behind = once(get(origin, { agent: pool }), 'response');
+  await until(2_000, 'the first is on its way', () => answers.length === 1);
+  givenUp.destroy();
+  answers[0]?.();
+  for (const call of [slow, behind]) {
+    const [answer] = await call;
+    answer.resume();
+  }
   assert.equal(connections(), 1);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { type Agent, createServer, type RequestListener } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
-import { createAgent } from '../../../src/upstream/agent.ts';
+import { createAgent, type Pool } from '../../../src/upstream/agent.ts';
 import { createTransport, type OutboundRequest, type Transport } from '../../../src/upstream/transport.ts';
 import { listen } from '../../kit/ports.ts';
 import { until, within } from '../../kit/within.ts';
@@ -33,9 +33,6 @@ async function startTransport(t: TestContext, serve: RequestListener, maxSockets
 
 const send = (transport: Transport, request: Partial<OutboundRequest> = {}) =>
   within(4_000, 'an answer', transport.send({ ...get, deadlineAtMs: performance.now() + 2_000, ...request }));
-
-const count = (pool: Agent['sockets'] | Agent['freeSockets']) =>
-  Object.values(pool).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0);
 
 /** Every warning of the process while the test runs, such as of too many listeners. */
 function warnings(t: TestContext): readonly string[] {
@@ -109,8 +106,8 @@ describe('transport', () => {
       request.resume().on('end', () => answer.end('{}'));
     });
     const listenersAtRest = async () => {
-      await until(1_000, 'every socket is free', () => count(agent.sockets) === 0);
-      return listenersIn(agent) / count(agent.freeSockets);
+      await until(1_000, 'every socket is free', () => agent.view().busy === 0);
+      return listenersIn(agent) / agent.view().idle.length;
     };
     await send(transport);
     const atFirst = await listenersAtRest();
@@ -119,7 +116,7 @@ describe('transport', () => {
     }
 
     assert.equal(await listenersAtRest(), atFirst, 'a socket has as many listeners as after its first call');
-    assert.ok(count(agent.freeSockets) <= 4, 'the pool is bounded');
+    assert.ok(agent.view().idle.length <= 4, 'the pool is bounded');
     assert.deepEqual(heard, []);
   });
 
@@ -127,10 +124,10 @@ describe('transport', () => {
     const heard = warnings(t);
     const { transport, agent } = await startTransport(t, (request) => void request.socket.destroy());
     for (let call = 0; call < 500; call++) await assert.rejects(send(transport), { code: 'OUTCOME_UNKNOWN' });
-    await until(1_000, 'the last socket is gone', () => count(agent.sockets) === 0);
+    await until(1_000, 'the last socket is gone', () => agent.view().busy === 0);
 
-    assert.equal(count(agent.freeSockets), 0);
-    assert.deepEqual(Object.keys(agent.requests), []);
+    assert.equal(agent.view().idle.length, 0);
+    assert.equal(agent.view().waiting, 0);
     assert.deepEqual(heard, []);
   });
 
@@ -145,17 +142,17 @@ describe('transport', () => {
     const others = codesOf(17, 100);
 
     assert.deepEqual(new Set(await Promise.all(others)), new Set(['QUEUE_TIMEOUT']));
-    assert.equal(count(agent.sockets), 3);
+    assert.equal(agent.view().busy, 3);
     assert.deepEqual(new Set(await Promise.all(holders)), new Set(['OUTCOME_UNKNOWN']));
-    await until(1_000, 'no socket is in use', () => count(agent.sockets) === 0);
-    assert.ok(count(agent.freeSockets) <= 3);
-    assert.deepEqual(Object.keys(agent.requests), []);
+    await until(1_000, 'no socket is in use', () => agent.view().busy === 0);
+    assert.ok(agent.view().idle.length <= 3);
+    assert.equal(agent.view().waiting, 0);
     assert.equal(arrived.length, 3);
   });
 });
 
-const listenersIn = ({ sockets, freeSockets }: Agent) =>
-  [...Object.values(sockets), ...Object.values(freeSockets)]
-    .flatMap((list) => list ?? [])
-    .flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)))
+const listenersIn = (pool: Pool) =>
+  pool
+    .view()
+    .idle.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)))
     .reduce((sum, listeners) => sum + listeners, 0);
