@@ -8,9 +8,9 @@ const spareMs = 1_000;
 /** Milliseconds for which the connection may be used again; without end if the answer does not say. */
 export function hintedMs(rawHeaders: readonly string[]): number {
   const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && isKeepAlive(name));
+  if (at < 0) return Number.POSITIVE_INFINITY;
   const [, seconds] = /^timeout=(\d+)/.exec(rawHeaders[at + 1] ?? '') ?? [];
-  if (at < 0 || seconds === undefined) return Number.POSITIVE_INFINITY;
-  return Math.max(0, Number(seconds) * 1_000 - spareMs);
+  return seconds === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(seconds) * 1_000 - spareMs);
 }
 
 const isKeepAlive = (name: string) => name.length === 10 && lowerCase(name) === 'keep-alive';
