@@ -14,10 +14,11 @@ interface PoolSettings {
   readonly idle: number;
 }
 
-export interface PoolView {
+/** What there is at the moment. */
+interface PoolView {
   /** The connections that may be taken; the one used last comes last. */
   readonly idle: readonly Socket[];
-  /** How many others there are: being made, in use, or at rest. */
+  /** How many others there are: being made, in use, at rest, or being closed. */
   readonly busy: number;
   /** How many calls wait for one. */
   readonly waiting: number;
@@ -61,6 +62,7 @@ export function createAgent(
   credentials: Credentials = {},
 ): Pool {
   const { protocol } = new URL(origin);
+  const defaultPort = protocol === 'https:' ? 443 : 80;
   const connect = connectorTo(origin, credentials);
   const open = new Set<Connection>();
   /** Those that may be taken. */
@@ -188,7 +190,7 @@ export function createAgent(
     keepIdle(({ unusedSinceMs }) => unusedSinceMs > latestMs);
   }
 
-  return Object.assign(new HttpAgent({ protocol, keepAlive: true, maxSockets }), {
+  return Object.assign(new HttpAgent({ protocol, defaultPort, keepAlive: true, maxSockets }), {
     addRequest,
     view: () => ({
       idle: idle.map(({ socket }) => socket),

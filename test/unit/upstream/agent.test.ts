@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, get } from 'node:http';
+import { request } from 'node:https';
 import { type TestContext, test } from 'node:test';
 import { createAgent } from '../../../src/upstream/agent.ts';
 import { listen } from '../../kit/ports.ts';
@@ -135,7 +136,7 @@ test('a connection is not used again when the bank may have closed it, by what i
   assert.equal(pool.view().idle.length, 1);
 });
 
-test('a connection that is idle for too long is closed, and no other', async (t) => {
+test('connections that are idle for too long are closed', async (t) => {
   const { origin } = await startPool(t);
   const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
   const pool = createAgent(environment, { maxSockets: 10, idle: 40 });
@@ -175,4 +176,25 @@ test('a call that was given up while it waited for a connection takes none, and 
     answer.resume();
   }
   assert.equal(connections(), 1);
+});
+
+test('the port stands in the field Host unless it is that of the scheme', async (t) => {
+  const { origin } = await startPool(t);
+  const environment = {
+    name: 'sandbox',
+    origin: origin.replace('http:', 'https:'),
+    basePath: '',
+    standardVersion: '1.3.11',
+  };
+  const pool = createAgent(environment, { maxSockets: 10, idle: 60_000 });
+  t.after(() => pool.destroy());
+  const hostIn = (url: string) =>
+    request(url, { agent: pool })
+      .on('error', () => {})
+      .destroy()
+      .getHeader('host');
+  assert.deepEqual(
+    ['https://bank.example', 'https://bank.example:80', 'https://bank.example:8443'].map(hostIn),
+    ['bank.example', 'bank.example:80', 'bank.example:8443'],
+  );
 });
