@@ -6,6 +6,7 @@ import type { Environment } from '../flow/environment.ts';
 import { connectorTo } from './connector.ts';
 import type { Credentials } from './credentials.ts';
 import { hintedMs } from './keep-alive-hint.ts';
+import { createRest } from './rest.ts';
 
 interface PoolSettings {
   /** Connections at most, per environment. */
@@ -36,9 +37,6 @@ export type Pool = HttpAgent & {
   readonly drain: () => void;
 };
 
-/** How long a connection must stay silent after an answer before it is used again. Milliseconds. */
-const restMs = 5;
-
 /** Times on the clock of `performance.now()`. */
 interface Connection {
   readonly socket: Socket;
@@ -53,8 +51,7 @@ interface Connection {
  * A pool whose connections all lead to one place by the same credentials, which Node's own must find out for each call.
  * The connection used last is taken first, so that surplus ones fall idle and close.
  *
- * Every connection rests before it goes back into the pool: what a bank sends behind its answer would else be taken for the
- * answer to the next request, another tenant's perhaps. A connection that speaks unasked is closed.
+ * Every connection rests before it goes back into the pool (rest.ts), and one that speaks unasked is closed.
  */
 export function createAgent(
   { origin }: Environment,
@@ -67,11 +64,10 @@ export function createAgent(
   const open = new Set<Connection>();
   /** Those that may be taken. */
   let idle: Connection[] = [];
-  /** In the order in which they began. */
-  let resting: Connection[] = [];
   const waiting: ClientRequest[] = [];
   let draining = false;
   let isToBeSwept = false;
+  const rest = createRest(pool);
 
   function addRequest(request: ClientRequest): void {
     const connection = takeIdle();
@@ -108,7 +104,7 @@ export function createAgent(
     open.add(connection);
     // For as long as it lives: listeners that come and go with every call cost more.
     socket.once('free', () => socket.on('data', () => connection.isSilent && socket.destroy()));
-    socket.on('free', () => rest(connection)).on('error', () => socket.destroy());
+    socket.on('free', () => release(connection)).on('error', () => socket.destroy());
     socket.once('close', () => {
       open.delete(connection);
       idle = idle.filter((other) => other !== connection);
@@ -129,31 +125,12 @@ export function createAgent(
     return next;
   }
 
-  function rest(connection: Connection): void {
+  function release(connection: Connection): void {
     connection.isSilent = true;
     connection.unusedSinceMs = performance.now();
-    Object.assign(connection.socket, { _httpMessage: null }); // Node's own: it would keep the last call for as long as the connection
-    if (resting.length === 0) wake(restMs);
-    resting.push(connection);
-  }
-
-  /**
-   * After a stall of our own process the timers run before the sockets are read: what has come is heard first. Who has
-   * rested is settled before that reading: a stall in the middle of it makes nobody rested who was not heard since.
-   */
-  function wake(inMs: number): void {
-    setTimeout(() => {
-      const untilMs = performance.now() - restMs;
-      setImmediate(() => poolRested(untilMs));
-    }, inMs);
-  }
-
-  function poolRested(untilMs: number): void {
-    const rested = resting.filter(({ unusedSinceMs }) => unusedSinceMs <= untilMs);
-    resting = resting.filter(({ unusedSinceMs }) => unusedSinceMs > untilMs);
-    const [next] = resting;
-    if (next) wake(Math.max(1, Math.ceil(next.unusedSinceMs + restMs - performance.now())));
-    for (const connection of rested) pool(connection);
+    // Node's own: it would keep the last call for as long as the connection.
+    Object.assign(connection.socket, { _httpMessage: null });
+    rest(connection);
   }
 
   function pool(connection: Connection): void {
