@@ -11,7 +11,7 @@ export type InStep = (goOn: () => void) => void;
 /** How many go on together; the rest takes the next turn, before which new connections are taken in. */
 const mostTogether = 32;
 
-/** Nobody waits yet. */
+/** Only those that are given to the same one go on together. */
 export function createInStep(): InStep {
   let waiting: (() => void)[] = [];
 

@@ -38,10 +38,8 @@ export function createQuotas(
   };
 }
 
-function limitFor(
-  name: string,
-  { rate: perSecond, burst }: { readonly rate: number; readonly burst: number },
-) {
+/** What is the same for every request of a client. */
+function limitFor(name: string, { rate: perSecond, burst }: NonNullable<LimitedClient['quota']>) {
   const rate = { perSecond, burst };
   const policy: HeaderField = ['RateLimit-Policy', policyOf(rate)];
   return { bucket: `bucket:client:${name}`, rate, policy };

@@ -3,7 +3,7 @@
 import type { Writable } from 'node:stream';
 
 /**
- * What it returns is called before something is written: until the promises that are due have run, nothing leaves.
+ * What it returns is called before something is written: nothing leaves until the promises that are due have run.
  *
  * @param connections those that may be written to; asked once a breath
  */

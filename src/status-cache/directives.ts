@@ -42,7 +42,7 @@ export const variantFields = [
   'psu-corporate-id-type',
 ] as const;
 
-/** All of them. */
+/** All request fields that an entry belongs to. */
 export const keyedFields: ReadonlySet<string> = new Set([...credentialFields, ...variantFields]);
 
 /**

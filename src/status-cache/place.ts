@@ -44,7 +44,10 @@ export function createPlaces({
   announcements,
 }: Pick<State, 'keyValues' | 'announcements'>): Places {
   let secret: string | undefined;
-  /** Who polls asks the same again and again: hashing costs more than all the rest of a hit. No part of a question holds a line break. */
+  /**
+   * Who polls asks the same again and again: hashing costs more than all the rest of a hit. By the secret and all that the
+   * hashes are made of, each on lines of its own: none of it can hold a line break.
+   */
   const places = new LRUCache<string, Place>({ max: keptPlaces });
   announcements.subscribe(channel, () => void refresh().catch(() => {})); // the next regular look sees it
 
@@ -80,8 +83,10 @@ export function createPlaces({
         paymentProduct,
         paymentId,
       ].join('\n');
-      for (const [name, value] of headers)
-        if (keyedFields.has(lowerCase(name))) question += `\n${lowerCase(name)}:${value}`;
+      for (const [field, value] of headers) {
+        const name = lowerCase(field);
+        if (keyedFields.has(name)) question += `\n${name}:${value}`;
+      }
       const known = places.get(question);
       if (known) return known;
 
