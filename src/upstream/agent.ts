@@ -135,9 +135,10 @@ export function createAgent(
 
   function pool(connection: Connection): void {
     const { socket } = connection;
-    const next = socket.writable && nextWaiting();
+    const isOfUse = socket.writable && !isTooOld(connection);
+    const next = isOfUse && nextWaiting();
     if (next) reuse(connection, next);
-    else if (!socket.writable || draining || isTooOld(connection)) socket.destroy();
+    else if (!isOfUse || draining) socket.destroy();
     else {
       socket.unref();
       idle.push(connection);

@@ -24,9 +24,11 @@ export function connectorTo(origin: string, credentials: Credentials): Connector
     secure.on('session', (latest) => {
       session = latest;
     });
-    secure.on('error', () => {
+    const forget = () => {
       session = undefined; // perhaps the bank does not take it any more
-    });
+    };
+    secure.on('error', forget).once('close', forget); // a handshake that is given up ends without an error
+    secure.once('secureConnect', () => secure.off('close', forget));
     return secure;
   };
 }

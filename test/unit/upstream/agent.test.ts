@@ -136,6 +136,28 @@ test('a connection is not used again when the bank may have closed it, by what i
   assert.equal(pool.view().idle.length, 1);
 });
 
+test('nor is it given to a call that waits', async (t) => {
+  const ports: (number | undefined)[] = [];
+  const server = createServer(({ socket }, answer) => {
+    ports.push(socket.remotePort);
+    answer.writeHead(200, ['Keep-Alive', 'timeout=1']).end();
+  });
+  server.keepAliveTimeout = 0;
+  const origin = `http://127.0.0.1:${await listen(server)}`;
+  const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
+  const pool = createAgent(environment, { maxSockets: 1, idle: 60_000 });
+  t.after(() => {
+    pool.destroy();
+    server.close();
+  });
+  const calls = [1, 2].map(() => once(get(origin, { agent: pool }), 'response'));
+  for (const call of calls) {
+    const [answer] = await call;
+    answer.resume();
+  }
+  assert.equal(new Set(ports).size, 2);
+});
+
 test('connections that are idle for too long are closed', async (t) => {
   const { origin } = await startPool(t);
   const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
