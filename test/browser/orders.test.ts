@@ -86,7 +86,7 @@ describe('in the console', { skip: withoutChromium }, () => {
     await until(10_000, 'the bank can act on it no more', async () => {
       if (await dialog.isHidden()) return true;
       const order = dialog.getByRole('button', { name: 'Resolve' });
-      if (await order.isEnabled()) await order.click().catch(() => {}); // it may just have gone
+      await order.click({ timeout: 500 }).catch(() => {}); // not allowed yet, or it has just gone
       return false;
     });
     await page.getByText('Nothing is in doubt.').waitFor();

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fieldsOf, headerValue } from '../../src/pis/headers.ts';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import type { Call } from '../kit/call.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
@@ -90,6 +91,15 @@ const askedTheBank = ({ came }: Exchange) =>
 
 const isIn = (environment: string) => (one: Exchange) => environmentOf(one) === environment;
 
-/** How many calls on these payments a bank has got. */
-const callsOn = (ids: readonly string[], { requests }: SimulatedBank) =>
-  requests.filter(({ url }) => ids.some((id) => url.includes(`/${id}/`) || url.endsWith(`/${id}`))).length;
+/**
+ * How many calls on these payments a bank has got. A status that a write may have changed while it was being read is read
+ * again, under the same X-Request-ID: that is one call.
+ */
+function callsOn(ids: readonly string[], { requests }: SimulatedBank): number {
+  const calls = requests.filter(({ url }) =>
+    ids.some((id) => url.includes(`/${id}/`) || url.endsWith(`/${id}`)),
+  );
+  const reads = calls.filter(({ method }) => method === 'GET');
+  const readIds = new Set(reads.map(({ rawHeaders }) => headerValue(fieldsOf(rawHeaders), 'x-request-id')));
+  return calls.length - reads.length + readIds.size;
+}
