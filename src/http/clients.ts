@@ -23,15 +23,13 @@ export function createClients(
 ): IdentifyClient {
   const anonymous: Client = { name: 'anonymous', tenant: 'anonymous', environments };
   if (known.length === 0) return () => anonymous;
-  const all = known.map(knownAs);
-  const keys = digestsOf(all, 'apiKeySha256');
-  const certificates = digestsOf(all, 'certificateSha256');
+  const clients = known.map(credentialsOf);
 
   return (incoming, fields) => {
     const key = headerValue(fields, 'x-api-key');
     const fingerprint = fingerprintOf(incoming);
-    const byKey = key === undefined ? [] : holding(keys, sha256(Buffer.from(key, 'latin1')));
-    const byCertificate = fingerprint === undefined ? [] : holding(certificates, fingerprint);
+    const byKey = key === undefined ? [] : holding(clients, 'key', sha256(Buffer.from(key, 'latin1')));
+    const byCertificate = fingerprint === undefined ? [] : holding(clients, 'certificate', fingerprint);
     // Whoever shows both must be one and the same: a stolen key is of no use with another's certificate.
     const [client] = key === undefined ? byCertificate : byKey;
     if (!client || (key !== undefined && byCertificate.some((other) => other !== client)))
@@ -40,30 +38,32 @@ export function createClients(
   };
 }
 
-/** What the clients show, each of them by its digest. */
-type Digests = readonly { readonly client: Client; readonly digest: Buffer }[];
-
-/** What a client shows, and what of it goes further. */
-interface Known {
-  readonly shown: KnownClient;
+/** A client, and the digests of what it shows. */
+interface Credentials {
   readonly client: Client;
+  readonly key: Buffer | undefined;
+  readonly certificate: Buffer | undefined;
 }
 
-function knownAs(shown: KnownClient): Known {
-  const { name, tenant, environments } = shown;
-  return { shown, client: { name, tenant, environments } };
+/** Nothing of what it shows goes further with the client. */
+function credentialsOf({ name, tenant, environments, ...shown }: KnownClient): Credentials {
+  return {
+    client: { name, tenant, environments },
+    key: digestIn(shown.apiKeySha256),
+    certificate: digestIn(shown.certificateSha256),
+  };
 }
 
-const digestsOf = (known: readonly Known[], property: 'apiKeySha256' | 'certificateSha256'): Digests =>
-  known.flatMap(({ shown, client }) => {
-    const digest = shown[property];
-    return digest === undefined ? [] : [{ client, digest: Buffer.from(digest, 'hex') }];
-  });
+const digestIn = (hex: string | undefined) => (hex === undefined ? undefined : Buffer.from(hex, 'hex'));
 
 /** Compares with every client, in constant time: neither a right prefix nor a place in the list shows. */
-function holding(digests: Digests, shown: Buffer): readonly Client[] {
-  return digests
-    .filter(({ digest }) => digest.length === shown.length && timingSafeEqual(digest, shown))
+function holding(
+  clients: readonly Credentials[],
+  by: 'key' | 'certificate',
+  shown: Buffer,
+): readonly Client[] {
+  return clients
+    .filter(({ [by]: digest }) => digest?.length === shown.length && timingSafeEqual(digest, shown))
     .map(({ client }) => client);
 }
 
