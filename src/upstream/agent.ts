@@ -19,7 +19,7 @@ interface PoolSettings {
 interface PoolView {
   /** The connections that may be taken; the one used last comes last. */
   readonly idle: readonly Socket[];
-  /** How many others there are: being made, in use, at rest, or being closed. */
+  /** How many others there are: being made, in use, or at rest. */
   readonly busy: number;
   /** How many calls wait for one. */
   readonly waiting: number;
@@ -142,7 +142,7 @@ export function createAgent(
     else {
       socket.unref();
       idle.push(connection);
-      if (idle.length === 1) sweepLater();
+      sweepLater();
     }
   }
 
@@ -172,7 +172,7 @@ export function createAgent(
     addRequest,
     view: () => ({
       idle: idle.map(({ socket }) => socket),
-      busy: open.size - idle.length,
+      busy: [...open].filter(({ socket }) => !socket.destroyed).length - idle.length,
       waiting: waiting.filter(({ destroyed }) => !destroyed).length,
     }),
     closeIdle,
