@@ -120,16 +120,23 @@ export function createAffinity(
   }
 
   async function tell(lesson: Lesson): Promise<void> {
+    if (await told(lesson, undefined)) return; // as a rule, nobody knows a new payment
     const raw = await keyValues.read(lesson.key);
+    if (raw === undefined || !(await told(lesson, raw))) return tell(lesson);
+  }
+
+  /** @param raw what is known of the payment already @returns whether that is still so */
+  async function told({ key, ...lesson }: Lesson, raw: string | undefined): Promise<boolean> {
     const record = withHome(raw === undefined ? undefined : parseRecord(raw), lesson, Date.now());
     const ttlMs = record.lasts === 'endless' ? undefined : rememberForMs;
     const written = writtenRecord(record);
     const done = await (raw === undefined
-      ? keyValues.writeIfAbsent(lesson.key, written, ttlMs)
-      : keyValues.replace(lesson.key, raw, written, ttlMs));
-    if (!done) return tell(lesson);
-    keep(lesson.key, record);
-    if (record.homes.length > 1) await announcements.publish(channel, lesson.key);
+      ? keyValues.writeIfAbsent(key, written, ttlMs)
+      : keyValues.replace(key, raw, written, ttlMs));
+    if (!done) return false;
+    keep(key, record);
+    if (record.homes.length > 1) await announcements.publish(channel, key);
+    return true;
   }
 
   async function settle(): Promise<void> {

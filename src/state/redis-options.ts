@@ -20,7 +20,6 @@ const connection = {
   maxLoadingRetryTime: 500,
   autoResendUnfulfilledCommands: false, // else a write issued before an outage is done after it
   autoResubscribe: false, // redis-listening.ts does it, whichever node is next
-  reconnectOnError: (error: Error) => /^READONLY /.test(error.message), // the master has become a replica: find the new one
   retryStrategy: retryDelayMs,
   scripts,
 };

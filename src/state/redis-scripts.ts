@@ -1,47 +1,75 @@
-/** What Redis does in one step for us: two scripts in Lua, each on one key. Redis loads them again after a restart. */
-
-/** KEYS: key. ARGV: expected value, new value, and its time to live in ms unless it is to stay for ever. Returns 0 or 1. */
-const replaceIfUnchanged = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-if ARGV[3] then
-  redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-else
-  redis.call('SET', KEYS[1], ARGV[2])
-end
-return 1
-`;
+/** What is asked of Redis in one breath, it does by one script in Lua. The client loads it again after a restart. */
 
 /**
- * `reserveTurn` of token-bucket.ts, line by line, on the clock of Redis: no instance's clock matters.
+ * Commands of our own beside those of Redis, which are carried out as they are.
  *
- * KEYS: bucket. ARGV: turns a second, turns it holds, longest wait in ms. Returns two numbers as text, for numbers lose
- * their fraction on the way out: the wait in ms, and how far the bucket's arrival time then lies ahead. Nothing is booked
- * if the wait is longer than the longest. 17 digits carry a double whole. The key lives until the bucket is full again.
+ * replaceIfUnchanged: expected value, new value, and its time to live in ms unless it is to stay for ever. Returns 0 or 1.
+ *
+ * reserveTurn: `reserveTurn` of token-bucket.ts, line by line, on the clock of Redis: no instance's clock matters. Turns a
+ * second, turns the bucket holds, longest wait in ms. Returns two numbers as text, for numbers lose their fraction on the
+ * way out: the wait in ms, and how far the bucket's arrival time then lies ahead. Nothing is booked if the wait is longer
+ * than the longest. 17 digits carry a double whole. The key lives until the bucket is full again.
  *
  * What is no number, or lies further ahead than any settings bring it (300 years: a million turns at one an hour, and a
  * wait), is not ours, and counts as none: else a bucket would stay shut for ever, or hold nothing back at all.
  */
-const reserveTurnAt = `
-local interval = 1000 / ARGV[1]
-local tolerance = math.max(0, ARGV[2] - 1) * interval
-local known = tonumber(redis.call('GET', KEYS[1]) or now)
-local arrival = now
-if known and known > now and known < now + 1e13 then arrival = known end
-local wait = math.max(0, arrival - tolerance - now)
-if wait <= tonumber(ARGV[3]) then
-  arrival = arrival + interval
-  redis.call('SET', KEYS[1], string.format('%.17g', arrival), 'PX', math.max(1, math.ceil(arrival - now)))
+const ownCommands = `
+local own = {}
+
+function own.replaceIfUnchanged(_, key, expected, value, ttl)
+  if redis.call('GET', key) ~= expected then return 0 end
+  if ttl then
+    redis.call('SET', key, value, 'PX', ttl)
+  else
+    redis.call('SET', key, value)
+  end
+  return 1
 end
-return {string.format('%.17g', wait), string.format('%.17g', arrival - now)}
+
+function own.reserveTurn(_, key, per_second, burst, longest_wait)
+  local now = clock()
+  local interval = 1000 / per_second
+  local tolerance = math.max(0, burst - 1) * interval
+  local known = tonumber(redis.call('GET', key) or now)
+  local arrival = now
+  if known and known > now and known < now + 1e13 then arrival = known end
+  local wait = math.max(0, arrival - tolerance - now)
+  if wait <= tonumber(longest_wait) then
+    arrival = arrival + interval
+    redis.call('SET', key, string.format('%.17g', arrival), 'PX', math.max(1, math.ceil(arrival - now)))
+  end
+  return {string.format('%.17g', wait), string.format('%.17g', arrival - now)}
+end
 `;
 
-/** The bucket's script on any clock. @param now Lua that yields the time in milliseconds */
-export const bucketScript = (now: string): string => `${now}\n${reserveTurnAt}`;
+/**
+ * KEYS: the key of each command. ARGV: of each its name, how many words follow, and these. Returns an answer or an error
+ * for each: what one command does wrong is not for the others to suffer.
+ */
+const carryOut = `
+local place = 0
+local function word()
+  place = place + 1
+  return ARGV[place]
+end
 
-const redisClock = "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + time[2] / 1000";
+local answers = {}
+for i, key in ipairs(KEYS) do
+  local command, words = word(), {}
+  for n = 1, tonumber(word()) do words[n] = word() end
+  local done, answer = pcall(own[command] or redis.call, command, key, unpack(words))
+  if not done and type(answer) == 'string' then answer = redis.error_reply(answer) end -- before Redis 7
+  answers[i] = answer
+end
+return answers
+`;
 
-/** The scripts by the names under which the client knows them; redis.ts says their types. */
-export const scripts = {
-  replaceIfUnchanged: { numberOfKeys: 1, lua: replaceIfUnchanged },
-  reserveTurn: { numberOfKeys: 1, lua: bucketScript(redisClock) },
-} as const;
+/** The script on any clock. @param clock Lua that yields the time in milliseconds */
+export const scriptOn = (clock: string): string => `
+local function clock() ${clock} end
+${ownCommands}${carryOut}`;
+
+const redisClock = "local time = redis.call('TIME') return time[1] * 1000 + time[2] / 1000";
+
+/** The script by the name under which the client knows it; redis.ts says its type. */
+export const scripts = { carryOut: { lua: scriptOn(redisClock) } } as const;

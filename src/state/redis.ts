@@ -5,7 +5,8 @@ import { Cluster, Redis, type Result } from 'ioredis';
 import type { RedisSettings } from '../config/schema.ts';
 import { inOneWrite } from './one-write.ts';
 import type { State } from './ports.ts';
-import { type AnswerTo, answersWithin } from './redis-answer.ts';
+import { answersWithin } from './redis-answer.ts';
+import { type CarryOut, inOneBreath } from './redis-breath.ts';
 import { keyValuesBy, reservationsBy, setsBy } from './redis-commands.ts';
 import { createListening } from './redis-listening.ts';
 import {
@@ -27,28 +28,17 @@ type Client = Redis | Cluster;
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
-    /** @returns 1 if the value was replaced, else 0 */
-    replaceIfUnchanged(
-      key: string,
-      expected: string,
-      value: string,
-      ...ttlMs: number[]
-    ): Result<number, Context>;
-    /** @returns milliseconds to wait (booked if they are not too many), and how far the bucket is ahead, as text */
-    reserveTurn(
-      key: string,
-      perSecond: number,
-      burst: number,
-      maxWaitMs: number,
-    ): Result<readonly [waitMs: string, aheadMs: string], Context>;
+    /** @returns of each command its answer, or an error */
+    carryOut(keys: number, ...keysAndWords: (string | number)[]): Result<unknown[], Context>;
   }
 }
 
 /** A way to Redis. */
 interface Way {
   readonly client: Client;
-  /** Those that commands leave by. */
-  connections(): readonly Writable[];
+  readonly carryOut: CarryOut;
+  /** How many commands go by it in one question: a node of a cluster has keys of its own. */
+  readonly mostTogether: number;
   /** Asks all nodes that hold values about themselves. */
   reports(): readonly Promise<string>[];
   /** A connection to any node, which does not come back by itself. */
@@ -74,13 +64,8 @@ export function createRedisState(
 ): State {
   const way = wayTo(settings);
   const { client } = way;
-  const within = answersWithin(answerMs, settings.kind === 'cluster' ? 0 : silenceMs);
-  const holdBack = inOneWrite(way.connections);
-  const answerTo: AnswerTo = (give) =>
-    within(() => {
-      holdBack();
-      return give();
-    });
+  const answerTo = answersWithin(answerMs, settings.kind === 'cluster' ? 0 : silenceMs);
+  const ask = inOneBreath(way.carryOut, answerTo, way.mostTogether);
   const named = (name: string) => `${prefix}${name}`;
   const ears = earsOf(way);
   const watch = watchRedis(way.reports, onChange);
@@ -94,12 +79,11 @@ export function createRedisState(
   };
 
   return {
-    keyValues: keyValuesBy(client, named, answerTo),
-    sets: setsBy(client, named, answerTo),
-    reservations: reservationsBy(client, named, answerTo),
+    keyValues: keyValuesBy(ask, named),
+    sets: setsBy(ask, named),
+    reservations: reservationsBy(ask, named),
     announcements: {
-      publish: async (channel, message) =>
-        void (await answerTo(() => client.publish(named(channel), message))),
+      publish: async (channel, message) => void (await ask('PUBLISH', named(channel), message)),
       subscribe: (channel, listener) => ears.subscribe(named(channel), listener),
     },
     async open() {
@@ -146,11 +130,24 @@ function wayTo(settings: RedisSettings): Way {
   }
 }
 
+function carryOutOn(client: Client): CarryOut {
+  return async (commands) => {
+    const keys = commands.map(({ key }) => key);
+    const words = commands.flatMap(({ name, words }) => [name, words.length, ...words]);
+    const answers = await client.carryOut(keys.length, ...keys, ...words);
+    if (answers.some(isOfReplica)) client.disconnect(true); // the master has become one: find the new one
+    return answers;
+  };
+}
+
+const isOfReplica = (answer: unknown) => answer instanceof Error && answer.message.startsWith('READONLY ');
+
 function wayToMaster(options: ReturnType<typeof singleOptions | typeof sentinelOptions>) {
   const client = new Redis(options);
   return {
     client,
-    connections: () => streamsOf([client]),
+    carryOut: carryOutOn(client),
+    mostTogether: 64,
     reports: () => (client.status === 'ready' ? [client.info('memory')] : []),
     newConnection: () => new Redis({ ...options, retryStrategy: () => null }),
   };
@@ -180,9 +177,15 @@ function wayToCluster(settings: RedisSettings & { kind: 'cluster' }): Way {
   });
   let turn = 0;
   let refreshedAtMs = 0;
+  const holdBack = inOneWrite(() => streamsOf(client.nodes('master')));
+  const carryOut = carryOutOn(client);
   return {
     client,
-    connections: () => streamsOf(client.nodes('master')),
+    carryOut(commands) {
+      holdBack();
+      return carryOut(commands);
+    },
+    mostTogether: 1,
     reports() {
       // Nobody says when a failover is over. Not by the client's own timer: it may outlive the client, and ask for ever.
       if (performance.now() - refreshedAtMs >= refreshedEveryMs) {

@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Redis } from 'ioredis';
-import { bucketScript } from '../../src/state/redis-scripts.ts';
+import { scriptOn } from '../../src/state/redis-scripts.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
-import { sharedRedis, withoutRedis } from '../kit/redis.ts';
+import { type RedisServer, sharedRedis, startRedis, withoutRedis, withoutRedisServer } from '../kit/redis.ts';
+import { openState, timeToFail, timeToRecover } from '../kit/redis-outage.ts';
+import { until } from '../kit/within.ts';
 import { bucketCases } from '../unit/state/bucket-cases.ts';
 
 const life = lifeOfAllTests();
@@ -14,7 +16,12 @@ const url = withoutRedis ? '' : await sharedRedis(life);
 describe('the bucket of Redis, on a clock that the test sets', { skip: withoutRedis }, () => {
   const client = new Redis(url, { lazyConnect: true });
   life.after(() => client.disconnect());
-  const script = bucketScript('local now = tonumber(ARGV[4])');
+  /** @param atMs on the test's clock */
+  async function reserveTurn(key: string, perSecond: number, burst: number, maxWaitMs: number, atMs: number) {
+    const words = ['reserveTurn', 3, perSecond, burst, maxWaitMs];
+    const [answer] = (await client.eval(scriptOn(`return ${atMs}`), 1, key, ...words)) as [string[]];
+    return answer;
+  }
 
   for (const { name, turns } of bucketCases) {
     test(name, async (t) => {
@@ -22,7 +29,7 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: withoutRe
       t.after(() => client.del(key));
       await client.del(key);
       for (const [atMs, { perSecond, burst }, maxWaitMs, waitMs] of turns) {
-        const [wait] = (await client.eval(script, 1, key, perSecond, burst, maxWaitMs, atMs)) as string[];
+        const [wait] = await reserveTurn(key, perSecond, burst, maxWaitMs, atMs);
         assert.equal(Number(wait) > maxWaitMs ? undefined : Number(wait), waitMs);
       }
     });
@@ -34,7 +41,7 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: withoutRe
       t.after(() => client.del(key));
       await client.set(key, garbage);
       const waits = [];
-      for (const _ of [1, 2]) waits.push(await client.eval(script, 1, key, 0.1, 1, 3_600_000, 1_000));
+      for (const _ of [1, 2]) waits.push(await reserveTurn(key, 0.1, 1, 3_600_000, 1_000));
       assert.deepEqual(waits, [
         ['0', '10000'],
         ['10000', '20000'],
@@ -47,9 +54,52 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: withoutRe
     t.after(() => client.del(key));
     await client.del(key);
     for (const lifeMs of [10_000, 20_000, 30_000]) {
-      await client.eval(script, 1, key, 0.1, 2, 3_600_000, 0);
+      await reserveTurn(key, 0.1, 2, 3_600_000, 0);
       const left = await client.pttl(key);
       assert.ok(left <= lifeMs && left > lifeMs - 2_000, `${left} ms are left`);
     }
   });
 });
+
+describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, () => {
+  test('is carried out although one command among it makes no sense', async (t) => {
+    const redis = await startRedis(t);
+    const { keyValues, sets } = await openState(t, { kind: 'single', url: redis.url });
+    await keyValues.write('value', 'before');
+    const outcomes = await Promise.allSettled([
+      keyValues.writeIfAbsent('other', 'text'),
+      sets.add('value', 'member'),
+      keyValues.replace('value', 'before', 'after'),
+      keyValues.read('value'),
+    ]);
+    assert.deepEqual(
+      outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.code)),
+      [true, 'STATE_UNAVAILABLE', true, 'after'],
+    );
+  });
+
+  test('is refused by a master that has become a replica, which is left at once for whoever is the master', async (t) => {
+    const redis = await startRedis(t);
+    const { keyValues } = await openState(t, { kind: 'single', url: redis.url });
+    await keyValues.write('key', 'before');
+    const [before = ''] = await connectionsTo(redis);
+    await redis.command('REPLICAOF', '127.0.0.1', new URL(redis.url).port);
+    await timeToFail(() => keyValues.write('key', 'meanwhile'));
+    await until(5_000, 'it comes anew', async () => {
+      const now = await connectionsTo(redis);
+      return now.length === 1 && now[0] !== before;
+    });
+    await redis.command('REPLICAOF', 'NO', 'ONE');
+    await timeToRecover(5_000, () => keyValues.write('key', 'after'));
+    assert.equal(await keyValues.read('key'), 'after');
+  });
+});
+
+/** The ids of those that stay. */
+async function connectionsTo(redis: RedisServer): Promise<readonly string[]> {
+  const list = String(await redis.command('CLIENT', 'LIST', 'TYPE', 'normal'));
+  return list
+    .split('\n')
+    .filter((line) => line.startsWith('id=') && !line.includes('cmd=client'))
+    .map((line) => /id=(\d+)/.exec(line)?.[1] ?? '');
+}

@@ -126,7 +126,7 @@ describe('while the shared state is out of reach', () => {
     const { shared, way, one, other } = startTwo();
     way.fail();
     for (const id of ['p-1', 'p-2']) await one.learn(id, inSandbox, 'remembered');
-    const [broken = ''] = way.asked.map((operation) => operation.replace('read ', ''));
+    const [broken = ''] = way.asked.map((operation) => operation.replace(/^\S+ /, ''));
     await shared.keyValues.write(broken, 'no record');
     way.heal();
     assert.equal((await errorOf(() => one.settle())).code, 'STATE_UNAVAILABLE');

@@ -1,0 +1,55 @@
+/** Asks Redis all at once what is asked in one breath: a question costs the client, the kernel and Redis more than a command. */
+
+import { stateUnavailable } from '../flow/errors.ts';
+import { type AnswerTo, reasonOf } from './redis-answer.ts';
+
+/** A command on one key. */
+export interface Command {
+  readonly name: string;
+  readonly key: string;
+  readonly words: readonly (string | number)[];
+}
+
+/** Carries commands out in their order. @returns of each its answer, or an error */
+export type CarryOut = (commands: readonly Command[]) => Promise<readonly unknown[]>;
+
+/** @throws GatewayError STATE_UNAVAILABLE as `AnswerTo` does, or with what Redis says against this command */
+export type Ask = (name: string, key: string, ...words: Command['words']) => Promise<unknown>;
+
+interface Asked extends Command, PromiseWithResolvers<unknown> {}
+
+/**
+ * One breath is what runs until the promises that are due have run.
+ *
+ * @param mostTogether how many commands Redis may be asked to carry out without doing anything else
+ */
+export function inOneBreath(carryOut: CarryOut, answerTo: AnswerTo, mostTogether: number): Ask {
+  let asked: Asked[] = [];
+
+  function breathe(): void {
+    const all = asked;
+    asked = [];
+    for (let first = 0; first < all.length; first += mostTogether)
+      void carriedOut(all.slice(first, first + mostTogether));
+  }
+
+  async function carriedOut(together: readonly Asked[]): Promise<void> {
+    try {
+      const answers = await answerTo(() => carryOut(together));
+      for (const [index, { resolve, reject }] of together.entries()) {
+        const answer = answers[index];
+        if (answer instanceof Error) reject(stateUnavailable(new Error(reasonOf(answer))));
+        else resolve(answer);
+      }
+    } catch (thrown) {
+      for (const { reject } of together) reject(thrown);
+    }
+  }
+
+  return (name, key, ...words) => {
+    const one = { name, key, words, ...Promise.withResolvers<unknown>() };
+    if (asked.length === 0) process.nextTick(breathe);
+    asked.push(one);
+    return one.promise;
+  };
+}
