@@ -40,6 +40,7 @@ await during(async (life) => {
       const load = createMixedLoad(port, Number(values.rate));
       const vitals = await vitalsIn(file, pids, () => load.run(Number(values.minutes) * 60_000));
       console.log(`${tableOf(['', 'asked', 'as expected', 'else'], load.counts())}\n`);
+      if (load.otherwise().length > 0) console.log(`${tableOf(['else', 'times'], load.otherwise())}\n`);
       console.log(tableOf(['', 'first', 'last', 'a minute', 'verdict'], verdictsOn(vitals)));
     });
   }

@@ -15,6 +15,8 @@ export interface MixedLoad {
   run(ms: number): Promise<void>;
   /** A row each: what was asked, how often, how often it was answered as it should be, and how often not. */
   counts(): readonly (readonly string[])[];
+  /** A row each: what was answered instead, to what, and how often. */
+  otherwise(): readonly (readonly string[])[];
 }
 
 interface Payment {
@@ -31,30 +33,31 @@ export function createMixedLoad(port: number, perSecond: number): MixedLoad {
   const counts = new Map(kinds.map((kind) => [kind, { asked: 0, well: 0 }]));
   const payments: Payment[] = [];
   const running = new Set<Promise<void>>();
+  const otherwise = new Map<string, number>();
 
   const anyPayment = () => payments[Math.floor(Math.random() * payments.length)];
 
-  async function act(kind: Kind, known: Payment): Promise<boolean> {
+  /** @throws Error that says what was answered, if it is something else than it should be */
+  async function act(kind: Kind, known: Payment): Promise<void> {
     switch (kind) {
       case 'pay':
         return pay(randomUUID());
       case 'repeat':
-        return (await ask(port, agent, initiation, known.requestId)).body.includes(known.id);
+        return expected(await ask(port, agent, initiation, known.requestId), 201, known.id);
       case 'read':
-        return (await ask(port, agent, paymentRead(known.id), randomUUID())).status === 200;
+        return expected(await ask(port, agent, paymentRead(known.id), randomUUID()), 200);
       case 'poll':
-        return (await ask(port, agent, statusRead(known.id), randomUUID())).status === 200;
+        return expected(await ask(port, agent, statusRead(known.id), randomUUID()), 200);
       case 'leave':
         return leave(port, initiation);
     }
   }
 
-  async function pay(requestId: string): Promise<boolean> {
-    const { status, body } = await ask(port, agent, initiation, requestId);
-    if (status !== 201) return false;
-    payments.push({ id: JSON.parse(body).paymentId, requestId });
+  async function pay(requestId: string): Promise<void> {
+    const answer = await ask(port, agent, initiation, requestId);
+    expected(answer, 201);
+    payments.push({ id: JSON.parse(answer.body).paymentId, requestId });
     if (payments.length > remembered) payments.shift();
-    return true;
   }
 
   async function one(): Promise<void> {
@@ -63,7 +66,13 @@ export function createMixedLoad(port: number, perSecond: number): MixedLoad {
     const count = counts.get(kind);
     if (!count) return;
     count.asked++;
-    if (await act(kind, known ?? { id: '', requestId: '' }).catch(() => false)) count.well++;
+    try {
+      await act(kind, known ?? { id: '', requestId: '' });
+      count.well++;
+    } catch (thrown) {
+      const what = `${kind}: ${thrown instanceof Error ? thrown.message : thrown}`;
+      otherwise.set(what, (otherwise.get(what) ?? 0) + 1);
+    }
   }
 
   return {
@@ -84,7 +93,20 @@ export function createMixedLoad(port: number, perSecond: number): MixedLoad {
     },
     counts: () =>
       Array.from(counts, ([kind, { asked, well }]) => [kind, ...[asked, well, asked - well].map(String)]),
+    otherwise: () => Array.from(otherwise, ([what, times]) => [what, String(times)]),
   };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+  /** Code of the gateway's own error, if it is one. */
+  readonly error: string;
+}
+
+function expected({ status, body, error }: Answer, wanted: number, containing = ''): void {
+  if (status !== wanted) throw new Error(`${status} ${error}`);
+  if (!body.includes(containing)) throw new Error('another answer');
 }
 
 function ask(
@@ -92,7 +114,7 @@ function ask(
   agent: Agent,
   { method, path, headers, body }: Request,
   requestId: string,
-): Promise<{ readonly status: number; readonly body: string }> {
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const own = { ...headers, 'X-Request-ID': requestId };
     const call = startRequest({ host: '127.0.0.1', port, agent, method, path, headers: own });
@@ -101,18 +123,21 @@ function ask(
       answer.setEncoding('utf8').on('data', (piece: string) => {
         text += piece;
       });
-      answer.on('error', reject).on('end', () => resolve({ status: answer.statusCode ?? 0, body: text }));
+      answer.on('error', reject).on('end', () => {
+        const error = String(answer.headers['penstock-error'] ?? '');
+        resolve({ status: answer.statusCode ?? 0, body: text, error });
+      });
     });
     call.end(body);
   });
 }
 
 /** Sends a payment, and hangs up at once. */
-function leave(port: number, { method, path, headers, body }: Request): Promise<boolean> {
+function leave(port: number, { method, path, headers, body }: Request): Promise<void> {
   return new Promise((resolve) => {
     const own = { ...headers, 'X-Request-ID': randomUUID() };
     const call = startRequest({ host: '127.0.0.1', port, method, path, headers: own, agent: false });
-    call.on('error', () => resolve(true)).on('finish', () => call.destroy());
-    call.on('close', () => resolve(true)).end(body);
+    call.on('error', () => resolve()).on('finish', () => call.destroy());
+    call.on('close', () => resolve()).end(body);
   });
 }
