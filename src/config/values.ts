@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { bareHost } from './bare-host.ts';
 
 /** A name of ours that may stand in headers, metrics and keys. */
 export const plainName = () => z.string({ error: aName }).regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, aName);
@@ -57,7 +58,7 @@ export const webAddress = () => z.string({ error: `expected ${anAddress}` }).tra
 
 /** Is this host reachable from this machine only? Takes what `URL.hostname` gives, too. */
 export function isLoopback(name: string): boolean {
-  const bare = name.replace(/^\[|\]$/g, '').toLowerCase();
+  const bare = bareHost(name).toLowerCase();
   const family = isIP(bare);
   if (family === 0) return bare === 'localhost' || bare.endsWith('.localhost');
   return loopback.check(bare, family === 4 ? 'ipv4' : 'ipv6');

@@ -4,6 +4,7 @@ import { type Agent, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { bareHost } from '../config/bare-host.ts';
 import type { HeaderFields } from '../pis/headers.ts';
 
 /** One step that a connection takes: it went well, or it is where the pre-flight ended. */
@@ -34,7 +35,7 @@ const limitMs = 5_000;
 export function preflight({ url, agent, headers = [] }: Probe): Promise<PreflightReport> {
   const steps: PreflightStep[] = [];
   const secure = url.startsWith('https:');
-  const named = isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0;
+  const named = isIP(bareHost(new URL(url).hostname)) === 0;
   const passed = (step: PreflightStep['step'], detail: string) => void steps.push({ step, ok: true, detail });
 
   return new Promise((resolve) => {

@@ -1,6 +1,7 @@
 /** How Redis is spoken to: an outage is to be an error at once, not a wait, and nothing is to be done twice. */
 
 import { unescape as decoded } from 'node:querystring';
+import { bareHost } from '../config/bare-host.ts';
 import type { RedisSettings } from '../config/schema.ts';
 import { scripts } from './redis-scripts.ts';
 
@@ -27,7 +28,7 @@ const connection = {
 /** Where a server listens. */
 function placeOf(address: string, defaultPort = 6379) {
   const { hostname, port } = new URL(address);
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || defaultPort) };
+  return { host: bareHost(hostname), port: Number(port || defaultPort) };
 }
 
 /** What a server is told about who comes, and in which way. */

@@ -2,6 +2,7 @@
 
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { bareHost } from '../config/bare-host.ts';
 import type { Credentials } from './credentials.ts';
 
 /** Begins to make a connection. */
@@ -13,7 +14,7 @@ const keepAliveInitialDelay = 1_000;
 /** @param origin such as `https://api.bank.example`; TLS 1.2 at least */
 export function connectorTo(origin: string, credentials: Credentials): Connector {
   const { protocol, hostname, port } = new URL(origin);
-  const host = hostname.replace(/^\[|\]$/g, '');
+  const host = bareHost(hostname);
   const to = { host, noDelay: true, keepAlive: true, keepAliveInitialDelay };
   if (protocol === 'http:') return () => connectTcp({ ...to, port: Number(port || 80) });
 

@@ -2,6 +2,7 @@
 
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { bareHost } from '../bare-host.ts';
 import { nearest } from '../nearest.ts';
 import { isMapping } from '../trees.ts';
 import {
@@ -108,7 +109,7 @@ function refuseBadNames(all: unknown, context: z.RefinementCtx): void {
 }
 
 function isMetadata(hostname: string): boolean {
-  const bare = hostname.replace(/^\[|\]$/g, '');
+  const bare = bareHost(hostname);
   const family = isIP(bare);
   return family !== 0 && metadata.check(bare, family === 4 ? 'ipv4' : 'ipv6');
 }
