@@ -58,7 +58,7 @@ for i, key in ipairs(KEYS) do
   local command, words = word(), {}
   for n = 1, tonumber(word()) do words[n] = word() end
   local done, answer = pcall(own[command] or redis.call, command, key, unpack(words))
-  if not done and type(answer) == 'string' then answer = redis.error_reply(answer) end -- before Redis 7
+  if not done and type(answer) == 'string' then answer = redis.error_reply(answer) end -- a text alone is no error yet
   answers[i] = answer
 end
 return answers

@@ -23,7 +23,7 @@ export interface BookedTurn {
  *
  *     wait = max(0, arrival - tolerance - now)
  *
- * A booked turn moves the TAT on by one interval; one that is refused leaves it. `bucketScript` does the same in Lua.
+ * A booked turn moves the TAT on by one interval; one that is refused leaves it. redis-scripts.ts does the same in Lua.
  *
  * @param theoreticalArrivalMs what the last booked turn left behind, if it is still remembered
  * @param rate      turns a second (> 0), and turns the bucket holds; it holds one at least

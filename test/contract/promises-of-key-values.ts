@@ -69,6 +69,17 @@ export function promisesOfKeyValues({ skip, store }: KindOfState): void {
     });
 
     describe('of a hundred at once', () => {
+      test('each is kept under its own key', async (t) => {
+        const { keyValues } = await (await store(t)).client();
+        const keys = Array.from({ length: 100 }, (_, index) => `key-${index}`);
+        await Promise.all(keys.map((key) => keyValues.write(key, `value of ${key}`)));
+        const values = await Promise.all(keys.map((key) => keyValues.read(key)));
+        assert.deepEqual(
+          values,
+          keys.map((key) => `value of ${key}`),
+        );
+      });
+
       test('one alone writes what was absent', async (t) => {
         const { client } = await store(t);
         const clients = [await client(), await client(), await client()];

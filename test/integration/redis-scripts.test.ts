@@ -1,4 +1,4 @@
-/** The bucket in Lua answers as the arithmetic in TypeScript does, number by number. */
+/** The bucket in Lua answers as the arithmetic in TypeScript does, number by number; what is asked together is one script. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -61,11 +61,22 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: withoutRe
   });
 });
 
+test('the bucket of Redis counts milliseconds of its own clock', { skip: withoutRedisServer }, async (t) => {
+  const redis = await startRedis(t);
+  const { reservations } = await openState(t, { kind: 'single', url: redis.url });
+  const [beforeS = 0] = [await redis.command('TIME')].flat().map(Number);
+  await reservations.reserve('bucket', { perSecond: 0.001, burst: 1 }, 0);
+  const [key = ''] = [await redis.command('KEYS', '*')].flat().map(String);
+  const aheadMs = Number(await redis.command('GET', key)) - beforeS * 1_000;
+  assert.ok(aheadMs >= 1_000_000 && aheadMs < 1_010_000, `${aheadMs} ms ahead`);
+});
+
 describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, () => {
   test('is carried out although one command among it makes no sense', async (t) => {
     const redis = await startRedis(t);
     const { keyValues, sets } = await openState(t, { kind: 'single', url: redis.url });
     await keyValues.write('value', 'before');
+    const [connections, scripts] = [await connectionsTo(redis), await scriptsOf(redis)];
     const outcomes = await Promise.allSettled([
       keyValues.writeIfAbsent('other', 'text'),
       sets.add('value', 'member'),
@@ -76,6 +87,8 @@ describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, (
       outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.code)),
       [true, 'STATE_UNAVAILABLE', true, 'after'],
     );
+    assert.equal(await scriptsOf(redis), scripts + 1);
+    assert.deepEqual(await connectionsTo(redis), connections, 'nobody hangs up for that');
   });
 
   test('is refused by a master that has become a replica, which is left at once for whoever is the master', async (t) => {
@@ -84,7 +97,9 @@ describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, (
     await keyValues.write('key', 'before');
     const [before = ''] = await connectionsTo(redis);
     await redis.command('REPLICAOF', '127.0.0.1', new URL(redis.url).port);
+    const read = keyValues.read('key'); // which a replica answers
     await timeToFail(() => keyValues.write('key', 'meanwhile'));
+    assert.equal(await read, 'before');
     await until(5_000, 'it comes anew', async () => {
       const now = await connectionsTo(redis);
       return now.length === 1 && now[0] !== before;
@@ -94,6 +109,13 @@ describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, (
     assert.equal(await keyValues.read('key'), 'after');
   });
 });
+
+/** How many scripts it was asked for so far. */
+async function scriptsOf(redis: RedisServer): Promise<number> {
+  const stats = String(await redis.command('INFO', 'commandstats'));
+  const calls = [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+),/g)].map(([, count]) => Number(count));
+  return calls.reduce((sum, count) => sum + count, 0);
+}
 
 /** The ids of those that stay. */
 async function connectionsTo(redis: RedisServer): Promise<readonly string[]> {

@@ -122,6 +122,15 @@ describe('while the shared state is out of reach', () => {
     assert.equal((await errorOf(() => one.homesOf('p-1', 'shop'))).code, 'STATE_UNAVAILABLE');
   });
 
+  test('what was read to add a home to it is remembered, though nobody could be told', async () => {
+    const { way, one, other } = startTwo();
+    await other.learn('p-1', inProduction, 'remembered');
+    way.fail('publish');
+    await one.learn('p-1', inSandbox, 'remembered');
+    way.fail();
+    assert.deepEqual(new Set(await one.homesOf('p-1', 'shop')), new Set([inProduction, inSandbox]));
+  });
+
   test('one payment whose record cannot be read does not keep the others from being told', async () => {
     const { shared, way, one, other } = startTwo();
     way.fail();

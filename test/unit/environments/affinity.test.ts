@@ -48,6 +48,30 @@ describe('where payments live', () => {
     assert.deepEqual(await affinity.homesOf('p-1', 'shop'), [inSandbox]);
   });
 
+  test('costs the shared state one question, as long as nobody else knows the payment', async () => {
+    const state = createFailingState();
+    await instanceOn(state).learn('p-1', inSandbox, 'remembered');
+    assert.deepEqual(
+      state.asked.map((operation) => operation.replace(/ .*/, '')),
+      ['writeIfAbsent'],
+    );
+  });
+
+  test('is told again if what was known is forgotten meanwhile', async () => {
+    const state = createMemoryState();
+    await instanceOn(state).learn('p-1', inProduction, 'remembered');
+    const read = async (key: string) => {
+      await state.keyValues.remove(key);
+      return undefined;
+    };
+    await instanceOn({ ...state, keyValues: { ...state.keyValues, read } }).learn(
+      'p-1',
+      inSandbox,
+      'remembered',
+    );
+    assert.deepEqual(await instanceOn(state).homesOf('p-1', 'shop'), [inSandbox]);
+  });
+
   test('is lost by none of several instances that learn at the same moment', async () => {
     const state = createMemoryState();
     const homes = ['one', 'two', 'three', 'four'].map((environment) => ({ environment, tenant: 'shop' }));
