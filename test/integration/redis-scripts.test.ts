@@ -76,7 +76,7 @@ describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, (
     const redis = await startRedis(t);
     const { keyValues, sets } = await openState(t, { kind: 'single', url: redis.url });
     await keyValues.write('value', 'before');
-    const [connections, scripts] = [await connectionsTo(redis), await scriptsOf(redis)];
+    const [[connection = ''], scripts] = [await connectionsTo(redis), await scriptsOf(redis)];
     const outcomes = await Promise.allSettled([
       keyValues.writeIfAbsent('other', 'text'),
       sets.add('value', 'member'),
@@ -88,7 +88,7 @@ describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, (
       [true, 'STATE_UNAVAILABLE', true, 'after'],
     );
     assert.equal(await scriptsOf(redis), scripts + 1);
-    assert.deepEqual(await connectionsTo(redis), connections, 'nobody hangs up for that');
+    assert.ok((await connectionsTo(redis)).includes(connection), 'nobody hangs up for that');
   });
 
   test('is refused by a master that has become a replica, which is left at once for whoever is the master', async (t) => {
