@@ -125,8 +125,9 @@ export function createAffinity(
     if (raw === undefined || !(await told(lesson, raw))) return tell(lesson);
   }
 
-  /** @param raw what is known of the payment already @returns whether that is still so */
-  async function told({ key, ...lesson }: Lesson, raw: string | undefined): Promise<boolean> {
+  /** @param raw what the state knows of the payment @returns false if it has come to know something else meanwhile */
+  async function told(lesson: Lesson, raw: string | undefined): Promise<boolean> {
+    const { key } = lesson;
     const record = withHome(raw === undefined ? undefined : parseRecord(raw), lesson, Date.now());
     const ttlMs = record.lasts === 'endless' ? undefined : rememberForMs;
     const written = writtenRecord(record);

@@ -19,7 +19,13 @@ export type Ask = (name: string, key: string, ...words: Command['words']) => Pro
 interface Asked extends Command, PromiseWithResolvers<unknown> {}
 
 /**
- * One breath is what runs until the promises that are due have run.
+ * How much text goes together, in characters. More would be late together: what is long takes its time, and whoever asks
+ * for little beside it should not wait for that.
+ */
+const mostCharacters = 128 * 1024;
+
+/**
+ * Asked from within promises, as all of ours are, one breath lasts until no promise is due any more.
  *
  * @param mostTogether how many commands Redis may be asked to carry out without doing anything else
  */
@@ -29,8 +35,17 @@ export function inOneBreath(carryOut: CarryOut, answerTo: AnswerTo, mostTogether
   function breathe(): void {
     const all = asked;
     asked = [];
-    for (let first = 0; first < all.length; first += mostTogether)
-      void carriedOut(all.slice(first, first + mostTogether));
+    let together: Asked[] = [];
+    let characters = 0;
+    for (const one of all) {
+      together.push(one);
+      for (const word of one.words) characters += typeof word === 'string' ? word.length : 0;
+      if (together.length < mostTogether && characters < mostCharacters) continue;
+      void carriedOut(together);
+      together = [];
+      characters = 0;
+    }
+    if (together.length > 0) void carriedOut(together);
   }
 
   async function carriedOut(together: readonly Asked[]): Promise<void> {

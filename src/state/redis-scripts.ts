@@ -1,21 +1,16 @@
 /** What is asked of Redis in one breath, it does by one script in Lua. The client loads it again after a restart. */
 
 /**
- * Commands of our own beside those of Redis, which are carried out as they are.
+ * Commands of our own, each by its name, its key and its words; `reserveTurn` is that of token-bucket.ts, line by line, on
+ * the clock of Redis: no instance's clock matters.
  *
- * replaceIfUnchanged: expected value, new value, and its time to live in ms unless it is to stay for ever. Returns 0 or 1.
- *
- * reserveTurn: `reserveTurn` of token-bucket.ts, line by line, on the clock of Redis: no instance's clock matters. Turns a
- * second, turns the bucket holds, longest wait in ms. Returns two numbers as text, for numbers lose their fraction on the
- * way out: the wait in ms, and how far the bucket's arrival time then lies ahead. Nothing is booked if the wait is longer
- * than the longest. 17 digits carry a double whole. The key lives until the bucket is full again.
- *
- * What is no number, or lies further ahead than any settings bring it (300 years: a million turns at one an hour, and a
- * wait), is not ours, and counts as none: else a bucket would stay shut for ever, or hold nothing back at all.
+ * What stands in a bucket and is no number, or lies further ahead than any settings bring it (300 years: a million turns at
+ * one an hour, and a wait), is not ours, and counts as none: else the bucket would stay shut for ever, or hold nothing back.
  */
 const ownCommands = `
 local own = {}
 
+-- To be replaced, and by what; its time to live in ms, unless it is to stay for ever. Returns 0 or 1.
 function own.replaceIfUnchanged(_, key, expected, value, ttl)
   if redis.call('GET', key) ~= expected then return 0 end
   if ttl then
@@ -26,6 +21,9 @@ function own.replaceIfUnchanged(_, key, expected, value, ttl)
   return 1
 end
 
+-- Turns a second, turns the bucket holds, longest wait in ms. Returns the wait in ms, and how far the bucket's arrival
+-- time then lies ahead, as text: numbers lose their fraction on the way out, and 17 digits carry a double whole.
+-- Nothing is booked if the wait is longer than the longest. The key lives until the bucket is full again.
 function own.reserveTurn(_, key, per_second, burst, longest_wait)
   local now = clock()
   local interval = 1000 / per_second

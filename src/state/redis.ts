@@ -6,7 +6,7 @@ import type { RedisSettings } from '../config/schema.ts';
 import { inOneWrite } from './one-write.ts';
 import type { State } from './ports.ts';
 import { answersWithin } from './redis-answer.ts';
-import { type CarryOut, inOneBreath } from './redis-breath.ts';
+import { type CarryOut, type Command, inOneBreath } from './redis-breath.ts';
 import { keyValuesBy, reservationsBy, setsBy } from './redis-commands.ts';
 import { createListening } from './redis-listening.ts';
 import {
@@ -37,7 +37,7 @@ declare module 'ioredis' {
 interface Way {
   readonly client: Client;
   readonly carryOut: CarryOut;
-  /** How many commands go by it in one question: a node of a cluster has keys of its own. */
+  /** How many commands go by it in one question: 1 in a cluster, whose nodes have keys of their own. */
   readonly mostTogether: number;
   /** Asks all nodes that hold values about themselves. */
   reports(): readonly Promise<string>[];
@@ -131,27 +131,31 @@ function wayTo(settings: RedisSettings): Way {
 }
 
 function carryOutOn(client: Client): CarryOut {
-  return async (commands) => {
+  return (commands) => {
     const keys = commands.map(({ key }) => key);
     const words = commands.flatMap(({ name, words }) => [name, words.length, ...words]);
-    const answers = await client.carryOut(keys.length, ...keys, ...words);
-    if (answers.some(isOfReplica)) client.disconnect(true); // the master has become one: find the new one
-    return answers;
+    return client.carryOut(keys.length, ...keys, ...words);
   };
 }
 
-const isOfReplica = (answer: unknown) => answer instanceof Error && answer.message.startsWith('READONLY ');
-
 function wayToMaster(options: ReturnType<typeof singleOptions | typeof sentinelOptions>) {
   const client = new Redis(options);
+  const carryOut = carryOutOn(client);
   return {
     client,
-    carryOut: carryOutOn(client),
-    mostTogether: 64,
+    async carryOut(commands: readonly Command[]) {
+      const answers = await carryOut(commands);
+      if (answers.some(isOfReplica)) client.disconnect(true); // the master has become one: find the new one
+      return answers;
+    },
+    mostTogether: 64, // a script is not interrupted
     reports: () => (client.status === 'ready' ? [client.info('memory')] : []),
     newConnection: () => new Redis({ ...options, retryStrategy: () => null }),
   };
 }
+
+/** Redis 6 puts a few words before it. */
+const isOfReplica = (answer: unknown) => answer instanceof Error && /\bREADONLY /.test(answer.message);
 
 /** A master that was replaced may serve on for seconds, and what is written to it is lost: so the sentinels are listened to. */
 function wayBySentinels(settings: RedisSettings & { kind: 'sentinels' }): Way {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { stateUnavailable } from '../../../src/flow/errors.ts';
 import type { AnswerTo } from '../../../src/state/redis-answer.ts';
@@ -41,6 +42,21 @@ describe('what is asked of Redis in one breath', () => {
     const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => ask('GET', key)));
     assert.deepEqual(answers, ['a', 'b', 'c', 'd', 'e']);
     assert.deepEqual(questions, ['GET a, GET b', 'GET c, GET d', 'GET e']);
+  });
+
+  test('goes in several where much would make little late, and the second waits for no answer to the first', async () => {
+    const questions: number[] = [];
+    const silent: CarryOut = (commands) => {
+      questions.push(commands.length);
+      return new Promise(() => {});
+    };
+    const ask = inOneBreath(silent, answerTo, 64);
+    void ask('GET', 'a');
+    void ask('SET', 'b', 'x'.repeat(1024 * 1024));
+    void ask('GET', 'c');
+    void ask('GET', 'd');
+    await nextTurn();
+    assert.deepEqual(questions, [2, 2]);
   });
 
   test('fails together when Redis does', async () => {
