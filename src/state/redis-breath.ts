@@ -10,7 +10,7 @@ export interface Command {
   readonly words: readonly (string | number)[];
 }
 
-/** Carries commands out in their order. @returns of each its answer, or an error */
+/** Carries commands out in their order, the first at least. @returns of each that was its answer, or an error */
 export type CarryOut = (commands: readonly Command[]) => Promise<readonly unknown[]>;
 
 /** @throws GatewayError STATE_UNAVAILABLE as `AnswerTo` does, or with what Redis says against this command */
@@ -19,8 +19,8 @@ export type Ask = (name: string, key: string, ...words: Command['words']) => Pro
 interface Asked extends Command, PromiseWithResolvers<unknown> {}
 
 /**
- * How much text goes together, in characters. More would be late together: what is long takes its time, and whoever asks
- * for little beside it should not wait for that.
+ * How much text goes together, in characters; as much comes together (redis-scripts.ts). More would be late together, and
+ * whoever asks for little with it.
  */
 const mostCharacters = 128 * 1024;
 
@@ -51,7 +51,8 @@ export function inOneBreath(carryOut: CarryOut, answerTo: AnswerTo, mostTogether
   async function carriedOut(together: readonly Asked[]): Promise<void> {
     try {
       const answers = await answerTo(() => carryOut(together));
-      for (const [index, { resolve, reject }] of together.entries()) {
+      if (answers.length < together.length) void carriedOut(together.slice(answers.length));
+      for (const [index, { resolve, reject }] of together.slice(0, answers.length).entries()) {
         const answer = answers[index];
         if (answer instanceof Error) reject(stateUnavailable(new Error(reasonOf(answer))));
         else resolve(answer);

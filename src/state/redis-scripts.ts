@@ -42,7 +42,8 @@ end
 
 /**
  * KEYS: the key of each command. ARGV: of each its name, how many words follow, and these. Returns an answer or an error
- * for each: what one command does wrong is not for the others to suffer.
+ * for each: what one command does wrong is not for the others to suffer. It ends where the answers have become long: what
+ * has no answer was not carried out.
  */
 const carryOut = `
 local place = 0
@@ -51,13 +52,15 @@ local function word()
   return ARGV[place]
 end
 
-local answers = {}
+local answers, long = {}, 0
 for i, key in ipairs(KEYS) do
+  if long > 131072 then break end
   local command, words = word(), {}
   for n = 1, tonumber(word()) do words[n] = word() end
   local done, answer = pcall(own[command] or redis.call, command, key, unpack(words))
   if not done and type(answer) == 'string' then answer = redis.error_reply(answer) end -- a text alone is no error yet
   answers[i] = answer
+  if type(answer) == 'string' then long = long + #answer end
 end
 return answers
 `;

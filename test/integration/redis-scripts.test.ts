@@ -91,6 +91,21 @@ describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, (
     assert.ok((await connectionsTo(redis)).includes(connection), 'nobody hangs up for that');
   });
 
+  test('does not make little late by much that is read with it', async (t) => {
+    const redis = await startRedis(t);
+    const { keyValues } = await openState(t, { kind: 'single', url: redis.url });
+    const large = 'x'.repeat(2 * 1024 * 1024);
+    await keyValues.write('large', large);
+    const [nothing, ...read] = await Promise.all([
+      keyValues.read('none'),
+      ...Array.from({ length: 32 }, () => keyValues.read('large')),
+      keyValues.read('large'),
+    ]);
+    assert.equal(nothing, undefined);
+    assert.ok(read.every((text) => text === large));
+    assert.equal(read.length, 33);
+  });
+
   test('is refused by a master that has become a replica, which is left at once for whoever is the master', async (t) => {
     const redis = await startRedis(t);
     const { keyValues } = await openState(t, { kind: 'single', url: redis.url });

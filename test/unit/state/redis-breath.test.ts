@@ -59,6 +59,18 @@ describe('what is asked of Redis in one breath', () => {
     assert.deepEqual(questions, [2, 2]);
   });
 
+  test('is asked again for what Redis has left, because what came before was long', async () => {
+    const questions: string[] = [];
+    const carryOut: CarryOut = async (commands) => {
+      questions.push(commands.map(({ key }) => key).join(' '));
+      return commands.slice(0, 2).map(({ key }) => (key === 'a' ? null : key));
+    };
+    const ask = inOneBreath(carryOut, answerTo, 64);
+    const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => ask('GET', key)));
+    assert.deepEqual(answers, [null, 'b', 'c', 'd', 'e']);
+    assert.deepEqual(questions, ['a b c d e', 'c d e', 'e']);
+  });
+
   test('fails together when Redis does', async () => {
     const down = stateUnavailable(new Error('no answer'));
     const ask = inOneBreath(
