@@ -99,5 +99,6 @@ function writeAndLinger(
   request.once('end', letGo).once('error', letGo).once('close', letGo).resume();
 
   answer.writeHead(status, [...headers, ['Content-Length', String(body.length)]].flat());
+  answer.flushHeaders(); // to HEAD there is no body, and what is not written would not bring its head
   answer.write(body, () => socket.end());
 }

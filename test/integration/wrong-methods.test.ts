@@ -5,7 +5,7 @@ import { METHODS } from 'node:http';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startLine } from '../kit/gateway.ts';
-import { sendRaw } from '../kit/raw.ts';
+import { onConnection, sendRaw } from '../kit/raw.ts';
 import { assertRefused } from '../kit/refusal.ts';
 
 const prefix = '/berlingroup/v1';
@@ -59,6 +59,16 @@ describe('a method that a path is not offered for gets 405, with those that it i
     const path = `${prefix}/payments/${product}/1/authorisations/2`;
     const { text } = await call(gateway.url, { method: 'PUT', path, body: '{}' });
     assert.match(text, /embedded SCA/);
+  });
+
+  test('HEAD is told so although the body that it announces has not come', async (t) => {
+    const { gateway } = await startLine(t);
+    const said = await onConnection(gateway.port, async (connection) => {
+      connection.send(`HEAD ${prefix}/payments/${product} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n`);
+      await connection.closed();
+      return connection.unread();
+    });
+    assert.match(said, /^HTTP\/1\.1 405 .*\r\nAllow: POST\r\n.*\r\n\r\n$/s);
   });
 });
 
