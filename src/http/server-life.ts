@@ -52,7 +52,8 @@ export function close(server: Server, isBusy: (socket: Socket) => boolean = () =
     const sweep = () => {
       for (const socket of connections.get(server) ?? []) if (!isBusy(socket)) socket.destroy();
     };
-    const timer = setInterval(sweep, sweepMs);
+    // Timers run before the sockets are read: what has come while this process was busy is heard of first.
+    const timer = setInterval(() => setImmediate(sweep), sweepMs);
     // Not `http.Server.close`: it stops the time-outs of those that send slowly.
     Reflect.apply(NetServer.prototype.close, server, [
       () => {
