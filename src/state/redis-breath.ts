@@ -2,6 +2,7 @@
 
 import { stateUnavailable } from '../flow/errors.ts';
 import { type AnswerTo, reasonOf } from './redis-answer.ts';
+import { mostCharacters } from './redis-scripts.ts';
 
 /** A command on one key. */
 export interface Command {
@@ -17,12 +18,6 @@ export type CarryOut = (commands: readonly Command[]) => Promise<readonly unknow
 export type Ask = (name: string, key: string, ...words: Command['words']) => Promise<unknown>;
 
 interface Asked extends Command, PromiseWithResolvers<unknown> {}
-
-/**
- * How much text goes together, in characters; as much comes together (redis-scripts.ts). More would be late together, and
- * whoever asks for little with it.
- */
-const mostCharacters = 128 * 1024;
 
 /**
  * Asked from within promises, as all of ours are, one breath lasts until no promise is due any more.

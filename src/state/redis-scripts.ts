@@ -1,6 +1,12 @@
 /** What is asked of Redis in one breath, it does by one script in Lua. The client loads it again after a restart. */
 
 /**
+ * How much text goes to Redis in one question, and comes back, in characters. More would be late together, and whoever asks
+ * for little with it.
+ */
+export const mostCharacters = 128 * 1024;
+
+/**
  * Commands of our own, each by its name, its key and its words; `reserveTurn` is that of token-bucket.ts, line by line, on
  * the clock of Redis: no instance's clock matters.
  *
@@ -54,7 +60,7 @@ end
 
 local answers, long = {}, 0
 for i, key in ipairs(KEYS) do
-  if long > 131072 then break end
+  if long > ${mostCharacters} then break end
   local command, words = word(), {}
   for n = 1, tonumber(word()) do words[n] = word() end
   local done, answer = pcall(own[command] or redis.call, command, key, unpack(words))
