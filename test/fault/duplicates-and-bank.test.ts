@@ -118,7 +118,7 @@ const rows: readonly Row[] = [
   struckBy({ name: 'latency', ms: 50 }, ...well),
   struckBy({ name: 'status', status: 500 }, '500', 'replayed'),
   struckBy({ name: 'status', status: 501 }, '501', 'replayed'),
-  struckBy({ name: 'status', status: 503, headers: { 'Retry-After': '7' } }, '503', 'replayed'),
+  struckBy({ name: 'status', status: 503, headers: { 'Retry-After': '1' } }, '503', 'replayed'),
   struckBy({ name: 'status', status: 504 }, '504', 'replayed'),
   struckBy({ name: 'status', status: 504, strikes: 'after-effect' }, '504', 'replayed'),
   struckBy({ name: 'status', status: 302 }, '302', 'replayed'),
