@@ -8,7 +8,7 @@
 
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { asGatewayError, stateUnavailable } from '../flow/errors.ts';
+import { asGatewayError } from '../flow/errors.ts';
 import { createOwed } from '../state/owed.ts';
 import { parsedOnce } from '../state/parsed-once.ts';
 import type { State } from '../state/ports.ts';
@@ -50,8 +50,6 @@ interface Lesson {
 const keptPayments = 100_000;
 /** A payment in use is renewed this often, or twice as often as it is forgotten. Milliseconds. */
 const renewEveryMs = 24 * 3_600_000;
-/** Each time in vain, somebody else has noted a home; but bytes that are no text are never found again as they stand. */
-const mostTries = 20;
 const channel = 'payment';
 
 /** @param rememberForMs how long a payment is remembered after it was last used; standing orders without end */
@@ -123,11 +121,7 @@ export function createAffinity(
 
   async function tell(lesson: Lesson): Promise<void> {
     let raw: string | undefined; // as a rule, nobody knows a new payment
-    for (let tries = 0; tries < mostTries; tries++) {
-      if (await told(lesson, raw)) return;
-      raw = await keyValues.read(lesson.key);
-    }
-    throw stateUnavailable(new Error('where a payment lives could not be noted'));
+    while (!(await told(lesson, raw))) raw = await keyValues.read(lesson.key);
   }
 
   /** @param raw what the state knows of the payment @returns false if it has come to know something else meanwhile */

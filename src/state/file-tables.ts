@@ -52,8 +52,6 @@ export function createTables(prepare: (sql: string) => Statement, now: () => num
     ON CONFLICT (key) DO UPDATE SET text = excluded.text, expires = excluded.expires`;
   const write = prepare(put);
   const writeIfOver = prepare(`${put} WHERE value.expires <= ?`);
-  const replace = prepare(`UPDATE value SET text = ?, expires = ?
-    WHERE key = ? AND text = ? AND (expires IS NULL OR expires > ?)`);
   const remove = prepare('DELETE FROM value WHERE key = ?');
   const sweep = prepare(`DELETE FROM value WHERE rowid IN
     (SELECT rowid FROM value WHERE expires <= ? LIMIT ${removedPerChange})`);
@@ -78,6 +76,9 @@ export function createTables(prepare: (sql: string) => Statement, now: () => num
   }
 
   const endOf = (nowMs: number, ttlMs: number | undefined) => (ttlMs === undefined ? null : nowMs + ttlMs);
+  const standing = (key: string, nowMs: number) => find.all(bytesOf(key), nowMs).map(textIn)[0];
+  const set = (nowMs: number, key: string, value: string, ttlMs: number | undefined) =>
+    write.run(bytesOf(key), bytesOf(value), endOf(nowMs, ttlMs));
 
   return {
     transact(work) {
@@ -93,14 +94,13 @@ export function createTables(prepare: (sql: string) => Statement, now: () => num
       }
       if (isDue) notedAtMs = now();
     },
-    read: (key) => find.all(bytesOf(key), now()).map(textIn)[0],
-    write: (key, value, ttlMs) =>
-      void change((nowMs) => write.run(bytesOf(key), bytesOf(value), endOf(nowMs, ttlMs))),
+    read: (key) => standing(key, now()),
+    write: (key, value, ttlMs) => void change((nowMs) => set(nowMs, key, value, ttlMs)),
     writeIfAbsent: (key, value, ttlMs) =>
       change((nowMs) => writeIfOver.run(bytesOf(key), bytesOf(value), endOf(nowMs, ttlMs), nowMs)),
     replace: (key, expected, value, ttlMs) =>
       change((nowMs) =>
-        replace.run(bytesOf(value), endOf(nowMs, ttlMs), bytesOf(key), bytesOf(expected), nowMs),
+        standing(key, nowMs) === expected.toWellFormed() ? set(nowMs, key, value, ttlMs) : 0,
       ),
     remove: (key) => void change(() => remove.run(bytesOf(key))),
     addMember: (key, member) => void change(() => add.run(bytesOf(key), bytesOf(member))),

@@ -16,7 +16,7 @@ export interface KeyValues {
   write(key: string, value: string, ttlMs?: number): Promise<void>;
   /** Sets a value if there is none. @returns whether it was set */
   writeIfAbsent(key: string, value: string, ttlMs?: number): Promise<boolean>;
-  /** Sets a value if what is there is still `expected`. @returns whether it was set */
+  /** Sets a value if what is there is still read as `expected`. @returns whether it was set */
   replace(key: string, expected: string, value: string, ttlMs?: number): Promise<boolean>;
   /** Removes a value, if there is one. */
   remove(key: string): Promise<void>;

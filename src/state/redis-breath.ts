@@ -8,7 +8,7 @@ import { mostCharacters } from './redis-scripts.ts';
 export interface Command {
   readonly name: string;
   readonly key: string;
-  readonly words: readonly (string | number)[];
+  readonly words: readonly (string | number | Buffer)[];
 }
 
 /** Carries commands out in their order, the first at least. @returns of each that was its answer, or an error */
@@ -34,7 +34,7 @@ export function inOneBreath(carryOut: CarryOut, answerTo: AnswerTo, mostTogether
     let characters = 0;
     for (const one of all) {
       together.push(one);
-      for (const word of one.words) characters += typeof word === 'string' ? word.length : 0;
+      for (const word of one.words) characters += typeof word === 'number' ? 0 : word.length;
       if (together.length < mostTogether && characters < mostCharacters) continue;
       void carriedOut(together);
       together = [];

@@ -4,8 +4,15 @@ import type { BucketRate, KeyValues, Reservations, Sets } from './ports.ts';
 import type { Ask } from './redis-breath.ts';
 import { takingOf } from './token-bucket.ts';
 
-/** @param named the key in Redis for a key of ours */
-export function keyValuesBy(ask: Ask, named: (key: string) => string): KeyValues {
+/**
+ * @param bytesOf what stands under a key in Redis, `null` if nothing does
+ * @param named   the key in Redis for a key of ours
+ */
+export function keyValuesBy(
+  ask: Ask,
+  bytesOf: (name: string) => Promise<Buffer | null>,
+  named: (key: string) => string,
+): KeyValues {
   return {
     async read(key) {
       const value = await ask('GET', named(key));
@@ -16,11 +23,19 @@ export function keyValuesBy(ask: Ask, named: (key: string) => string): KeyValues
       (await ask('SET', named(key), value, 'NX', ...expiry(ttlMs))) === 'OK',
     async replace(key, expected, value, ttlMs) {
       const ttl = ttlMs === undefined ? [] : [wholeMs(ttlMs)];
-      return (await ask('replaceIfUnchanged', named(key), expected, value, ...ttl)) === 1;
+      const replaced = async (stands: string | Buffer) =>
+        (await ask('replaceIfUnchanged', named(key), stands, value, ...ttl)) === 1;
+      if (await replaced(expected)) return true;
+      if (!expected.includes(illegible)) return false;
+      const bytes = await bytesOf(named(key));
+      return bytes?.toString() === expected && replaced(bytes);
     },
     remove: async (key) => void (await ask('DEL', named(key))),
   };
 }
+
+/** Stands in a text in place of bytes that are none: Redis compares bytes, and these are others. */
+const illegible = '\uFFFD';
 
 const expiry = (ttlMs?: number) => (ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]);
 

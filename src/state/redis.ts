@@ -29,7 +29,7 @@ type Client = Redis | Cluster;
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     /** @returns of each command its answer, or an error */
-    carryOut(keys: number, ...keysAndWords: (string | number)[]): Result<unknown[], Context>;
+    carryOut(keys: number, ...keysAndWords: Command['words'][number][]): Result<unknown[], Context>;
   }
 }
 
@@ -67,6 +67,7 @@ export function createRedisState(
   const answerTo = answersWithin(answerMs, settings.kind === 'cluster' ? 0 : silenceMs);
   const ask = inOneBreath(way.carryOut, answerTo, way.mostTogether);
   const named = (name: string) => `${prefix}${name}`;
+  const bytesOf = (name: string) => answerTo(() => client.getBuffer(name));
   const ears = earsOf(way);
   const watch = watchRedis(way.reports, onChange);
   const complaints = settings.kind === 'cluster' ? 'node error' : 'error'; // a cluster's own errors do not say why
@@ -79,7 +80,7 @@ export function createRedisState(
   };
 
   return {
-    keyValues: keyValuesBy(ask, named),
+    keyValues: keyValuesBy(ask, bytesOf, named),
     sets: setsBy(ask, named),
     reservations: reservationsBy(ask, named),
     announcements: {

@@ -2,18 +2,21 @@
 
 import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import type { RedisSettings } from '../../src/config/schema.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createRedisState } from '../../src/state/redis.ts';
 import { until } from '../kit/within.ts';
-import type { Store } from './kind-of-state.ts';
+import type { SpoilableStore } from './promises-of-spoilt-values.ts';
 
 /** Not what an outage takes, but what a busy machine may. */
 const answerMs = 500;
 
 /** An empty place in a Redis. */
-export function storeIn(t: TestContext, settings: RedisSettings): Store {
+export function storeIn(
+  t: TestContext,
+  settings: Exclude<RedisSettings, { kind: 'sentinels' }>,
+): SpoilableStore {
   const opened = async (prefix: string): Promise<State> => {
     const state = createRedisState(settings, prefix, () => {}, answerMs);
     t.after(() => state.close());
@@ -25,6 +28,10 @@ export function storeIn(t: TestContext, settings: RedisSettings): Store {
   if (settings.kind === 'single') t.after(() => removeAll(settings.url, prefix));
   return {
     client: () => opened(`${prefix}ours:`),
+    async spoil(key, bytes) {
+      const client = settings.kind === 'cluster' ? new Cluster([...settings.urls]) : new Redis(settings.url);
+      await client.set(`${prefix}ours:${key}`, bytes).finally(() => client.disconnect());
+    },
     stranger: () => opened(`${prefix}theirs:`),
     now: () => performance.now(),
     until,

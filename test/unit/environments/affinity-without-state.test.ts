@@ -131,20 +131,6 @@ describe('while the shared state is out of reach', () => {
     assert.deepEqual(new Set(await one.homesOf('p-1', 'shop')), new Set([inProduction, inSandbox]));
   });
 
-  test('a record that cannot be replaced as it is read, for it is no text, is not asked for without end', async () => {
-    const { shared, one } = startTwo();
-    await one.learn('p-1', rivals, 'remembered');
-    const keyValues = { ...shared.keyValues, replace: async () => false };
-    const { log, lines } = createLogLines();
-    const other = createAffinity({ ...shared, keyValues }, 400 * dayMs, log);
-    await other.learn('p-1', inSandbox, 'remembered');
-    assert.deepEqual(
-      lines.map(({ level }) => level),
-      ['error'],
-    );
-    assert.equal((await errorOf(() => other.settle())).code, 'STATE_UNAVAILABLE');
-  });
-
   test('one payment whose record cannot be read does not keep the others from being told', async () => {
     const { shared, way, one, other } = startTwo();
     way.fail();

@@ -109,6 +109,26 @@ describe('an answer that comes after operators have resolved the doubt', () => {
     assert.match(told ?? '', /^error: what was known of a payment was gone, lost or resolved otherwise/);
   });
 
+  test('is told at error level if a repeat was sent before it could be kept', async (t) => {
+    const { clocks, state } = start(t);
+    const way = createHeldState(state);
+    const instance = instanceOn(way);
+    const claim = await instance.claim();
+    await claim.pass('sandbox');
+    await claim.doubt('no answer');
+    clocks.spend(lateAnswerMs + 20_000);
+    const { id } = await doubtOf(state);
+    await instance.resolve({ id, who: 'an operator', outcome: 'did-not-happen', reason: 'so says the bank' });
+    const goOn = way.hold('read');
+    const told = claim.answered(answer(201));
+    await (await instanceOn(state).claim()).pass('sandbox');
+    const before = await keptOf(state);
+    goOn();
+    await told;
+    assert.deepEqual(await keptOf(state), before);
+    assert.equal(instance.logged.at(-1), 'error: the bank has answered what had been resolved otherwise');
+  });
+
   test('is not told if it says that nothing was done, as they had said', async (t) => {
     const { clocks, state, instance } = start(t);
     const claim = await instance.claim();

@@ -27,6 +27,15 @@ describe('a claim', () => {
     assert.equal(await keptOf(state), undefined);
   });
 
+  test('is given back although nothing is left of it', async (t) => {
+    const { clocks, state, instance } = start(t);
+    const claim = await instance.claim(initiation({ withinMs: 5_000 }));
+    clocks.spend(15_000);
+    await claim.release();
+    assert.equal(await keptOf(state), undefined);
+    assert.equal(instance.lasting.owed.size(), 0);
+  });
+
   test('that passes the fence says where the byte goes, and lives until somebody knows what became of it', async (t) => {
     const { clocks, state, instance } = start(t);
     const claim = await instance.claim();

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { createFileState } from '../../../src/state/file.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
@@ -50,6 +51,22 @@ describe('a state in a file', () => {
     assert.deepEqual(await Promise.all(names.map(keyValues.read)), ['value', 'value', 'value', undefined]);
     assert.equal(await keyValues.writeIfAbsent('claimed', 'again'), false);
     assert.deepEqual(await sets.members('set'), ['member']);
+  });
+
+  test('lets what was made illegible meanwhile be replaced as it is read', async (t) => {
+    const { started, file } = createMachine(t);
+    const before = await started();
+    await before.keyValues.write('key', 'value');
+    await before.close();
+    const database = new DatabaseSync(file);
+    database.prepare('UPDATE value SET text = ?').run(Buffer.from([0x61, 0xff]));
+    database.close();
+
+    const { keyValues } = await started();
+    assert.equal(await keyValues.read('key'), 'a\uFFFD');
+    assert.equal(await keyValues.replace('key', 'a', 'text'), false);
+    assert.equal(await keyValues.replace('key', 'a\uFFFD', 'text'), true);
+    assert.equal(await keyValues.read('key'), 'text');
   });
 
   test('counts the time while it was closed', async (t) => {

@@ -1,0 +1,51 @@
+/** What KeyValues promise of bytes that somebody else has put in the place of a value, and that are no text. */
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { KindOfState, Store } from './kind-of-state.ts';
+
+/** Where others can put bytes in the place of a client's value. */
+export interface SpoilableStore extends Store {
+  spoil(key: string, bytes: Buffer): Promise<unknown>;
+}
+
+export interface SpoilableKind extends KindOfState {
+  store(t: TestContext): Promise<SpoilableStore>;
+}
+
+const noTexts: Readonly<Record<string, Buffer>> = {
+  'a character that was cut': Buffer.from('{"a":"€"}').subarray(0, -4),
+  'a byte that begins no character': Buffer.from('{"a":"\xFF"}', 'latin1'),
+  'half of a surrogate pair': Buffer.from([0xed, 0xa0, 0x80]),
+  'a character in more bytes than it takes': Buffer.from([0xc0, 0x80, 0x41]),
+  'noise of 300 KB': Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * index) % 251)),
+};
+
+/** Puts the key-values of a kind of state to the test. */
+export function promisesOfSpoiltValues({ skip, store }: SpoilableKind): void {
+  describe('a value that is no text any more', { skip }, () => {
+    for (const [name, bytes] of Object.entries(noTexts)) {
+      test(`is replaced as it is read, by one of many: ${name}`, async (t) => {
+        const { client, spoil } = await store(t);
+        const { keyValues } = await client();
+        await spoil('key', bytes);
+        const text = (await keyValues.read('key')) ?? '';
+        assert.match(text, /\uFFFD/);
+        const tries = Array.from({ length: 5 }, (_, index) => `text ${index}`);
+        const done = await Promise.all(tries.map((next) => keyValues.replace('key', text, next)));
+        assert.equal(done.filter(Boolean).length, 1);
+        assert.equal(await keyValues.read('key'), tries[done.indexOf(true)]);
+      });
+
+      test(`is not replaced in place of another text: ${name}`, async (t) => {
+        const { client, spoil } = await store(t);
+        const { keyValues } = await client();
+        await spoil('key', bytes);
+        const text = (await keyValues.read('key')) ?? '';
+        assert.equal(await keyValues.replace('key', `${text}\uFFFD`, 'text'), false);
+        assert.equal(await keyValues.replace('another key', text, 'text'), false);
+        assert.equal(await keyValues.read('key'), text);
+      });
+    }
+  });
+}
