@@ -84,14 +84,24 @@ test('an answer that overtakes the doubt at the deadline on the way to the state
 });
 
 describe('an answer that comes after operators have resolved the doubt', () => {
-  async function answeredAfter(t: TestContext, outcome: 'happened' | 'did-not-happen') {
-    const { clocks, state, instance } = start(t);
+  type Outcome = 'happened' | 'did-not-happen';
+
+  /** A claim that they have resolved. */
+  async function resolvedAs(t: TestContext, outcome: Outcome) {
+    const { clocks, state } = start(t);
+    const way = createHeldState(state);
+    const instance = instanceOn(way);
     const claim = await instance.claim();
     await claim.pass('sandbox');
     await claim.doubt('no answer');
     clocks.spend(lateAnswerMs + 20_000);
     const { id } = await doubtOf(state);
     await instance.resolve({ id, who: 'an operator', outcome, reason: 'so says the bank' });
+    return { state, way, instance, claim };
+  }
+
+  async function answeredAfter(t: TestContext, outcome: Outcome) {
+    const { state, instance, claim } = await resolvedAs(t, outcome);
     const before = await keptOf(state);
     await claim.answered(answer(201));
     return { before, after: await keptOf(state), told: instance.logged.at(-1) };
@@ -110,15 +120,7 @@ describe('an answer that comes after operators have resolved the doubt', () => {
   });
 
   test('is told at error level if a repeat was sent before it could be kept', async (t) => {
-    const { clocks, state } = start(t);
-    const way = createHeldState(state);
-    const instance = instanceOn(way);
-    const claim = await instance.claim();
-    await claim.pass('sandbox');
-    await claim.doubt('no answer');
-    clocks.spend(lateAnswerMs + 20_000);
-    const { id } = await doubtOf(state);
-    await instance.resolve({ id, who: 'an operator', outcome: 'did-not-happen', reason: 'so says the bank' });
+    const { state, way, instance, claim } = await resolvedAs(t, 'did-not-happen');
     const goOn = way.hold('read');
     const told = claim.answered(answer(201));
     await (await instanceOn(state).claim()).pass('sandbox');
@@ -130,13 +132,7 @@ describe('an answer that comes after operators have resolved the doubt', () => {
   });
 
   test('is not told if it says that nothing was done, as they had said', async (t) => {
-    const { clocks, state, instance } = start(t);
-    const claim = await instance.claim();
-    await claim.pass('sandbox');
-    await claim.doubt('no answer');
-    clocks.spend(lateAnswerMs + 20_000);
-    const { id } = await doubtOf(state);
-    await instance.resolve({ id, who: 'an operator', outcome: 'did-not-happen', reason: 'so says the bank' });
+    const { instance, claim } = await resolvedAs(t, 'did-not-happen');
     await claim.release();
     assert.deepEqual(instance.logged, ['error: a payment is in doubt']);
   });
