@@ -2,7 +2,18 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { identityOf } from '../../../src/idempotency/fingerprint.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
-import { answer, codeOf, doubtOf, findAt, instanceOn, keptOf, leaseMs, start, stopped } from './ledger.ts';
+import {
+  answer,
+  codeOf,
+  doubtOf,
+  findAt,
+  forgetfulWayTo,
+  instanceOn,
+  keptOf,
+  leaseMs,
+  start,
+  stopped,
+} from './ledger.ts';
 import { initiation } from './requests.ts';
 
 describe('an X-Request-ID', () => {
@@ -115,6 +126,39 @@ describe('an X-Request-ID', () => {
       const { state, instance } = start(t);
       await state.keyValues.write(`ledger:entry:${identityOf(initiation()).id}`, text);
       assert.deepEqual(await findAt(instance), { kind: 'in-doubt' });
+    });
+});
+
+describe('a claim that the state took without saying so', () => {
+  test('is taken back: nobody carries it out', async (t) => {
+    const { state } = start(t);
+    const way = forgetfulWayTo(state);
+    const instance = instanceOn(way);
+    way.forgetNext('writeIfAbsent');
+    assert.equal(await codeOf(findAt(instance)), 'STATE_UNAVAILABLE');
+    await instance.lasting.owed.settle();
+    assert.equal((await findAt(instance)).kind, 'free');
+  });
+
+  for (const [before, lay] of [
+    ['what was given back', async ({ instance }) => (await instance.claim()).release()],
+    [
+      'what a dead instance had claimed',
+      async ({ clocks, instance }) => {
+        await instance.claim();
+        clocks.spend(leaseMs);
+      },
+    ],
+  ] as const satisfies readonly (readonly [string, (started: ReturnType<typeof start>) => Promise<void>])[])
+    test(`is taken back, in place of ${before}`, async (t) => {
+      const started = start(t);
+      await lay(started);
+      const way = forgetfulWayTo(started.state);
+      const instance = instanceOn(way);
+      way.forgetNext('replace');
+      assert.equal((await findAt(instance)).kind, 'running');
+      await instance.lasting.owed.settle();
+      assert.equal((await findAt(instance)).kind, 'free');
     });
 });
 

@@ -86,24 +86,30 @@ export function answer(status: number, body = ''): PisResponse {
   return { status, headers, body: Buffer.from(body), servedFrom: 'bank', environment: 'sandbox' };
 }
 
-/** A way to a state on which a step is carried out, and nobody is told. */
-export function forgetfulWayTo(state: State): State & { forgetNext(): void } {
-  let forgets = false;
+type Change = 'replace' | 'writeIfAbsent';
+
+/** A way to a state on which a change is made, and nobody is told. */
+export function forgetfulWayTo(state: State): State & { forgetNext(change?: Change): void } {
+  let forgotten: Change | undefined;
   const { keyValues } = state;
+
+  async function told(change: Change, isDone: Promise<boolean>): Promise<boolean> {
+    const isForgotten = forgotten === change;
+    if (isForgotten) forgotten = undefined;
+    await isDone;
+    if (isForgotten) throw stateUnavailable();
+    return isDone;
+  }
+
   return {
     ...state,
     keyValues: {
       ...keyValues,
-      async replace(...all) {
-        const isDone = await keyValues.replace(...all);
-        const isTold = !forgets;
-        forgets = false;
-        if (!isTold) throw stateUnavailable();
-        return isDone;
-      },
+      replace: (...all) => told('replace', keyValues.replace(...all)),
+      writeIfAbsent: (...all) => told('writeIfAbsent', keyValues.writeIfAbsent(...all)),
     },
-    forgetNext() {
-      forgets = true;
+    forgetNext(change = 'replace') {
+      forgotten = change;
     },
   };
 }
