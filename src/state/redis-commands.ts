@@ -23,18 +23,16 @@ export function keyValuesBy(
       (await ask('SET', named(key), value, 'NX', ...expiry(ttlMs))) === 'OK',
     async replace(key, expected, value, ttlMs) {
       const ttl = ttlMs === undefined ? [] : [wholeMs(ttlMs)];
-      const replaced = async (stands: string | Buffer) =>
-        (await ask('replaceIfUnchanged', named(key), stands, value, ...ttl)) === 1;
-      if (await replaced(expected)) return true;
-      if (!expected.includes(illegible)) return false;
-      const bytes = await bytesOf(named(key));
-      return bytes?.toString() === expected && replaced(bytes);
+      const text = expected.toWellFormed();
+      const stands = text.includes(illegible) ? await bytesOf(named(key)) : text;
+      if (stands?.toString() !== text) return false;
+      return (await ask('replaceIfUnchanged', named(key), stands, value, ...ttl)) === 1;
     },
     remove: async (key) => void (await ask('DEL', named(key))),
   };
 }
 
-/** Stands in a text in place of bytes that are none: Redis compares bytes, and these are others. */
+/** What bytes are read as that are no text. Redis compares bytes: those that stand there, and not how they were read. */
 const illegible = '\uFFFD';
 
 const expiry = (ttlMs?: number) => (ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]);

@@ -1,5 +1,6 @@
 /** The kept answers in the shared state: read, noted, dropped, each change by one compare-and-set on the payment's document. */
 
+import { GatewayError } from '../flow/errors.ts';
 import { parsedOnce } from '../state/parsed-once.ts';
 import type { KeyValues } from '../state/ports.ts';
 import {
@@ -32,6 +33,9 @@ export interface StatusEntries {
   dropCredential(key: string, credential: string): Promise<void>;
 }
 
+/** How often a change is tried: each time in vain, somebody else was faster, and of a crowd each keeps all others trying. */
+const mostTries = 20;
+
 /**
  * @param keptForMs   how long a document lives after it was last written: longer than any entry in it is of use
  * @param forgetFirst done before a document is read: what is owed to it
@@ -58,9 +62,14 @@ export function createEntries(
     first: KeptDocument,
     change: (document: KeptDocument) => readonly [Outcome, StatusDocument?],
   ): Promise<Outcome> {
-    const [outcome, next] = change(first);
-    if (!next || (await put(key, first.text, written(next)))) return outcome;
-    return changed(key, await kept(key), change); // somebody else changed it meanwhile
+    let document = first;
+    for (let tries = 0; tries < mostTries; tries++) {
+      const [outcome, next] = change(document);
+      if (!next) return outcome;
+      if (await put(key, document.text, written(next))) return outcome;
+      document = await kept(key);
+    }
+    throw new GatewayError('STATE_UNAVAILABLE', 'What is kept of a payment could not be changed.');
   }
 
   const put = (key: string, raw: string | undefined, next: string) =>

@@ -37,6 +37,14 @@ export function promisesOfSpoiltValues({ skip, store }: SpoilableKind): void {
         assert.equal(await keyValues.read('key'), tries[done.indexOf(true)]);
       });
 
+      test(`lives, once replaced, for as long as it is given: ${name}`, async (t) => {
+        const { client, spoil, until } = await store(t);
+        const { keyValues } = await client();
+        await spoil('key', bytes);
+        assert.equal(await keyValues.replace('key', (await keyValues.read('key')) ?? '', 'text', 50), true);
+        await until(5_000, 'it has expired', async () => (await keyValues.read('key')) === undefined);
+      });
+
       test(`is not replaced in place of another text: ${name}`, async (t) => {
         const { client, spoil } = await store(t);
         const { keyValues } = await client();
@@ -47,5 +55,12 @@ export function promisesOfSpoiltValues({ skip, store }: SpoilableKind): void {
         assert.equal(await keyValues.read('key'), text);
       });
     }
+
+    test('is compared as it is read with half of a character, too', async (t) => {
+      const { client, spoil } = await store(t);
+      const { keyValues } = await client();
+      await spoil('key', Buffer.from([0x61, 0xff]));
+      assert.equal(await keyValues.replace('key', 'a\uD834', 'text'), true);
+    });
   });
 }

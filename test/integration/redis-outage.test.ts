@@ -31,6 +31,7 @@ const uses: Readonly<Record<string, (state: WatchedState) => Promise<unknown>>> 
   write: ({ keyValues }) => keyValues.write('key', 'value', 1_000),
   'write if absent': ({ keyValues }) => keyValues.writeIfAbsent('key', 'value'),
   replace: ({ keyValues }) => keyValues.replace('key', 'value', 'next'),
+  'replace what is no text': ({ keyValues }) => keyValues.replace('key', '\uFFFD', 'next'),
   remove: ({ keyValues }) => keyValues.remove('key'),
   reserve: ({ reservations }) => reservations.reserve('bucket', { perSecond: 1_000, burst: 1 }, 60_000),
   publish: ({ announcements }) => announcements.publish('channel', 'message'),

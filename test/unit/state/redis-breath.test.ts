@@ -54,9 +54,10 @@ describe('what is asked of Redis in one breath', () => {
     void ask('GET', 'a');
     void ask('SET', 'b', 'x'.repeat(1024 * 1024));
     void ask('GET', 'c');
-    void ask('GET', 'd');
+    void ask('SET', 'd', Buffer.alloc(1024 * 1024));
+    void ask('GET', 'e');
     await nextTurn();
-    assert.deepEqual(questions, [2, 2]);
+    assert.deepEqual(questions, [2, 2, 1]);
   });
 
   test('is asked again for what Redis has left, because what came before was long', async () => {
