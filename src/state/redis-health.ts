@@ -13,20 +13,29 @@ export type Health =
   | { readonly kind: 'well' }
   | { readonly kind: 'out of reach' | 'unfit'; readonly trouble: string };
 
+/** What is looked at. */
+export interface Looks {
+  /** `INFO memory` of every node that holds values, in a cluster `CLUSTER INFO` too; none = nobody to ask. */
+  reports(): readonly Promise<string>[];
+  /** Whether the client takes commands: the nodes of a cluster answer before it does. */
+  takesCommands(): boolean;
+}
+
 /**
  * Reads how Redis is.
  *
- * @param reports   `INFO memory` of every node that holds values, in a cluster `CLUSTER INFO` too; none = nobody to ask
  * @param complaint what the connection complained of since Redis was well: says more than that nothing answers
  */
 export async function healthOf(
-  reports: readonly Promise<string>[],
+  { reports, takesCommands }: Looks,
   complaint: () => string | undefined,
 ): Promise<Health> {
   try {
-    if (reports.length === 0) throw new Error('not connected');
-    const answers = await inTime(lookMs, Promise.all(reports));
-    return answers.map(healthIn).find(({ kind }) => kind !== 'well') ?? { kind: 'well' };
+    const answers = await inTime(lookMs, Promise.all(reports()));
+    const unwell = answers.map(healthIn).find(({ kind }) => kind !== 'well');
+    if (unwell) return unwell;
+    if (answers.length === 0 || !takesCommands()) throw new Error('not connected');
+    return { kind: 'well' };
   } catch (error) {
     const reason = reasonOf(error);
     if (/^NOPERM /.test(reason)) return blind;

@@ -2,7 +2,7 @@
 
 import { setTimeout as pass } from 'node:timers/promises';
 import { reasonOf } from './redis-answer.ts';
-import { type Health, healthOf } from './redis-health.ts';
+import { type Health, healthOf, type Looks } from './redis-health.ts';
 
 const pauseMs = 250;
 
@@ -22,20 +22,16 @@ export interface RedisWatch {
 /**
  * A watch that has not begun.
  *
- * @param reports  asks all nodes, as `healthOf` wants it
  * @param onChange told whenever trouble begins, ends, or becomes of another kind; all is well at first
  */
-export function watchRedis(
-  reports: () => readonly Promise<string>[],
-  onChange: (trouble: string | undefined) => void,
-): RedisWatch {
+export function watchRedis(looks: Looks, onChange: (trouble: string | undefined) => void): RedisWatch {
   const rest = createPause();
   let health: Health = { kind: 'well' };
   let complaint: string | undefined;
   let ended = false;
 
   const look = async () => {
-    const found = await healthOf(reports(), () => complaint);
+    const found = await healthOf(looks, () => complaint);
     if (found.kind === 'well') complaint = undefined;
     return found;
   };

@@ -69,7 +69,8 @@ export function createRedisState(
   const named = (name: string) => `${prefix}${name}`;
   const bytesOf = (name: string) => answerTo(() => client.getBuffer(name));
   const ears = earsOf(way);
-  const watch = watchRedis(way.reports, onChange);
+  const takesCommands = () => client.status === 'ready';
+  const watch = watchRedis({ reports: way.reports, takesCommands }, onChange);
   const complaints = settings.kind === 'cluster' ? 'node error' : 'error'; // a cluster's own errors do not say why
   client.on('error', () => {}).on(complaints, watch.complain);
   client.on('close', watch.lookNow).on('ready', watch.lookNow);

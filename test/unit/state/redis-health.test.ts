@@ -5,8 +5,9 @@ import { healthOf } from '../../../src/state/redis-health.ts';
 const says = (...lines: readonly string[]) => Promise.resolve(`# Memory\r\n${lines.join('\r\n')}\r\n`);
 const roomy = says('used_memory:1024', 'maxmemory:0', 'maxmemory_policy:noeviction');
 const whole = says('cluster_state:ok', 'cluster_slots_assigned:16384', 'cluster_slots_fail:0');
-const troubleOf = async (...reports: readonly Promise<string>[]) => {
-  const health = await healthOf(reports, () => undefined);
+const troubleOf = (...all: readonly Promise<string>[]) => troubleIn(all, true);
+const troubleIn = async (all: readonly Promise<string>[], isReady: boolean) => {
+  const health = await healthOf({ reports: () => all, takesCommands: () => isReady }, () => undefined);
   return health.kind === 'well' ? undefined : `${health.kind}: ${health.trouble}`;
 };
 
@@ -46,8 +47,15 @@ describe('the health of Redis', () => {
     assert.match((await troubleOf()) ?? '', /^out of reach: .*not connected/);
   });
 
+  test('is out of reach as long as the client takes no commands, and what the nodes say against it says more', async () => {
+    assert.match((await troubleIn([roomy, whole], false)) ?? '', /^out of reach: .*not connected/);
+    const down = says('cluster_state:fail', 'cluster_slots_assigned:10000', 'cluster_slots_fail:0');
+    assert.match((await troubleIn([roomy, down], false)) ?? '', /^out of reach: .*6384 of its 16384 slots/);
+  });
+
   test('tells what the connection complained of rather than that it is not there', async () => {
-    const health = await healthOf([], () => 'WRONGPASS invalid username-password pair');
+    const looks = { reports: () => [], takesCommands: () => false };
+    const health = await healthOf(looks, () => 'WRONGPASS invalid username-password pair');
     assert.deepEqual(health, {
       kind: 'out of reach',
       trouble: 'Redis cannot be reached (WRONGPASS invalid username-password pair).',
