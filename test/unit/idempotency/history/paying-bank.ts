@@ -47,6 +47,8 @@ export interface Call {
   readonly manner: MannerName;
   /** The instance that was asked. */
   readonly process: Process;
+  /** The attempt that it made. */
+  attempt?: string;
   /** When its first byte went: milliseconds since 1970. */
   sentAt?: number;
   /** Whether the bank may still carry it out. */

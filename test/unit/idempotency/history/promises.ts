@@ -59,8 +59,8 @@ async function kept({ state, ids }: World): Promise<readonly { id: string; entry
   return all.flatMap(({ id, entry }) => (entry ? [{ id, entry }] : []));
 }
 
-const wasSent = ({ calls }: World, entry: Entry): boolean =>
-  calls.some((call) => nameOf(call) === nameOf(entry) && (call.sentAt ?? 0) >= entry.since);
+const wasSent = ({ calls }: World, { attempt }: Entry): boolean =>
+  calls.some((call) => call.attempt === attempt && call.sentAt !== undefined);
 
 /** Everybody who sleeps wakes up, the state is well, and time passes until nothing is left to do. */
 export async function comeToRest(world: World): Promise<void> {

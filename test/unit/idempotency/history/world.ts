@@ -1,8 +1,10 @@
 /** Several instances on one state, before one bank, asked by TPPs and seen after by operators. */
 
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ErrorCode, GatewayError, kinds, withAdvice } from '../../../../src/flow/errors.ts';
 import type { PisResponse } from '../../../../src/flow/messages.ts';
+import { parsed } from '../../../../src/idempotency/entry.ts';
 import { createMemoryState } from '../../../../src/state/memory.ts';
 import type { State } from '../../../../src/state/ports.ts';
 import { createInstance, type Instance } from '../instance.ts';
@@ -69,7 +71,8 @@ export function createWorld(instances: number): World {
   const network = createProcess();
   const ids = new Set<string>();
   const listed = new Set<string>();
-  const state = remembering(createMemoryState(), ids, listed);
+  const asking = new AsyncLocalStorage<Call>();
+  const state = remembering(createMemoryState(), { ids, listed, asking });
   const bank = createPayingBank(steps, network);
   const calls: Call[] = [];
   const told: Told[] = [];
@@ -117,9 +120,9 @@ export function createWorld(instances: number): World {
         told.push(one);
         resolve(one);
       };
-      ask(initiation({ tenant, requestId, body, withinMs: 35_000 }), (request) =>
-        bank.send(call, request),
-      ).then(
+      const request = initiation({ tenant, requestId, body, withinMs: 35_000 });
+      const answer = asking.run(call, () => ask(request, (onward) => bank.send(call, onward)));
+      answer.then(
         (response) => tell(toldBy(call, response)),
         (thrown: unknown) => tell(failureOf(call, thrown)),
       );
@@ -146,22 +149,36 @@ function failureOf(call: Call, thrown: unknown): Told {
   return { call, status: kinds[code].status, code, text: message };
 }
 
-/** The same state, which notes under which ids of the ledger anything was kept, and what stands in any set. */
-function remembering(state: State, ids: Set<string>, members: Set<string>): State {
-  const { writeIfAbsent } = state.keyValues;
+interface Notes {
+  /** Ids of the ledger under which anything was kept. */
+  readonly ids: Set<string>;
+  /** What stands in any set. */
+  readonly listed: Set<string>;
+  /** Whose doing it is: it learns its attempt. */
+  readonly asking: AsyncLocalStorage<Call>;
+}
+
+/** The same state, which takes notes. */
+function remembering(state: State, { ids, listed, asking }: Notes): State {
+  const { writeIfAbsent, replace } = state.keyValues;
   const { sets } = state;
   return {
     ...state,
     sets: {
       ...sets,
-      add: (key, member) => sets.add(key, member).then(() => void members.add(member)),
-      remove: (key, member) => sets.remove(key, member).then(() => void members.delete(member)),
+      add: (key, member) => sets.add(key, member).then(() => void listed.add(member)),
+      remove: (key, member) => sets.remove(key, member).then(() => void listed.delete(member)),
     },
     keyValues: {
       ...state.keyValues,
       writeIfAbsent(key, value, ttlMs) {
         ids.add(key.slice('ledger:entry:'.length));
         return writeIfAbsent(key, value, ttlMs);
+      },
+      replace(key, expected, value, ttlMs) {
+        const [call, next] = [asking.getStore(), parsed(value)];
+        if (call && next?.step === 'sending') call.attempt = next.attempt;
+        return replace(key, expected, value, ttlMs);
       },
     },
   };
