@@ -129,6 +129,11 @@ describe('in the console', { skip: withoutChromium }, () => {
     assert.match((await record.locator('time').first().getAttribute('title')) ?? '', /^\d{4}-.*T.*Z$/);
     await page.getByRole('button', { name: 'Verify the whole chain' }).click();
     await page.getByText('1 record, the chain holds.').waitFor();
+
+    const first = await record.elementHandle();
+    await operate(gateway, 'PUT', '/api/circuits/sandbox/read', { ...order, reason: 'another' });
+    await record.getByText('another').waitFor();
+    assert.equal(await first?.evaluate((one) => one.isConnected), true, 'what is selected in it stays so');
   });
 
   test('what an operator wrote into the audit log cannot turn around what stands beside it', async (t) => {

@@ -1,7 +1,7 @@
 /** The audit log, and whether its chain holds. */
 
 import { ask } from './connection.js';
-import { byId, clock, clockText, count, h, say } from './dom.js';
+import { byId, clock, clockText, count, h, keyed, say } from './dom.js';
 
 /** @returns reads the log again */
 export function createAudit() {
@@ -18,11 +18,18 @@ export function createAudit() {
     }
   });
 
+  // A record never changes; only its time is worded anew once it is of another day.
+  const list = keyed(
+    byId('records'),
+    ({ hash, at }) => `${hash} ${clockText(at)}`,
+    (record) => ({ element: rowOf(record), show() {} }),
+  );
+
   return async function refresh() {
     try {
       const records = await ask('GET', '/audit');
       say(byId('audit-hint'), records.length === 0 ? 'Nothing is recorded yet.' : '');
-      byId('records').replaceChildren(...records.map(rowOf));
+      list(records);
     } catch ({ message }) {
       say(byId('audit-hint'), message);
     }
