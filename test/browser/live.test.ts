@@ -127,14 +127,21 @@ describe('the console', { skip: withoutChromium }, () => {
   test('moves nothing on the page while figures come in', async (t) => {
     const { gateway } = await startLine(t);
     const page = await pages.signIn(t, gateway);
+    const late = Promise.withResolvers<void>();
+    await page.route('**/api/in-doubt', (route) => late.promise.then(() => route.continue()));
+    await page.reload();
     await page.getByText(/^Live, /).waitFor();
-    await page.evaluate(() => {
+    await page.evaluate(async () => {
+      // What it opens with is painted when the frame after the next one begins.
+      for (let frames = 0; frames < 2; frames++) await new Promise(requestAnimationFrame);
       const shifts: number[] = [];
       new PerformanceObserver((list) => {
         for (const entry of list.getEntries()) shifts.push('value' in entry ? Number(entry.value) : 0);
       }).observe({ type: 'layout-shift' });
       Object.assign(window, { shifts });
     });
+    late.resolve();
+    await page.getByText('Nothing is in doubt.').waitFor();
     const said = () => page.locator('#link').innerText();
     const times = new Set<string>();
     for (let calls = 0; calls < 20; calls++) await ask(gateway, 'read');
