@@ -1,111 +1,147 @@
 /** Sheds load: while this process cannot keep up, status reads are refused, and when that is not enough, everything. */
 
+import { constants, type NodeGCPerformanceDetail, PerformanceObserver } from 'node:perf_hooks';
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
 import { nodeFlags } from '../config/load.ts';
 import { GatewayError } from '../flow/errors.ts';
 import type { Lane } from '../pis/operations.ts';
 import type { Shedding } from '../telemetry/observe-load.ts';
 
-/** How this process is doing. */
+/** How much of its capacity this process uses. */
 export interface Reading {
-  /** How late the event loop has come to its work since the last reading: the mean, in milliseconds. */
+  /** Mean delay of the event loop since the last reading. Milliseconds. */
   readonly delayMs: number;
-  /** The part of the heap, as far as it may grow for what lasts, that is in use: 0 to 1. */
+  /** What the last full garbage collection left in the old generation, as a part of its limit: 0 to 1. */
   readonly heap: number;
 }
 
-/** From where on it is too much for status reads, for anything, and below what it is over. */
-const late: Reading = { delayMs: 200, heap: 1 };
-const tooLate: Reading = { delayMs: 1_000, heap: 0.9 };
-const well: Reading = { delayMs: 100, heap: 0.8 };
+/** Event loop delays, in milliseconds: status reads are refused, every request is refused, shedding ends. */
+const lateMs = 200;
+const tooLateMs = 1_000;
+const onTimeMs = 100;
 
-/** How often the event loop is asked for a moment, and for how long its delays make one reading. Milliseconds. */
-const askEveryMs = 20;
+/**
+ * Parts of the heap limit: every request is refused, shedding ends. From 80 % on, V8 ends the process when four full
+ * collections in a row took most of the time.
+ */
+const fullHeap = 0.78;
+const freeHeap = 0.7;
+
+/** Interval of the timer whose delay is measured, and the time that one reading covers. Milliseconds. */
+const timerMs = 20;
 const readingMs = 500;
-/** How many readings in a row must agree before anything changes: one long task is no overload. */
-const inARow = 2;
 
 export interface Overload {
   /** @throws GatewayError OVERLOADED if requests of this lane are shed at the moment */
   admit(lane: Lane): void;
-  /** Looks regularly from now on, until it is stopped. */
+  /** Measures until it is stopped. */
   start(): void;
   stop(): void;
 }
 
-/**
- * Nothing is shed yet.
- *
- * @param changed told what is shed from now on
- */
+/** @param changed called with what is shed from now on, and the reading that caused it */
 export function createOverload(changed: (shedding: Shedding, reading: Reading) => void): Overload {
   let shedding: Shedding = 'nothing';
   let timer: NodeJS.Timeout | undefined;
-  const judge = createJudge();
-  const read = (reading: Reading) => {
-    const before = shedding;
-    shedding = judge(reading);
-    if (shedding !== before) changed(shedding, reading);
+  let delayMs = 0;
+  let heap = 0;
+  const hysteresis = createHysteresis();
+  const change = (next: Shedding) => {
+    if (next === shedding) return;
+    shedding = next;
+    changed(shedding, { delayMs, heap });
   };
+  const delays = createDelayReader((readMs) => {
+    delayMs = readMs;
+    change(hysteresis.delayed(delayMs));
+  });
+  const collections = new PerformanceObserver((list) => {
+    if (!list.getEntries().some(isFullCollection)) return;
+    heap = heapInUse();
+    change(hysteresis.collected(heap));
+  });
   return {
     admit(lane) {
       if (shedding === 'nothing' || (shedding === 'status-reads' && lane !== 'status')) return;
       throw new GatewayError('OVERLOADED', 'The gateway has more to do than it can; nothing was sent.');
     },
     start() {
-      timer = setInterval(createDelayReader(read), askEveryMs).unref();
+      timer = setInterval(delays, timerMs).unref();
+      collections.observe({ entryTypes: ['gc'] });
     },
-    stop: () => clearInterval(timer),
+    stop() {
+      clearInterval(timer);
+      collections.disconnect();
+    },
   };
 }
 
-/** Asked at each turn of a timer. Not `monitorEventLoopDelay`: each `reset` costs it the delay that is on its way. */
-function createDelayReader(read: (reading: Reading) => void): () => void {
+/** Node's types know `detail` only from the documentation of the entries of type gc. */
+const isFullCollection = (entry: { readonly detail?: NodeGCPerformanceDetail; readonly name: string }) =>
+  entry.detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+
+/** Called by a timer. Not `monitorEventLoopDelay`: each `reset` loses the delay that is in progress. */
+function createDelayReader(read: (delayMs: number) => void): () => void {
   let sinceMs = performance.now();
-  let turns = 0;
+  let ticks = 0;
   return () => {
-    turns++;
+    ticks++;
     const nowMs = performance.now();
     const tookMs = nowMs - sinceMs;
     if (tookMs < readingMs) return;
-    read({ delayMs: Math.max(0, tookMs / turns - askEveryMs), heap: heapInUse() });
+    read(Math.max(0, tookMs / ticks - timerMs));
     sinceMs = nowMs;
-    turns = 0;
+    ticks = 0;
   };
 }
 
-/** Says at each reading what is to be shed: more at once when it was worse twice, nothing when it was well twice. */
-export function createJudge(): (reading: Reading) => Shedding {
+interface Hysteresis {
+  /** Takes a reading of the event loop's delay. @returns what is to be shed */
+  delayed(delayMs: number): Shedding;
+  /** Takes the part of the heap that a full collection left in use. @returns what is to be shed */
+  collected(heap: number): Shedding;
+}
+
+/**
+ * Decides what is shed. Two delays in a row must agree, because one long task is not overload. One reading of the heap
+ * is enough: it contains no garbage, and the heap may be exhausted before a second one.
+ */
+export function createHysteresis(): Hysteresis {
   let shedding: Shedding = 'nothing';
-  let recent: readonly Reading[] = [];
-  const all = (test: (reading: Reading) => boolean) => recent.length === inARow && recent.every(test);
-  return (reading) => {
-    recent = [...recent, reading].slice(-inARow);
-    if (all(reaches(tooLate))) shedding = 'everything';
-    else if (shedding === 'nothing' && all(reaches(late))) shedding = 'status-reads';
-    else if (all((each) => !reaches(well)(each))) shedding = 'nothing';
-    return shedding;
+  let heap = 0;
+  let lastMs = 0;
+  return {
+    delayed(delayMs) {
+      const [lower, higher] = [Math.min(lastMs, delayMs), Math.max(lastMs, delayMs)];
+      lastMs = delayMs;
+      if (lower >= tooLateMs) shedding = 'everything';
+      else if (lower >= lateMs && shedding === 'nothing') shedding = 'status-reads';
+      else if (higher < onTimeMs && heap < freeHeap) shedding = 'nothing';
+      return shedding;
+    },
+    collected(left) {
+      heap = left;
+      if (heap >= fullHeap) shedding = 'everything';
+      return shedding;
+    },
   };
 }
-
-const reaches = (limit: Reading) => (reading: Reading) =>
-  reading.delayMs >= limit.delayMs || reading.heap >= limit.heap;
 
 function heapInUse(): number {
   const sizes = getHeapSpaceStatistics().map((space) =>
     isYoung(space.space_name) ? 0 : space.space_used_size,
   );
-  return sizes.reduce((sum, size) => sum + size) / mostHeap;
+  return sizes.reduce((sum, size) => sum + size) / heapLimit;
 }
 
-/** What is new lies there until it has lasted; there is always room for it. */
+/** The young generation has a limit of its own. */
 const isYoung = (space: string) => space.startsWith('new_');
 
 /**
- * Bytes. V8 counts what may be new in its own limit: 192 MiB besides those of a small `--max-old-space-size`, which would
- * never be reached. A limit that Node makes of the machine's memory has hardly any besides.
+ * Bytes of the old generation. Node's own limit contains the young generation as well: with a small
+ * `--max-old-space-size` that is 192 MiB that the old generation can never use, with the default limit hardly anything.
  */
-const mostHeap = ((): number => {
+const heapLimit = ((): number => {
   const asked = [...nodeFlags().matchAll(/--max[-_]old[-_]space[-_]size[= ](\d+)/g)].at(-1)?.[1];
   return asked === undefined ? getHeapStatistics().heap_size_limit : Number(asked) * 1024 * 1024;
 })();
