@@ -2,7 +2,7 @@
  * READ FIRST. The one straight way of a request, from the door to the bank, and of the answer back.
  *
  * Each stage gets a value, may hand a richer one to the next, and sees the answer or the error come back.
- * Why in this order: docs/architecture/life-of-a-request.md.
+ * Why in this order: docs/architecture/lifecycle.md.
  */
 
 import { chooseEnvironment, type EnvironmentFacts } from './environments/choose-environment.ts';

@@ -2,7 +2,7 @@
  * Lets requests that come together go on together: one stage of the line runs for all of them before the next one begins.
  *
  * One after the other, each would run the whole line, and find the processor's caches full of the end of the line before:
- * that takes twice the time (docs/architecture/adr/0063-in-step.md).
+ * that takes twice the time (docs/architecture/adr/0063-batch-scheduler.md).
  */
 
 /** Does this when all that has come meanwhile is there: still in this turn of the event loop, unless much has come. */
