@@ -7,7 +7,7 @@ import { type Sample, sample } from './measure/sample.ts';
 import { sendSteadily } from './measure/steady.ts';
 import { runWrk } from './measure/wrk.ts';
 import type { Scenario } from './scenarios.ts';
-import type { OnStage, Stage } from './stage.ts';
+import type { OnStage, Stage } from './testbed.ts';
 import { answer, initiation } from './traffic.ts';
 
 export interface Effort {

@@ -11,9 +11,9 @@ import { tolerated } from './measure/sample.ts';
 import { howToGetWrk } from './measure/wrk.ts';
 import { installed, installPackages, isInstalled } from './needs.ts';
 import { scenarios } from './scenarios.ts';
-import { openStage } from './stage.ts';
 import { summarise } from './summary.ts';
 import { comparisonOf } from './table.ts';
+import { openStage } from './testbed.ts';
 
 const { values } = parseArgs({
   options: {

@@ -8,8 +8,8 @@ import { during } from './life.ts';
 import { asConnectionsGrow, asPaymentsGrow } from './soak/growth.ts';
 import { createMixedLoad } from './soak/mixed-load.ts';
 import { verdictsOn, vitalsIn } from './soak/vitals.ts';
-import { openStage } from './stage.ts';
 import { tableOf } from './table.ts';
+import { openStage } from './testbed.ts';
 
 const { values } = parseArgs({
   options: {

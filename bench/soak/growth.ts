@@ -5,7 +5,7 @@ import type { Load, Request } from '../measure/load.ts';
 import { memoryMiB } from '../measure/proc.ts';
 import { sample } from '../measure/sample.ts';
 import { runWrk } from '../measure/wrk.ts';
-import type { OnStage } from '../stage.ts';
+import type { OnStage } from '../testbed.ts';
 import { initiation, paymentRead, statusRead } from '../traffic.ts';
 
 /** A row: how much there is, CPU µs a request, p50 and p99 in ms, errors, RSS in MiB. */

@@ -1,38 +1,47 @@
 /** The three operations on authorisations, of payments and of their cancellation alike. */
-import { type Answer, jsonAnswer, withHeaders } from './answers.ts';
-import { approachOf, type Call, type Desk, foundPayment, type Perform } from './desk.ts';
-import { parseObject } from './order.ts';
-import { type Authorisation, isOver, type Payment } from './payment-life.ts';
+
+import { BankError } from './bank-error.ts';
+import { type BankResponse, jsonResponse, withHeaders } from './bank-response.ts';
+import {
+  approachOf,
+  type OperationContext,
+  type OperationRequest,
+  type PerformOperation,
+  requirePayment,
+} from './operation-context.ts';
+import { isFinal, type Payment, type PaymentAuthorisation } from './payment-lifecycle.ts';
 import type { AuthorisationType } from './payments.ts';
-import { Refusal } from './refusal.ts';
+import { parseObject } from './validate-initiation.ts';
 
 type AuthorisationOperation = 'startAuthorisation' | 'listAuthorisations' | 'getAuthorisation';
 
 /** Starting, listing and reading authorisations. */
-export function createAuthorisationOperations(desk: Desk): Record<AuthorisationOperation, Perform> {
+export function createAuthorisationOperations(
+  desk: OperationContext,
+): Record<AuthorisationOperation, PerformOperation> {
   return {
     startAuthorisation: (call) => startAuthorisation(desk, call),
     listAuthorisations: ({ route }) => {
-      const payment = foundPayment(desk.payments, route);
+      const payment = requirePayment(desk.payments, route);
       const ids = authorisationsOf(payment, typeOf(route.authorisationType)).map(({ id }) => id);
-      return jsonAnswer(200, { authorisationIds: ids });
+      return jsonResponse(200, { authorisationIds: ids });
     },
     getAuthorisation: ({ route }) => {
-      const payment = foundPayment(desk.payments, route);
+      const payment = requirePayment(desk.payments, route);
       const all = authorisationsOf(payment, typeOf(route.authorisationType));
       const authorisation = all.find(({ id }) => id === route.authorisationId);
-      if (!authorisation) throw new Refusal(404, 'RESOURCE_UNKNOWN', 'Authorisation not found');
-      return jsonAnswer(200, { scaStatus: desk.payments.scaStatusOf(payment, authorisation) });
+      if (!authorisation) throw new BankError(404, 'RESOURCE_UNKNOWN', 'Authorisation not found');
+      return jsonResponse(200, { scaStatus: desk.payments.scaStatusOf(payment, authorisation) });
     },
   };
 }
 
 /** What a TPP follows to have the payer authorise: a page of the bank's, unless the bank's app asks by itself. */
 export function authorisationLinks(
-  { links }: Desk,
+  { links }: OperationContext,
   payment: Payment,
   type: AuthorisationType,
-  { id, approach }: Authorisation,
+  { id, approach }: PaymentAuthorisation,
 ): Record<string, { readonly href: string }> {
   const scaStatus = { href: links.authorisation(payment, type, id) };
   return approach === 'DECOUPLED'
@@ -40,16 +49,19 @@ export function authorisationLinks(
     : { scaRedirect: { href: links.scaRedirect(id) }, scaStatus };
 }
 
-function startAuthorisation(desk: Desk, { route, headers, body }: Call): Answer {
+function startAuthorisation(
+  desk: OperationContext,
+  { route, headers, body }: OperationRequest,
+): BankResponse {
   if (body.length > 0) parseObject(body.toString('utf8'));
-  const payment = foundPayment(desk.payments, route);
+  const payment = requirePayment(desk.payments, route);
   const type = typeOf(route.authorisationType);
   checkStartable(payment, type, desk.payments.statusOf(payment));
 
   const approach = approachOf(headers);
   const authorisation = desk.payments.startAuthorisation(payment, type, approach);
   const psuMessage = { psuMessage: 'Please use your BankApp for transaction Authorisation.' };
-  const answer = jsonAnswer(201, {
+  const answer = jsonResponse(201, {
     scaStatus: 'received',
     authorisationId: authorisation.id,
     ...(approach === 'DECOUPLED' && psuMessage),
@@ -61,9 +73,9 @@ function startAuthorisation(desk: Desk, { route, headers, body }: Call): Answer 
 /** A payment is authorised until it is; its cancellation once that was asked for and as long as anything can be stopped. */
 function checkStartable(payment: Payment, type: AuthorisationType, status: string): void {
   const startable =
-    type === 'authorisations' ? status === 'RCVD' : payment.cancellationAsked && !isOver(status);
+    type === 'authorisations' ? status === 'RCVD' : payment.cancellationAsked && !isFinal(status);
   if (startable) return;
-  throw new Refusal(
+  throw new BankError(
     409,
     'STATUS_INVALID',
     `The addressed resource does not allow additional authorisation: it is ${status}`,

@@ -1,10 +1,10 @@
 /** What a simulated bank offers to whoever holds it. */
 import type { TlsOptions } from 'node:tls';
 import type { Clock } from './clock.ts';
-import type { WaitingFault } from './fault-queue.ts';
+import type { PendingFault } from './fault-queue.ts';
 import type { Fault, FaultScope } from './faults.ts';
 import type { LinkStyle } from './links.ts';
-import type { Timetable } from './payment-life.ts';
+import type { PaymentTimings } from './payment-lifecycle.ts';
 import type { PaymentView } from './payments.ts';
 import type { LoggedRequest } from './request-log.ts';
 
@@ -22,7 +22,7 @@ export interface BankOptions {
   readonly publicOrigin?: string;
   /** Default: the machine's time. */
   readonly clock?: Clock;
-  readonly timetable?: Partial<Timetable>;
+  readonly timings?: Partial<PaymentTimings>;
   /** Makes it listen on https. With `requestCert` and `ca` it wants a client certificate. */
   readonly tls?: Pick<TlsOptions, 'key' | 'cert' | 'ca' | 'requestCert' | 'rejectUnauthorized'>;
   /** A certificate as PEM: refuses every request without a valid signature by a seal that this authority has issued. */
@@ -43,16 +43,16 @@ export interface SimulatedBank {
   /** Requests refused because they were not well-formed HTTP; they are in no log. */
   readonly malformed: number;
   /** The faults that are still to strike. */
-  readonly faults: readonly WaitingFault[];
+  readonly faults: readonly PendingFault[];
   readonly clock: Clock;
   /** Listens; port 0 (the default) takes a free one. May be called again after `stop`. @returns `baseUrl` */
   start(port?: number, host?: string): Promise<string>;
   /** Drops all connections and stops listening. What it knows stays; harmless if it is not running. */
   stop(): Promise<void>;
   /** Has a fault strike the next requests that fit, behind those set before. */
-  fail(fault: Fault, scope?: FaultScope): void;
+  injectFault(fault: Fault, scope?: FaultScope): void;
   /** Takes back all faults; what has been struck already stays struck. */
-  heal(): void;
+  clearFaults(): void;
   /** Reports this status for a payment, any string, until `undefined` gives it back to the clock. @returns `false` if unknown */
   setStatus(paymentId: string, status: string | undefined): boolean;
   /** Gives the next payment this id. */
@@ -61,7 +61,7 @@ export interface SimulatedBank {
    * Waits for something to have happened here, such as `() => bank.payments.length === 1`: asked again whenever
    * a request or a piece of its body has arrived, it was carried out, or it is over. @throws Error after `withinMs`, by default 5 s
    */
-  until(condition: () => boolean, withinMs?: number): Promise<void>;
+  waitUntil(condition: () => boolean, withinMs?: number): Promise<void>;
   /** Forgets requests, payments and faults. */
-  forget(): void;
+  reset(): void;
 }

@@ -1,10 +1,10 @@
 /** The control endpoint: looks into the bank, and lets it fail, with curl. Not part of what a bank really offers. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { jsonAnswer, send } from './answers.ts';
 import type { SimulatedBank } from './bank.ts';
+import { jsonResponse, send } from './bank-response.ts';
 import { explanationOf } from './control-explanation.ts';
-import { parseFaults } from './parse-faults.ts';
+import { parseFaults } from './faults.ts';
 import type { LoggedRequest } from './request-log.ts';
 
 const root = '/_bank';
@@ -21,23 +21,23 @@ export async function answerControl(
   const path = (request.url ?? '').slice(root.length + 1);
   const call = `${request.method} ${path.startsWith('payments/') ? 'payments/{paymentId}' : path}`;
   const action = actions[call];
-  if (!action) return send(response, jsonAnswer(404, { error: `no such call; see GET ${root}/` }));
+  if (!action) return send(response, jsonResponse(404, { error: `no such call; see GET ${root}/` }));
 
   try {
     const body = request.method === 'PUT' ? await json(request) : undefined;
     const result = action(bank, body, decodeURIComponent(path.slice('payments/'.length)));
-    send(response, jsonAnswer(200, result));
+    send(response, jsonResponse(200, result));
   } catch (error) {
-    send(response, jsonAnswer(400, { error: error instanceof Error ? error.message : 'cannot be read' }));
+    send(response, jsonResponse(400, { error: error instanceof Error ? error.message : 'cannot be read' }));
   }
 }
 
-type Action = (bank: SimulatedBank, body: unknown, paymentId: string) => unknown;
+type ControlAction = (bank: SimulatedBank, body: unknown, paymentId: string) => unknown;
 
-const actions: Readonly<Record<string, Action>> = {
+const actions: Readonly<Record<string, ControlAction>> = {
   'GET ': explanationOf,
   'DELETE ': (bank) => {
-    bank.forget();
+    bank.reset();
     return explanationOf(bank);
   },
   'GET requests': ({ requests }) => requests.map(requestView),
@@ -53,12 +53,12 @@ const actions: Readonly<Record<string, Action>> = {
   'GET faults': faultsOf,
   'PUT faults': (bank, body) => {
     const faults = parseFaults(body);
-    bank.heal();
-    for (const { fault, scope } of faults) bank.fail(fault, scope);
+    bank.clearFaults();
+    for (const { fault, scope } of faults) bank.injectFault(fault, scope);
     return faultsOf(bank);
   },
   'DELETE faults': (bank) => {
-    bank.heal();
+    bank.clearFaults();
     return faultsOf(bank);
   },
   'GET clock': timeOf,

@@ -1,7 +1,7 @@
 /** Proves that a body arrived untouched: `Digest` is compared with the hash of the bytes as they came. */
 import { createHash } from 'node:crypto';
 import { type HeaderFields, headerValues } from '../pis/headers.ts';
-import { Refusal } from './refusal.ts';
+import { BankError } from './bank-error.ts';
 
 const hashes: Record<string, string> = { 'SHA-256': 'sha256', 'SHA-512': 'sha512' };
 
@@ -11,12 +11,14 @@ export function checkDigest(headers: HeaderFields, body: Buffer): void {
     const [name = '', expected] = split(value.trim());
     const hash = hashes[name.toUpperCase()];
     if (!hash || !expected) {
-      throw new Refusal(400, 'FORMAT_ERROR', 'Digest must be SHA-256=... or SHA-512=...', { path: 'Digest' });
+      throw new BankError(400, 'FORMAT_ERROR', 'Digest must be SHA-256=... or SHA-512=...', {
+        path: 'Digest',
+      });
     }
     const actual = createHash(hash).update(body).digest('base64');
     if (actual !== expected) {
       const text = `The body's ${name} is ${actual}, which the Digest header contradicts`;
-      throw new Refusal(401, 'SIGNATURE_INVALID', text, { path: 'Digest' });
+      throw new BankError(401, 'SIGNATURE_INVALID', text, { path: 'Digest' });
     }
   }
 }

@@ -1,17 +1,17 @@
 /** The faults that are to strike, in the order they were asked for. */
 import type { OperationName } from '../pis/operations.ts';
-import { type Fault, type FaultScope, faultRows, type Moment, momentOf } from './faults.ts';
+import { type Fault, type FaultMoment, type FaultScope, faultRows, momentOf } from './faults.ts';
 
 /** A fault that is waiting, and how often it still strikes. */
-export interface WaitingFault {
+export interface PendingFault {
   readonly fault: Fault;
   readonly operation: readonly OperationName[] | 'any';
   readonly timesLeft: number;
 }
 
 /** What happens to one request: it waits at some moment, and one fault strikes at most. */
-export interface Misfortune {
-  readonly delay: { readonly ms: number; readonly moment: Moment } | undefined;
+export interface FaultDecision {
+  readonly delay: { readonly ms: number; readonly moment: FaultMoment } | undefined;
   readonly fault: Fault | undefined;
 }
 
@@ -19,14 +19,14 @@ export interface Misfortune {
 export interface FaultQueue {
   add(fault: Fault, scope?: FaultScope): void;
   /** Takes what is to strike this request; `undefined` stands for a path that is none of the eight operations. */
-  take(operation: OperationName | undefined): Misfortune;
-  waiting(): readonly WaitingFault[];
+  take(operation: OperationName | undefined): FaultDecision;
+  pending(): readonly PendingFault[];
   clear(): void;
 }
 
 /** A queue with nothing in it. @param now milliseconds on a clock that does not run backwards */
 export function createFaultQueue(now: () => number = () => performance.now()): FaultQueue {
-  let queue: readonly WaitingFault[] = [];
+  let queue: readonly PendingFault[] = [];
   const arrivals = new WeakMap<Fault, number>();
 
   /** A rate limit lets pass what is within it: the generic cell rate algorithm, as the gateway's own bucket. */
@@ -39,7 +39,7 @@ export function createFaultQueue(now: () => number = () => performance.now()): F
     return true;
   }
 
-  function use(taken: WaitingFault | undefined): void {
+  function use(taken: PendingFault | undefined): void {
     queue = queue.flatMap((one) => {
       if (one !== taken) return [one];
       return one.timesLeft > 1 ? [{ ...one, timesLeft: one.timesLeft - 1 }] : [];
@@ -52,7 +52,7 @@ export function createFaultQueue(now: () => number = () => performance.now()): F
       queue = [...queue, { fault, operation: names, timesLeft: times }];
     },
     take: (operation) => {
-      const fits = (one: WaitingFault) =>
+      const fits = (one: PendingFault) =>
         one.operation === 'any' || (operation !== undefined && one.operation.includes(operation));
       const delay = queue.find((one) => fits(one) && one.fault.name === 'latency');
       const other = queue.find((one) => fits(one) && one.fault.name !== 'latency' && !spares(one.fault));
@@ -60,14 +60,14 @@ export function createFaultQueue(now: () => number = () => performance.now()): F
       use(other);
       return { delay: delayOf(delay?.fault), fault: other?.fault };
     },
-    waiting: () => queue,
+    pending: () => queue,
     clear: () => {
       queue = [];
     },
   };
 }
 
-function delayOf(fault: Fault | undefined): Misfortune['delay'] {
+function delayOf(fault: Fault | undefined): FaultDecision['delay'] {
   if (fault?.name !== 'latency') return undefined;
   return { ms: fault.ms ?? faultRows.latency.defaults.ms, moment: momentOf(fault) };
 }

@@ -5,10 +5,11 @@
  * has happened), or `after-effect`: the payment exists, and only the answer goes wrong. The last is what a gateway must
  * fear most, and the default wherever the request could have been carried out.
  */
-import type { OperationName } from '../pis/operations.ts';
+
+import { type OperationName, operations } from '../pis/operations.ts';
 
 /** How far a request has come when its fault strikes. */
-export type Moment = 'before-reading' | 'before-effect' | 'after-effect';
+export type FaultMoment = 'before-reading' | 'before-effect' | 'after-effect';
 
 /** What can be set about each fault; the defaults stand in `faultRows`. */
 export interface FaultParameters {
@@ -51,7 +52,7 @@ export type FaultName = keyof FaultParameters;
 /** A fault of one kind, with those parameters that are not to be the defaults. */
 type FaultOf<Name extends FaultName> = {
   readonly name: Name;
-  readonly strikes?: Moment;
+  readonly strikes?: FaultMoment;
 } & FaultParameters[Name];
 
 /** A fault: its name, its parameters, and the moment it strikes. */
@@ -65,7 +66,7 @@ export interface FaultScope {
 
 interface FaultRow<Name extends FaultName> {
   readonly does: string;
-  readonly strikes: Moment;
+  readonly strikes: FaultMoment;
   readonly defaults: Required<FaultParameters[Name]>;
 }
 
@@ -181,4 +182,62 @@ export const faultRows: { readonly [Name in FaultName]: FaultRow<Name> } = {
 };
 
 /** When this fault strikes: as asked, else as its row says. */
-export const momentOf = (fault: Fault): Moment => fault.strikes ?? faultRows[fault.name].strikes;
+export const momentOf = (fault: Fault): FaultMoment => fault.strikes ?? faultRows[fault.name].strikes;
+
+// MERGED HEADER (rewrite or remove):
+/* Reads faults from JSON, strictly: a misspelt fault that never strikes proves nothing. */
+
+const moments = ['before-reading', 'before-effect', 'after-effect'];
+const operationNames: readonly string[] = operations.map(({ name }) => name);
+
+/** One fault or a list of them, each an object with `name`, its parameters, `strikes`, `times`, `operation`. */
+export function parseFaults(
+  value: unknown,
+): readonly { readonly fault: Fault; readonly scope: FaultScope }[] {
+  return [value].flat().map((one) => {
+    if (typeof one !== 'object' || one === null) throw new TypeError('a fault is an object with a name');
+    const { name, times, operation, ...parameters }: Record<string, unknown> = { ...one };
+    if (!isFaultName(name))
+      throw new TypeError(`${name} is no fault; there are ${Object.keys(faultRows).join(', ')}`);
+    checkParameters(faultRows[name].defaults, parameters);
+    const scope = { ...timesIn(times), ...operationIn(operation) };
+    return { fault: { name, ...parameters } as Fault, scope }; // checked against the defaults of its row
+  });
+}
+
+const isFaultName = (name: unknown): name is Fault['name'] =>
+  typeof name === 'string' && Object.hasOwn(faultRows, name);
+
+function checkParameters(defaults: object, { strikes, ...given }: Readonly<Record<string, unknown>>): void {
+  if (strikes !== undefined && !moments.some((moment) => moment === strikes)) {
+    throw new TypeError(`strikes must be one of ${moments.join(', ')}`);
+  }
+  const known = new Map(Object.entries(defaults));
+  for (const [parameter, value] of Object.entries(given)) {
+    if (!known.has(parameter)) {
+      throw new TypeError(
+        `${parameter} is no parameter; there are ${['strikes', ...known.keys()].join(', ')}`,
+      );
+    }
+    const wanted = known.get(parameter);
+    if (typeof value !== typeof wanted || Array.isArray(value) !== Array.isArray(wanted)) {
+      throw new TypeError(`${parameter} must look like ${JSON.stringify(wanted)}`);
+    }
+  }
+}
+
+function timesIn(times: unknown): FaultScope {
+  if (times === undefined) return {};
+  if (typeof times === 'number' && Number.isInteger(times) && times > 0) return { times };
+  throw new TypeError('times must be a whole number from 1');
+}
+
+function operationIn(operation: unknown): FaultScope {
+  if (operation === undefined) return {};
+  const names: unknown[] = [operation].flat();
+  if (names.every(isOperationName)) return { operation: names };
+  throw new TypeError(`operation must be one or a list of ${operationNames.join(', ')}`);
+}
+
+const isOperationName = (name: unknown): name is OperationName =>
+  typeof name === 'string' && operationNames.includes(name);

@@ -6,18 +6,22 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BankOptions } from './bank.ts';
 import { createConnections } from './connections.ts';
-import type { Exchange } from './exchange.ts';
+import type { FaultContext } from './fault-context.ts';
 
 /** The connection a request came on. */
-export interface Connection extends Pick<Exchange, 'socket' | 'reset' | 'closeIdle' | 'wait'> {
+export interface BankConnection extends Pick<FaultContext, 'socket' | 'reset' | 'closeIdle' | 'wait'> {
   /** Counted from 1. */
   readonly number: number;
 }
 
-type Receive = (request: IncomingMessage, response: ServerResponse, connection: Connection) => Promise<void>;
+type Receive = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  connection: BankConnection,
+) => Promise<void>;
 
 /** A port that hands every request on. */
-export interface Listener {
+export interface BankListener {
   /** @throws Error if it is listening already, or if the port is taken */
   start(port: number, host: string): Promise<void>;
   /** Drops all connections; harmless if it is not listening. */
@@ -31,7 +35,7 @@ export interface Listener {
 }
 
 /** A port that hands every request to `receive`, a TLS port if `tls` is given. */
-export function createListener(receive: Receive, tls: BankOptions['tls']): Listener {
+export function createBankListener(receive: Receive, tls: BankOptions['tls']): BankListener {
   const connections = createConnections();
   let malformed = 0;
   let origin: string | undefined;
@@ -54,7 +58,7 @@ export function createListener(receive: Receive, tls: BankOptions['tls']): Liste
       const { number, tcp } = connections.of(socket);
       const reset = () => void tcp.resetAndDestroy();
       receive(request, response, { number, socket, reset, wait, closeIdle }).catch((error) => {
-        confess(response, error);
+        reportInternalError(response, error);
       });
     };
     server.on('connection', connections.accept);
@@ -103,7 +107,7 @@ function portOf(server: Server): number {
 }
 
 /** A mistake of the bank's own, which a test shall see and not take for a fault it asked for. */
-function confess(response: ServerResponse, error: unknown): void {
+function reportInternalError(response: ServerResponse, error: unknown): void {
   if (response.headersSent) response.destroy();
   else response.writeHead(500, { 'Content-Type': 'text/plain' }).end(`simulated bank: ${error}`);
 }

@@ -1,16 +1,23 @@
 /** The eight operations, each a function from a call to an answer. A refusal is thrown. */
 import { headerValue } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
-import { type Answer, jsonAnswer, rawAnswer, withHeaders } from './answers.ts';
 import { authorisationLinks, createAuthorisationOperations } from './authorisations.ts';
-import { approachOf, type Call, type Desk, foundPayment, isTrue, type Perform } from './desk.ts';
-import { checkOrder } from './order.ts';
-import { isOver, type Payment } from './payment-life.ts';
-import { Refusal } from './refusal.ts';
+import { BankError } from './bank-error.ts';
+import { type BankResponse, jsonResponse, rawResponse, withHeaders } from './bank-response.ts';
+import {
+  approachOf,
+  isTrue,
+  type OperationContext,
+  type OperationRequest,
+  type PerformOperation,
+  requirePayment,
+} from './operation-context.ts';
+import { isFinal, type Payment } from './payment-lifecycle.ts';
 import { statusReport } from './status-report.ts';
+import { validateInitiation } from './validate-initiation.ts';
 
 /** The eight operations by name, working on one bank's books. */
-export function createOperations(desk: Desk): Readonly<Record<OperationName, Perform>> {
+export function createOperations(desk: OperationContext): Readonly<Record<OperationName, PerformOperation>> {
   return {
     initiatePayment: (call) => initiatePayment(desk, call),
     getPayment: (call) => getPayment(desk, call),
@@ -21,18 +28,18 @@ export function createOperations(desk: Desk): Readonly<Record<OperationName, Per
   };
 }
 
-function initiatePayment(desk: Desk, { route, headers, body }: Call): Answer {
+function initiatePayment(desk: OperationContext, { route, headers, body }: OperationRequest): BankResponse {
   if (headerValue(headers, 'psu-ip-address') === undefined) {
-    throw new Refusal(400, 'FORMAT_ERROR', 'PSU-IP-Address is missing', { path: 'PSU-IP-Address' });
+    throw new BankError(400, 'FORMAT_ERROR', 'PSU-IP-Address is missing', { path: 'PSU-IP-Address' });
   }
   const { payments, links } = desk;
   const { service, product } = route;
-  const contentType = checkOrder(service, product, headers, body);
+  const contentType = validateInitiation(service, product, headers, body);
   const requestId = headerValue(headers, 'x-request-id') ?? '';
   const payment = payments.create({ service, product, requestId, contentType, order: body });
 
   const approach = approachOf(headers);
-  const answer = jsonAnswer(201, {
+  const answer = jsonResponse(201, {
     transactionStatus: payments.statusOf(payment),
     paymentId: payment.id,
     _links: {
@@ -57,28 +64,31 @@ function initiatePayment(desk: Desk, { route, headers, body }: Call): Answer {
 }
 
 /** Gives back what was ordered: JSON with the status added, everything else byte for byte. */
-function getPayment({ payments }: Desk, { route }: Call): Answer {
-  const payment = foundPayment(payments, route);
-  if (payment.contentType !== 'application/json') return rawAnswer(200, payment.contentType, payment.order);
+function getPayment({ payments }: OperationContext, { route }: OperationRequest): BankResponse {
+  const payment = requirePayment(payments, route);
+  if (payment.contentType !== 'application/json') return rawResponse(200, payment.contentType, payment.order);
   const order: object = JSON.parse(payment.order.toString('utf8'));
-  return jsonAnswer(200, { ...order, transactionStatus: payments.statusOf(payment) });
+  return jsonResponse(200, { ...order, transactionStatus: payments.statusOf(payment) });
 }
 
-function getPaymentStatus({ payments, clock }: Desk, { route, headers }: Call): Answer {
-  const payment = foundPayment(payments, route);
+function getPaymentStatus(
+  { payments, clock }: OperationContext,
+  { route, headers }: OperationRequest,
+): BankResponse {
+  const payment = requirePayment(payments, route);
   const status = payments.statusOf(payment);
   if (!wantsXml(payment, headerValue(headers, 'accept') ?? '*/*')) {
     const fundsAvailable = status === 'ACTC' ? { fundsAvailable: true } : {};
-    return jsonAnswer(200, { transactionStatus: status, ...fundsAvailable });
+    return jsonResponse(200, { transactionStatus: status, ...fundsAvailable });
   }
-  return rawAnswer(200, 'application/xml', statusReport(payment.id, status, clock.now()));
+  return rawResponse(200, 'application/xml', statusReport(payment.id, status, clock.now()));
 }
 
-function cancelPayment({ payments, links }: Desk, { route }: Call): Answer {
-  const payment = foundPayment(payments, route);
+function cancelPayment({ payments, links }: OperationContext, { route }: OperationRequest): BankResponse {
+  const payment = requirePayment(payments, route);
   const status = payments.statusOf(payment);
-  if (isOver(status)) {
-    throw new Refusal(
+  if (isFinal(status)) {
+    throw new BankError(
       405,
       'CANCELLATION_INVALID',
       `The payment is ${status} and cannot be cancelled any more`,
@@ -89,7 +99,7 @@ function cancelPayment({ payments, links }: Desk, { route }: Call): Answer {
     return { status: 204, headers: [], body: Buffer.alloc(0) };
   }
   payments.askCancellation(payment);
-  return jsonAnswer(202, {
+  return jsonResponse(202, {
     transactionStatus: status,
     _links: {
       self: { href: links.payment(payment) },

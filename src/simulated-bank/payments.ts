@@ -2,18 +2,18 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from './clock.ts';
 import {
-  type Authorisation,
   type Payment,
+  type PaymentAuthorisation,
+  type PaymentTimings,
   type ScaApproach,
   scaStatusAt,
   statusAt,
-  type Timetable,
-} from './payment-life.ts';
+} from './payment-lifecycle.ts';
 
 export type AuthorisationType = 'authorisations' | 'cancellation-authorisations';
 
 /** What an initiation says about the payment it creates. */
-type Order = Pick<Payment, 'service' | 'product' | 'requestId' | 'contentType' | 'order'>;
+type Initiation = Pick<Payment, 'service' | 'product' | 'requestId' | 'contentType' | 'order'>;
 
 /** A created payment, as tests and people look at it. */
 export interface PaymentView {
@@ -30,15 +30,15 @@ export interface PaymentView {
 
 /** The books. A repeated X-Request-ID creates a second payment: this bank leaves duplicates to whoever sends them. */
 export interface Payments {
-  create(order: Order): Payment;
+  create(order: Initiation): Payment;
   find(service: string, product: string, id: string): Payment | undefined;
-  startAuthorisation(payment: Payment, type: AuthorisationType, approach: ScaApproach): Authorisation;
+  startAuthorisation(payment: Payment, type: AuthorisationType, approach: ScaApproach): PaymentAuthorisation;
   /** Cancels at once, as long as nobody has authorised the payment. */
   cancel(payment: Payment): void;
   /** Notes that a cancellation was asked for, which now needs an authorisation. */
   askCancellation(payment: Payment): void;
   statusOf(payment: Payment): string;
-  scaStatusOf(payment: Payment, authorisation: Authorisation): string;
+  scaStatusOf(payment: Payment, authorisation: PaymentAuthorisation): string;
   /** Reports this status from now on, or again what the clock says; `false` if there is no such payment. */
   force(id: string, status: string | undefined): boolean;
   /** The next payment gets this id; several calls queue up. */
@@ -48,7 +48,7 @@ export interface Payments {
 }
 
 /** Opens the books of a bank whose payment ids begin with `name`. */
-export function createPayments(name: string, clock: Clock, times: Timetable): Payments {
+export function createPayments(name: string, clock: Clock, times: PaymentTimings): Payments {
   const byId = new Map<string, Payment>();
   const wantedIds: string[] = [];
   const keep = (payment: Payment) => byId.set(payment.id, payment);

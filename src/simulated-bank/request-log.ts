@@ -27,7 +27,7 @@ export interface LoggedRequest {
   readonly bodyComplete: boolean;
 }
 
-interface Arrival {
+interface ArrivalInfo {
   readonly connection: number;
   readonly operation: OperationName | undefined;
   readonly fault: FaultName | undefined;
@@ -36,13 +36,13 @@ interface Arrival {
 /** The log of one bank. */
 export interface RequestLog {
   /** Writes a request down. @returns reads its body: `undefined` if the sender went away before its end */
-  arrived(request: IncomingMessage, arrival: Arrival): () => Promise<Buffer | undefined>;
+  arrived(request: IncomingMessage, arrival: ArrivalInfo): () => Promise<Buffer | undefined>;
   entries(): readonly LoggedRequest[];
   clear(): void;
 }
 
 /** Beyond that the older half is forgotten, so that a bank can run for days; no test comes near. */
-const mostEntries = 200_000;
+const maxEntries = 200_000;
 
 /** A log with nothing in it. `tell` is called whenever something was added. */
 export function createRequestLog(tell: () => void): RequestLog {
@@ -51,7 +51,7 @@ export function createRequestLog(tell: () => void): RequestLog {
   return {
     arrived: (request, arrival) => {
       const chunks: Buffer[] = [];
-      if (entries.length === mostEntries) entries = entries.slice(mostEntries / 2);
+      if (entries.length === maxEntries) entries = entries.slice(maxEntries / 2);
       entries.push(entryOf(request, arrival, chunks));
       tell();
       return () => readInto(chunks, request, tell);
@@ -63,7 +63,7 @@ export function createRequestLog(tell: () => void): RequestLog {
   };
 }
 
-function entryOf(request: IncomingMessage, arrival: Arrival, chunks: readonly Buffer[]): LoggedRequest {
+function entryOf(request: IncomingMessage, arrival: ArrivalInfo, chunks: readonly Buffer[]): LoggedRequest {
   return {
     ...arrival,
     clientCertificate: shownBy(request),

@@ -4,10 +4,10 @@
  * Written apart from the gateway's own matcher on purpose: two readings of one path find more than one reading twice.
  */
 import type { OperationName } from '../pis/operations.ts';
-import { Refusal } from './refusal.ts';
+import { BankError } from './bank-error.ts';
 
 /** One of the eight operations and its parameters, decoded; empty where the operation has none. */
-export interface Route {
+export interface BankRoute {
   readonly name: OperationName;
   readonly service: string;
   readonly product: string;
@@ -25,8 +25,8 @@ const authorisationTypes = ['authorisations', 'cancellation-authorisations'];
  * @param prefix what stands before `/{payment-service}`, such as `/berlingroup/v1`
  * @returns the route, or why there is none (404 RESOURCE_UNKNOWN, 405 SERVICE_INVALID)
  */
-export function routeOf(prefix: string, method: string, target: string): Route | Refusal {
-  const unknown = new Refusal(404, 'RESOURCE_UNKNOWN', 'There is nothing at this path');
+export function routeOf(prefix: string, method: string, target: string): BankRoute | BankError {
+  const unknown = new BankError(404, 'RESOURCE_UNKNOWN', 'There is nothing at this path');
   if (!target.startsWith(`${prefix}/`)) return unknown;
   const segments = decoded(target.slice(prefix.length + 1));
   if (!segments || segments.includes('')) return unknown;
@@ -41,7 +41,7 @@ export function routeOf(prefix: string, method: string, target: string): Route |
   }
   const allow = Object.keys(names).join(', ');
   if (!allow) return unknown;
-  return new Refusal(405, 'SERVICE_INVALID', `${method} is not possible here`, {
+  return new BankError(405, 'SERVICE_INVALID', `${method} is not possible here`, {
     headers: [['Allow', allow]],
   });
 }

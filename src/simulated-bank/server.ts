@@ -1,19 +1,19 @@
 /** Puts the bank together and on the network. Start reading here, then `serve.ts`. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BankOptions, SimulatedBank } from './bank.ts';
+import { BankError } from './bank-error.ts';
 import { createClock } from './clock.ts';
+import { createConditionWaiter } from './condition-waiter.ts';
 import { answerControl, isControl } from './control.ts';
 import { createFaultQueue } from './fault-queue.ts';
+import { handleRequest } from './handle-request.ts';
 import { createLinks } from './links.ts';
-import { type Connection, createListener } from './listener.ts';
-import { createNews } from './news.ts';
+import { type BankConnection, createBankListener } from './listener.ts';
 import { createOperations } from './operations.ts';
-import { defaultTimetable } from './payment-life.ts';
+import { defaultTimings } from './payment-lifecycle.ts';
 import { createPayments } from './payments.ts';
-import { Refusal } from './refusal.ts';
 import { createRequestLog } from './request-log.ts';
 import { routeOf } from './routes.ts';
-import { serve } from './serve.ts';
 
 /** Builds a bank. In a test: `const bank = createSimulatedBank(); await bank.start(); t.after(bank.stop);` */
 export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
@@ -25,26 +25,26 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     'relative-without-base': () => '',
   }[options.links ?? 'absolute'];
 
-  const news = createNews();
-  const log = createRequestLog(news.tell);
+  const news = createConditionWaiter();
+  const log = createRequestLog(news.notify);
   const faults = createFaultQueue();
-  const payments = createPayments(name, clock, { ...defaultTimetable, ...options.timetable });
+  const payments = createPayments(name, clock, { ...defaultTimings, ...options.timings });
   const operations = createOperations({ payments, clock, links: createLinks(before, name) });
-  const listener = createListener(receive, options.tls);
+  const listener = createBankListener(receive, options.tls);
 
-  async function receive(request: IncomingMessage, response: ServerResponse, connection: Connection) {
+  async function receive(request: IncomingMessage, response: ServerResponse, connection: BankConnection) {
     const { method = '', url = '', rawHeaders } = request;
     if (isControl(url)) return answerControl(bank, request, response);
 
     const route = routeOf(`${basePath}${prefix}/v1`, method, url);
-    const operation = route instanceof Refusal ? undefined : route.name;
+    const operation = route instanceof BankError ? undefined : route.name;
     const misfortune = faults.take(operation);
     const fault = misfortune.fault?.name ?? (misfortune.delay && 'latency');
     const read = log.arrived(request, { connection: connection.number, operation, fault });
-    response.once('close', news.tell);
+    response.once('close', news.notify);
     const { sealAuthority } = options;
-    const visit = { route, rawHeaders, misfortune, read, performed: news.tell, sealAuthority };
-    return serve(operations, { ...visit, connection: { ...connection, response } });
+    const visit = { route, rawHeaders, misfortune, read, performed: news.notify, sealAuthority };
+    return handleRequest(operations, { ...visit, connection: { ...connection, response } });
   }
 
   const bank: SimulatedBank = {
@@ -65,7 +65,7 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
       return listener.malformed();
     },
     get faults() {
-      return faults.waiting();
+      return faults.pending();
     },
     clock,
     start: async (port = 0, host = '127.0.0.1') => {
@@ -73,12 +73,12 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
       return bank.baseUrl;
     },
     stop: () => listener.stop(),
-    fail: faults.add,
-    heal: faults.clear,
+    injectFault: faults.add,
+    clearFaults: faults.clear,
     setStatus: payments.force,
     nextPaymentId: payments.nextId,
-    until: news.until,
-    forget: () => {
+    waitUntil: news.waitUntil,
+    reset: () => {
       log.clear();
       payments.clear();
       faults.clear();

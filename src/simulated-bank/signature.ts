@@ -1,8 +1,8 @@
 /** What a strict bank asks of a signed request: NextGenPSD2 XS2A, implementation guidelines, section 12. */
 import { verify, X509Certificate } from 'node:crypto';
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
+import { BankError } from './bank-error.ts';
 import { checkDigest } from './digest.ts';
-import { Refusal } from './refusal.ts';
 
 const algorithms: Readonly<Record<string, { readonly hash: string; readonly keyType: string }>> = {
   'rsa-sha256': { hash: 'sha256', keyType: 'rsa' },
@@ -10,9 +10,9 @@ const algorithms: Readonly<Record<string, { readonly hash: string; readonly keyT
   'ecdsa-sha256': { hash: 'sha256', keyType: 'ec' },
 };
 
-const always = ['digest', 'x-request-id'];
-const whereThere = ['psu-id', 'psu-corporate-id', 'tpp-redirect-uri'];
-const allowed = new Set([...always, ...whereThere, 'date']);
+const requiredHeaders = ['digest', 'x-request-id'];
+const optionalHeaders = ['psu-id', 'psu-corporate-id', 'tpp-redirect-uri'];
+const allowed = new Set([...requiredHeaders, ...optionalHeaders, 'date']);
 
 /**
  * @param authority the certificate, as PEM, of whoever issues the seals that are believed
@@ -21,17 +21,20 @@ const allowed = new Set([...always, ...whereThere, 'date']);
 export function checkSignature(authority: string, headers: HeaderFields, body: Buffer): void {
   const value = headerValue(headers, 'signature');
   if (value === undefined)
-    throw new Refusal(401, 'SIGNATURE_MISSING', 'Signature is missing', { path: 'Signature' });
+    throw new BankError(401, 'SIGNATURE_MISSING', 'Signature is missing', { path: 'Signature' });
   const { keyId = '', algorithm = '', headers: list = '', signature = '' } = parametersOf(value);
 
-  const seal = sealIn(headers, authority);
+  const seal = sealCertificateOf(headers, authority);
   if (!keyId.startsWith(`SN=${seal.serialNumber},CA=`))
     throw invalid('keyId does not begin with the serial number');
   if (!sameParts(keyId.slice(keyId.indexOf('CA=') + 3), seal.issuer))
     throw invalid('keyId does not name the issuer of the certificate');
 
   const names = list.split(' ');
-  const wanted = [...always, ...whereThere.filter((name) => headerValue(headers, name) !== undefined)];
+  const wanted = [
+    ...requiredHeaders,
+    ...optionalHeaders.filter((name) => headerValue(headers, name) !== undefined),
+  ];
   const lacking = wanted.find((name) => !names.includes(name));
   if (lacking) throw invalid(`${lacking} is not signed`);
   const strange = names.find((name) => !allowed.has(name) || headerValue(headers, name) === undefined);
@@ -51,7 +54,7 @@ export function checkSignature(authority: string, headers: HeaderFields, body: B
   checkDigest(headers, body);
 }
 
-const invalid = (text: string) => new Refusal(401, 'SIGNATURE_INVALID', text, { path: 'Signature' });
+const invalid = (text: string) => new BankError(401, 'SIGNATURE_INVALID', text, { path: 'Signature' });
 
 /** `name="value"`, separated by commas; a value may hold commas itself. */
 const parametersOf = (value: string): Readonly<Record<string, string>> =>
@@ -59,19 +62,21 @@ const parametersOf = (value: string): Readonly<Record<string, string>> =>
     Array.from(value.matchAll(/(\w+)="([^"]*)"/g), ([, name = '', text = '']) => [name, text]),
   );
 
-function sealIn(headers: HeaderFields, authority: string): X509Certificate {
+function sealCertificateOf(headers: HeaderFields, authority: string): X509Certificate {
   const field = headerValue(headers, 'tpp-signature-certificate') ?? '';
   const path = 'TPP-Signature-Certificate';
-  const seal = readSeal(field);
-  if (!seal) throw new Refusal(400, 'FORMAT_ERROR', `${path} holds no certificate in base64`, { path });
+  const seal = parseSealCertificate(field);
+  if (!seal) throw new BankError(400, 'FORMAT_ERROR', `${path} holds no certificate in base64`, { path });
   const issuer = new X509Certificate(authority);
   const now = Date.now();
   const valid = seal.validFromDate.getTime() <= now && now <= seal.validToDate.getTime();
   if (valid && seal.checkIssued(issuer) && seal.verify(issuer.publicKey)) return seal;
-  throw new Refusal(401, 'CERTIFICATE_INVALID', 'The certificate of the signature is not believed', { path });
+  throw new BankError(401, 'CERTIFICATE_INVALID', 'The certificate of the signature is not believed', {
+    path,
+  });
 }
 
-function readSeal(base64: string): X509Certificate | undefined {
+function parseSealCertificate(base64: string): X509Certificate | undefined {
   try {
     return new X509Certificate(Buffer.from(base64, 'base64'));
   } catch {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { SimulatedBank } from './bank.ts';
 
-interface Step {
+interface TourStep {
   readonly does: string;
   readonly method: string;
   /** Behind `/berlingroup/v1`. */
@@ -24,7 +24,7 @@ const payment = JSON.stringify({
 const json = { 'Content-Type': 'application/json' };
 const payer = { ...json, 'PSU-IP-Address': '192.0.2.1' };
 const explicitly = { ...payer, 'TPP-Explicit-Authorisation-Preferred': 'true' };
-const transfers = '/payments/sepa-credit-transfers';
+const transfersPath = '/payments/sepa-credit-transfers';
 
 /**
  * Plays the tour; what is called is printed as it happens.
@@ -38,22 +38,22 @@ export async function playTour(gateway: string, banks: readonly SimulatedBank[])
       `\n━━ ${bank.name}${index === 0 ? ', the active environment' : ', asked for by Penstock-Environment'}\n`,
     );
     const environment = index === 0 ? {} : { 'Penstock-Environment': bank.name };
-    await tourOf(bank, (step) => take(gateway, { ...step, headers: { ...environment, ...step.headers } }));
+    await tourOf(bank, (step) => runStep(gateway, { ...step, headers: { ...environment, ...step.headers } }));
   }
   const [active] = banks;
-  if (active) await lostAnswer(active, (step) => take(gateway, step));
+  if (active) await showLostResponse(active, (step) => runStep(gateway, step));
   console.log('\n━━ what the gateway refuses never reaches a bank\n');
   const before = banks.map((bank) => bank.requests.length);
-  await take(gateway, {
+  await runStep(gateway, {
     does: 'a path that is none of the eight',
     method: 'GET',
     path: '/accounts',
     expect: 404,
   });
-  await take(gateway, {
+  await runStep(gateway, {
     does: 'a method that is not offered there',
     method: 'PUT',
-    path: transfers,
+    path: transfersPath,
     expect: 405,
   });
   assert.deepEqual(
@@ -68,17 +68,17 @@ export async function playTour(gateway: string, banks: readonly SimulatedBank[])
 
 async function tourOf(
   bank: SimulatedBank,
-  go: (step: Step) => Promise<Record<string, unknown>>,
+  go: (step: TourStep) => Promise<Record<string, unknown>>,
 ): Promise<void> {
   const { paymentId } = await go({
     does: 'initiate a payment',
     method: 'POST',
-    path: transfers,
+    path: transfersPath,
     expect: 201,
     headers: explicitly,
     body: payment,
   });
-  const one = `${transfers}/${paymentId}`;
+  const one = `${transfersPath}/${paymentId}`;
   await go({ does: 'read its status', method: 'GET', path: `${one}/status`, expect: 200 });
   await go({ does: 'and at once again', method: 'GET', path: `${one}/status`, expect: 200 });
   await go({ does: 'read the payment itself', method: 'GET', path: one, expect: 200 });
@@ -108,25 +108,28 @@ async function tourOf(
   const other = await go({
     does: 'initiate another payment',
     method: 'POST',
-    path: transfers,
+    path: transfersPath,
     expect: 201,
     headers: explicitly,
     body: payment,
   });
-  const cancelled = `${transfers}/${other.paymentId}`;
+  const cancelled = `${transfersPath}/${other.paymentId}`;
   await go({ does: 'cancel it', method: 'DELETE', path: cancelled, expect: 204 });
   await go({ does: 'read what became of it', method: 'GET', path: `${cancelled}/status`, expect: 200 });
 }
 
 /** What every TPP fears: the bank has paid, and its answer never came. */
-async function lostAnswer(bank: SimulatedBank, go: (step: Step) => Promise<unknown>): Promise<void> {
+async function showLostResponse(
+  bank: SimulatedBank,
+  go: (step: TourStep) => Promise<unknown>,
+): Promise<void> {
   console.log('\n━━ an answer comes twice, or not at all: nothing is paid twice\n');
   const { length: before } = bank.payments;
-  const initiate = { method: 'POST', path: transfers, body: payment } as const;
+  const initiate = { method: 'POST', path: transfersPath, body: payment } as const;
   const first = { ...explicitly, 'X-Request-ID': randomUUID() };
   await go({ ...initiate, does: 'initiate a payment', headers: first, expect: 201 });
   await go({ ...initiate, does: 'the very same again', headers: first, expect: 201 });
-  bank.fail({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
+  bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
   const lost = { ...explicitly, 'X-Request-ID': randomUUID() };
   await go({ ...initiate, does: 'another one, and the bank hangs up', headers: lost, expect: 504 });
   await go({ ...initiate, does: 'the very same again', headers: lost, expect: 409 });
@@ -134,9 +137,9 @@ async function lostAnswer(bank: SimulatedBank, go: (step: Step) => Promise<unkno
 }
 
 /** Fields that say what the gateway did. */
-const telling = ['Cache-Status', 'Idempotent-Replayed', 'Penstock-Error'];
+const reportedHeaders = ['Cache-Status', 'Idempotent-Replayed', 'Penstock-Error'];
 
-async function take(gateway: string, { does, method, path, expect, headers, body }: Step) {
+async function runStep(gateway: string, { does, method, path, expect, headers, body }: TourStep) {
   const response = await fetch(`${gateway}/berlingroup/v1${path}`, {
     method,
     headers: { 'X-Request-ID': randomUUID(), ...headers },
@@ -144,7 +147,7 @@ async function take(gateway: string, { does, method, path, expect, headers, body
   });
   const text = await response.text();
   const environment = response.headers.get('penstock-environment') ?? 'no bank';
-  const told = telling.flatMap((name) => {
+  const told = reportedHeaders.flatMap((name) => {
     const value = response.headers.get(name);
     return value === null ? [] : [`${name}: ${value}`];
   });

@@ -19,7 +19,7 @@ describe('the console', { skip: withoutChromium }, () => {
       clients: [],
       circuit: { minimumCalls: 1, openFor: '60s' },
     });
-    sandbox.fail({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
+    sandbox.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
     await call(gateway.url, initiation);
     const page = await pages.signIn(t, gateway, options);
     await page.getByRole('button', { name: 'Hold status of production' }).click();

@@ -19,7 +19,7 @@ describe('the console', { skip: withoutChromium }, () => {
     const sides = await startSides(t, { clients: [], circuit: { minimumCalls: 3, openFor: '60s' } });
     const page = await pages.signIn(t, sides.gateway);
     await page.getByRole('heading', { name: 'All is well' }).waitFor();
-    sides.sandbox.fail({ name: 'status', status: 503 });
+    sides.sandbox.injectFault({ name: 'status', status: 503 });
     for (const lane of ['write', 'read'] as const)
       for (let calls = 0; calls < 3; calls++) await ask(sides.gateway, lane);
     await page

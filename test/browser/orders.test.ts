@@ -44,7 +44,7 @@ describe('in the console', { skip: withoutChromium }, () => {
 
   test('a doubt is resolved as happened with the payment id, after what the bank said', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
+    bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
     const requestId = randomUUID();
     const one = { ...initiation, headers: [['X-Request-ID', requestId] as const, ...initiation.headers] };
     assert.equal((await call(gateway.url, one)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
@@ -75,7 +75,7 @@ describe('in the console', { skip: withoutChromium }, () => {
       shaping: { maxWait: { write: '200ms', read: '200ms', status: '200ms' } },
       idempotency: { lateAnswer: '0s', wait: '100ms' },
     });
-    bank.fail({ name: 'reset', strikes: 'before-effect' }, { times: 1 });
+    bank.injectFault({ name: 'reset', strikes: 'before-effect' }, { times: 1 });
     const one = { ...initiation, headers: [['X-Request-ID', randomUUID()] as const, ...initiation.headers] };
     await call(gateway.url, one);
     const page = await pages.signIn(t, gateway);

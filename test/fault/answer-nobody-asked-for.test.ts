@@ -16,7 +16,7 @@ describe('a second answer to one request never reaches anybody', { concurrency: 
       const line = await startLineWithPayment(t);
       const { bank, gateway } = line;
       const before = bank.requests.length;
-      bank.fail({ name: 'two-answers' }, { times: 1 });
+      bank.injectFault({ name: 'two-answers' }, { times: 1 });
 
       const first = await within(4_000, 'an answer', send(gateway.url, callOn(line, method)));
       assert.ok(first.status < 300);

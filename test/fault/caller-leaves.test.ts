@@ -15,11 +15,11 @@ describe('a TPP that hangs up while its call is at the bank', { concurrency: tru
       const line = await startLineWithPayment(t);
       const { bank, gateway } = line;
       const earlier = { requests: bank.requests.length, payments: bank.payments.length };
-      bank.fail({ name: 'latency', ms: 150, strikes: 'before-effect' }, { times: 1 });
+      bank.injectFault({ name: 'latency', ms: 150, strikes: 'before-effect' }, { times: 1 });
       const call = callOn(line, method);
       const hangUp = new AbortController();
       const reply = send(gateway.url, call, hangUp.signal);
-      await bank.until(() => bank.requests.length === earlier.requests + 1);
+      await bank.waitUntil(() => bank.requests.length === earlier.requests + 1);
 
       hangUp.abort();
       await assert.rejects(reply, { name: 'AbortError' });

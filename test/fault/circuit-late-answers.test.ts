@@ -18,7 +18,7 @@ const sections = {
 test('a write that is too late counts at its deadline, frees its slot, and its answer is still taken', async (t) => {
   const { bank, gateway } = await startLine(t, sections);
   const gate = 4_000;
-  bank.fail(
+  bank.injectFault(
     { name: 'latency', ms: gate, strikes: 'before-effect' },
     { operation: 'initiatePayment', times: 2 },
   );

@@ -31,7 +31,7 @@ const probesAt = ({ requests }: SimulatedBank) => requests.filter(({ operation }
 describe('while nothing but payments come', { concurrency: true }, () => {
   test('a bank that fails sees the first ones, then GET probes alone, and again a payment when it answers one', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
-    bank.fail({ name: 'status', status: 500 });
+    bank.injectFault({ name: 'status', status: 500 });
     await payUntil(gateway, () => probesAt(bank).length >= 4);
     const [firstProbe] = probesAt(bank);
     const before = paymentsAt(bank).filter(({ arrivedAtMs }) => arrivedAtMs < (firstProbe?.arrivedAtMs ?? 0));
@@ -39,7 +39,7 @@ describe('while nothing but payments come', { concurrency: true }, () => {
     assert.ok(before.length < minimumCalls + 8, 'what was under way when it opened, at most');
     assert.ok(probesAt(bank).every(({ method, body }) => method === 'GET' && body.length === 0));
 
-    bank.heal();
+    bank.clearFaults();
     const failed = { probes: probesAt(bank).length, payments: paymentsAt(bank).length };
     await payUntil(gateway, () => bank.payments.length > 0);
     assert.equal(probesAt(bank).length - failed.probes, 1);
@@ -53,7 +53,7 @@ describe('while nothing but payments come', { concurrency: true }, () => {
 
   test('a bank whose front answers the probe with 404 gets one failing payment a probation, and ever longer pauses', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
-    bank.fail({ name: 'status', status: 503 }, { operation: 'initiatePayment' });
+    bank.injectFault({ name: 'status', status: 503 }, { operation: 'initiatePayment' });
     await payUntil(gateway, () => probesAt(bank).length >= 5);
 
     const opened = changesIn(gateway).filter((change) => change.endsWith('> open')).length;
@@ -69,13 +69,13 @@ describe('while nothing but payments come', { concurrency: true }, () => {
 
   test('on probation, the second of two payments is refused while the first is under way', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
-    bank.fail({ name: 'status', status: 500 }, { operation: 'initiatePayment', times: minimumCalls });
+    bank.injectFault({ name: 'status', status: 500 }, { operation: 'initiatePayment', times: minimumCalls });
     for (let calls = 0; calls < minimumCalls; calls++) await ask(gateway, 'write');
     await untilCircuit(gateway, 'write', 'probation');
     const before = paymentsAt(bank).length;
-    bank.fail({ name: 'latency', ms: 300, strikes: 'before-effect' });
+    bank.injectFault({ name: 'latency', ms: 300, strikes: 'before-effect' });
     const first = ask(gateway, 'write');
-    await bank.until(() => paymentsAt(bank).length === before + 1);
+    await bank.waitUntil(() => paymentsAt(bank).length === before + 1);
     const others = await Promise.all(Array.from({ length: 20 }, () => ask(gateway, 'write')));
     for (const { status, header, text } of others) {
       assert.deepEqual([status, header('Penstock-Error'), header('Retry-After')], [503, 'CIRCUIT_OPEN', '1']);

@@ -39,12 +39,12 @@ describe('no circuit is moved by', { concurrency: true }, () => {
         ...sections,
         circuit: { minimumCalls, failureRate: '90%' },
       });
-      bank.fail({ name: 'status', status });
+      bank.injectFault({ name: 'status', status });
       assert.deepEqual(only(await storm(gateway)), [String(status)]);
       await assertStaysClosed(gateway);
 
-      bank.heal();
-      bank.fail({ name: 'status', status: 500 });
+      bank.clearFaults();
+      bank.injectFault({ name: 'status', status: 500 });
       for (let calls = 0; calls < minimumCalls; calls++) await ask(gateway, 'write');
       assert.equal((await circuitOf(gateway, 'write')).state, 'open');
     });
@@ -52,14 +52,14 @@ describe('no circuit is moved by', { concurrency: true }, () => {
 
   test('a bank that answers 429', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
-    bank.fail({ name: 'too-many-requests', retryAfterSeconds: 20 });
+    bank.injectFault({ name: 'too-many-requests', retryAfterSeconds: 20 });
     for (const answer of await storm(gateway)) assert.match(answer, /^(429|QUEUE_TIMEOUT)$/);
     await assertStaysClosed(gateway);
   });
 
   test('TPPs that hang up while the bank takes its time', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
-    bank.fail({ name: 'latency', ms: 1_500, strikes: 'before-effect' });
+    bank.injectFault({ name: 'latency', ms: 1_500, strikes: 'before-effect' });
     const hangUp = new AbortController();
     const calls = lanes.flatMap((lane) =>
       Array.from({ length: times }, () => {
@@ -67,7 +67,7 @@ describe('no circuit is moved by', { concurrency: true }, () => {
         return assert.rejects(tpp.send(gateway.url, one, hangUp.signal), { name: 'AbortError' });
       }),
     );
-    await bank.until(() => bank.requests.length === 2 * times + 1); // equal status reads share a question
+    await bank.waitUntil(() => bank.requests.length === 2 * times + 1); // equal status reads share a question
     hangUp.abort();
     await Promise.all(calls);
     await until(5_000, 'the bank has answered', () => bank.payments.length === times);
@@ -114,9 +114,9 @@ describe('no circuit is moved by', { concurrency: true }, () => {
     const redis = await startRedis(t);
     const shaping = { maxConcurrent: 1 };
     const { bank, gateway } = await startLine(t, { ...sections, shaping, state: { redis: redis.url } });
-    bank.fail({ name: 'latency', ms: 2_000, strikes: 'before-effect' }, { times: 1 });
+    bank.injectFault({ name: 'latency', ms: 2_000, strikes: 'before-effect' }, { times: 1 });
     const holder = ask(gateway, 'read');
-    await bank.until(() => bank.requests.length === 1);
+    await bank.waitUntil(() => bank.requests.length === 1);
     const before = Number(await redis.command('DBSIZE'));
     const waiting = Array.from({ length: times }, () => ask(gateway, 'write'));
     await until(
@@ -136,11 +136,17 @@ describe('no circuit is moved by', { concurrency: true }, () => {
   test('calls that were sent before it opened, and end after it has closed again', async (t) => {
     const circuit = { minimumCalls, openFor: '100ms' };
     const { bank, gateway } = await startLine(t, { circuit });
-    bank.fail({ name: 'latency', ms: 1_000, strikes: 'before-effect' }, { operation: 'getPayment', times });
-    bank.fail({ name: 'status', status: 500 }, { operation: 'getPayment', times });
+    bank.injectFault(
+      { name: 'latency', ms: 1_000, strikes: 'before-effect' },
+      { operation: 'getPayment', times },
+    );
+    bank.injectFault({ name: 'status', status: 500 }, { operation: 'getPayment', times });
     const slow = Array.from({ length: times }, () => ask(gateway, 'read'));
-    await bank.until(() => bank.requests.length === times);
-    bank.fail({ name: 'status', status: 500 }, { operation: 'listAuthorisations', times: minimumCalls });
+    await bank.waitUntil(() => bank.requests.length === times);
+    bank.injectFault(
+      { name: 'status', status: 500 },
+      { operation: 'listAuthorisations', times: minimumCalls },
+    );
     const list = { method: 'GET', path: `${callOf.read.path}/authorisations` };
     for (let calls = 0; calls < minimumCalls; calls++) await call(gateway.url, list);
     assert.ok(changesIn(gateway).includes('read: closed > open'));

@@ -59,7 +59,7 @@ function struckBy(fault: Fault, first: string, fate: Fate, sections?: Sections):
     effects: isNotDone ? 0 : 1,
     ...(sections && { sections }),
     strike: async ({ bank }) => {
-      bank.fail(fault, { times: 1 });
+      bank.injectFault(fault, { times: 1 });
       return () => {};
     },
   };
@@ -197,10 +197,10 @@ describe('a write that meets a fault of the bank, and is sent again', { concurre
         const { bank, door, first, repeatsAt } = await startLine(t, kind, row);
         for (const name of writeNames) {
           for (const at of repeats) {
-            bank.heal();
+            bank.clearFaults();
             const write = await newWrite(bank, name);
             const mend = await row.strike({ bank, door });
-            bank.fail({ name: 'connection-close' }); // so that no kept connection is there when one is to break
+            bank.injectFault({ name: 'connection-close' }); // so that no kept connection is there when one is to break
             const original = await call(first.url, write.call);
             await mend();
             const again = await call(repeatsAt[at].url, write.call);

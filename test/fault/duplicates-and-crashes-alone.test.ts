@@ -52,7 +52,7 @@ const places: Readonly<Record<string, (t: TestContext) => SteppingOrder['state']
 };
 
 async function startLine(t: TestContext, state: SteppingOrder['state']) {
-  const bank = await startBank(t, { timetable: { authorisedAfterMs: 600_000 } });
+  const bank = await startBank(t, { timings: { authorisedAfterMs: 600_000 } });
   const writes = await newWrites(bank);
   const start = (held: readonly MomentOfWrite[]) =>
     startStepping(t, {

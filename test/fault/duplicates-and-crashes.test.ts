@@ -103,7 +103,7 @@ describe('writes at every step (H2)', { concurrency: 4 }, () => {
     test(`are carried out once at most, whatever is repeated, when their instance gets a ${signal}`, {
       skip,
     }, async (t) => {
-      const bank = await startBank(t, { timetable: { authorisedAfterMs: 600_000 } });
+      const bank = await startBank(t, { timings: { authorisedAfterMs: 600_000 } });
       const [repeated, quiet] = [await newWrites(bank), await newWrites(bank, moments, ['initiation'])];
       const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, idempotency: { wait: '1s' } };
       const pair = await pairs[crash.state](t, sections, stepsOf([...repeated, ...quiet]));

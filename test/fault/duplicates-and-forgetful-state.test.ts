@@ -47,9 +47,9 @@ describe('a state that is emptied while the bank has a write', () => {
       const { state, empty } = createLosingState();
       const { bank, gateway } = await startLine(t, state);
       const write = await newWrite(bank, name);
-      bank.fail({ name: 'latency', ms: 200, strikes: 'before-effect' }, { times: 1 });
+      bank.injectFault({ name: 'latency', ms: 200, strikes: 'before-effect' }, { times: 1 });
       const first = call(gateway.url, write.call);
-      await bank.until(() => write.sent() === 1);
+      await bank.waitUntil(() => write.sent() === 1);
       empty();
       assert.match(saidBy(await first), /^20[12]$/);
       assert.match(saidBy(await call(gateway.url, write.call)), /^20[12] replayed$/);
@@ -67,9 +67,9 @@ describe('a state that is emptied while the bank has a write', () => {
         idempotency: { wait: '50ms' },
       });
       const write = await newWrite(bank, name);
-      bank.fail({ name: 'never-answer', strikes: 'before-effect' }, { times: 1 });
+      bank.injectFault({ name: 'never-answer', strikes: 'before-effect' }, { times: 1 });
       const first = call(gateway.url, write.call);
-      await bank.until(() => write.sent() === 1);
+      await bank.waitUntil(() => write.sent() === 1);
       empty();
       assert.equal(saidBy(await first), '504 OUTCOME_UNKNOWN');
       assert.equal(saidBy(await call(gateway.url, write.call)), '409 DUPLICATE_IN_DOUBT');
@@ -87,7 +87,7 @@ describe('a state that still shows what was given back', () => {
       keyValues.replace(key, expected, value, value === '' ? undefined : ttlMs);
     const { bank, gateway } = await startLine(t, { ...rest, keyValues: { ...keyValues, replace } });
     const write = await newWrite(bank, 'initiation');
-    bank.fail({ name: 'too-many-requests' }, { times: 1 });
+    bank.injectFault({ name: 'too-many-requests' }, { times: 1 });
     assert.equal(saidBy(await call(gateway.url, write.call)), '429');
     assert.equal(saidBy(await call(gateway.url, write.call)), '201');
     assert.equal(saidBy(await call(gateway.url, write.call)), '201 replayed');

@@ -23,7 +23,7 @@ const outages: Readonly<Record<string, Outage>> = {
 
 async function startLine(t: TestContext, sections: Sections = {}) {
   const redis = await startRedis(t);
-  const bank = await startBank(t, { timetable: { authorisedAfterMs: 600_000 } });
+  const bank = await startBank(t, { timings: { authorisedAfterMs: 600_000 } });
   const environments = { sandbox: { baseUrl: bank.baseUrl } };
   const gateway = await startGateway(t, { environments, state: { redis: redis.url }, ...sections });
   const earlier = await newWrite(bank, 'initiation');

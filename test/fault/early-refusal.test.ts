@@ -30,7 +30,7 @@ describe('a bank that answers 413 before it has read the body (E10)', () => {
     const bank = await startBank(t);
     const sandbox = { baseUrl: bank.baseUrl };
     const gateway = await startGateway(t, { environments: { sandbox } });
-    bank.fail({ name: 'status', status: 413, strikes: 'before-reading' }, { times: 1 });
+    bank.injectFault({ name: 'status', status: 413, strikes: 'before-reading' }, { times: 1 });
 
     assert.equal((await within(4_000, 'an answer', send(gateway.url, large))).status, 413);
     assert.equal(bank.requests.length, 1);

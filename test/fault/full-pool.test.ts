@@ -20,9 +20,9 @@ describe('when all connections to the bank are taken (E15)', { concurrency: true
       const line = await startLineWithPayment(t, narrow);
       const { bank, gateway, paymentPath } = line;
       const before = bank.requests.length;
-      bank.fail({ name: 'latency', ms: 800 }, { operation: 'getPaymentStatus', times: 1 });
+      bank.injectFault({ name: 'latency', ms: 800 }, { operation: 'getPaymentStatus', times: 1 });
       const holder = send(gateway.url, callOf('GET', `${paymentPath}/status`));
-      await bank.until(() => bank.requests.length === before + 1);
+      await bank.waitUntil(() => bank.requests.length === before + 1);
 
       const call = callOn(line, method);
       const reply = await within(4_000, 'an answer', send(gateway.url, call));
@@ -48,7 +48,7 @@ describe('when all connections to the bank are taken (E15)', { concurrency: true
       shaping: { maxConcurrent: 2, maxWait: { write: '100ms', read: '3s', status: '3s' } },
       idempotency: { wait: '100ms', lateAnswer: '3s' },
     });
-    line.bank.fail({ name: 'never-answer' }, { operation: 'initiatePayment' });
+    line.bank.injectFault({ name: 'never-answer' }, { operation: 'initiatePayment' });
     const initiate = () => send(line.gateway.url, callOn(line, 'POST'));
     for (const { status } of await Promise.all([initiate(), initiate()])) assert.equal(status, 504);
     const reads = [1, 2, 3].map(() =>
@@ -63,7 +63,7 @@ describe('when all connections to the bank are taken (E15)', { concurrency: true
       upstream: { maxSockets: 2 },
       shaping: { maxConcurrent: 2 },
     });
-    line.bank.fail({ name: 'latency', ms: 5 });
+    line.bank.injectFault({ name: 'latency', ms: 5 });
     const replies = await Promise.all(
       Array.from({ length: 30 }, () =>
         within(8_000, 'an answer', send(line.gateway.url, callOn(line, 'GET'))),

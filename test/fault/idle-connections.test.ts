@@ -49,7 +49,7 @@ describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
 
   test('is not mistaken for one whose bank takes longer than upstream.idle to answer', async (t) => {
     const line = await startLineWithPayment(t, { upstream: { idle: '50ms', writeSocketIdle: '50ms' } });
-    line.bank.fail({ name: 'latency', ms: 250 });
+    line.bank.injectFault({ name: 'latency', ms: 250 });
     const reply = await within(4_000, 'an answer', send(line.gateway.url, callOn(line, 'POST')));
     assert.equal(reply.status, 201);
   });
@@ -59,7 +59,7 @@ describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
       const line = await startLineWithPayment(t);
       const { bank, gateway } = line;
       const before = bank.requests.length;
-      bank.fail({ name: 'close-idle' });
+      bank.injectFault({ name: 'close-idle' });
       const call = callOn(line, method);
       const reply = await within(4_000, 'an answer', send(gateway.url, call));
 

@@ -33,7 +33,7 @@ describe('an answer of the bank that is odd but right', { concurrency: true }, (
       test(`${method} ${JSON.stringify(fault)} passes as the bank gave it, asked for once`, async (t) => {
         const line = await startLineWithPayment(t);
         const before = line.bank.requests.length;
-        line.bank.fail(fault, { times: 1 });
+        line.bank.injectFault(fault, { times: 1 });
 
         await assertPasses(line, callOn(line, method), status ?? proper[method]);
         await assertPasses(line, callOn(line, 'GET'), 200);
@@ -49,7 +49,7 @@ describe('an answer by which the bank asks for a pause', { concurrency: true }, 
       test(`${method} ${JSON.stringify(fault)} passes as the bank gave it, and the next call is not sent`, async (t) => {
         const line = await startLineWithPayment(t);
         const before = line.bank.requests.length;
-        line.bank.fail(fault, { times: 1 });
+        line.bank.injectFault(fault, { times: 1 });
 
         await assertPasses(line, callOn(line, method), status);
         for (const next of methods) {

@@ -58,13 +58,13 @@ export function everyCallFails(fault: Fault, failure: Failure, sections?: Sectio
       const line = await startLineWithPayment(t, sections);
       const { bank, gateway } = line;
       const earlier = { requests: bank.requests.length, payments: bank.payments.length };
-      bank.fail(fault);
+      bank.injectFault(fault);
 
       const call = callOn(line, method);
       const reply = await within(patienceMs, 'an answer', send(gateway.url, call));
       assertFailure(gateway, call, reply, failure);
 
-      bank.heal();
+      bank.clearFaults();
       const next = await within(patienceMs, 'the next answer', send(gateway.url, callOn(line, 'GET')));
       assert.equal(next.status, 200);
       assert.equal(bank.requests.length - earlier.requests, sent + 1, 'and one for the next call');

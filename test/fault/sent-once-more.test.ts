@@ -19,7 +19,7 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
       test(`had been used before (${fault}): GET ${read.path} is sent once more, and answered`, async (t) => {
         const { bank, gateway } = await startLine(t, { statusCache: { enabled: false } });
         await call(gateway.url, read); // leaves a connection that is kept
-        bank.fail({ name: fault }, { times: 1 });
+        bank.injectFault({ name: fault }, { times: 1 });
         const reply = await call(gateway.url, read);
         assert.deepEqual([reply.status, reply.header('Penstock-Error')], [404, undefined]);
         const connections = bank.requests.map(({ connection }) => connection);
@@ -30,7 +30,7 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
     test(`had been used before (${fault}): a payment is not sent again`, async (t) => {
       const { bank, gateway } = await startLine(t);
       assert.equal((await call(gateway.url, initiation)).status, 201);
-      bank.fail({ name: fault, strikes: 'before-effect' }, { times: 1 });
+      bank.injectFault({ name: fault, strikes: 'before-effect' }, { times: 1 });
       const reply = await call(gateway.url, initiation);
       assert.deepEqual([reply.status, reply.header('Penstock-Error')], [504, 'OUTCOME_UNKNOWN']);
       assert.equal(bank.requests.length, 2);
@@ -38,7 +38,7 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
 
     test(`is new (${fault}): a read is not sent again either`, async (t) => {
       const { bank, gateway } = await startLine(t);
-      bank.fail({ name: fault }, { times: 1 });
+      bank.injectFault({ name: fault }, { times: 1 });
       assert.equal((await call(gateway.url, callOf.read)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
       assert.equal(bank.requests.length, 1);
     });
@@ -46,10 +46,10 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
 
   test('is one of several that are kept: a read is sent once more on a new one, for the others may be as dead', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'latency', ms: 100, strikes: 'before-effect' }, { times: 3 });
+    bank.injectFault({ name: 'latency', ms: 100, strikes: 'before-effect' }, { times: 3 });
     await Promise.all(Array.from({ length: 3 }, () => call(gateway.url, callOf.read)));
     assert.equal(bank.connections, 3);
-    bank.fail({ name: 'reset' }, { times: 1 });
+    bank.injectFault({ name: 'reset' }, { times: 1 });
     assert.equal((await call(gateway.url, callOf.read)).status, 404);
     assert.equal(bank.requests.at(-1)?.connection, 4);
   });
@@ -57,7 +57,7 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
   test('breaks behind the first byte: a read is not sent again', async (t) => {
     const { bank, gateway } = await startLine(t);
     await call(gateway.url, callOf.read);
-    bank.fail({ name: 'half-answer' }, { times: 1 });
+    bank.injectFault({ name: 'half-answer' }, { times: 1 });
     assert.equal((await call(gateway.url, callOf.read)).header('Penstock-Error'), 'UPSTREAM_MALFORMED');
     assert.equal(bank.requests.length, 2);
   });

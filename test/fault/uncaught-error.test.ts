@@ -20,13 +20,13 @@ describe('a bug of the gateway itself', () => {
   for (const [name, bug] of Object.entries(bugs)) {
     test(`H3: after ${name}, what runs gets its answer, and the process ends with 70`, async (t) => {
       const bank = await startBank(t);
-      bank.fail({ name: 'latency', ms: 500 });
+      bank.injectFault({ name: 'latency', ms: 500 });
       const environments = { sandbox: { baseUrl: bank.baseUrl } };
       const served = await startServed(t, { environments }, { variables: loadedFirst(bug) });
       const connection = await connectRaw(served.port);
       t.after(connection.destroy);
       connection.send(statusRead());
-      await bank.until(() => bank.requests.length === 1);
+      await bank.waitUntil(() => bank.requests.length === 1);
 
       served.command.kill('SIGUSR2');
 

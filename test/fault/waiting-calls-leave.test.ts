@@ -18,9 +18,9 @@ const aPayment = `${paymentsPath}/a-payment`;
 /** A gateway whose one slot is taken until the returned function is called. */
 async function startTaken(t: Parameters<typeof startLine>[0]) {
   const line = await startLine(t, narrow);
-  line.bank.fail({ name: 'latency', ms: 2_500, strikes: 'before-effect' }, { times: 1 });
+  line.bank.injectFault({ name: 'latency', ms: 2_500, strikes: 'before-effect' }, { times: 1 });
   const holder = send(line.gateway.url, callOf('GET', aPayment));
-  await line.bank.until(() => line.bank.requests.length === 1);
+  await line.bank.waitUntil(() => line.bank.requests.length === 1);
   return { ...line, holder };
 }
 
@@ -49,9 +49,9 @@ describe('a TPP that hangs up while its call waits', { concurrency: true }, () =
 
   test('only closes its side, and its turn comes soon: it gets its answer', async (t) => {
     const { bank, gateway } = await startLine(t, narrow);
-    bank.fail({ name: 'latency', ms: 300, strikes: 'before-effect' });
+    bank.injectFault({ name: 'latency', ms: 300, strikes: 'before-effect' });
     const holder = send(gateway.url, callOf('GET', aPayment));
-    await bank.until(() => bank.requests.length === 1);
+    await bank.waitUntil(() => bank.requests.length === 1);
     await onConnection(gateway.port, async (connection) => {
       connection.send(requestText(`GET ${aPayment} HTTP/1.1`));
       connection.end();

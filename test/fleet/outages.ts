@@ -99,9 +99,9 @@ const paymentsAt = ({ sandbox, production }: Fleet) => [sandbox.payments.length,
 /** A payment that the bank has taken when Redis goes away. @returns the payment's id, still on its way */
 async function acceptedAtTheBeginningOf(outage: Outage, { one, production }: Fleet) {
   const before = production.payments.length;
-  production.fail({ name: 'latency', ms: 150 }, { times: 1, operation: 'initiatePayment' });
+  production.injectFault({ name: 'latency', ms: 150 }, { times: 1, operation: 'initiatePayment' });
   const answer = one.pay('shop');
-  await production.until(() => production.payments.length === before + 1);
+  await production.waitUntil(() => production.payments.length === before + 1);
   await outage.begin();
   return { id: answer };
 }

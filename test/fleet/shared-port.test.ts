@@ -40,7 +40,7 @@ describe('two processes on one port', { skip: withoutRedisServer }, () => {
   test('are started anew one after the other, and no request fails', async (t) => {
     const { one, other, sandbox } = await startFleet(t, await oneRedis(t), { port: 'shared' });
     const ids = await Promise.all(Array.from({ length: 10 }, () => one.pay('shop')));
-    sandbox.fail({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
+    sandbox.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
     assert.deepEqual([one, other].flatMap(warningsOf), []);
     const ask = asker(t, one);
 
@@ -68,14 +68,17 @@ describe('two processes on one port', { skip: withoutRedisServer }, () => {
     const ids = await Promise.all(Array.from({ length: 10 }, () => one.pay('shop')));
     const before = sandbox.payments.length;
     const ask = asker(t, one);
-    sandbox.fail({ name: 'latency', ms: 2_000, strikes: 'after-effect' }, { operation: 'initiatePayment' });
+    sandbox.injectFault(
+      { name: 'latency', ms: 2_000, strikes: 'after-effect' },
+      { operation: 'initiatePayment' },
+    );
 
     const payments = Array.from({ length: 20 }, () => exchange(initiation, (sent) => ask(sent, 0)));
     const load = startLoad({ perSecond: 300, forMs: 3_000 }, (number) =>
       exchange(mixed(ids, 4 + (number % 4)), (sent) => ask(sent, number)),
     );
     await load.hasSent(150);
-    await sandbox.until(() => sandbox.payments.length === before + payments.length);
+    await sandbox.waitUntil(() => sandbox.payments.length === before + payments.length);
     assert.equal(await one.stop('SIGKILL'), 'SIGKILL');
     const goneAtMs = performance.now();
 

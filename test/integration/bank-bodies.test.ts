@@ -95,7 +95,7 @@ describe('an answer of the bank', () => {
 
   test('with status 429 says for how long, as the bank said it, and nothing is repeated', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'too-many-requests', retryAfterSeconds: 7 });
+    bank.injectFault({ name: 'too-many-requests', retryAfterSeconds: 7 });
     const reply = await call(gateway.url, statusRead);
     assert.equal(reply.status, 429);
     assert.deepEqual(valuesOf(reply.fields, 'Retry-After'), ['7']);
@@ -118,7 +118,7 @@ describe('an answer of the bank', () => {
 
   test('comes alone: interim answers before it stay at the gateway', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'interim-answers', statuses: [100, 103] });
+    bank.injectFault({ name: 'interim-answers', statuses: [100, 103] });
     assert.equal((await call(gateway.url, initiation)).status, 201);
   });
 });

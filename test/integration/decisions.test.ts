@@ -79,7 +79,7 @@ test('a repeat is another element, the newest first', async (t) => {
 
 test('a refusal at the door is told, and so is one by an open circuit', async (t) => {
   const { bank, gateway } = await startLine(t, { circuit: { minimumCalls: 2 } });
-  bank.fail({ name: 'status', status: 500 });
+  bank.injectFault({ name: 'status', status: 500 });
   const ids = Array.from({ length: 4 }, () => randomUUID());
   const [lost = '', one = '', two = '', three = ''] = ids;
   await call(gateway.url, { method: 'GET', path: '/nowhere', headers: [['X-Request-ID', lost]] });
@@ -114,7 +114,7 @@ test('an answer that comes late is added to what was told, counted, and has a li
   const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
   const shaping = { maxWait: { write: '100ms', read: '100ms', status: '100ms' } };
   const { bank, gateway } = await startLine(t, { deadlines, shaping, idempotency: { wait: '50ms' } });
-  bank.fail({ name: 'latency', ms: 600 }, { times: 1 });
+  bank.injectFault({ name: 'latency', ms: 600 }, { times: 1 });
   const id = randomUUID();
   assert.equal((await call(gateway.url, withId(id))).status, 504);
   const steps = async () => stepsOf((await accountsOf(gateway, id))[0]) ?? [];

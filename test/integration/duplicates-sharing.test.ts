@@ -80,9 +80,9 @@ describe('one X-Request-ID on two instances', { skip: withoutRedis }, () => {
     test(`is carried out once if the TPP hangs up when the bank has the ${name}, and the repeat gets its answer`, async (t) => {
       const { bank, one, other } = await startPair(t);
       const write = await newWrite(bank, name);
-      bank.fail({ name: 'latency', ms: 200, strikes: 'before-effect' }, { times: 1 });
+      bank.injectFault({ name: 'latency', ms: 200, strikes: 'before-effect' }, { times: 1 });
       const hangUp = hangingUp(one.url, write);
-      await bank.until(() => write.sent() === 1);
+      await bank.waitUntil(() => write.sent() === 1);
       await hangUp();
       const again = await call(other.url, write.call);
       assert.match(saidBy(again), /^20[12] replayed$/);

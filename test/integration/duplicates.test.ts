@@ -67,7 +67,7 @@ describe('an X-Request-ID that comes again', () => {
 
   test('is replayed with the answer that the bank refused it with, too', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'status', status: 403 }, { times: 1 });
+    bank.injectFault({ name: 'status', status: 403 }, { times: 1 });
     const one = withId(randomUUID());
     const [first, again] = [await call(gateway.url, one), await call(gateway.url, one)];
     assert.deepEqual([first.status, again.status], [403, 403]);
@@ -77,7 +77,7 @@ describe('an X-Request-ID that comes again', () => {
 
   test('after too many requests is sent again: the bank has done nothing', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'too-many-requests' }, { times: 1 });
+    bank.injectFault({ name: 'too-many-requests' }, { times: 1 });
     const one = withId(randomUUID());
     const [first, again] = [await call(gateway.url, one), await call(gateway.url, one)];
     assert.deepEqual([first.status, again.status], [429, 201]);
@@ -86,10 +86,10 @@ describe('an X-Request-ID that comes again', () => {
 
   test('while the first one runs is told to come back, after the configured wait', async (t) => {
     const { bank, gateway } = await startLine(t, { idempotency: { wait: '100ms' } });
-    bank.fail({ name: 'never-answer', strikes: 'before-effect' });
+    bank.injectFault({ name: 'never-answer', strikes: 'before-effect' });
     const one = withId(randomUUID());
     const first = call(gateway.url, one);
-    await bank.until(() => bank.requests.length === 1);
+    await bank.waitUntil(() => bank.requests.length === 1);
     const again = await call(gateway.url, one);
     assert.equal(again.status, 409);
     assert.equal(errorOf(again), 'DUPLICATE_IN_FLIGHT');
@@ -101,11 +101,11 @@ describe('an X-Request-ID that comes again', () => {
 
   test('after a TPP that hung up at once gets the answer of the one payment', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'latency', ms: 100 });
+    bank.injectFault({ name: 'latency', ms: 100 });
     const one = withId(randomUUID());
     const agent = new Agent();
     const hungUp = call(gateway.url, one, agent);
-    await bank.until(() => bank.requests.length === 1);
+    await bank.waitUntil(() => bank.requests.length === 1);
     agent.destroy();
     await assert.rejects(hungUp);
     const again = await call(gateway.url, one);
@@ -124,7 +124,7 @@ describe('a payment whose outcome is not known', () => {
       shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
       idempotency: { wait: '50ms' },
     });
-    bank.fail({ name: 'latency', ms: 1_000 }, { times: 1 });
+    bank.injectFault({ name: 'latency', ms: 1_000 }, { times: 1 });
     const one = withId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, one)), 'OUTCOME_UNKNOWN');
     assert.equal(errorOf(await call(gateway.url, one)), 'DUPLICATE_IN_DOUBT');
@@ -141,7 +141,7 @@ describe('a payment whose outcome is not known', () => {
 
   test('stays with the answer of 5xx that the bank gave, and is listed', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'status', status: 504 }, { times: 1 });
+    bank.injectFault({ name: 'status', status: 504 }, { times: 1 });
     const one = withId(randomUUID());
     const [first, again] = [await call(gateway.url, one), await call(gateway.url, one)];
     assert.deepEqual([first.status, again.status], [504, 504]);
@@ -152,7 +152,7 @@ describe('a payment whose outcome is not known', () => {
 
   test('is resolved by an operator: it happened, and the repeat is told which payment it is', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'close-before-answering' }, { times: 1 });
+    bank.injectFault({ name: 'close-before-answering' }, { times: 1 });
     const one = withId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, one)), 'OUTCOME_UNKNOWN');
     const [{ id }] = (await shown(gateway, '/api/in-doubt')) as unknown as [{ id: string }];
@@ -177,7 +177,7 @@ describe('a payment whose outcome is not known', () => {
       shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
       idempotency: { wait: '50ms', lateAnswer: '300ms' },
     });
-    bank.fail({ name: 'close-before-answering', strikes: 'before-effect' }, { times: 1 });
+    bank.injectFault({ name: 'close-before-answering', strikes: 'before-effect' }, { times: 1 });
     const one = withId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, one)), 'OUTCOME_UNKNOWN');
     const [{ id }] = (await shown(gateway, '/api/in-doubt')) as unknown as [{ id: string }];

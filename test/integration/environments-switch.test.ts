@@ -78,9 +78,9 @@ describe('after a switch', () => {
 describe('during a switch', () => {
   test('fifty payments on their way end where they began, and none is lost or made twice', async (t) => {
     const sides = await startSides(t);
-    sides.sandbox.fail({ name: 'latency', ms: 300 }, { times: 50 });
+    sides.sandbox.injectFault({ name: 'latency', ms: 300 }, { times: 50 });
     const running = Array.from({ length: 50 }, () => sides.pay('shop'));
-    await sides.sandbox.until(() => sides.reached()[0] === 50, 15_000);
+    await sides.sandbox.waitUntil(() => sides.reached()[0] === 50, 15_000);
     await switchTo(sides.gateway, 'production');
     const fresh = await sides.pay('shop');
 

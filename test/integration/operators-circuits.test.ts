@@ -68,7 +68,7 @@ describe('a hold on a circuit', { skip: withoutRedis, concurrency: true }, () =>
     const instances = await startInstances(t, bank, await sharedRedis(t), { circuit });
     await operate(instances[0], 'PUT', path, { hold: 'closed', reason: 'a test run', for: '1min' });
     await until(2_500, 'both know', async () => (await circuitOf(instances[1], 'write')).hold === 'closed');
-    bank.fail({ name: 'status', status: 500 });
+    bank.injectFault({ name: 'status', status: 500 });
     for (const instance of instances) {
       for (let calls = 0; calls < 10; calls++) assert.equal((await ask(instance, 'write')).status, 500);
       assert.deepEqual(changesIn(instance), []);

@@ -70,7 +70,7 @@ test('penstock in-doubt lists, resolves and leaves a record; the metric counts w
   const served = await startServed(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
   assert.equal((await ran(served, 'in-doubt')).out, 'Nothing is in doubt.\n');
 
-  bank.fail({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
+  bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
   const lost = { ...initiation, headers: [...initiation.headers, ['X-Request-ID', randomUUID()] as const] };
   assert.equal((await call(served.url, lost)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
   const { out } = await ran(served, 'in-doubt');

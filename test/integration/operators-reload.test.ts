@@ -105,7 +105,7 @@ describe('a reload (H5)', () => {
 
   test('keeps to the pause that the bank has asked for', async (t) => {
     const { served, sections, sandbox } = await start(t);
-    sandbox.fail({ name: 'rate-limit', perSecond: 0.001, burst: 1, retryAfterSeconds: 60 });
+    sandbox.injectFault({ name: 'rate-limit', perSecond: 0.001, burst: 1, retryAfterSeconds: 60 });
     const pay = async () => (await payAs(served, 'one'))[0];
     assert.deepEqual([await pay(), await pay(), await pay()], [201, 429, 503]);
     await reload(served, sections);

@@ -17,7 +17,7 @@ for (const example of examples) {
         const sandbox = { baseUrl: bank.baseUrl, standardVersion: versionOf(answer) };
         const gateway = await startGateway(t, { environments: { sandbox }, standard: { segment: 'psd2' } });
         const { status, body = '', headers } = atTheBank(answer, bank.baseUrl);
-        bank.fail({ name: 'status', status, body, headers: Object.fromEntries(headers) });
+        bank.injectFault({ name: 'status', status, body, headers: Object.fromEntries(headers) });
 
         const { operation, name: _, answers: __, ...request } = example;
         const reply = await call(gateway.url, { ...request, path: `/psd2/v1${request.path}` });

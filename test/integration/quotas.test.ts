@@ -58,7 +58,7 @@ describe('a client with a quota', () => {
   test("reads its own quota, not the bank's", async (t) => {
     const bank = await startBank(t);
     const headers = { RateLimit: '"bank";r=7;t=1', 'RateLimit-Policy': '"bank";q=9' };
-    bank.fail({ name: 'status', status: 200, headers, body: '{}' });
+    bank.injectFault({ name: 'status', status: 200, headers, body: '{}' });
     const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
     const gateway = await startGateway(t, { environments, clients: limited });
     const own = await call(gateway.url, {

@@ -68,7 +68,7 @@ describe('a bank that wants signatures', () => {
   test('takes the probes of the gateway itself: before a switch, and while a circuit is open', async (t) => {
     const { bank, gateway, ask } = await startSealing(t);
     await switchTo(gateway, 'sandbox');
-    bank.fail({ name: 'status', status: 500 }, { times: 1 });
+    bank.injectFault({ name: 'status', status: 500 }, { times: 1 });
     await ask(initiation);
     await until(5_000, 'the bank is probed', () => bank.requests.length === 3);
     const probes = bank.requests.filter(({ operation }) => operation === undefined);

@@ -34,11 +34,11 @@ describe('a gateway that stops (H1)', () => {
     const kept = await connectRaw(tppPort);
     t.after(idle.destroy);
     t.after(kept.destroy);
-    bank.fail({ name: 'latency', ms: 300 });
+    bank.injectFault({ name: 'latency', ms: 300 });
     kept.send(
       `GET ${statusRead.path} HTTP/1.1\r\nHost: a\r\nX-Request-ID: 99391c7e-ad88-49ec-a2ad-99ddcb1f7721\r\n\r\n`,
     );
-    await bank.until(() => bank.requests.length === 1);
+    await bank.waitUntil(() => bank.requests.length === 1);
 
     const stopped = gateway.stop();
 

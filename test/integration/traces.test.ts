@@ -108,7 +108,7 @@ test('a call that outlives its request has its span all the same, and a refusal 
     shaping,
     idempotency: { wait: '50ms' },
   });
-  bank.fail({ name: 'latency', ms: 700 }, { times: 1 });
+  bank.injectFault({ name: 'latency', ms: 700 }, { times: 1 });
   assert.equal((await call(gateway.url, initiation)).status, 504);
   const payment = await spanOf(collector, 'initiatePayment');
   assert.deepEqual([payment.failed, payment.attributes['error.type']], [true, 'OUTCOME_UNKNOWN']);

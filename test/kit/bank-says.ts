@@ -22,8 +22,8 @@ export function bankSays(
 ): void {
   const { field, bytes } = framed(framing, body);
   const lines = [...headers, ...field].map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  bank.heal();
-  bank.fail({
+  bank.clearFaults();
+  bank.injectFault({
     name: 'garbage',
     bytes: `HTTP/1.1 ${status}\r\n${lines}\r\n${bytes}`,
     strikes: 'before-effect',

@@ -75,10 +75,10 @@ export async function startAlone(t: TestContext, state: object): Promise<Instanc
 }
 
 async function startSides(t: TestContext, production?: SimulatedBank) {
-  const timetable = { authorisedAfterMs: 600_000 }; // until then a payment can be cancelled
+  const timings = { authorisedAfterMs: 600_000 }; // until then a payment can be cancelled
   return {
-    sandbox: await startBank(t, { name: 'sandbox', timetable }),
-    production: production ?? (await startBank(t, { name: 'production', basePath: '/psd2', timetable })),
+    sandbox: await startBank(t, { name: 'sandbox', timings }),
+    production: production ?? (await startBank(t, { name: 'production', basePath: '/psd2', timings })),
   };
 }
 

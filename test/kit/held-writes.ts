@@ -59,9 +59,12 @@ export async function sendUpTo(
 
   others.forEach(send);
   await gateway.reached(others.map(({ write }) => write.requestId));
-  bank.fail(hold, { times: atBank.length });
+  bank.injectFault(hold, { times: atBank.length });
   atBank.forEach(send);
-  await bank.until(() => atBank.every(({ write }) => write.sent() === 1 && write.effects() !== 0), 10_000);
+  await bank.waitUntil(
+    () => atBank.every(({ write }) => write.sent() === 1 && write.effects() !== 0),
+    10_000,
+  );
   return writes.map(({ write }) => said.get(write) ?? assert.fail());
 }
 

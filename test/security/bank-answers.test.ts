@@ -34,7 +34,7 @@ describe('an answer that two readers understand differently', { concurrency: tru
   for (const [name, bytes] of Object.entries(malformed)) {
     test(`C6: ${name} is a 502, and nothing of it reaches the TPP`, async (t) => {
       const line = await startLine(t);
-      line.bank.fail({ name: 'garbage', bytes }, { times: 1 });
+      line.bank.injectFault({ name: 'garbage', bytes }, { times: 1 });
       const answer = await sendRaw(line.gateway.port, initiation('{}', 'Content-Length: 2'));
       assert.deepEqual(refusalOf(answer), [502, 'UPSTREAM_MALFORMED']);
       assert.equal(answer.headers.get('x-injected'), undefined);
@@ -59,7 +59,7 @@ describe('fields in the bank’s answer', () => {
       'TE: trailers',
     ];
     const more = ['Proxy-Authenticate: Basic', 'Proxy-Connection: close', 'Upgrade: h2c', 'Trailer: X-A'];
-    bank.fail({
+    bank.injectFault({
       name: 'garbage',
       bytes: answerText('HTTP/1.1 200 OK', ...hop, ...more, 'X-Kept: yes', length),
     });
@@ -82,7 +82,7 @@ describe('fields in the bank’s answer', () => {
     ];
     const bytes = statusRead();
     const id = 'X-Request-ID: 00000000-0000-0000-0000-000000000000';
-    bank.fail({ name: 'garbage', bytes: answerText('HTTP/1.1 200 OK', ...forged, id, length) });
+    bank.injectFault({ name: 'garbage', bytes: answerText('HTTP/1.1 200 OK', ...forged, id, length) });
     const { headers } = await sendRaw(gateway.port, bytes);
     assert.equal(headers.get('penstock-error'), undefined);
     assert.equal(headers.get('idempotent-replayed'), undefined);
@@ -92,7 +92,7 @@ describe('fields in the bank’s answer', () => {
 
   test('C6: bytes beyond ASCII pass as they are, and split nothing', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({
+    bank.injectFault({
       name: 'garbage',
       bytes: answerText('HTTP/1.1 200 Caf\xe9', 'X-A: \xe9\x8d\x8a\xff', length),
     });
@@ -107,7 +107,7 @@ describe('fields in the bank’s answer', () => {
 describe('answers that nobody asked for', () => {
   test('C6, E13: a second answer is never given to anybody', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'two-answers' }, { times: 3 });
+    bank.injectFault({ name: 'two-answers' }, { times: 3 });
     await onConnection(gateway.port, async (connection) => {
       for (const _ of [1, 2, 3, 4]) {
         connection.send(initiation('{}', 'Content-Length: 2'));
@@ -121,7 +121,7 @@ describe('answers that nobody asked for', () => {
 
   test('E11: interim answers are passed over, and the final one arrives', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'interim-answers', statuses: [100, 102, 103, 199] });
+    bank.injectFault({ name: 'interim-answers', statuses: [100, 102, 103, 199] });
     await onConnection(gateway.port, async (connection) => {
       connection.send(initiation('{}', 'Content-Length: 2', 'Connection: close'));
       await connection.closed();
@@ -131,7 +131,7 @@ describe('answers that nobody asked for', () => {
 
   test('E11: a change of protocol is a 502, at once', async (t) => {
     const line = await startLine(t);
-    line.bank.fail({ name: 'switching-protocols' }, { times: 1 });
+    line.bank.injectFault({ name: 'switching-protocols' }, { times: 1 });
     const wish = ['Connection: Upgrade', 'Upgrade: websocket'];
     const answer = await sendRaw(line.gateway.port, initiation('{}', 'Content-Length: 2', ...wish));
     assert.deepEqual(refusalOf(answer), [502, 'UPSTREAM_MALFORMED']);

@@ -113,11 +113,11 @@ describe('a wish to change the protocol', () => {
     const line = await startLine(t);
     const smuggled = initiation('{}', 'Content-Length: 2');
     await onConnection(line.gateway.port, async (connection) => {
-      line.bank.fail({ name: 'latency', ms: 100, strikes: 'before-effect' }, { times: 1 });
+      line.bank.injectFault({ name: 'latency', ms: 100, strikes: 'before-effect' }, { times: 1 });
       connection.send(
         statusRead('Connection: Upgrade', 'Upgrade: h2c') + initiation('', 'Content-Length: 999'),
       );
-      await line.bank.until(() => line.bank.requests.length === 1);
+      await line.bank.waitUntil(() => line.bank.requests.length === 1);
       connection.send(smuggled);
       await connection.closed();
     });

@@ -54,7 +54,7 @@ describe('bytes that nobody thought of', () => {
     const line = await startLine(t);
     const count = { sent: 0, reached: 0 };
     const property = fc.asyncProperty(crowdOf(atOnce), async (crowd) => {
-      line.bank.forget();
+      line.bank.reset();
       await hold(line.gateway.port, crowd, 'end');
       for (const { method: sent, url, bodyComplete } of line.bank.requests) {
         assertOneOfTheEight(sent, url);

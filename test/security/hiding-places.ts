@@ -61,8 +61,8 @@ export const hidingPlaces = (
     async hide(telling) {
       const answers: RawAnswer[] = [];
       for (const mood of moods.filter((one) => !asksForPause(one))) {
-        telling.bank.heal();
-        telling.bank.fail(mood);
+        telling.bank.clearFaults();
+        telling.bank.injectFault(mood);
         answers.push(...(await sendEach(telling)));
         if (!['never-answer', 'drip'].includes(mood.name)) await preflight(telling); // it would wait
       }
@@ -82,7 +82,7 @@ export const hidingPlaces = (
       `a bank that asks for a pause: ${mood.name} ${index}`,
       {
         async hide(telling: Telling) {
-          telling.bank.fail(mood);
+          telling.bank.injectFault(mood);
           await sendEach(telling);
           const answers = await sendEach(telling);
           assert.equal(answers.at(-1)?.headers.get('penstock-error'), 'QUEUE_TIMEOUT');

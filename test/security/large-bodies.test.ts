@@ -89,7 +89,7 @@ describe('a body beyond the limit', () => {
 describe('a bank that refuses a body before it has read it', () => {
   test('E10: its 413 is passed on as its own', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'status', status: 413, strikes: 'before-reading' });
+    bank.injectFault({ name: 'status', status: 413, strikes: 'before-reading' });
     const body = piece.repeat(60);
     await onConnection(gateway.port, async (connection) => {
       connection.send(initiation(body, `Content-Length: ${body.length}`));

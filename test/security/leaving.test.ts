@@ -103,7 +103,7 @@ describe('a TPP that has sent everything and ends its side', () => {
   ] as const) {
     test(`E7: still gets its answer to ${name}, and then the connection is closed`, async (t) => {
       const { bank, gateway } = await startLine(t);
-      bank.fail(slowly);
+      bank.injectFault(slowly);
       await onConnection(gateway.port, async (connection) => {
         connection.send(bytes());
         connection.end();
@@ -115,7 +115,7 @@ describe('a TPP that has sent everything and ends its side', () => {
 
   test('E7: gets all its answers, if it asked several times', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail(slowly);
+    bank.injectFault(slowly);
     await onConnection(gateway.port, async (connection) => {
       connection.send(statusRead() + whole() + statusRead());
       connection.end();
@@ -131,14 +131,14 @@ describe('a TPP that hangs up while the bank is at work', () => {
   test('E7: its payment is carried out, once and to the end', async (t) => {
     watchProcess(t);
     const line = await startLine(t);
-    line.bank.fail(slowly);
+    line.bank.injectFault(slowly);
     const connection = await connectRaw(line.gateway.port);
     connection.send(whole());
-    await line.bank.until(() => line.bank.requests.length === 1);
+    await line.bank.waitUntil(() => line.bank.requests.length === 1);
     connection.destroy();
-    await line.bank.until(() => line.bank.payments.length === 1);
+    await line.bank.waitUntil(() => line.bank.payments.length === 1);
     await assertLogged(line, '"request"', '"status":201');
-    line.bank.heal();
+    line.bank.clearFaults();
     await assertServes(line);
     assert.deepEqual(
       line.bank.requests.map(({ method }) => method),
@@ -149,20 +149,20 @@ describe('a TPP that hangs up while the bank is at work', () => {
   test('E7: its read is finished, too, and harms nobody', async (t) => {
     watchProcess(t);
     const line = await startLine(t);
-    line.bank.fail(slowly);
+    line.bank.injectFault(slowly);
     const connection = await connectRaw(line.gateway.port);
     connection.send(statusRead());
-    await line.bank.until(() => line.bank.requests.length === 1);
+    await line.bank.waitUntil(() => line.bank.requests.length === 1);
     connection.destroy();
     await assertLogged(line, '"request"', '"status":404');
-    line.bank.heal();
+    line.bank.clearFaults();
     await assertServes(line);
   });
 
   test('E7: in the middle of a large answer harms nobody', async (t) => {
     watchProcess(t);
     const line = await startLine(t);
-    line.bank.fail({ name: 'huge-answer', bytes: 3 * 1024 * 1024 }, { times: 1 });
+    line.bank.injectFault({ name: 'huge-answer', bytes: 3 * 1024 * 1024 }, { times: 1 });
     const connection = await connectRaw(line.gateway.port);
     connection.send(whole());
     await until(5_000, 'the answer has begun', () => connection.unread() !== '');

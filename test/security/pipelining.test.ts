@@ -14,7 +14,7 @@ const slowly = { name: 'latency', ms: 150, strikes: 'before-effect' } as const;
 describe('requests sent before the answers to earlier ones', () => {
   test('A8: are answered in order, however long the first takes', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail(slowly, { times: 1 });
+    bank.injectFault(slowly, { times: 1 });
     const requests = [
       statusRead(),
       requestText('GET /nowhere HTTP/1.1'),
@@ -42,7 +42,7 @@ describe('requests sent before the answers to earlier ones', () => {
   for (const [name, bytes] of Object.entries(behind)) {
     test(`A8: a good one gets its answer first, with ${name} behind it; then the connection is closed`, async (t) => {
       const line = await startLine(t);
-      line.bank.fail(slowly, { times: 1 });
+      line.bank.injectFault(slowly, { times: 1 });
       await onConnection(line.gateway.port, async (connection) => {
         connection.send(statusRead() + bytes);
         if (name.includes('breaks off')) connection.end();
@@ -76,10 +76,10 @@ describe('requests sent before the answers to earlier ones', () => {
     process.on('warning', hear);
     t.after(() => process.off('warning', hear));
     const line = await startLine(t);
-    line.bank.fail(slowly, { times: 1 });
+    line.bank.injectFault(slowly, { times: 1 });
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(statusRead());
-      await line.bank.until(() => line.bank.requests.length === 1);
+      await line.bank.waitUntil(() => line.bank.requests.length === 1);
       for (let pieces = 0; pieces < 50; pieces++) {
         connection.send('NONSENSE\r\n\r\n');
         await setImmediate(); // a packet of its own

@@ -12,7 +12,7 @@ const corpus = [...framing, ...bodies, ...heads];
 
 /** Plays one payload. @returns what is wrong with what came of it */
 async function play({ gateway, bank }: Line, { bytes, mayReach }: Payload): Promise<readonly string[]> {
-  bank.forget();
+  bank.reset();
   const said = await onConnection(gateway.port, async (connection) => {
     connection.send(bytes);
     connection.end();

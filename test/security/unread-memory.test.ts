@@ -28,13 +28,13 @@ describe('many requests whose answers nobody reads', { skip: process.platform !=
     const bank = await startBank(t);
     const environments = { sandbox: { baseUrl: bank.baseUrl } };
     const { command, port } = await startServed(t, { environments });
-    bank.fail({ name: 'huge-answer', bytes: 3 * 1024 * 1024, framing: 'content-length' });
+    bank.injectFault({ name: 'huge-answer', bytes: 3 * 1024 * 1024, framing: 'content-length' });
     const before = mebibytesOf(command.pid);
     const readers = await Promise.all(
       Array.from({ length: connections }, () => connectSlowReader(port, read().repeat(pipelined))),
     );
-    await bank.until(() => bank.requests.length >= connections, 120_000);
-    bank.heal();
+    await bank.waitUntil(() => bank.requests.length >= connections, 120_000);
+    bank.clearFaults();
     for (let count = 0; count < 50; count++) await sendRaw(port, requestText('GET /nowhere HTTP/1.1'));
     const after = mebibytesOf(command.pid);
     t.diagnostic(`${connections} connections: ${before} MiB before, ${after} MiB with all of them waiting`);

@@ -30,7 +30,7 @@ async function startExchangeable(t: TestContext) {
       requestCert: true,
       rejectUnauthorized: true,
     },
-    timetable: { authorisedAfterMs: 600_000 },
+    timings: { authorisedAfterMs: 600_000 },
   });
   const [oldQwac, nextQwac] = [authority.issue('old-qwac'), authority.issue('next-qwac')];
   const [oldDoor, nextDoor] = [authority.issue('old-door'), authority.issue('next-door')];
@@ -69,7 +69,7 @@ describe('a certificate that is exchanged on the disk', () => {
       assert.equal(status, 201, text);
       return String(JSON.parse(text).paymentId);
     });
-    bank.fail({ name: 'latency', ms: 300 }, { operation: 'getPayment' }); // some calls are always on their way
+    bank.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' }); // some calls are always on their way
 
     const load = startLoad({ perSecond: 60, forMs: 8_000 }, (number) =>
       timed(

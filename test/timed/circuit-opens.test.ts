@@ -16,12 +16,12 @@ type Failure = (bank: SimulatedBank) => Promise<() => unknown>;
 
 const failures: Readonly<Record<string, Failure>> = {
   'answers 503': async (bank) => {
-    bank.fail({ name: 'status', status: 503 });
-    return bank.heal;
+    bank.injectFault({ name: 'status', status: 503 });
+    return bank.clearFaults;
   },
   'times out': async (bank) => {
-    bank.fail({ name: 'never-answer' });
-    return bank.heal;
+    bank.injectFault({ name: 'never-answer' });
+    return bank.clearFaults;
   },
   'refuses connections': async (bank) => {
     const port = Number(new URL(bank.baseUrl).port);
@@ -95,7 +95,7 @@ test('the last known status is served, marked as stale, while the circuit is ope
   const read = () => call(gateway.url, { method: 'GET', path: `${transfers}/${paymentId}/status` });
   assert.equal((await read()).status, 200);
 
-  bank.fail({ name: 'status', status: 500 });
+  bank.injectFault({ name: 'status', status: 500 });
   for (let calls = 0; calls < minimumCalls; calls++) await ask(gateway, 'status');
   assert.equal((await circuitOf(gateway, 'status')).state, 'open');
   const reached = bank.requests.length;

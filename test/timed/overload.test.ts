@@ -53,9 +53,9 @@ describe('a gateway that cannot keep up', () => {
 
   test('H4: refuses payments, too, when that is not enough, and lets end what it has taken', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.fail({ name: 'latency', ms: 4_000, strikes: 'before-effect' }, { times: 1 });
+    bank.injectFault({ name: 'latency', ms: 4_000, strikes: 'before-effect' }, { times: 1 });
     const taken = call(gateway.url, initiation);
-    await bank.until(() => bank.requests.length === 1);
+    await bank.waitUntil(() => bank.requests.length === 1);
     const rest = keepBusy(t, 1_200);
     await until(30_000, 'all is shed', async () => isShed(await call(gateway.url, initiation)));
     rest();

@@ -77,7 +77,7 @@ const fault = { name: 'rate-limit', perSecond: 5, burst: 5, retryAfterSeconds: p
 describe('the rate of a bank', { concurrency: true }, () => {
   test('a bank that allows 5 calls a second is sent between 4 and 5 within half a minute, payments first', async (t) => {
     const { bank, gateway } = await startLine(t, { shaping: { rate: '50/s', burst: 50 } });
-    bank.fail(fault);
+    bank.injectFault(fault);
     const forMs = learningMs + measuredMs;
     const begun = performance.now();
     const [payments, reads] = await Promise.all([
@@ -120,7 +120,7 @@ describe('the rate of a bank', { concurrency: true }, () => {
     const leave = offer(t, gateways, 1_000);
     const offered = performance.now();
     const stalls = watchStalls(t);
-    await bank.until(() => bank.requests.length >= 850, 30_000);
+    await bank.waitUntil(() => bank.requests.length >= 850, 30_000);
     const arrivals = arrivalsOf(bank.requests);
     leave();
     const jitterMs = stalls();
@@ -152,7 +152,7 @@ describe('the rate of a bank', { concurrency: true }, () => {
     );
     const stalls = watchStalls(t);
     const before = bank.requests.length;
-    await bank.until(() => bank.requests.length >= before + 250, 15_000);
+    await bank.waitUntil(() => bank.requests.length >= before + 250, 15_000);
     const arrivals = arrivalsOf(bank.requests).slice(before);
     leave();
     redis.thaw();

@@ -21,9 +21,12 @@ const payment = `${paymentsPath}/1234-wertiq-983`;
 async function gather(bank: SimulatedBank, port: number): Promise<readonly SlowReader[]> {
   const readers = 200;
   const before = bank.requests.length;
-  bank.fail({ name: 'huge-answer', bytes: 1024 * 1024, framing: 'content-length' }, { times: readers });
+  bank.injectFault(
+    { name: 'huge-answer', bytes: 1024 * 1024, framing: 'content-length' },
+    { times: readers },
+  );
   const crowd = await connectMany(port, readers, () => requestText(`GET ${payment} HTTP/1.1`));
-  await bank.until(() => bank.requests.length === before + readers, 60_000);
+  await bank.waitUntil(() => bank.requests.length === before + readers, 60_000);
   const heads = () => `GET ${payment} HTTP/1.1\r\nHost: a\r\nX-A: `;
   const bodies = () => initiation('{"a":', 'Content-Length: 1000');
   const senders = [...(await connectMany(port, 400, bodies)), ...(await connectMany(port, 400, heads))];

@@ -26,7 +26,7 @@ describe('an instance that is told to end under load (H1)', { skip: withoutRedis
     test(`ends with 0, and no request fails: ${name}`, async (t) => {
       const { one, other, sandbox } = await startFleet(t, await oneRedis(t));
       const ids = await Promise.all(Array.from({ length: 10 }, () => other.pay('shop')));
-      sandbox.fail({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
+      sandbox.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
 
       const load = startLoad({ perSecond: 200, forMs: 3_000 }, (number) => {
         const [first, second] = number % 2 === 0 ? [one, other] : [other, one];

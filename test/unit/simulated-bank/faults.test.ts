@@ -10,7 +10,7 @@ describe('a fault', () => {
     for (const name of ['reset', 'close-before-answering', 'half-answer', 'half-chunked-answer'] as const) {
       await t.test(name, async (t) => {
         const bank = await startedBank(t);
-        bank.fail({ name });
+        bank.injectFault({ name });
 
         await talk(bank, initiationBytes);
 
@@ -22,7 +22,7 @@ describe('a fault', () => {
 
   test('that strikes before the effect leaves nothing behind but the request', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'reset', strikes: 'before-effect' });
+    bank.injectFault({ name: 'reset', strikes: 'before-effect' });
 
     const { end } = await talk(bank, initiationBytes);
 
@@ -34,7 +34,7 @@ describe('a fault', () => {
 
   test('that strikes before reading is counted though the body never came', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'reset', strikes: 'before-reading' });
+    bank.injectFault({ name: 'reset', strikes: 'before-reading' });
     const head = initiationBytes.slice(0, -jsonOrder.length);
 
     const { end } = await talk(bank, head);
@@ -47,12 +47,12 @@ describe('a fault', () => {
 
   test('strikes as often as asked, only the operation named, and not after healing', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'status', status: 503 }, { times: 2, operation: 'initiatePayment' });
-    bank.fail({ name: 'status', status: 500 }, { operation: ['getPaymentStatus', 'getPayment'] });
+    bank.injectFault({ name: 'status', status: 503 }, { times: 2, operation: 'initiatePayment' });
+    bank.injectFault({ name: 'status', status: 500 }, { operation: ['getPaymentStatus', 'getPayment'] });
 
     const statuses = [(await pay(bank)).status, (await pay(bank)).status, (await pay(bank)).status];
     const read = await ask(bank, 'GET', pathOf('nobody'));
-    bank.heal();
+    bank.clearFaults();
     const healed = await ask(bank, 'GET', pathOf('nobody'));
 
     assert.deepEqual(statuses, [503, 503, 201]);
@@ -64,7 +64,7 @@ describe('a fault', () => {
 describe('the connection', () => {
   test('is reset after half of the answer has been seen', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'reset-mid-answer' });
+    bank.injectFault({ name: 'reset-mid-answer' });
 
     const { received, end } = await talk(bank, initiationBytes);
 
@@ -75,7 +75,7 @@ describe('the connection', () => {
 
   test('is closed halfway to the end that Content-Length promised', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'half-answer' });
+    bank.injectFault({ name: 'half-answer' });
 
     const { received, end } = await talk(bank, initiationBytes);
 
@@ -85,7 +85,7 @@ describe('the connection', () => {
 
   test('is closed between two chunks', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'half-chunked-answer' });
+    bank.injectFault({ name: 'half-chunked-answer' });
 
     const { received, end } = await talk(bank, initiationBytes);
 
@@ -96,17 +96,17 @@ describe('the connection', () => {
 
   test('is closed without a byte', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'close-before-answering' });
+    bank.injectFault({ name: 'close-before-answering' });
 
     assert.deepEqual(await talk(bank, initiationBytes), { received: '', end: 'closed' });
   });
 
   test('stays open and silent when the bank never answers, though the payment exists', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'never-answer' }, { operation: 'initiatePayment' });
+    bank.injectFault({ name: 'never-answer' }, { operation: 'initiatePayment' });
 
     const silent = talk(bank, initiationBytes);
-    await bank.until(() => bank.payments.length === 1);
+    await bank.waitUntil(() => bank.payments.length === 1);
     await bank.stop();
 
     assert.equal((await silent).received, '');
@@ -115,7 +115,7 @@ describe('the connection', () => {
   test('drips', async (t) => {
     for (const from of ['head', 'body'] as const) {
       const bank = await startedBank(t);
-      bank.fail({ name: 'drip', everyMs: 0, from });
+      bank.injectFault({ name: 'drip', everyMs: 0, from });
 
       const { received } = await talk(bank, statusBytes('nobody'));
 
@@ -125,7 +125,7 @@ describe('the connection', () => {
 
   test('is closed after an answer that says so', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'connection-close' });
+    bank.injectFault({ name: 'connection-close' });
 
     const { received, end } = await talk(bank, initiationBytes);
 
@@ -135,7 +135,7 @@ describe('the connection', () => {
 
   test('is kept after an answer and closed while it is idle', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'close-idle', afterMs: 1 });
+    bank.injectFault({ name: 'close-idle', afterMs: 1 });
 
     const { received, end } = await talk(bank, initiationBytes);
 
@@ -147,12 +147,12 @@ describe('the connection', () => {
 describe('latency', () => {
   test('adds to another fault, and the payment exists while the answer is late', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'latency', ms: 600_000 }, { operation: 'initiatePayment' });
-    bank.fail({ name: 'status', status: 503 }, { operation: 'getPaymentStatus' });
-    bank.fail({ name: 'latency', ms: 1 }, { operation: 'getPaymentStatus' });
+    bank.injectFault({ name: 'latency', ms: 600_000 }, { operation: 'initiatePayment' });
+    bank.injectFault({ name: 'status', status: 503 }, { operation: 'getPaymentStatus' });
+    bank.injectFault({ name: 'latency', ms: 1 }, { operation: 'getPaymentStatus' });
 
     const late = talk(bank, initiationBytes);
-    await bank.until(() => bank.payments.length === 1);
+    await bank.waitUntil(() => bank.payments.length === 1);
     const { received } = await talk(bank, statusBytes('nobody'), /}$/);
     await bank.stop();
 
@@ -171,10 +171,10 @@ test('every fault leaves the bank fit for the next request', async (t) => {
   ];
   for (const fault of faults) {
     const bank = await startedBank(t);
-    bank.fail(fault, { times: 1 });
+    bank.injectFault(fault, { times: 1 });
 
     const struck = talk(bank, initiationBytes);
-    await bank.until(() => bank.payments.length === 1);
+    await bank.waitUntil(() => bank.payments.length === 1);
 
     assert.equal((await pay(bank)).status, 201, fault.name);
     await bank.stop();

@@ -27,7 +27,7 @@ describe('the log of requests', () => {
     const bank = await startedBank(t);
 
     const talking = talk(bank, initiationBytes.slice(0, -5));
-    await bank.until(() => (bank.requests[0]?.body.length ?? 0) > 0);
+    await bank.waitUntil(() => (bank.requests[0]?.body.length ?? 0) > 0);
     await bank.stop();
     await talking;
 
@@ -59,10 +59,10 @@ describe('the log of requests', () => {
 
   test('is empty after the bank was told to forget', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'status' });
+    bank.injectFault({ name: 'status' });
     await pay(bank);
 
-    bank.forget();
+    bank.reset();
 
     assert.deepEqual([bank.requests, bank.payments, bank.faults], [[], [], []]);
   });
@@ -133,15 +133,15 @@ describe('the bank', () => {
     const bank = await startedBank(t);
 
     await assert.rejects(
-      bank.until(() => bank.payments.length === 1, 1),
+      bank.waitUntil(() => bank.payments.length === 1, 1),
       /within 1 ms: .*payments\.length === 1/,
     );
   });
 
   test('speaks TLS, and its connections can be reset there, too', async (t) => {
     const bank = await startedBank(t, { tls: { key, cert: certificate } });
-    bank.fail({ name: 'status', status: 418 }, { times: 1 });
-    bank.fail({ name: 'reset' }, { times: 1 });
+    bank.injectFault({ name: 'status', status: 418 }, { times: 1 });
+    bank.injectFault({ name: 'reset' }, { times: 1 });
     const agent = new Agent({ ca: certificate });
     t.after(() => agent.destroy());
     const visit = () => {

@@ -1,12 +1,12 @@
 /** One request and the ways to treat it well or badly: what the strikes work with. */
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Answer } from './answers.ts';
+import type { BankResponse } from './bank-response.ts';
 
 /** One exchange with a client. */
-export interface Exchange {
+export interface FaultContext {
   /** What the bank would answer if nothing were wrong. */
-  readonly answer: Answer;
+  readonly answer: BankResponse;
   readonly response: ServerResponse;
   /** The connection, for bytes that no HTTP library would send. */
   readonly socket: Duplex;

@@ -1,9 +1,14 @@
 /** Reads what a TPP orders, far enough to see that it is what the product wants: JSON, pain.001 or both in parts. */
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
-import { Refusal } from './refusal.ts';
+import { BankError } from './bank-error.ts';
 
 /** The content type under which the bank keeps and gives back the order. @throws Refusal 400 FORMAT_ERROR */
-export function checkOrder(service: string, product: string, headers: HeaderFields, body: Buffer): string {
+export function validateInitiation(
+  service: string,
+  product: string,
+  headers: HeaderFields,
+  body: Buffer,
+): string {
   const contentType = headerValue(headers, 'content-type') ?? '';
   const text = body.toString('utf8');
   if (!product.startsWith('pain.001-')) {
@@ -11,11 +16,11 @@ export function checkOrder(service: string, product: string, headers: HeaderFiel
     return 'application/json';
   }
   if (service !== 'periodic-payments') {
-    checkPain001(text);
+    validatePain001(text);
     return 'application/xml';
   }
-  const parts = partsOf(contentType, text);
-  checkPain001(parts.get('xml_sct') ?? '');
+  const parts = parseMultipart(contentType, text);
+  validatePain001(parts.get('xml_sct') ?? '');
   parseObject(parts.get('json_standingorderType') ?? '');
   return contentType;
 }
@@ -28,23 +33,23 @@ export function parseObject(text: string): object {
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) throw cause;
   }
-  throw new Refusal(400, 'FORMAT_ERROR', 'The body is not a JSON object');
+  throw new BankError(400, 'FORMAT_ERROR', 'The body is not a JSON object');
 }
 
 /** Looks for the frame of a pain.001 document, with or without namespace prefixes; its content is not judged. */
-function checkPain001(text: string): void {
+function validatePain001(text: string): void {
   const opens = /^\s*(?:<\?xml[^>]*>\s*)?<(?:\w+:)?Document[\s>]/.test(text);
   const closes = /<\/(?:\w+:)?Document\s*>\s*$/.test(text);
   const initiates = /<(?:\w+:)?CstmrCdtTrfInitn[\s>]/.test(text);
   if (opens && initiates && closes) return;
-  throw new Refusal(400, 'FORMAT_ERROR', 'The body is not a pain.001 document');
+  throw new BankError(400, 'FORMAT_ERROR', 'The body is not a pain.001 document');
 }
 
 /** The parts of a multipart/form-data body by name (RFC 7578). Text is enough: both parts are. */
-function partsOf(contentType: string, body: string): ReadonlyMap<string, string> {
+function parseMultipart(contentType: string, body: string): ReadonlyMap<string, string> {
   const boundary = /boundary="?([^";]+)"?/i.exec(contentType)?.[1];
   if (boundary === undefined || !body.includes(`--${boundary}--`)) {
-    throw new Refusal(400, 'FORMAT_ERROR', 'The body is not multipart/form-data', { path: 'Content-Type' });
+    throw new BankError(400, 'FORMAT_ERROR', 'The body is not multipart/form-data', { path: 'Content-Type' });
   }
   const parts = body
     .split(`--${boundary}`)

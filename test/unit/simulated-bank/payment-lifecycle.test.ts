@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
-  defaultTimetable,
+  defaultTimings,
   type Payment,
   scaStatusAt,
   statusAt,
-} from '../../../src/simulated-bank/payment-life.ts';
+} from '../../../src/simulated-bank/payment-lifecycle.ts';
 
 const authorisation = { id: 'sca-1', startedAt: 0, approach: 'REDIRECT' } as const;
 const payment: Payment = {
@@ -22,7 +22,7 @@ const payment: Payment = {
   cancellationAsked: false,
 };
 const statusesOf = (one: Payment, moments: readonly number[]) =>
-  moments.map((now) => statusAt(one, now, defaultTimetable));
+  moments.map((now) => statusAt(one, now, defaultTimings));
 
 describe('a payment', () => {
   test('goes from RCVD to ACCC', () => {
@@ -60,7 +60,7 @@ describe('a payment', () => {
     const settled = { ...payment, cancellations: [late] };
 
     assert.deepEqual(statusesOf(settled, [20_000, 21_000]), ['ACSC', 'ACSC']);
-    assert.equal(scaStatusAt(settled, late, 21_000, defaultTimetable), 'failed');
+    assert.equal(scaStatusAt(settled, late, 21_000, defaultTimings), 'failed');
   });
 
   test('has the status the bank was told to report', () => {
@@ -71,7 +71,7 @@ describe('a payment', () => {
 test('an authorisation fails with the payment that it was for', () => {
   const cancelled = { ...payment, cancelledAt: 1_000 };
 
-  assert.equal(scaStatusAt(cancelled, authorisation, 500, defaultTimetable), 'received');
-  assert.equal(scaStatusAt(cancelled, authorisation, 1_000, defaultTimetable), 'failed');
-  assert.equal(scaStatusAt(cancelled, authorisation, 9_000, defaultTimetable), 'failed');
+  assert.equal(scaStatusAt(cancelled, authorisation, 500, defaultTimings), 'received');
+  assert.equal(scaStatusAt(cancelled, authorisation, 1_000, defaultTimings), 'failed');
+  assert.equal(scaStatusAt(cancelled, authorisation, 9_000, defaultTimings), 'failed');
 });

@@ -8,7 +8,7 @@ import { bodyIn, initiationBytes, talk } from './raw.ts';
 describe('a status on demand', () => {
   test('comes with tppMessages, the X-Request-ID and no effect', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'status', status: 503, headers: { 'Retry-After': '7' } });
+    bank.injectFault({ name: 'status', status: 503, headers: { 'Retry-After': '7' } });
 
     const answer = await pay(bank);
 
@@ -22,7 +22,13 @@ describe('a status on demand', () => {
   test('comes with the header fields and the body given, though the payment was created', async (t) => {
     const bank = await startedBank(t);
     const headers = { 'Content-Type': 'text/html', 'X-Request-ID': 'of the bank' };
-    bank.fail({ name: 'status', status: 504, headers, body: '<h1>Gateway</h1>', strikes: 'after-effect' });
+    bank.injectFault({
+      name: 'status',
+      status: 504,
+      headers,
+      body: '<h1>Gateway</h1>',
+      strikes: 'after-effect',
+    });
 
     const answer = await pay(bank);
 
@@ -35,7 +41,7 @@ describe('a status on demand', () => {
 
   test('can be given before the body is read', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'status', status: 413, strikes: 'before-reading' });
+    bank.injectFault({ name: 'status', status: 413, strikes: 'before-reading' });
     const head = initiationBytes.slice(0, -jsonOrder.length);
 
     const { received } = await talk(bank, head, /}$/);
@@ -45,7 +51,7 @@ describe('a status on demand', () => {
 
   test('429 says when to come back', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'too-many-requests', retryAfterSeconds: 3 });
+    bank.injectFault({ name: 'too-many-requests', retryAfterSeconds: 3 });
 
     const answer = await pay(bank);
 
@@ -58,8 +64,11 @@ describe('a status on demand', () => {
 describe('an answer', () => {
   test('can be no HTTP at all, or whatever bytes a test wants', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'garbage' }, { times: 1 });
-    bank.fail({ name: 'garbage', bytes: 'HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n' }, { times: 1 });
+    bank.injectFault({ name: 'garbage' }, { times: 1 });
+    bank.injectFault(
+      { name: 'garbage', bytes: 'HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n' },
+      { times: 1 },
+    );
 
     assert.match((await talk(bank, initiationBytes)).received, /^SSH-2\.0/);
     assert.match((await talk(bank, initiationBytes)).received, /Content-Length: -1/);
@@ -67,7 +76,7 @@ describe('an answer', () => {
 
   test('can have two lengths', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'two-content-lengths' });
+    bank.injectFault({ name: 'two-content-lengths' });
 
     const { received } = await talk(bank, initiationBytes);
 
@@ -77,14 +86,14 @@ describe('an answer', () => {
 
   test('can have a lone CR in a header field', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'carriage-return-in-header' });
+    bank.injectFault({ name: 'carriage-return-in-header' });
 
     assert.match((await talk(bank, initiationBytes)).received, /X-Note: one\rX-Smuggled/);
   });
 
   test('can have a header block of 40 KB', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'huge-headers' });
+    bank.injectFault({ name: 'huge-headers' });
 
     const { received } = await talk(bank, initiationBytes);
 
@@ -93,7 +102,7 @@ describe('an answer', () => {
 
   test('can be followed by one that nobody asked for', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'two-answers' });
+    bank.injectFault({ name: 'two-answers' });
 
     const { received } = await talk(bank, initiationBytes, /ACCC"}$/);
 
@@ -102,7 +111,7 @@ describe('an answer', () => {
 
   test('can switch protocols unasked', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'switching-protocols' });
+    bank.injectFault({ name: 'switching-protocols' });
 
     const { received, end } = await talk(bank, initiationBytes, /\r\n\r\n$/);
 
@@ -112,7 +121,7 @@ describe('an answer', () => {
 
   test('can be announced by interim answers', async (t) => {
     const bank = await startedBank(t);
-    bank.fail({ name: 'interim-answers' });
+    bank.injectFault({ name: 'interim-answers' });
 
     const { received } = await talk(bank, initiationBytes, /}}}$/);
 
@@ -122,7 +131,7 @@ describe('an answer', () => {
   test('can be huge and still be JSON, with its length announced or in chunks', async (t) => {
     for (const framing of ['content-length', 'chunked'] as const) {
       const bank = await startedBank(t);
-      bank.fail({ name: 'huge-answer', bytes: 3_000_001, framing });
+      bank.injectFault({ name: 'huge-answer', bytes: 3_000_001, framing });
 
       const answer = await pay(bank);
 
@@ -135,8 +144,8 @@ describe('an answer', () => {
   test('can be compressed, and its compression can be broken', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
-    bank.fail({ name: 'gzip-answer' }, { times: 1 });
-    bank.fail({ name: 'corrupt-gzip-answer' }, { times: 1 });
+    bank.injectFault({ name: 'gzip-answer' }, { times: 1 });
+    bank.injectFault({ name: 'corrupt-gzip-answer' }, { times: 1 });
     const accept = { headers: { Accept: 'application/json' } };
 
     const good = await talkStatus();
@@ -156,8 +165,8 @@ describe('an answer', () => {
 
 test('a fault that answers nothing useful is over after it was healed', async (t) => {
   const bank = await startedBank(t);
-  bank.fail({ name: 'garbage' });
-  bank.heal();
+  bank.injectFault({ name: 'garbage' });
+  bank.clearFaults();
 
   assert.equal((await ask(bank, 'GET', pathOf('nobody'))).status, 404);
 });

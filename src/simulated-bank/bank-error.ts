@@ -1,20 +1,20 @@
 /** How the bank says no: one error, written in either of the standard's two formats. */
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
-import { type Answer, jsonAnswer, rawAnswer, withHeaders } from './answers.ts';
+import { type BankResponse, jsonResponse, rawResponse, withHeaders } from './bank-response.ts';
 
-interface RefusalDetails {
+interface BankErrorDetails {
   /** Where the fault lies: a header's name, or a place in the body. */
   readonly path?: string;
   readonly headers?: HeaderFields;
 }
 
 /** A request that the bank does not grant. `code` is one of the standard's message codes. */
-export class Refusal extends Error {
+export class BankError extends Error {
   readonly status: number;
   readonly code: string;
-  readonly details: RefusalDetails;
+  readonly details: BankErrorDetails;
 
-  constructor(status: number, code: string, text: string, details: RefusalDetails = {}) {
+  constructor(status: number, code: string, text: string, details: BankErrorDetails = {}) {
     super(text);
     this.name = 'Refusal';
     this.status = status;
@@ -24,11 +24,11 @@ export class Refusal extends Error {
 }
 
 /** The answer to a refused request: `tppMessages`, or problem+json where `Accept` names that first or alone. */
-export function refusalAnswer(refusal: Refusal, requestHeaders: HeaderFields): Answer {
+export function errorResponse(refusal: BankError, requestHeaders: HeaderFields): BankResponse {
   const { status, code, message: text, details } = refusal;
   const { path } = details;
   const answer = prefersProblem(headerValue(requestHeaders, 'accept') ?? '')
-    ? rawAnswer(
+    ? rawResponse(
         status,
         'application/problem+json',
         JSON.stringify({
@@ -38,7 +38,7 @@ export function refusalAnswer(refusal: Refusal, requestHeaders: HeaderFields): A
           code,
         }),
       )
-    : jsonAnswer(status, { tppMessages: [{ category: 'ERROR', code, ...(path && { path }), text }] });
+    : jsonResponse(status, { tppMessages: [{ category: 'ERROR', code, ...(path && { path }), text }] });
   return withHeaders(answer, details.headers ?? []);
 }
 

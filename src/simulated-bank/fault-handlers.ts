@@ -1,36 +1,34 @@
 /** What each fault does to an exchange. */
 import { gzipSync } from 'node:zlib';
-import { type Answer, jsonAnswer, send, withHeaders } from './answers.ts';
-import {
-  closeInTheMiddle,
-  closeInTheMiddleOfAChunk,
-  dribble,
-  resetInTheMiddle,
-  sendHuge,
-} from './broken-answers.ts';
-import type { Exchange } from './exchange.ts';
+import { type BankResponse, jsonResponse, send, withHeaders } from './bank-response.ts';
+import type { FaultContext } from './fault-context.ts';
 import { type Fault, type FaultName, type FaultParameters, faultRows } from './faults.ts';
 import {
   carriageReturnInHeader,
+  closeInTheMiddle,
+  closeInTheMiddleOfAChunk,
+  dribble,
   hugeHeaders,
+  resetInTheMiddle,
+  sendHuge,
   sendInterim,
   switchProtocols,
   twoLengths,
-} from './malformed-answers.ts';
+} from './malformed-responses.ts';
 
-type Strike<Name extends FaultName> = (
-  exchange: Exchange,
+type FaultHandler<Name extends FaultName> = (
+  exchange: FaultContext,
   parameters: Required<FaultParameters[Name]>,
 ) => void | Promise<void>;
 
-const strikes: { readonly [Name in FaultName]: Strike<Name> } = {
+const faultHandlers: { readonly [Name in FaultName]: FaultHandler<Name> } = {
   latency: ({ response, answer }) => send(response, answer),
   status: ({ response, answer }, { status, headers, body }) =>
     send(response, statusAnswer(answer, status, headers, body)),
   'too-many-requests': ({ response, answer }, { retryAfterSeconds }) =>
-    send(response, tooMany(answer, retryAfterSeconds)),
+    send(response, tooManyRequests(answer, retryAfterSeconds)),
   'rate-limit': ({ response, answer }, { retryAfterSeconds }) =>
-    send(response, tooMany(answer, retryAfterSeconds)),
+    send(response, tooManyRequests(answer, retryAfterSeconds)),
   reset: ({ reset }) => reset(),
   'reset-mid-answer': (exchange, { afterMs }) => resetInTheMiddle(exchange, afterMs),
   'close-before-answering': ({ socket }) => {
@@ -69,21 +67,21 @@ const strikes: { readonly [Name in FaultName]: Strike<Name> } = {
 };
 
 /** Lets a fault strike; resolves when it is done with the exchange, which may stay open. */
-export async function strike(fault: Fault, exchange: Exchange): Promise<void> {
+export async function applyFault(fault: Fault, exchange: FaultContext): Promise<void> {
   // The table's type pairs each name with its parameters; TypeScript cannot follow that through a lookup.
-  const act = strikes[fault.name] as Strike<FaultName>;
+  const act = faultHandlers[fault.name] as FaultHandler<FaultName>;
   await act(exchange, { ...faultRows[fault.name].defaults, ...fault } as Parameters<typeof act>[1]);
 }
 
-const tooMany = (proper: Answer, retryAfterSeconds: number): Answer =>
+const tooManyRequests = (proper: BankResponse, retryAfterSeconds: number): BankResponse =>
   statusAnswer(proper, 429, { 'Retry-After': `${retryAfterSeconds}` }, '');
 
 function statusAnswer(
-  proper: Answer,
+  proper: BankResponse,
   status: number,
   headers: Readonly<Record<string, string>>,
   body: string,
-): Answer {
+): BankResponse {
   const given = Object.keys(headers).map((name) => name.toLowerCase());
   const requestId = proper.headers.filter(
     ([name]) => name === 'X-Request-ID' && !given.includes('x-request-id'),
@@ -92,9 +90,9 @@ function statusAnswer(
   if (body !== '') return { status, headers: fields, body: Buffer.from(body) };
   const code = status === 429 ? 'ACCESS_EXCEEDED' : status >= 500 ? 'SERVICE_UNAVAILABLE' : 'SERVICE_BLOCKED';
   const text = `The bank was told to answer ${status}`;
-  return jsonAnswer(status, { tppMessages: [{ category: 'ERROR', code, text }] }, fields);
+  return jsonResponse(status, { tppMessages: [{ category: 'ERROR', code, text }] }, fields);
 }
 
-function zipped(answer: Answer, body: Buffer): Answer {
+function zipped(answer: BankResponse, body: Buffer): BankResponse {
   return { ...withHeaders(answer, [['Content-Encoding', 'gzip']]), body };
 }

@@ -1,7 +1,7 @@
 /** What becomes of a payment with time: its status and that of its authorisations, as functions of the clock. */
 
 /** When things happen to a payment that nobody disturbs; all in milliseconds. */
-export interface Timetable {
+export interface PaymentTimings {
   /** From the start of an authorisation until the payer has finished it: RCVD becomes ACTC. */
   readonly authorisedAfterMs: number;
   /** From then on until the bank executes: ACSP, or ACCP where a standing order comes to rest. */
@@ -15,7 +15,7 @@ export interface Timetable {
 }
 
 /** Quick enough to watch, slow enough to poll. */
-export const defaultTimetable: Timetable = {
+export const defaultTimings: PaymentTimings = {
   authorisedAfterMs: 5_000,
   executedAfterMs: 5_000,
   settledAfterMs: 15_000,
@@ -26,7 +26,7 @@ export const defaultTimetable: Timetable = {
 export type ScaApproach = 'REDIRECT' | 'DECOUPLED';
 
 /** One attempt of the payer to agree to a payment, or to its cancellation. */
-export interface Authorisation {
+export interface PaymentAuthorisation {
   readonly id: string;
   readonly startedAt: number;
   readonly approach: ScaApproach;
@@ -43,8 +43,8 @@ export interface Payment {
   /** What was ordered, as it came. */
   readonly contentType: string;
   readonly order: Buffer;
-  readonly authorisations: readonly Authorisation[];
-  readonly cancellations: readonly Authorisation[];
+  readonly authorisations: readonly PaymentAuthorisation[];
+  readonly cancellations: readonly PaymentAuthorisation[];
   /** Somebody asked to cancel it after it was authorised; a cancellation authorisation may be started. */
   readonly cancellationAsked: boolean;
   /** When it was cancelled without an authorisation. */
@@ -54,7 +54,7 @@ export interface Payment {
 }
 
 /** The transaction status at a moment. Usually one of the fourteen codes; a forced one may be anything. */
-export function statusAt(payment: Payment, now: number, times: Timetable): string {
+export function statusAt(payment: Payment, now: number, times: PaymentTimings): string {
   if (payment.forcedStatus !== undefined) return payment.forcedStatus;
 
   const authorisedAt = earliestEnd(payment.authorisations, times);
@@ -74,7 +74,12 @@ export function statusAt(payment: Payment, now: number, times: Timetable): strin
 }
 
 /** The status of an authorisation of the payment: received, psuAuthenticated, and in the end finalised or failed. */
-export function scaStatusAt(payment: Payment, asked: Authorisation, now: number, times: Timetable): string {
+export function scaStatusAt(
+  payment: Payment,
+  asked: PaymentAuthorisation,
+  now: number,
+  times: PaymentTimings,
+): string {
   const endsAt = asked.startedAt + times.authorisedAfterMs;
   const paymentThen = statusAt(payment, Math.min(now, endsAt), times);
 
@@ -88,8 +93,8 @@ export function scaStatusAt(payment: Payment, asked: Authorisation, now: number,
 }
 
 /** Nothing can happen any more to a payment in one of these. */
-export const isOver = (status: string) => ['ACSC', 'ACCC', 'RJCT', 'CANC'].includes(status);
+export const isFinal = (status: string) => ['ACSC', 'ACCC', 'RJCT', 'CANC'].includes(status);
 
-function earliestEnd(authorisations: readonly Authorisation[], times: Timetable): number {
+function earliestEnd(authorisations: readonly PaymentAuthorisation[], times: PaymentTimings): number {
   return Math.min(...authorisations.map((one) => one.startedAt + times.authorisedAfterMs));
 }

@@ -2,21 +2,21 @@
 import { EventEmitter, once } from 'node:events';
 
 /** Tells whoever waits to look again. */
-export interface News {
-  tell(): void;
+export interface ConditionWaiter {
+  notify(): void;
   /** Resolves when the condition holds. @throws Error if it does not within `withinMs`, by default 5 s */
-  until(condition: () => boolean, withinMs?: number): Promise<void>;
+  waitUntil(condition: () => boolean, withinMs?: number): Promise<void>;
 }
 
 /** News of one bank. */
-export function createNews(): News {
+export function createConditionWaiter(): ConditionWaiter {
   const events = new EventEmitter();
   events.setMaxListeners(0);
   return {
-    tell: () => {
+    notify: () => {
       events.emit('news');
     },
-    until: async (condition, withinMs = 5_000) => {
+    waitUntil: async (condition, withinMs = 5_000) => {
       const signal = AbortSignal.timeout(withinMs);
       while (!condition()) {
         await once(events, 'news', { signal }).catch((cause) => {
