@@ -1,18 +1,22 @@
 /** The parts that every request passes, with inputs as in the other measurements. */
 
-import { parseRecord, writtenRecord } from '../src/environments/payment-record.ts';
-import type { RoutedRequest } from '../src/flow/messages.ts';
-import { identityOf } from '../src/idempotency/fingerprint.ts';
-import { endToEnd, fieldsOf, headerValue } from '../src/pis/headers.ts';
+import { parseAffinityRecord, serializeAffinityRecord } from '../src/environments/affinity-record.ts';
+import { identityOf } from '../src/idempotency/request-identity.ts';
+import { endToEndFields, headerFieldsFrom, headerValue } from '../src/pis/headers.ts';
 import { createMatcher, type Operation } from '../src/pis/operations.ts';
-import { createPublicAddresses } from '../src/rewriting/addresses.ts';
-import { rewriteLinks } from '../src/rewriting/links.ts';
+import type { RoutedRequest } from '../src/request/messages.ts';
+import { rewriteLinks } from '../src/rewriting/rewrite-links.ts';
+import { createUrlMapper } from '../src/rewriting/url-mapper.ts';
 import { createMemoryState } from '../src/state/memory.ts';
-import { reserveTurn } from '../src/state/token-bucket.ts';
-import { parsed, withSighting, written } from '../src/status-cache/document.ts';
-import { responseOf } from '../src/status-cache/entry.ts';
-import { ttlOf } from '../src/status-cache/freshness.ts';
-import { createPlaces } from '../src/status-cache/place.ts';
+import { reservePermit } from '../src/state/token-bucket.ts';
+import { statusTtlMs } from '../src/status-cache/cache-control.ts';
+import { createCacheKeys } from '../src/status-cache/cache-key.ts';
+import {
+  parseCachedPayment,
+  serializeCachedPayment,
+  toPisResponse,
+  withObservation,
+} from '../src/status-cache/cached-payment.ts';
 import type { Once } from './measure/loop.ts';
 import { answer, created, initiation, statusRead } from './traffic.ts';
 
@@ -31,7 +35,7 @@ const match = createMatcher({
 const id = '0123456789abcdef0123456789abcdef';
 const status = statusRead(id);
 const rawHeaders = Object.entries({ Host: '127.0.0.1', ...status.headers }).flat();
-const fields = fieldsOf(rawHeaders);
+const fields = headerFieldsFrom(rawHeaders);
 
 const requestOf = (method: string, path: string, body = ''): RoutedRequest => ({
   operation: operationOf(method, path),
@@ -46,7 +50,7 @@ const requestOf = (method: string, path: string, body = ''): RoutedRequest => ({
 const read = requestOf('GET', status.path);
 const payment = requestOf('POST', initiation.path, initiation.body);
 
-const places = createPlaces(createMemoryState());
+const places = createCacheKeys(createMemoryState());
 const place = await places.of(read);
 const entry = {
   headers: [['Content-Type', 'application/json'] as const],
@@ -56,11 +60,11 @@ const entry = {
   credential: place.credential,
 };
 const sighting = { standing: 'ACCC', seenAt: 0, entries: { [place.variant]: entry } };
-const document = written(withSighting(parsed(undefined), sighting));
+const document = serializeCachedPayment(withObservation(parseCachedPayment(undefined), sighting));
 const home = { environment: 'sandbox', tenant: 'shop' };
-const record = writtenRecord({ homes: [home], renewedAt: 0, lasts: 'remembered' });
+const record = serializeAffinityRecord({ affinities: [home], renewedAt: 0, retention: 'remembered' });
 
-const toPublic = createPublicAddresses('https://gateway.example', 'berlingroup')(payment);
+const toPublic = createUrlMapper('https://gateway.example', 'berlingroup')(payment);
 const withLinks = Buffer.from(created(id));
 const withoutLinks = Buffer.from(answer);
 const freshness = { finalTtl: 3_600_000, settledTtl: 60_000, pendingTtl: 1_000, pendingTtlMax: 15_000 };
@@ -69,18 +73,18 @@ const rate = { perSecond: 50, burst: 50 };
 export const parts: readonly Part[] = [
   { name: 'operations: match a status read', once: () => match('GET', status.path) },
   { name: 'operations: match an initiation', once: () => match('POST', initiation.path) },
-  { name: 'headers: pairs of rawHeaders', once: () => fieldsOf(rawHeaders) },
-  { name: 'headers: end-to-end fields', once: () => endToEnd(fields) },
+  { name: 'headers: pairs of rawHeaders', once: () => headerFieldsFrom(rawHeaders) },
+  { name: 'headers: end-to-end fields', once: () => endToEndFields(fields) },
   { name: 'headers: find one', once: () => headerValue(fields, 'psu-ip-address') },
   { name: 'ledger: key and fingerprint, 1 KB', once: () => identityOf(payment) },
-  { name: 'affinity: parse a payment record', once: () => parseRecord(record) },
+  { name: 'affinity: parse a payment record', once: () => parseAffinityRecord(record) },
   { name: 'rewriting: body without links, 600 B', once: () => rewriteLinks(withoutLinks, toPublic) },
   { name: 'rewriting: body with four links', once: () => rewriteLinks(withLinks, toPublic) },
   { name: 'status cache: place of a request', once: () => places.of(read) },
-  { name: 'status cache: parse a document, 600 B', once: () => parsed(document) },
-  { name: 'status cache: answer from an entry', once: () => responseOf(entry, 'sandbox') },
-  { name: 'status cache: time to live', once: () => ttlOf(freshness, 'payments', 'ACCP', 5_000) },
-  { name: 'token bucket: reserve a turn', once: () => reserveTurn(0, 1_000, rate, 3_000) },
+  { name: 'status cache: parse a document, 600 B', once: () => parseCachedPayment(document) },
+  { name: 'status cache: answer from an entry', once: () => toPisResponse(entry, 'sandbox') },
+  { name: 'status cache: time to live', once: () => statusTtlMs(freshness, 'payments', 'ACCP', 5_000) },
+  { name: 'token bucket: reserve a turn', once: () => reservePermit(0, 1_000, rate, 3_000) },
 ];
 
 function operationOf(method: string, path: string): Operation {

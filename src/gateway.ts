@@ -1,22 +1,22 @@
 /** Opens and closes the two doors together, keeps the hearts beating, and takes a new configuration while it runs. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Operator } from './admin/access.ts';
 import type { Readiness } from './admin/admin-app.ts';
-import { assemble } from './assembly/assembly.ts';
-import { createHeart, heartbeatMs } from './assembly/heart.ts';
-import { createLasting } from './assembly/lasting.ts';
-import { createOperatorsDoor } from './assembly/operators-door.ts';
-import { expiryWarning, type HeldCertificate } from './certificates/held.ts';
+import type { Operator } from './admin/authenticate-operator.ts';
+import { createAdminServer } from './admin-server.ts';
+import { expiryWarning, type InstalledCertificate } from './certificates/installed-certificates.ts';
 import type { Config } from './config/schema.ts';
-import { asGatewayError } from './flow/errors.ts';
-import { createListener, edgeLimits } from './http/listener.ts';
+import { createListener, defaultListenerLimits } from './http/listener.ts';
 import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
-import { close, open } from './http/server-life.ts';
-import { lossAtStop } from './http/shared-port.ts';
-import { createState, forgottenByRestart } from './state/create-state.ts';
+import { reusePortWarning } from './http/reuse-port.ts';
+import { closeServer, openServer } from './http/server-lifecycle.ts';
+import { createPeriodicTask, heartbeatMs } from './periodic-task.ts';
+import { asGatewayError } from './request/errors.ts';
+import { createRequestHandler } from './request-handler.ts';
+import { createServices } from './services.ts';
+import { createState, lostOnRestart } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
-import { createCertificateNews } from './telemetry/certificate-news.ts';
+import { createCertificateLog } from './telemetry/certificate-log.ts';
 import type { Log } from './telemetry/log.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 
@@ -43,54 +43,57 @@ export interface Addresses {
 }
 
 /** How often files are looked at that may change. Milliseconds; they are taken over when two looks find the same. */
-const lookedAtMs = 500;
+const filePollMs = 500;
 
 /** A gateway by this configuration; it does not listen yet. @param state where it keeps what must last */
 export function createGateway(
   config: Config,
   log: Log,
   operators: readonly Operator[] = [],
-  state: State = stateOf(config, log),
+  state: State = createConfiguredState(config, log),
 ): Gateway {
-  const current = () => assembly;
-  const lasting = createLasting(config, log, state, { current, certificates });
-  const { telemetry, active, affinity, ledger, pulse, chores, overload } = lasting;
-  let assembly = assemble(config, lasting);
+  const current = () => handler;
+  const services = createServices(config, log, state, { current, certificates });
+  const { telemetry, activeEnvironment, affinity, ledger, stateHeartbeat, maintenance, loadShedding } =
+    services;
+  let handler = createRequestHandler(config, services);
   let phase: 'closed' | 'serving' | 'draining' = 'closed';
 
-  const tppDoor = createListener(
-    (request, answer) => assembly.serve(request, answer),
+  const listener = createListener(
+    (request, answer) => handler.serve(request, answer),
     observeRefusal(telemetry.observer),
-    edgeLimits,
+    defaultListenerLimits,
     readListenerTls(config.listen.tls),
   );
-  tppDoor.server.on('drop', lasting.connectionRefused);
-  const doorTls = watchListenerTls(config.listen.tls, tppDoor.server, createCertificateNews(log));
+  listener.server.on('drop', services.onConnectionRefused);
+  const listenerCertificate = watchListenerTls(config.listen.tls, listener.server, createCertificateLog(log));
   const { host } = config.admin;
-  const operatorsDoor = createOperatorsDoor({
-    ...{ host, operators, lasting, current, readiness, condition },
-    listenerCertificate: () => doorTls.certificates()[0]?.facts,
+  const adminServer = createAdminServer({
+    ...{ host, operators, services, current, readiness, condition },
+    listenerCertificate: () => listenerCertificate.certificates()[0]?.facts,
   });
-  const { events } = operatorsDoor;
-  const watch = createHeart(async () => {
+  const { events } = adminServer;
+  const eventTicks = createPeriodicTask(async () => {
     events.tick();
     return heartbeatMs;
   });
   // Apart from the others: nothing of this waits for the shared state.
-  const files = createHeart(async () => {
-    await Promise.all([doorTls.look(), assembly.upstreams.lookAtFiles()]);
-    return lookedAtMs;
+  const filePolling = createPeriodicTask(async () => {
+    await Promise.all([listenerCertificate.refresh(), handler.upstreams.pollCertificateFiles()]);
+    return filePollMs;
   });
-  const hearts = [pulse, chores, watch, files, overload];
+  const tasks = [stateHeartbeat, maintenance, eventTicks, filePolling, loadShedding];
 
-  function certificates(): readonly HeldCertificate[] {
-    return [...doorTls.certificates(), ...assembly.upstreams.certificates()];
+  function certificates(): readonly InstalledCertificate[] {
+    return [...listenerCertificate.certificates(), ...handler.upstreams.certificates()];
   }
 
   function condition(): Readiness {
-    const trouble = pulse.trouble();
-    const emptied = active.stateWasEmptied() ? ['the shared state was emptied since this instance runs'] : [];
-    const forgotten = forgottenByRestart(config.state) ?? [];
+    const trouble = stateHeartbeat.problem();
+    const emptied = activeEnvironment.stateWasEmptied()
+      ? ['the shared state was emptied since this instance runs']
+      : [];
+    const forgotten = lostOnRestart(config.state) ?? [];
     const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
     return { ready: phase === 'serving' && trouble === undefined, reasons };
   }
@@ -103,18 +106,18 @@ export function createGateway(
 
   function drain(): void {
     phase = 'draining';
-    tppDoor.drain();
+    listener.drain();
     events.end();
   }
 
   async function stop(): Promise<void> {
     drain();
-    await Promise.all([close(tppDoor.server, tppDoor.isBusy), close(operatorsDoor.server)]);
+    await Promise.all([closeServer(listener.server, listener.isBusy), closeServer(adminServer.server)]);
     phase = 'closed';
-    for (const heart of hearts) heart.stop();
-    assembly.upstreams.close();
-    await ledger.leave();
-    await affinity.settle().catch((thrown: unknown) => {
+    for (const heart of tasks) heart.stop();
+    handler.upstreams.close();
+    await ledger.deregister();
+    await affinity.flush().catch((thrown: unknown) => {
       log('error', 'some payments are remembered by no instance any more', {
         why: asGatewayError(thrown).message,
       });
@@ -126,15 +129,15 @@ export function createGateway(
   return {
     async start() {
       try {
-        const loss = config.listen.reusePort ? lossAtStop() : undefined;
+        const loss = config.listen.reusePort ? reusePortWarning() : undefined;
         if (loss) log('warn', loss);
         await state.open();
         await telemetry.open();
-        await lasting.learn();
-        const adminPort = await open(operatorsDoor.server, host, config.admin.port);
+        await services.loadSharedState();
+        const adminPort = await openServer(adminServer.server, host, config.admin.port);
         const { host: tppHost, port, reusePort } = config.listen;
-        const tppPort = await open(tppDoor.server, tppHost, port, reusePort ? 'with others' : 'alone');
-        for (const heart of hearts) heart.start();
+        const tppPort = await openServer(listener.server, tppHost, port, reusePort ? 'with others' : 'alone');
+        for (const heart of tasks) heart.start();
         phase = 'serving';
         return { tppPort, adminPort };
       } catch (cause) {
@@ -143,10 +146,12 @@ export function createGateway(
       }
     },
     reload(next) {
-      const before = assembly;
-      assembly = assemble(next, lasting);
+      const before = handler;
+      handler = createRequestHandler(next, services);
       before.upstreams.close();
-      return needingRestart.filter((section) => !isDeepStrictEqual(at(config, section), at(next, section)));
+      return restartRequired.filter(
+        (section) => !isDeepStrictEqual(valueAt(config, section), valueAt(next, section)),
+      );
     },
     drain,
     stop,
@@ -154,7 +159,7 @@ export function createGateway(
 }
 
 /** What the doors and the state were built with; the rest of the configuration can be exchanged. */
-const needingRestart = [
+const restartRequired = [
   'listen.host',
   'listen.port',
   'listen.reusePort',
@@ -166,12 +171,12 @@ const needingRestart = [
   'tracing',
 ];
 
-function at(config: Config, path: string): unknown {
+function valueAt(config: Config, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => Object(value)[name], config);
 }
 
-function stateOf({ state }: Config, log: Log): State {
-  const forgotten = forgottenByRestart(state);
+function createConfiguredState({ state }: Config, log: Log): State {
+  const forgotten = lostOnRestart(state);
   if (forgotten) log('warn', forgotten);
   return createState(state, (trouble) => {
     if (trouble === undefined) log('info', 'the shared state is well');

@@ -5,11 +5,11 @@ import { parseArgs } from 'node:util';
 import { createAdminClient } from './commands/admin-client.ts';
 import { verifyAudit } from './commands/audit.ts';
 import { showCircuits } from './commands/circuits.ts';
+import type { CommandOutput } from './commands/command-output.ts';
 import { showEnvironments, useEnvironment } from './commands/environment.ts';
 import { explain } from './commands/explain.ts';
-import { resolveDoubt, showDoubts } from './commands/in-doubt.ts';
-import { describeDoors } from './commands/openapi.ts';
-import type { Printed } from './commands/printed.ts';
+import { resolveInDoubt, showInDoubt } from './commands/in-doubt.ts';
+import { showOpenapi } from './commands/openapi.ts';
 import { serve } from './commands/serve.ts';
 import { configSource, loadConfig, loadConfigAndFiles } from './config/load.ts';
 import type { Config } from './config/schema.ts';
@@ -48,34 +48,36 @@ switch (words.join(' ')) {
     console.log('The configuration is valid.');
     break;
   case 'environment':
-    await print(showEnvironments);
+    await runCommand(showEnvironments);
     break;
   case `environment use ${words[2]}`:
-    await print((call) => useEnvironment(call, { ...values, environment: words[2] ?? '', reason: reason() }));
+    await runCommand((call) =>
+      useEnvironment(call, { ...values, environment: words[2] ?? '', reason: reason() }),
+    );
     break;
   case 'circuits':
-    await print(showCircuits);
+    await runCommand(showCircuits);
     break;
   case `explain ${words[1]}`:
-    await print((call) => explain(call, words[1] ?? ''));
+    await runCommand((call) => explain(call, words[1] ?? ''));
     break;
   case 'in-doubt':
-    await print(showDoubts);
+    await runCommand(showInDoubt);
     break;
   case `in-doubt ${words[1]} happened`:
   case `in-doubt ${words[1]} did-not-happen`:
-    await print((call) =>
-      resolveDoubt(call, { ...values, id: words[1] ?? '', outcome: words[2] ?? '', reason: reason() }),
+    await runCommand((call) =>
+      resolveInDoubt(call, { ...values, id: words[1] ?? '', outcome: words[2] ?? '', reason: reason() }),
     );
     break;
   case 'audit verify':
-    await print(verifyAudit);
+    await runCommand(verifyAudit);
     break;
   case 'openapi':
-    console.log(describeDoors());
+    console.log(showOpenapi());
     break;
   default:
-    leave(exitUsage, usage);
+    exit(exitUsage, usage);
 }
 
 function commandLine() {
@@ -91,15 +93,15 @@ function commandLine() {
         help: { type: 'boolean', short: 'h' },
       },
     });
-    if (given.help) leave(0, usage);
+    if (given.help) exit(0, usage);
     return { words: positionals, values: given };
   } catch (cause) {
-    return leave(exitUsage, `${messageOf(cause)}\n\n${usage}`);
+    return exit(exitUsage, `${messageOf(cause)}\n\n${usage}`);
   }
 }
 
 function reason(): string {
-  return values.reason ?? leave(exitUsage, 'Say why, for the audit log: --reason TEXT');
+  return values.reason ?? exit(exitUsage, 'Say why, for the audit log: --reason TEXT');
 }
 
 /** Commands that only speak to the gateway may not even be allowed to read its keys. */
@@ -107,19 +109,19 @@ function validConfig(load = loadConfig): Config {
   const loaded = load(configSource(values.config));
   if (loaded.kind === 'valid') return loaded.config;
   const count = loaded.faults.length === 1 ? 'is one fault' : `are ${loaded.faults.length} faults`;
-  return leave(exitConfig, [`There ${count} in the configuration:`, ...loaded.faults].join('\n'));
+  return exit(exitConfig, [`There ${count} in the configuration:`, ...loaded.faults].join('\n'));
 }
 
 /** Runs a command that speaks to the running gateway. */
-async function print(
-  command: (call: ReturnType<typeof createAdminClient>) => Promise<Printed>,
+async function runCommand(
+  command: (call: ReturnType<typeof createAdminClient>) => Promise<CommandOutput>,
 ): Promise<void> {
   try {
     const { lines, exitCode } = await command(createAdminClient(validConfig()));
     console.log(lines.join('\n'));
     process.exitCode = exitCode;
   } catch (cause) {
-    leave(1, messageOf(cause));
+    exit(1, messageOf(cause));
   }
 }
 
@@ -127,7 +129,7 @@ function messageOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }
 
-function leave(code: number, text: string): never {
+function exit(code: number, text: string): never {
   (code === 0 ? process.stdout : process.stderr).write(`${text}\n`);
   process.exit(code);
 }

@@ -5,36 +5,36 @@
  * Why in this order: docs/architecture/lifecycle.md.
  */
 
-import { chooseEnvironment, type EnvironmentFacts } from './environments/choose-environment.ts';
-import type { PisRequest } from './flow/messages.ts';
-import { enter, type Handler } from './flow/stage.ts';
-import { type Guard, guardDuplicates } from './idempotency/guard-duplicates.ts';
+import { type ChooseEnvironmentDependencies, chooseEnvironment } from './environments/choose-environment.ts';
+import { enforceIdempotency, type IdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
+import type { PisRequest } from './request/messages.ts';
+import { type Handler, startPipeline } from './request/stage.ts';
 import { rewriteUrls } from './rewriting/rewrite-urls.ts';
 import { cacheStatus, type StatusCache } from './status-cache/cache-status.ts';
-import type { Observer } from './telemetry/decision.ts';
-import { type BeginTrace, observe } from './telemetry/observe.ts';
+import { observe, type StartTrace } from './telemetry/observe.ts';
+import type { RequestObserver } from './telemetry/request-record.ts';
 import { callUpstream, type Upstream } from './upstream/call-upstream.ts';
 
 /** What the stages work with, each made once by the gateway. */
-export interface Parts extends EnvironmentFacts {
+export interface PipelineDependencies extends ChooseEnvironmentDependencies {
   /** Told what became of every request. */
-  readonly observer: Required<Observer>;
+  readonly observer: Required<RequestObserver>;
   /** If requests are traced. */
-  readonly beginTrace: BeginTrace | undefined;
-  readonly guard: Guard;
+  readonly beginTrace: StartTrace | undefined;
+  readonly idempotency: IdempotencyDependencies;
   readonly statusCache: StatusCache;
   /** Where TPP systems reach the gateway; stands in every link that goes out. */
   readonly publicUrl: string;
   readonly segment: string;
-  readonly upstreamTo: (environment: string) => Upstream;
+  readonly upstreamFor: (environment: string) => Upstream;
 }
 
 /** The line of one gateway. */
-export const pipeline = (parts: Parts): Handler<PisRequest> =>
-  enter<PisRequest>()
-    .through(observe(parts.observer, parts.beginTrace))
-    .through(guardDuplicates(parts.guard))
-    .through(chooseEnvironment(parts)) // from here on, request.environment is known
-    .through(cacheStatus(parts.statusCache))
-    .through(rewriteUrls(parts.publicUrl, parts.segment))
-    .arrive(callUpstream(parts.upstreamTo));
+export const createPipeline = (parts: PipelineDependencies): Handler<PisRequest> =>
+  startPipeline<PisRequest>()
+    .use(observe(parts.observer, parts.beginTrace))
+    .use(enforceIdempotency(parts.idempotency))
+    .use(chooseEnvironment(parts)) // from here on, request.environment is known
+    .use(cacheStatus(parts.statusCache))
+    .use(rewriteUrls(parts.publicUrl, parts.segment))
+    .endWith(callUpstream(parts.upstreamFor));

@@ -1,7 +1,13 @@
 /** docs/configuration.md and config/penstock.schema.json: every setting, from the schema. */
 
-import { variableOf } from '../../src/config/environment-variables.ts';
-import { anyName, type JsonSchema, jsonSchema, type Setting, settings } from '../../src/config/settings.ts';
+import { variableName } from '../../src/config/environment-variables.ts';
+import {
+  anyEnvironment,
+  type JsonSchema,
+  jsonSchema,
+  type Setting,
+  settings,
+} from '../../src/config/settings.ts';
 import { code, madeFrom, page, table } from './markdown.ts';
 
 /** The JSON Schema, with which editors complete and check the file while it is written. */
@@ -44,7 +50,7 @@ function sectionBlocks(name: string, section: JsonSchema): readonly string[] {
     section.properties ? (section.description ?? '') : '', // a section that is itself a setting says it in its row
     table(
       ['setting', 'default', 'written as', 'what it says', 'environment variable'],
-      own.map((setting) => [...cellsOf(setting), code(variableOf(setting.path))]),
+      own.map((setting) => [...cellsOf(setting), code(variableName(setting.path))]),
     ),
     entries.length > 0 ? 'Each entry:' : '',
     entries.length > 0
@@ -68,7 +74,7 @@ const leavesOf = (node: JsonSchema, path: readonly string[]): readonly Setting[]
   });
 
 const cellsOf = ({ path, schema, required }: Setting): readonly string[] => [
-  code(path.join('.').replace(anyName, '<name>')),
+  code(path.join('.').replace(anyEnvironment, '<name>')),
   required ? requiredText(path) : defaultOf(schema),
   kindOf(schema),
   schema.description ?? '',
@@ -77,7 +83,9 @@ const cellsOf = ({ path, schema, required }: Setting): readonly string[] => [
 /** What is required in a mapping that may itself be left out is required with it. */
 function requiredText(path: readonly string[]): string {
   const parent = path.at(-2) ?? '';
-  return parent === anyName || parent.endsWith('[]') ? '*required*' : `*required* with ${code(parent)}`;
+  return parent === anyEnvironment || parent.endsWith('[]')
+    ? '*required*'
+    : `*required* with ${code(parent)}`;
 }
 
 function defaultOf(schema: JsonSchema): string {

@@ -4,4 +4,4 @@ import { openapiYaml } from '../../src/admin/openapi/document.ts';
 
 /** The description, with a word on where it comes from. */
 export const openapiPage = (): string =>
-  `# Made from src/pis/operations.ts, src/flow/errors.ts and src/admin/openapi by \`npm run docs\`; change it there.\n${openapiYaml}`;
+  `# Made from src/pis/operations.ts, src/request/errors.ts and src/admin/openapi by \`npm run docs\`; change it there.\n${openapiYaml}`;

@@ -2,11 +2,10 @@
 
 import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type Router } from 'express';
-import { asGatewayError, kinds } from '../flow/errors.ts';
-import type { Log } from '../telemetry/log.ts';
+import { asGatewayError, errorTable } from '../request/errors.ts';
+import { type Log, safeStack } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { placeOf } from '../telemetry/place-of.ts';
-import { admitOperators, type Operator, refuseForeignHosts } from './access.ts';
+import { authenticateOperators, type Operator, rejectForeignHosts } from './authenticate-operator.ts';
 import { createConsole } from './console.ts';
 import { openapiYaml } from './openapi/document.ts';
 
@@ -16,7 +15,7 @@ export interface Readiness {
   readonly reasons: readonly string[];
 }
 
-interface Door {
+interface AdminAppDependencies {
   readonly host: string;
   readonly operators: readonly Operator[];
   readonly readiness: () => Readiness;
@@ -30,7 +29,7 @@ interface Door {
  * wants the token of an operator, whatever its path.
  */
 export function createAdminApp(
-  { host, operators, readiness, metrics, log }: Door,
+  { host, operators, readiness, metrics, log }: AdminAppDependencies,
   api: Router,
 ): RequestListener {
   const app = express();
@@ -59,41 +58,41 @@ export function createAdminApp(
     response.set('Content-Type', 'application/yaml').send(openapiYaml);
   });
 
-  app.use(refuseForeignHosts(host), createConsole(), admitOperators(operators, log));
+  app.use(rejectForeignHosts(host), createConsole(), authenticateOperators(operators, log));
   app.use('/api', api);
   app.use((_request, response) => {
     response.status(404).json({ error: 'There is nothing here.' });
   });
-  app.use(failed(log));
+  app.use(handleError(log));
   // A target that Express cannot parse passes none of these handlers, the guard included.
   return (request, response) =>
-    Reflect.apply(app, undefined, [request, response, () => refuseUnreadable(response)]);
+    Reflect.apply(app, undefined, [request, response, () => rejectMalformedTarget(response)]);
 }
 
-function refuseUnreadable(response: ServerResponse): void {
+function rejectMalformedTarget(response: ServerResponse): void {
   response.statusCode = 400;
   response.setHeader('Content-Type', 'application/json').setHeader('Cache-Control', 'no-store');
-  response.end(JSON.stringify(unreadable));
+  response.end(JSON.stringify(malformedTarget));
 }
 
-const unreadable = { error: 'The address cannot be read.' };
+const malformedTarget = { error: 'The address cannot be read.' };
 
 /** Four parameters: that is how Express knows it from any other handler. */
-const failed = (log: Log): ErrorRequestHandler => {
+const handleError = (log: Log): ErrorRequestHandler => {
   return (thrown: unknown, _request, response, next) => {
     if (response.headersSent) return next(thrown);
-    if (thrown instanceof URIError) return response.status(400).json(unreadable); // a part of the path, percent-encoded
-    if (isRefusedBody(thrown))
+    if (thrown instanceof URIError) return response.status(400).json(malformedTarget); // a part of the path, percent-encoded
+    if (isBodyParserError(thrown))
       return response.status(400).json({ error: 'The body must be JSON, of 16 kB at most.' });
     const error = asGatewayError(thrown);
     if (error.code === 'INTERNAL')
-      log('error', 'a request of an operator failed', { stack: placeOf(error.cause) });
-    return response.status(kinds[error.code].status).json({ error: error.message, code: error.code });
+      log('error', 'a request of an operator failed', { stack: safeStack(error.cause) });
+    return response.status(errorTable[error.code].status).json({ error: error.message, code: error.code });
   };
 };
 
 /** What body-parser throws carries the status it would answer with. */
-const isRefusedBody = (thrown: unknown) =>
+const isBodyParserError = (thrown: unknown) =>
   thrown instanceof Error &&
   'status' in thrown &&
   Number(thrown.status) >= 400 &&

@@ -16,12 +16,12 @@ export const tags = {
 } as const;
 
 /** The values that stand one behind the other. @throws RangeError if the bytes are no DER */
-export function valuesIn(bytes: Buffer): readonly DerValue[] {
+export function parseValues(bytes: Buffer): readonly DerValue[] {
   const values: DerValue[] = [];
   for (let at = 0; at < bytes.length; ) {
     const tag = bytes.readUInt8(at);
     if ((tag & 0x1f) === 0x1f) throw new RangeError('a tag of several octets stands in no certificate');
-    const { start, length } = lengthAt(bytes, at + 1);
+    const { start, length } = parseLength(bytes, at + 1);
     if (start + length > bytes.length) throw new RangeError('a value goes on behind the end');
     values.push({ tag, content: bytes.subarray(start, start + length) });
     at = start + length;
@@ -30,13 +30,13 @@ export function valuesIn(bytes: Buffer): readonly DerValue[] {
 }
 
 /** The values in a SEQUENCE. @throws RangeError if it is none, or its content is no DER */
-export function sequenceIn(value: DerValue | undefined): readonly DerValue[] {
+export function parseSequence(value: DerValue | undefined): readonly DerValue[] {
   if (value?.tag !== tags.sequence) throw new RangeError('a SEQUENCE was expected');
-  return valuesIn(value.content);
+  return parseValues(value.content);
 }
 
 /** An OBJECT IDENTIFIER, written with dots. @throws RangeError if it is none */
-export function objectIdIn(value: DerValue | undefined): string {
+export function parseObjectId(value: DerValue | undefined): string {
   const bytes = value?.tag === tags.objectId ? value.content : Buffer.alloc(0);
   const arcs: number[] = [];
   let arc = 0;
@@ -54,7 +54,7 @@ export function objectIdIn(value: DerValue | undefined): string {
 }
 
 /** A character string of any kind. @throws RangeError if it is none */
-export function textIn(value: DerValue | undefined): string {
+export function parseText(value: DerValue | undefined): string {
   const decode = value && decoders[value.tag];
   if (!decode) throw new RangeError('a text was expected');
   return decode(value.content);
@@ -76,7 +76,7 @@ const decoders: Readonly<Record<number, (bytes: Buffer) => string>> = {
 };
 
 /** More than four octets would be no certificate. A longer form than DER has (section 10.1) is taken: OpenSSL takes it. */
-function lengthAt(bytes: Buffer, at: number): { readonly start: number; readonly length: number } {
+function parseLength(bytes: Buffer, at: number): { readonly start: number; readonly length: number } {
   const first = bytes[at];
   if (first === undefined) throw new RangeError('a value ends in its head');
   if (first < 0x80) return { start: at + 1, length: first };

@@ -1,6 +1,6 @@
 /** What a qualified certificate states: its kind, and what a PSP may do (ETSI EN 319 412-5, ETSI TS 119 495 section 5.1). */
 
-import { type DerValue, objectIdIn, sequenceIn, textIn, valuesIn } from './der.ts';
+import { type DerValue, parseObjectId, parseSequence, parseText, parseValues } from './der.ts';
 
 export interface QcStatements {
   /** What it is for: websites is a QWAC, seals a QSEAL; `null` if it does not say. */
@@ -15,12 +15,12 @@ export interface QcStatements {
 export const noStatements: QcStatements = { qcType: null, roles: [], authority: null };
 
 /** What the extension 1.3.6.1.5.5.7.1.3 holds. @throws RangeError if that is no such thing */
-export function qcStatementsIn(extension: Buffer): QcStatements {
-  const [all] = valuesIn(extension);
+export function parseQcStatements(extension: Buffer): QcStatements {
+  const [all] = parseValues(extension);
   let known = noStatements;
-  for (const one of sequenceIn(all)) {
-    const [id, info] = sequenceIn(one);
-    const read = readers[objectIdIn(id)];
+  for (const one of parseSequence(all)) {
+    const [id, info] = parseSequence(one);
+    const read = readers[parseObjectId(id)];
     if (read && info) known = { ...known, ...read(info) };
   }
   return known;
@@ -28,22 +28,22 @@ export function qcStatementsIn(extension: Buffer): QcStatements {
 
 const readers: Readonly<Record<string, (info: DerValue) => Partial<QcStatements>>> = {
   '0.4.0.1862.1.6': (info) => {
-    const [type] = sequenceIn(info);
-    return { qcType: types[objectIdIn(type)] ?? null };
+    const [type] = parseSequence(info);
+    return { qcType: types[parseObjectId(type)] ?? null };
   },
   '0.4.0.19495.2': (info) => {
-    const [roles, name, id] = sequenceIn(info);
+    const [roles, name, id] = parseSequence(info);
     return {
-      roles: sequenceIn(roles).map((role) => roleIn(role)),
-      authority: { id: textIn(id), name: textIn(name) },
+      roles: parseSequence(roles).map((role) => parseRole(role)),
+      authority: { id: parseText(id), name: parseText(name) },
     };
   },
 };
 
 /** The name is written beside the identifier; that decides, where it is known. */
-function roleIn(role: DerValue): string {
-  const [id, name] = sequenceIn(role);
-  return roles[objectIdIn(id)] ?? textIn(name);
+function parseRole(role: DerValue): string {
+  const [id, name] = parseSequence(role);
+  return roles[parseObjectId(id)] ?? parseText(name);
 }
 
 const types: Readonly<Record<string, QcStatements['qcType']>> = {

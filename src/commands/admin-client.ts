@@ -4,21 +4,21 @@ import { adminToken } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 
 /** What the operators' API answered. */
-export interface AdminAnswer {
+export interface AdminResponse {
   readonly ok: boolean;
   readonly status: number;
   readonly body: unknown;
 }
 
 /** Asks the operators' API. @param path behind `/api` @throws Error if no gateway answers */
-export type CallAdmin = (
+export type AdminClient = (
   method: 'GET' | 'PUT' | 'POST',
   path: string,
   body?: unknown,
-) => Promise<AdminAnswer>;
+) => Promise<AdminResponse>;
 
 /** @throws Error with a sentence that says what to do, if the gateway cannot be reached or no token is at hand */
-export function createAdminClient({ admin }: Config): CallAdmin {
+export function createAdminClient({ admin }: Config): AdminClient {
   const token = adminToken(admin);
   if (token === undefined) {
     throw new Error(

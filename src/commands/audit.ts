@@ -1,17 +1,17 @@
 /** `penstock audit verify`: walks the chain of the audit log. */
 
 import { z } from 'zod';
-import type { CallAdmin } from './admin-client.ts';
-import type { Printed } from './printed.ts';
+import type { AdminClient } from './admin-client.ts';
+import type { CommandOutput } from './command-output.ts';
 
-const verificationShape = z.object({ records: z.number(), broken: z.string().optional() });
+const verificationBody = z.object({ records: z.number(), broken: z.string().optional() });
 
 /** Exit code 1 if a record was altered, removed or inserted. */
-export async function verifyAudit(call: CallAdmin): Promise<Printed> {
+export async function verifyAudit(call: AdminClient): Promise<CommandOutput> {
   const answer = await call('GET', '/audit/verify');
   if (!answer.ok)
     return { lines: [`The audit log cannot be read: ${JSON.stringify(answer.body)}`], exitCode: 1 };
-  const { records, broken } = verificationShape.parse(answer.body);
+  const { records, broken } = verificationBody.parse(answer.body);
   if (broken) return { lines: [`The audit log is broken: ${broken}.`], exitCode: 1 };
   return {
     lines: [

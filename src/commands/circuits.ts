@@ -1,10 +1,10 @@
 /** `penstock circuits`: shows the circuits, one for each environment and lane. */
 
 import { z } from 'zod';
-import type { CallAdmin } from './admin-client.ts';
-import type { Printed } from './printed.ts';
+import type { AdminClient } from './admin-client.ts';
+import type { CommandOutput } from './command-output.ts';
 
-const circuitsShape = z.array(
+const circuitsBody = z.array(
   z.object({
     environment: z.string(),
     lane: z.string(),
@@ -16,11 +16,11 @@ const circuitsShape = z.array(
 );
 
 /** One line each, with its hold and the reason for what it does. */
-export async function showCircuits(call: CallAdmin): Promise<Printed> {
+export async function showCircuits(call: AdminClient): Promise<CommandOutput> {
   const answer = await call('GET', '/circuits');
   if (!answer.ok)
     return { lines: [`The circuits cannot be read: ${JSON.stringify(answer.body)}`], exitCode: 1 };
-  const lines = circuitsShape.parse(answer.body).map(({ environment, lane, state, hold, until, reason }) => {
+  const lines = circuitsBody.parse(answer.body).map(({ environment, lane, state, hold, until, reason }) => {
     const held = hold === null ? '' : `held ${hold} `;
     const when = until === null ? '' : `until ${until} `;
     return `${environment.padEnd(12)} ${lane.padEnd(7)} ${state.padEnd(10)} ${held}${when}${reason ?? ''}`.trimEnd();

@@ -1,10 +1,10 @@
 /** `penstock in-doubt`: lists what is in doubt. `penstock in-doubt ID OUTCOME --reason ..`: resolves one of them. */
 
 import { z } from 'zod';
-import type { CallAdmin } from './admin-client.ts';
-import { type Printed, refused } from './printed.ts';
+import type { AdminClient } from './admin-client.ts';
+import { type CommandOutput, refusalOutput } from './command-output.ts';
 
-const doubtsShape = z.array(
+const inDoubtBody = z.array(
   z.object({
     id: z.string(),
     xRequestId: z.string(),
@@ -17,12 +17,12 @@ const doubtsShape = z.array(
 );
 
 /** Some lines for each, the oldest first. */
-export async function showDoubts(call: CallAdmin): Promise<Printed> {
+export async function showInDoubt(call: AdminClient): Promise<CommandOutput> {
   const answer = await call('GET', '/in-doubt');
-  if (!answer.ok) return refused(answer.body);
-  const doubts = doubtsShape.parse(answer.body);
-  if (doubts.length === 0) return { lines: ['Nothing is in doubt.'], exitCode: 0 };
-  const lines = doubts.flatMap(({ id, xRequestId, operation, environment, tenant, since, why }) => [
+  if (!answer.ok) return refusalOutput(answer.body);
+  const requests = inDoubtBody.parse(answer.body);
+  if (requests.length === 0) return { lines: ['Nothing is in doubt.'], exitCode: 0 };
+  const lines = requests.flatMap(({ id, xRequestId, operation, environment, tenant, since, why }) => [
     id,
     `  ${operation} of ${tenant} in ${environment}, X-Request-ID ${xRequestId}, ${since}`,
     `  ${why}`,
@@ -30,7 +30,7 @@ export async function showDoubts(call: CallAdmin): Promise<Printed> {
   return { lines, exitCode: 0 };
 }
 
-interface Order {
+interface ResolveOptions {
   readonly id: string;
   /** `happened` or `did-not-happen`. */
   readonly outcome: string;
@@ -40,13 +40,13 @@ interface Order {
 }
 
 /** Says what the bank has told. */
-export async function resolveDoubt(
-  call: CallAdmin,
-  { id, outcome, payment, reason }: Order,
-): Promise<Printed> {
+export async function resolveInDoubt(
+  call: AdminClient,
+  { id, outcome, payment, reason }: ResolveOptions,
+): Promise<CommandOutput> {
   const body = { outcome, reason, ...(payment !== undefined && { paymentId: payment }) };
   const answer = await call('POST', `/in-doubt/${encodeURIComponent(id)}`, body);
-  if (!answer.ok) return refused(answer.body);
+  if (!answer.ok) return refusalOutput(answer.body);
   const next =
     outcome === 'happened' ? 'A repeat is told so.' : 'A repeat with its X-Request-ID is sent to the bank.';
   return { lines: [`Resolved: it ${outcome.replaceAll('-', ' ')}. ${next}`], exitCode: 0 };

@@ -3,4 +3,4 @@
 import { openapiYaml } from '../admin/openapi/document.ts';
 
 /** The same that the operators' door serves at `/openapi.yaml`. */
-export const describeDoors = (): string => openapiYaml.trimEnd();
+export const showOpenapi = (): string => openapiYaml.trimEnd();

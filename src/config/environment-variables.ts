@@ -1,36 +1,35 @@
 /** Environment variables as settings: `PENSTOCK_LISTEN_PORT` is `listen.port`, and wins over the file. */
 
-import type { Fault } from './faults.ts';
-import { nearest } from './nearest.ts';
-import type { Path } from './path.ts';
-import { anyName, type JsonSchema, type Setting, settings } from './settings.ts';
-import { isMapping, valueAt, withValue } from './trees.ts';
+import type { ConfigError } from './config-errors.ts';
+import { closestName } from './did-you-mean.ts';
+import { isMapping, type SettingPath, valueAt, withValue } from './object-path.ts';
+import { anyEnvironment, type JsonSchema, type Setting, settings } from './settings.ts';
 
 /** The variables of a process. */
-export type Variables = Readonly<Record<string, string | undefined>>;
+export type EnvironmentVariables = Readonly<Record<string, string | undefined>>;
 
 /** A tree of raw settings with the variables laid over it. */
-export interface Overlaid {
+export interface OverriddenSettings {
   readonly tree: unknown;
   /** Which variable gave which setting. */
-  readonly given: readonly { readonly variable: string; readonly path: Path }[];
-  readonly faults: readonly (Fault & { readonly variable: string })[];
+  readonly overrides: readonly { readonly variable: string; readonly path: SettingPath }[];
+  readonly errors: readonly (ConfigError & { readonly variable: string })[];
 }
 
 /** The variable that overrides a setting; for settings of an environment, with `<NAME>` in it. */
-export const variableOf = (path: readonly string[]): string =>
-  prefix + path.map((name) => (name === anyName ? '<NAME>' : upperSnake(name))).join('_');
+export const variableName = (path: readonly string[]): string =>
+  prefix + path.map((name) => (name === anyEnvironment ? '<NAME>' : upperSnake(name))).join('_');
 
 /** Lays the variables over what the file says. */
-export function overlay(tree: unknown, variables: Variables): Overlaid {
+export function applyVariables(tree: unknown, variables: EnvironmentVariables): OverriddenSettings {
   return Object.entries(variables)
     .filter(([name]) => name.startsWith(prefix) && !notSettings.has(name))
     .filter(([name, text]) => text !== undefined && !isServiceLink(name, text))
     .sort(([one], [other]) => (one < other ? -1 : 1))
-    .reduce<Overlaid>((so, [name, text]) => overlaidWith(so, name, text ?? ''), {
+    .reduce<OverriddenSettings>((so, [name, text]) => overlaidWith(so, name, text ?? ''), {
       tree,
-      given: [],
-      faults: [],
+      overrides: [],
+      errors: [],
     });
 }
 
@@ -56,14 +55,14 @@ const upperSnake = (name: string) =>
     .replaceAll('-', '_')
     .toUpperCase();
 
-function overlaidWith(so: Overlaid, variable: string, text: string): Overlaid {
+function overlaidWith(so: OverriddenSettings, variable: string, text: string): OverriddenSettings {
   const target = targetOf(variable, so.tree);
-  if (!target) return { ...so, faults: [...so.faults, unknown(variable)] };
+  if (!target) return { ...so, errors: [...so.errors, unknown(variable)] };
   const value = valueFrom(text, target.setting.schema);
   return {
     ...so,
     tree: withValue(so.tree, target.path, value),
-    given: [...so.given, { variable, path: target.path }],
+    overrides: [...so.overrides, { variable, path: target.path }],
   };
 }
 
@@ -73,7 +72,9 @@ interface Target {
 }
 
 function targetOf(variable: string, tree: unknown): Target | undefined {
-  const setting = settings.find(({ path }) => !path.includes(anyName) && variableOf(path) === variable);
+  const setting = settings.find(
+    ({ path }) => !path.includes(anyEnvironment) && variableName(path) === variable,
+  );
   return setting ? { setting, path: setting.path } : targetInEnvironment(variable, tree);
 }
 
@@ -82,7 +83,7 @@ function targetInEnvironment(variable: string, tree: unknown): Target | undefine
   if (!variable.startsWith(environmentPrefix)) return undefined;
   const rest = variable.slice(environmentPrefix.length);
   const [longest] = settings
-    .filter(({ path }) => path.includes(anyName))
+    .filter(({ path }) => path.includes(anyEnvironment))
     .map((setting) => ({ setting, suffix: `_${setting.path.slice(2).map(upperSnake).join('_')}` }))
     .filter(({ suffix }) => rest.endsWith(suffix) && rest.length > suffix.length)
     .sort((one, other) => other.suffix.length - one.suffix.length);
@@ -91,7 +92,7 @@ function targetInEnvironment(variable: string, tree: unknown): Target | undefine
   const name = environmentNamed(rest.slice(0, -longest.suffix.length), tree);
   return {
     setting: longest.setting,
-    path: longest.setting.path.map((part) => (part === anyName ? name : part)),
+    path: longest.setting.path.map((part) => (part === anyEnvironment ? name : part)),
   };
 }
 
@@ -102,9 +103,9 @@ function environmentNamed(capitals: string, tree: unknown): string {
   return names.find((name) => upperSnake(name) === capitals) ?? capitals.toLowerCase().replaceAll('_', '-');
 }
 
-function unknown(variable: string): Fault & { variable: string } {
-  const known = settings.map(({ path }) => variableOf(path));
-  const meant = nearest(variable, [...known, ...notSettings]);
+function unknown(variable: string): ConfigError & { variable: string } {
+  const known = settings.map(({ path }) => variableName(path));
+  const meant = closestName(variable, [...known, ...notSettings]);
   const hint = meant ? `did you mean ${meant}?` : 'remove it, or see docs/configuration.md for their names';
   return { variable, path: [], message: `there is no such setting; ${hint}` };
 }

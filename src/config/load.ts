@@ -1,24 +1,23 @@
 /** Loads the configuration: file, then environment variables. The only place that reads `process.env`. */
 
 import { readFileSync } from 'node:fs';
-import { type Read, readNow } from '../certificates/watched-files.ts';
-import { check } from './check.ts';
-import { overlay, type Variables } from './environment-variables.ts';
-import { inOrder, told, toldAt, toldOf } from './places.ts';
+import { type ReadFile, readFromDisk } from '../certificates/file-watcher.ts';
+import { applyVariables, type EnvironmentVariables } from './environment-variables.ts';
+import { errorAtLine, errorInVariable, locateError, sortedLines } from './error-locations.ts';
+import { isMapping, isWithin } from './object-path.ts';
 import type { AdminSettings, Config } from './schema.ts';
-import { readSecret } from './secrets.ts';
-import { isMapping, within } from './trees.ts';
+import { validateSettings } from './validate.ts';
 import { readYaml, type YamlText } from './yaml-text.ts';
 
 /** A configuration, or everything that is wrong with it: one line each, `FILE:LINE path: what to change`. */
-export type Loaded =
+export type LoadedConfig =
   | { readonly kind: 'valid'; readonly config: Config }
   | { readonly kind: 'faulty'; readonly faults: readonly string[] };
 
 /** Which file to load: the one of the command line, else that of `PENSTOCK_CONFIG`, else none. */
 export const configSource = (
   argument: string | undefined,
-  variables: Variables = process.env,
+  variables: EnvironmentVariables = process.env,
 ): string | undefined => argument ?? (variables.PENSTOCK_CONFIG || undefined);
 
 /**
@@ -26,12 +25,16 @@ export const configSource = (
  *
  * @param file  the path of a YAML file, or `undefined` for defaults and environment variables alone
  */
-export const loadConfig = (file: string | undefined, variables: Variables = process.env): Loaded =>
-  load(file, variables);
+export const loadConfig = (
+  file: string | undefined,
+  variables: EnvironmentVariables = process.env,
+): LoadedConfig => load(file, variables);
 
 /** The same for whoever is going to use them: the files that it names are opened and checked, too. */
-export const loadConfigAndFiles = (file: string | undefined, variables: Variables = process.env): Loaded =>
-  load(file, variables, readNow);
+export const loadConfigAndFiles = (
+  file: string | undefined,
+  variables: EnvironmentVariables = process.env,
+): LoadedConfig => load(file, variables, readFromDisk);
 
 /**
  * The bearer token of the operator "admin": from `PENSTOCK_ADMIN_TOKEN`, else from `admin.tokenFile`.
@@ -39,29 +42,32 @@ export const loadConfigAndFiles = (file: string | undefined, variables: Variable
  * @returns `undefined` if neither is set
  * @throws Error if the file cannot be read or is empty; the message says which
  */
-export function adminToken(admin: AdminSettings, variables: Variables = process.env): string | undefined {
+export function adminToken(
+  admin: AdminSettings,
+  variables: EnvironmentVariables = process.env,
+): string | undefined {
   if (variables.PENSTOCK_ADMIN_TOKEN) return variables.PENSTOCK_ADMIN_TOKEN;
   return admin.tokenFile === null ? undefined : readSecret(admin.tokenFile);
 }
 
-function load(file: string | undefined, variables: Variables, read?: Read): Loaded {
+function load(file: string | undefined, variables: EnvironmentVariables, read?: ReadFile): LoadedConfig {
   const source = sourceOf(file);
   if ('fault' in source) return { kind: 'faulty', faults: [source.fault] };
 
   const { yaml } = source;
-  const overlaid = overlay(sectionsOf(yaml.tree), variables);
-  const checked = check(overlaid.tree, {
+  const overridden = applyVariables(sectionsOf(yaml.tree), variables);
+  const checked = validateSettings(overridden.tree, {
     read,
     adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN),
-    fromVariable: (path) => overlaid.given.some((one) => within(path, one.path)),
+    isFromVariable: (path) => overridden.overrides.some((one) => isWithin(path, one.path)),
   });
 
   // Of a text that is no YAML, only this is told: whatever else seems wrong with it may just not have been read.
-  const found = checked.kind === 'faulty' && yaml.readable ? checked.faults : [];
-  const faults = inOrder([
-    ...yaml.faults.map(({ line, message }) => toldAt(file, line, { path: [], message })),
-    ...found.map((fault) => told(fault, { file, yaml, overlaid })),
-    ...overlaid.faults.map((fault) => toldOf(fault.variable, fault)),
+  const found = checked.kind === 'faulty' && yaml.readable ? checked.errors : [];
+  const faults = sortedLines([
+    ...yaml.errors.map(({ line, message }) => errorAtLine(file, line, { path: [], message })),
+    ...found.map((fault) => locateError(fault, { file, yaml, overridden })),
+    ...overridden.errors.map((fault) => errorInVariable(fault.variable, fault)),
   ]);
   return checked.kind === 'valid' && faults.length === 0 ? checked : { kind: 'faulty', faults };
 }
@@ -84,3 +90,17 @@ const sectionsOf = (tree: unknown): unknown =>
 
 /** What Node itself was told, by the environment and then on its command line, with blanks between. */
 export const nodeFlags = (): string => [process.env.NODE_OPTIONS, ...process.execArgv].join(' ');
+
+// MERGED HEADER (rewrite or remove):
+/* Secrets that stand in a file of their own. */
+
+/**
+ * The secret in a file, without the line break that editors leave at its end.
+ *
+ * @throws Error if the file cannot be read or is empty; names the file, never its content
+ */
+function readSecret(file: string): string {
+  const secret = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  if (secret === '') throw new Error(`the secret in ${file} is empty`);
+  return secret;
+}

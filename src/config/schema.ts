@@ -2,15 +2,15 @@
 
 import { z } from 'zod';
 import { admin } from './sections/admin.ts';
-import { circuit, deadlines, upstream } from './sections/calls.ts';
 import { clients } from './sections/clients.ts';
 import { type environment, environments } from './sections/environments.ts';
 import { listen } from './sections/listen.ts';
-import { log, tracing } from './sections/observation.ts';
 import { idempotency, payments, statusCache } from './sections/payments.ts';
 import { shaping } from './sections/shaping.ts';
 import { standard } from './sections/standard.ts';
 import { state } from './sections/state.ts';
+import { log, tracing } from './sections/telemetry.ts';
+import { circuit, deadlines, upstream } from './sections/upstream.ts';
 
 /** Every section, in the order of the documentation. */
 export const schema = z.strictObject({
@@ -63,16 +63,16 @@ export type ClientSettings = Omit<Settings['clients'][number], 'tenant' | 'envir
 };
 
 /** One side of the bank as the file has it. */
-export type WrittenEnvironment = DeepReadonly<z.output<typeof environment>>;
+export type EnvironmentSection = DeepReadonly<z.output<typeof environment>>;
 
 /** The client certificate shown to one side of the bank, and whom the gateway believes there. */
-export type EnvironmentTlsSettings = NonNullable<WrittenEnvironment['tls']>;
+export type EnvironmentTlsSettings = NonNullable<EnvironmentSection['tls']>;
 
 /** The seal for the requests to one side of the bank. */
-export type SigningSettings = NonNullable<WrittenEnvironment['signing']>;
+export type SigningSettings = NonNullable<EnvironmentSection['signing']>;
 
 /** One side of the bank; fits `Environment` of the flow. */
-export type EnvironmentSettings = Omit<WrittenEnvironment, 'shaping'> & {
+export type EnvironmentSettings = Omit<EnvironmentSection, 'shaping'> & {
   readonly name: string;
   /** Scheme, host and port: `https://api.bank.example`. */
   readonly origin: string;

@@ -1,11 +1,11 @@
 /** The settings as a flat list, read from the schema: for environment variables, suggestions and the documentation. */
 
 import { z } from 'zod';
-import type { Path } from './path.ts';
+import type { SettingPath } from './object-path.ts';
 import { schema } from './schema.ts';
 
 /** Stands for the name of any environment in the path of a setting. */
-export const anyName = '*';
+export const anyEnvironment = '*';
 
 /** The part of JSON Schema that the configuration makes use of, and our own words in it. */
 export interface JsonSchema {
@@ -50,12 +50,12 @@ function settingsIn(node: JsonSchema, path: readonly string[], required: boolean
     settingsIn(inner, [...path, name], node.required?.includes(name) ?? false),
   );
   return node.additionalProperties
-    ? [...named, ...settingsIn(node.additionalProperties, [...path, anyName], false)]
+    ? [...named, ...settingsIn(node.additionalProperties, [...path, anyEnvironment], false)]
     : named;
 }
 
 /** The names that may stand in the mapping at this path. */
-export function namesAt(path: Path): readonly string[] {
+export function namesAt(path: SettingPath): readonly string[] {
   const node = path.reduce<JsonSchema | undefined>(
     (at, key) =>
       typeof key === 'number'

@@ -69,14 +69,14 @@ export const percent = (fallback: string, bounds: Bounds = {}) =>
   quantity(percentages, { min: '0%', max: '100%', ...bounds }).prefault(fallback);
 
 /** The number that a text of this unit stands for, or `undefined` if it is none. */
-export function amountOf(unit: Unit, text: string): number | undefined {
+export function parseQuantity(unit: Unit, text: string): number | undefined {
   const [, number, name] = unit.shape.exec(text) ?? [];
   const factor = name === undefined ? undefined : unit.factors[name];
   return factor === undefined ? undefined : Number(number) * factor;
 }
 
 /** Milliseconds as one would write them in the configuration, in the largest unit that fits evenly. */
-export function durationText(ms: number): string {
+export function formatDuration(ms: number): string {
   const [name = 'ms', factor = 1] =
     Object.entries(durations.factors).findLast(([, candidate]) => ms >= candidate && ms % candidate === 0) ??
     [];
@@ -88,7 +88,7 @@ function quantity(unit: Unit, bounds: Bounds) {
     .string({ error: `expected ${unit.expected}` })
     .meta({ unit: unit.name, pattern: unit.shape.source })
     .transform((text, context) => {
-      const amount = amountOf(unit, text);
+      const amount = parseQuantity(unit, text);
       if (amount === undefined) return refuse(context, `expected ${unit.expected}`);
       if (amount < limit(unit, bounds.min, 0)) return refuse(context, `expected at least ${bounds.min}`);
       if (amount > limit(unit, bounds.max, Infinity))
@@ -98,7 +98,7 @@ function quantity(unit: Unit, bounds: Bounds) {
 }
 
 const limit = (unit: Unit, text: string | undefined, otherwise: number) =>
-  (text === undefined ? undefined : amountOf(unit, text)) ?? otherwise;
+  (text === undefined ? undefined : parseQuantity(unit, text)) ?? otherwise;
 
 function refuse(context: z.RefinementCtx, message: string): never {
   context.addIssue({ code: 'custom', message });

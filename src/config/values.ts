@@ -3,7 +3,6 @@
 import { createHash } from 'node:crypto';
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
-import { bareHost } from './bare-host.ts';
 
 /** A name of ours that may stand in headers, metrics and keys. */
 export const plainName = () => z.string({ error: aName }).regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, aName);
@@ -58,7 +57,7 @@ export const webAddress = () => z.string({ error: `expected ${anAddress}` }).tra
 
 /** Is this host reachable from this machine only? Takes what `URL.hostname` gives, too. */
 export function isLoopback(name: string): boolean {
-  const bare = bareHost(name).toLowerCase();
+  const bare = hostWithoutBrackets(name).toLowerCase();
   const family = isIP(bare);
   if (family === 0) return bare === 'localhost' || bare.endsWith('.localhost');
   return loopback.check(bare, family === 4 ? 'ipv4' : 'ipv6');
@@ -77,12 +76,12 @@ const hash = (expected: string) =>
     .transform((text) => text.replaceAll(':', '').toLowerCase())
     .refine((hex) => /^[0-9a-f]{64}$/.test(hex), `expected ${expected}`)
     .refine(
-      (hex) => !hashesOfNothing.has(hex),
+      (hex) => !emptySecretHashes.has(hex),
       'this is the hash of an empty secret; hash the secret itself',
     );
 
 /** What `echo | sha256sum` and `printf '' | sha256sum` print: the hash of a secret that was never set. */
-const hashesOfNothing = new Set(['', '\n'].map((text) => createHash('sha256').update(text).digest('hex')));
+const emptySecretHashes = new Set(['', '\n'].map((text) => createHash('sha256').update(text).digest('hex')));
 
 const anAddress = 'an address such as https://api.bank.example/psd2';
 
@@ -107,3 +106,6 @@ function problemOf(url: URL, text: string): string | undefined {
 }
 
 const plainPath = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
+
+/** A host as sockets and address lists take it: URLs put an IPv6 address in brackets (RFC 3986 section 3.2.2). */
+export const hostWithoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, '');

@@ -10,16 +10,16 @@ import {
   type ParsedNode,
   parseDocument,
 } from 'yaml';
-import type { Path } from './path.ts';
+import type { SettingPath } from './object-path.ts';
 
 /** What a YAML text holds. */
 export interface YamlText {
   readonly tree: unknown;
   /** Whether the tree can be trusted: it cannot if the text is no YAML at all. */
   readonly readable: boolean;
-  readonly faults: readonly { readonly line: number; readonly message: string }[];
+  readonly errors: readonly { readonly line: number; readonly message: string }[];
   /** The line, from 1, of what stands at a path, or of the nearest thing around it. */
-  lineOf(path: Path): number;
+  lineOf(path: SettingPath): number;
 }
 
 /** Reads one YAML document. Never throws: what is wrong is among the faults. */
@@ -40,7 +40,7 @@ export function readYaml(text: string): YamlText {
   return {
     tree: content.tree,
     readable: content.fault === undefined && document.errors.every(({ code }) => code === 'DUPLICATE_KEY'),
-    faults: content.fault === undefined ? faults : [...faults, { line: 1, message: content.fault }],
+    errors: content.fault === undefined ? faults : [...faults, { line: 1, message: content.fault }],
     lineOf: (path) => lineAt(offsetOf(document, path)),
   };
 }
@@ -57,7 +57,7 @@ function contentOf(document: Document.Parsed): { tree?: unknown; fault?: string 
   }
 }
 
-function offsetOf(document: Document.Parsed, path: Path): number {
+function offsetOf(document: Document.Parsed, path: SettingPath): number {
   let node: ParsedNode | null | undefined = document.contents;
   let offset = 0;
   for (const key of path) {

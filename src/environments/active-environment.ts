@@ -8,8 +8,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { GatewayError } from '../flow/errors.ts';
-import { parsedOnce } from '../state/parsed-once.ts';
+import { GatewayError } from '../request/errors.ts';
+import { createParseCache } from '../state/parse-cache.ts';
 import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 
@@ -39,13 +39,13 @@ export interface ActiveEnvironment {
    *
    * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; it is not known then whether it was done
    */
-  change(environment: string): Promise<{ readonly from: ActiveRecord; readonly to: ActiveRecord }>;
+  switchTo(environment: string): Promise<{ readonly from: ActiveRecord; readonly to: ActiveRecord }>;
   /** Whether the shared state was emptied, as far as this instance could notice, since it runs. */
   stateWasEmptied(): boolean;
 }
 
 /** The shared value, and the very text that stands in the state: only by that can it be replaced. */
-interface Written {
+interface StoredRecord {
   readonly raw: string;
   readonly record: ActiveRecord;
 }
@@ -58,13 +58,13 @@ export function createActiveEnvironment(
 ): ActiveEnvironment {
   let known: ActiveRecord | undefined;
   let emptied = false;
-  const recordIn = parsedOnce(parsed);
+  const recordIn = createParseCache(parseRecord);
 
   announcements.subscribe(channel, () => void read().catch(() => {})); // missed or failed: the next regular read sees it
 
-  const read = async () => (await look()).record;
+  const read = async () => (await load()).record;
 
-  async function look(): Promise<Written> {
+  async function load(): Promise<StoredRecord> {
     const raw = await keyValues.read(key);
     const stored = raw === undefined ? undefined : recordIn(raw);
     if (raw === undefined || !stored || stored.version < (known?.version ?? 0)) return restore(raw);
@@ -72,7 +72,7 @@ export function createActiveEnvironment(
   }
 
   /** The state holds nothing, or something older than what is known here. */
-  async function restore(raw: string | undefined): Promise<Written> {
+  async function restore(raw: string | undefined): Promise<StoredRecord> {
     const next: ActiveRecord = {
       environment: known?.environment ?? configured,
       version: known?.version ?? 1,
@@ -82,7 +82,7 @@ export function createActiveEnvironment(
     const done = await (raw === undefined
       ? keyValues.writeIfAbsent(key, written)
       : keyValues.replace(key, raw, written));
-    return done ? { raw: written, record: adopt(next) } : look();
+    return done ? { raw: written, record: adopt(next) } : load();
   }
 
   function adopt(record: ActiveRecord): ActiveRecord {
@@ -105,7 +105,7 @@ export function createActiveEnvironment(
   async function change(
     environment: string,
   ): Promise<{ readonly from: ActiveRecord; readonly to: ActiveRecord }> {
-    const { raw, record: from } = await look();
+    const { raw, record: from } = await load();
     const to = { ...from, environment, version: from.version + 1 };
     if (!(await keyValues.replace(key, raw, JSON.stringify(to)))) return change(environment);
     adopt(to);
@@ -113,11 +113,11 @@ export function createActiveEnvironment(
     return { from, to };
   }
 
-  return { known: () => known, read, change, stateWasEmptied: () => emptied };
+  return { known: () => known, read, switchTo: change, stateWasEmptied: () => emptied };
 }
 
-function parsed(raw: string): ActiveRecord {
-  const result = recordShape.safeParse(parsedJson(raw));
+function parseRecord(raw: string): ActiveRecord {
+  const result = recordShape.safeParse(parseJson(raw));
   if (result.success) return result.data;
   throw new GatewayError(
     'STATE_UNAVAILABLE',
@@ -125,7 +125,7 @@ function parsed(raw: string): ActiveRecord {
   );
 }
 
-function parsedJson(raw: string): unknown {
+function parseJson(raw: string): unknown {
   try {
     return JSON.parse(raw);
   } catch {

@@ -8,110 +8,111 @@
 
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { asGatewayError } from '../flow/errors.ts';
-import { createOwed } from '../state/owed.ts';
-import { parsedOnce } from '../state/parsed-once.ts';
+import { asGatewayError } from '../request/errors.ts';
+import { createParseCache } from '../state/parse-cache.ts';
+import { createPendingWrites } from '../state/pending-writes.ts';
 import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
-  type Home,
-  type Lasting,
-  type PaymentRecord,
-  parseRecord,
-  withHome,
-  writtenRecord,
-} from './payment-record.ts';
+  type AffinityRecord,
+  type AffinityRetention,
+  type PaymentAffinity,
+  parseAffinityRecord,
+  serializeAffinityRecord,
+  withAffinity,
+} from './affinity-record.ts';
 
-export interface Affinity {
+export interface AffinityStore {
   /**
    * Every home of a payment id, other tenants' included; none if nobody remembers it.
    *
    * @param tenant who asks: without the state, what this instance remembers is enough only if it names this tenant
    * @throws GatewayError STATE_UNAVAILABLE if this instance does not remember it and cannot ask
    */
-  homesOf(paymentId: string, tenant: string): Promise<readonly Home[]>;
+  environmentsOf(paymentId: string, tenant: string): Promise<readonly PaymentAffinity[]>;
   /** Remembers a home, at once in this instance; what the shared state does not take now it is told later. */
-  learn(paymentId: string, home: Home, lasts: Lasting): Promise<void>;
+  recordEnvironment(paymentId: string, home: PaymentAffinity, lasts: AffinityRetention): Promise<void>;
   /**
    * Tells the shared state what it has not taken yet, up to the first that it refuses; the next call begins behind that.
    *
    * @throws GatewayError STATE_UNAVAILABLE if it refuses one
    */
-  settle(): Promise<void>;
+  flush(): Promise<void>;
 }
 
-interface Lesson {
+interface PendingRecord {
   readonly key: string;
-  readonly home: Home;
-  readonly lasts: Lasting;
+  readonly home: PaymentAffinity;
+  readonly lasts: AffinityRetention;
 }
 
 /** How many payments an instance keeps in its own memory: about 300 bytes each. */
-const keptPayments = 100_000;
+const maxStoredPayments = 100_000;
 /** A payment in use is renewed this often, or twice as often as it is forgotten. Milliseconds. */
 const renewEveryMs = 24 * 3_600_000;
 const channel = 'payment';
 
 /** @param rememberForMs how long a payment is remembered after it was last used; standing orders without end */
-export function createAffinity(
+export function createAffinityStore(
   { keyValues, announcements }: Pick<State, 'keyValues' | 'announcements'>,
   rememberForMs: number,
   log: Log,
-): Affinity {
-  const kept = new LRUCache<string, PaymentRecord>({ max: keptPayments });
-  const recordIn = parsedOnce(parseRecord);
+): AffinityStore {
+  const stored = new LRUCache<string, AffinityRecord>({ max: maxStoredPayments });
+  const recordIn = createParseCache(parseAffinityRecord);
   /** By payment. */
-  const untold = createOwed<readonly Lesson[]>(async (lessons) => {
-    for (const lesson of lessons) await tell(lesson);
+  const pending = createPendingWrites<readonly PendingRecord[]>(async (lessons) => {
+    for (const lesson of lessons) await write(lesson);
   });
-  announcements.subscribe(channel, (key) => void kept.delete(key)); // what is kept here may lack the new home
+  announcements.subscribe(channel, (key) => void stored.delete(key)); // what is kept here may lack the new home
 
   /** Homes are only ever added: what is kept here, or not told yet, joins what the state says. */
-  function keep(key: string, record: PaymentRecord): readonly Home[] {
+  function store(key: string, record: AffinityRecord): readonly PaymentAffinity[] {
     // Parsed once and joined with nothing: it is the very record that is kept already.
-    if (kept.get(key) === record && untold.size() === 0) return record.homes;
-    const own = [...(kept.peek(key)?.homes ?? []), ...untoldHomes(key)];
+    if (stored.get(key) === record && pending.size() === 0) return record.affinities;
+    const own = [...(stored.peek(key)?.affinities ?? []), ...pendingAffinities(key)];
     const joined = own.reduce(
-      (sum, home) => withHome(sum, { home, lasts: record.lasts }, record.renewedAt),
+      (sum, home) => withAffinity(sum, { home, lasts: record.retention }, record.renewedAt),
       record,
     );
-    kept.set(key, joined);
-    return joined.homes;
+    stored.set(key, joined);
+    return joined.affinities;
   }
 
-  const untoldHomes = (key: string) => (untold.of(key) ?? []).map(({ home }) => home);
+  const pendingAffinities = (key: string) => (pending.get(key) ?? []).map(({ home }) => home);
 
-  async function homesOf(paymentId: string, tenant: string): Promise<readonly Home[]> {
+  async function homesOf(paymentId: string, tenant: string): Promise<readonly PaymentAffinity[]> {
     const key = keyOf(paymentId);
     try {
-      return await ask(key);
+      return await readShared(key);
     } catch (thrown) {
-      const own = kept.get(key)?.homes ?? [];
+      const own = stored.get(key)?.affinities ?? [];
       if (own.some((home) => home.tenant === tenant)) return own;
       throw thrown;
     }
   }
 
-  async function ask(key: string): Promise<readonly Home[]> {
+  async function readShared(key: string): Promise<readonly PaymentAffinity[]> {
     const raw = await keyValues.read(key);
-    if (raw === undefined) return kept.get(key)?.homes ?? untoldHomes(key);
+    if (raw === undefined) return stored.get(key)?.affinities ?? pendingAffinities(key);
     const record = recordIn(raw);
     if (
-      record.lasts === 'remembered' &&
+      record.retention === 'remembered' &&
       Date.now() - record.renewedAt > Math.min(renewEveryMs, rememberForMs / 2)
     ) {
-      const renewed = writtenRecord({ ...record, renewedAt: Date.now() });
+      const renewed = serializeAffinityRecord({ ...record, renewedAt: Date.now() });
       await keyValues.replace(key, raw, renewed, rememberForMs).catch(() => {}); // the next use tries again
     }
-    return keep(key, record);
+    return store(key, record);
   }
 
-  async function learn(paymentId: string, home: Home, lasts: Lasting): Promise<void> {
+  async function learn(paymentId: string, home: PaymentAffinity, lasts: AffinityRetention): Promise<void> {
     const lesson = { key: keyOf(paymentId), home, lasts };
-    keep(lesson.key, withHome(undefined, lesson, Date.now()));
-    await tell(lesson).catch((thrown: unknown) => {
-      const isFirst = untold.size() === 0; // logged once, not for every payment
-      if (untold.size() < keptPayments) untold.add(lesson.key, [...(untold.of(lesson.key) ?? []), lesson]);
+    store(lesson.key, withAffinity(undefined, lesson, Date.now()));
+    await write(lesson).catch((thrown: unknown) => {
+      const isFirst = pending.size() === 0; // logged once, not for every payment
+      if (pending.size() < maxStoredPayments)
+        pending.add(lesson.key, [...(pending.get(lesson.key) ?? []), lesson]);
       if (!isFirst) return;
       log('error', 'payments are remembered by this instance alone until the shared state takes them', {
         why: reasonOf(asGatewayError(thrown)),
@@ -119,33 +120,33 @@ export function createAffinity(
     });
   }
 
-  async function tell(lesson: Lesson): Promise<void> {
+  async function write(lesson: PendingRecord): Promise<void> {
     let raw: string | undefined; // as a rule, nobody knows a new payment
-    while (!(await told(lesson, raw))) raw = await keyValues.read(lesson.key);
+    while (!(await tryWrite(lesson, raw))) raw = await keyValues.read(lesson.key);
   }
 
   /** @param raw what the state knows of the payment @returns false if it has come to know something else meanwhile */
-  async function told(lesson: Lesson, raw: string | undefined): Promise<boolean> {
+  async function tryWrite(lesson: PendingRecord, raw: string | undefined): Promise<boolean> {
     const { key } = lesson;
-    const record = withHome(raw === undefined ? undefined : parseRecord(raw), lesson, Date.now());
-    const ttlMs = record.lasts === 'endless' ? undefined : rememberForMs;
-    const written = writtenRecord(record);
+    const record = withAffinity(raw === undefined ? undefined : parseAffinityRecord(raw), lesson, Date.now());
+    const ttlMs = record.retention === 'endless' ? undefined : rememberForMs;
+    const written = serializeAffinityRecord(record);
     const done = await (raw === undefined
       ? keyValues.writeIfAbsent(key, written, ttlMs)
       : keyValues.replace(key, raw, written, ttlMs));
     if (!done) return false;
-    keep(key, record);
-    if (record.homes.length > 1) await announcements.publish(channel, key);
+    store(key, record);
+    if (record.affinities.length > 1) await announcements.publish(channel, key);
     return true;
   }
 
   async function settle(): Promise<void> {
-    if (untold.size() === 0) return;
-    await untold.settle();
-    if (untold.size() === 0) log('info', 'the shared state remembers all payments again');
+    if (pending.size() === 0) return;
+    await pending.flush();
+    if (pending.size() === 0) log('info', 'the shared state remembers all payments again');
   }
 
-  return { homesOf, learn, settle };
+  return { environmentsOf: homesOf, recordEnvironment: learn, flush: settle };
 }
 
 /** The error's own words, and what the state said. */

@@ -4,7 +4,7 @@ import { type Agent, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { bareHost } from '../config/bare-host.ts';
+import { hostWithoutBrackets } from '../config/values.ts';
 import type { HeaderFields } from '../pis/headers.ts';
 
 /** One step that a connection takes: it went well, or it is where the pre-flight ended. */
@@ -29,18 +29,18 @@ export interface Probe {
 }
 
 /** For the whole pre-flight, in milliseconds. */
-const limitMs = 5_000;
+const timeoutMs = 5_000;
 
 /** Finds the name, connects, checks the certificate, and wants a final answer below 500. Never rejects. */
 export function preflight({ url, agent, headers = [] }: Probe): Promise<PreflightReport> {
   const steps: PreflightStep[] = [];
   const secure = url.startsWith('https:');
-  const named = isIP(bareHost(new URL(url).hostname)) === 0;
+  const named = isIP(hostWithoutBrackets(new URL(url).hostname)) === 0;
   const passed = (step: PreflightStep['step'], detail: string) => void steps.push({ step, ok: true, detail });
 
   return new Promise((resolve) => {
     const over = (last: PreflightStep) => resolve({ ok: last.ok, steps: [...steps, last] });
-    const signal = AbortSignal.timeout(limitMs);
+    const signal = AbortSignal.timeout(timeoutMs);
     const request = (secure ? requestHttps : requestHttp)(url, {
       agent,
       signal,
@@ -66,30 +66,30 @@ export function preflight({ url, agent, headers = [] }: Probe): Promise<Prefligh
       over({ step: 'answer', ok: false, detail: `status ${statusCode}` });
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
-      const detail = signal.aborted ? `no success within ${limitMs} ms` : (error.code ?? error.name);
-      over({ step: nextAfter(steps, { named, secure }, error.code ?? ''), ok: false, detail });
+      const detail = signal.aborted ? `no success within ${timeoutMs} ms` : (error.code ?? error.name);
+      over({ step: failedStep(steps, { named, secure }, error.code ?? ''), ok: false, detail });
     });
     request.end();
   });
 }
 
-interface Address {
+interface ProbeTarget {
   /** Has it a name, which must be found first? */
   readonly named: boolean;
   readonly secure: boolean;
 }
 
 /** The step that did not come to its end. */
-function nextAfter(
+function failedStep(
   steps: readonly PreflightStep[],
-  { named, secure }: Address,
+  { named, secure }: ProbeTarget,
   code: string,
 ): PreflightStep['step'] {
   const done = new Set(steps.map(({ step }) => step));
   if (!done.has('tcp')) return named && !done.has('dns') ? 'dns' : 'tcp';
   if (!secure || done.has('tls')) return 'answer';
-  return aboutCertificate.test(code) ? 'certificate' : 'tls';
+  return certificateError.test(code) ? 'certificate' : 'tls';
 }
 
 /** As Node and OpenSSL name it: expired, for another name, signed by nobody who is believed, or ours refused. */
-const aboutCertificate = /CERT|UNABLE_TO_VERIFY/;
+const certificateError = /CERT|UNABLE_TO_VERIFY/;

@@ -1,12 +1,12 @@
 /** The safest click of the day: another environment for new payments, proven, confirmed, and on record. */
 
-import type { AuditTrail } from '../flow/audit-event.ts';
-import { asGatewayError } from '../flow/errors.ts';
+import type { AuditRecorder } from '../request/audit-event.ts';
+import { asGatewayError } from '../request/errors.ts';
 import type { ActiveEnvironment } from './active-environment.ts';
 import type { PreflightReport } from './preflight.ts';
 
 /** What an operator asks for. */
-export interface SwitchOrder {
+export interface SwitchRequest {
   readonly who: string;
   readonly environment: string;
   /** Stands in the audit log. */
@@ -27,20 +27,20 @@ export type SwitchOutcome =
   | { readonly kind: 'refused'; readonly why: string; readonly preflight?: PreflightReport };
 
 /** @throws GatewayError STATE_UNAVAILABLE if the shared state cannot be reached */
-export type SwitchEnvironment = (order: SwitchOrder) => Promise<SwitchOutcome>;
+export type SwitchEnvironment = (order: SwitchRequest) => Promise<SwitchOutcome>;
 
 /** Where money moves: a slip of the finger must not be enough. */
-const confirmed = 'production';
+const needsConfirmation = 'production';
 
-interface SwitchParts {
+interface SwitchDependencies {
   readonly active: ActiveEnvironment;
-  readonly audit: AuditTrail;
+  readonly audit: AuditRecorder;
   /** Tries an environment out; `undefined` if there is none of that name. */
-  readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
+  readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
 }
 
 /** The switch of one gateway; every use of it is an audit record, refused and failed ones included. */
-export function createSwitch({ active, audit, tryOut }: SwitchParts): SwitchEnvironment {
+export function createSwitchEnvironment({ active, audit, preflight }: SwitchDependencies): SwitchEnvironment {
   return async (order) => {
     try {
       const outcome = await attempt(order);
@@ -53,18 +53,18 @@ export function createSwitch({ active, audit, tryOut }: SwitchParts): SwitchEnvi
     }
   };
 
-  async function attempt({ environment, confirm, force }: SwitchOrder): Promise<SwitchOutcome> {
-    if (environment === confirmed && confirm !== environment) {
-      return { kind: 'refused', why: `switching to ${confirmed} must be confirmed by its name` };
+  async function attempt({ environment, confirm, force }: SwitchRequest): Promise<SwitchOutcome> {
+    if (environment === needsConfirmation && confirm !== environment) {
+      return { kind: 'refused', why: `switching to ${needsConfirmation} must be confirmed by its name` };
     }
-    const report = await tryOut(environment);
+    const report = await preflight(environment);
     if (!report) return { kind: 'refused', why: 'there is no environment of this name' };
     if (!report.ok && !force) return { kind: 'refused', why: 'the pre-flight failed', preflight: report };
-    const { from, to } = await active.change(environment);
+    const { from, to } = await active.switchTo(environment);
     return { kind: 'switched', from: from.environment, version: to.version, preflight: report };
   }
 
-  async function record(order: SwitchOrder, outcome: string, more: object): Promise<void> {
+  async function record(order: SwitchRequest, outcome: string, more: object): Promise<void> {
     const { who, environment, reason, force } = order;
     const details = { environment, reason, force, ...more };
     await audit.record({ who, action: 'switch environment', outcome, details });

@@ -3,12 +3,12 @@
 import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import type { TlsOptions } from 'node:tls';
-import { factsOf } from '../certificates/facts.ts';
-import type { HeldCertificate } from '../certificates/held.ts';
-import { refuseFaults, tlsFaults } from '../certificates/key-pair.ts';
-import { type Read, readNow, watchFiles } from '../certificates/watched-files.ts';
+import { parseCertificate } from '../certificates/certificate-info.ts';
+import { type ReadFile, readFromDisk, watchFiles } from '../certificates/file-watcher.ts';
+import type { InstalledCertificate } from '../certificates/installed-certificates.ts';
+import { throwKeyPairErrors, tlsErrors } from '../certificates/validate-key-pair.ts';
 import type { ListenSettings } from '../config/schema.ts';
-import type { CertificateNews } from '../telemetry/certificate-news.ts';
+import type { CertificateLog } from '../telemetry/certificate-log.ts';
 
 type ListenerTlsSettings = NonNullable<ListenSettings['tls']>;
 
@@ -20,12 +20,19 @@ const handshakeTimeout = 10_000;
  *
  * @throws Error that names the file, if one cannot be read or used
  */
-export function readListenerTls(tls: ListenSettings['tls'], read: Read = readNow): TlsOptions | undefined {
+export function readListenerTls(
+  tls: ListenSettings['tls'],
+  read: ReadFile = readFromDisk,
+): TlsOptions | undefined {
   if (!tls) return undefined;
   const { certFile, keyFile, clientCaFile, clientCertificate } = tls;
   const pair = { cert: read(certFile), key: read(keyFile) };
   const ca = clientCaFile === undefined ? undefined : read(clientCaFile);
-  refuseFaults(tlsFaults({ pair, ca }, Date.now()), { cert: certFile, key: keyFile, ca: clientCaFile ?? '' });
+  throwKeyPairErrors(tlsErrors({ pair, ca }, Date.now()), {
+    cert: certFile,
+    key: keyFile,
+    ca: clientCaFile ?? '',
+  });
   return {
     ...pair,
     ...(ca && { ca }),
@@ -39,35 +46,35 @@ export function readListenerTls(tls: ListenSettings['tls'], read: Read = readNow
 /** The certificate of a door, followed on the disk. */
 export interface ListenerCertificate {
   /** None if the door speaks plain HTTP. */
-  certificates(): readonly HeldCertificate[];
+  certificates(): readonly InstalledCertificate[];
   /** Takes over what has changed, for connections to come. Never rejects. */
-  look(): Promise<void>;
+  refresh(): Promise<void>;
 }
 
 /** @throws Error that names the file, if one cannot be read or used */
 export function watchListenerTls(
   tls: ListenSettings['tls'],
   server: Server,
-  news: CertificateNews,
+  news: CertificateLog,
 ): ListenerCertificate {
-  if (!tls || !(server instanceof TlsServer)) return { certificates: () => [], look: async () => {} };
+  if (!tls || !(server instanceof TlsServer)) return { certificates: () => [], refresh: async () => {} };
   const watched = watchFiles(filesOf(tls), (read) => made(tls, read), {
-    kept: (why) => news.kept('', 'listener', why),
+    kept: (why) => news.onRejected('', 'listener', why),
     renewed({ options, facts }) {
       server.setSecureContext(options);
-      news.renewed('', 'listener', facts);
+      news.onRenewed('', 'listener', facts);
     },
   });
   return {
     certificates: () => [{ environment: '', use: 'listener', facts: watched.current().facts }],
-    look: watched.look,
+    refresh: watched.poll,
   };
 }
 
 const filesOf = ({ certFile, keyFile, clientCaFile }: ListenerTlsSettings): readonly string[] =>
   [certFile, keyFile, clientCaFile].filter((file) => file !== undefined);
 
-const made = (tls: ListenerTlsSettings, read: Read) => ({
+const made = (tls: ListenerTlsSettings, read: ReadFile) => ({
   options: readListenerTls(tls, read) ?? {},
-  facts: factsOf(read(tls.certFile)),
+  facts: parseCertificate(read(tls.certFile)),
 });

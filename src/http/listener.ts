@@ -5,14 +5,12 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { TLSSocket, type TlsOptions } from 'node:tls';
-import { GatewayError } from '../flow/errors.ts';
-import { keepRoom } from './room.ts';
-import { createTurns } from './turns.ts';
-import { createUnreadAnswers } from './unread-answers.ts';
-import { type ErrorAnswer, errorAnswer, lingerMs } from './write-error.ts';
+import { GatewayError } from '../request/errors.ts';
+import { createRequestQueue, createSlowReaderLimit, limitConnections } from './connection.ts';
+import { type ErrorResponse, errorResponse, lingerMs } from './write-error.ts';
 
 /** What one connection may take, and all of them together. Times in milliseconds. */
-interface ConnectionLimits {
+interface ListenerLimits {
   /** For a request's head, and for the whole of it. */
   readonly headersTimeout: number;
   readonly requestTimeout: number;
@@ -31,7 +29,7 @@ interface ConnectionLimits {
 }
 
 /** As Envoy, HAProxy and nginx advise for a server at the edge. */
-export const edgeLimits: ConnectionLimits = {
+export const defaultListenerLimits: ListenerLimits = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 2_000,
@@ -60,7 +58,7 @@ export interface Listener {
 export function createListener(
   serve: RequestListener,
   unreadable: (error: GatewayError) => void,
-  limits = edgeLimits,
+  limits = defaultListenerLimits,
   tls?: TlsOptions,
 ): Listener {
   // The door asks for a Host itself: Node would refuse in words of its own.
@@ -71,18 +69,18 @@ export function createListener(
   // A TPP may end its side when it has asked, and still gets its answer. Node's types do not know the property.
   Object.assign(server, { httpAllowHalfOpen: true });
 
-  const room = keepRoom(server, limits.maxConnections);
-  const watchReader = createUnreadAnswers(limits);
-  const turns = createTurns((request, answer) => {
+  const room = limitConnections(server, limits.maxConnections);
+  const watchReader = createSlowReaderLimit(limits);
+  const turns = createRequestQueue((request, answer) => {
     watchReader(answer);
     serve(request, answer);
-  }, room.rests);
+  }, room.markIdle);
   const take: RequestListener = (request, answer) => {
-    room.works(request.socket);
+    room.markActive(request.socket);
     // Nothing is served behind a wish to upgrade: Node drops what came in the same packet, and would go on in the middle of a request.
     if (request.headers.upgrade !== undefined) answer.shouldKeepAlive = false;
     request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
-    turns.take(request, answer);
+    turns.enqueue(request, answer);
   };
   server.on('request', take).on('checkContinue', take).on('checkExpectation', take);
 
@@ -99,7 +97,7 @@ export function createListener(
     if (!exchange || exchange.answer.writableFinished) return answerHere();
     // The fault lies in what follows on the connection: the running request gets its answer first.
     if (exchange.request.complete) return exchange.answer.once('finish', answerHere);
-    turns.spoil(socket, error);
+    turns.failLatest(socket, error);
   };
   server.on('connect', (_request, socket: Socket) => giveUp(socket.on('error', ignored), noTunnels()));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
@@ -107,7 +105,7 @@ export function createListener(
     if (inHandshake || cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else giveUp(socket, protocolError(cause));
   });
-  return { server, drain: turns.drain, isBusy: turns.areOn };
+  return { server, drain: turns.drain, isBusy: turns.isBusy };
 }
 
 /** Says the last words on a connection, and reads over what is still coming: a reset would overtake them. */
@@ -144,7 +142,7 @@ function noTunnels(): GatewayError {
 
 /** An answer for a connection on which Node has no response to write to. */
 function raw(error: GatewayError): string {
-  const { status, reason, headers, body }: ErrorAnswer = errorAnswer(error, {
+  const { status, reason, headers, body }: ErrorResponse = errorResponse(error, {
     requestId: randomUUID(),
     accept: undefined,
   });

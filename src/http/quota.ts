@@ -1,9 +1,9 @@
 /** How often a client may call: counted at the door, where hits and replays count as well. */
 
-import { notBefore } from '../flow/errors.ts';
-import type { Client } from '../flow/messages.ts';
 import type { HeaderField } from '../pis/headers.ts';
-import type { BucketRate, Reservations, Taking } from '../state/ports.ts';
+import { retryLater } from '../request/errors.ts';
+import type { Client } from '../request/messages.ts';
+import type { BucketRate, TakeResult, TokenBuckets } from '../state/ports.ts';
 
 /** A client as configured. */
 interface LimitedClient {
@@ -20,9 +20,9 @@ interface LimitedClient {
 export type CheckQuota = (client: Client, say: (field: HeaderField) => void) => Promise<void>;
 
 /** @param reservations goes on by itself while the state is out of reach */
-export function createQuotas(
+export function createQuotaCheck(
   clients: readonly LimitedClient[],
-  reservations: Pick<Reservations, 'take'>,
+  reservations: Pick<TokenBuckets, 'take'>,
 ): CheckQuota {
   const limits = new Map(
     clients.flatMap(({ name, quota }) => (quota ? [[name, limitFor(name, quota)] as const] : [])),
@@ -34,7 +34,7 @@ export function createQuotas(
     say(limit.policy);
     say(['RateLimit', limitOf(taking)]);
     if (!taking.taken)
-      throw notBefore(taking.nextMs, 'QUOTA_EXCEEDED', 'The quota of this client is used up');
+      throw retryLater(taking.nextPermitMs, 'QUOTA_EXCEEDED', 'The quota of this client is used up');
   };
 }
 
@@ -52,4 +52,5 @@ function limitFor(name: string, { rate: perSecond, burst }: NonNullable<LimitedC
 const policyOf = ({ perSecond, burst }: BucketRate) =>
   `"default";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond - 1e-6))}`;
 
-const limitOf = ({ left, fullMs }: Taking) => `"default";r=${left};t=${Math.ceil(fullMs / 1000)}`;
+const limitOf = ({ remaining, fullInMs }: TakeResult) =>
+  `"default";r=${remaining};t=${Math.ceil(fullInMs / 1000)}`;

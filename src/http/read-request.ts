@@ -6,24 +6,24 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatewayError } from '../flow/errors.ts';
-import type { Client, PisRequest } from '../flow/messages.ts';
 import { type HeaderField, type HeaderFields, headerValue } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
-import { createBodyRoom } from './body-room.ts';
-import { callerLeft } from './caller-left.ts';
-import type { IdentifyClient } from './clients.ts';
-import { forTheBank } from './for-the-bank.ts';
-import { checkFraming } from './framing.ts';
+import { GatewayError } from '../request/errors.ts';
+import type { Client, PisRequest } from '../request/messages.ts';
+import type { AuthenticateClient } from './authenticate-client.ts';
+import { createBodyMemoryBudget } from './body-memory-budget.ts';
+import { clientDisconnectSignal } from './client-disconnect.ts';
+import { outboundHeaders } from './outbound-headers.ts';
 import type { CheckQuota } from './quota.ts';
 import { announcesBody, readBody, refuseTooLargeBody } from './read-body.ts';
 import { requestIdOf } from './request-id.ts';
+import { validateHead } from './validate-head.ts';
 
-interface DoorSettings {
+interface RequestReaderSettings {
   readonly match: Matcher;
   /** Refuses what is too much at the moment. @throws GatewayError OVERLOADED */
   readonly admit: (lane: Lane) => void;
-  readonly identify: IdentifyClient;
+  readonly authenticate: AuthenticateClient;
   readonly checkQuota: CheckQuota;
   /** Names of all that are configured. */
   readonly environments: readonly string[];
@@ -36,7 +36,7 @@ interface DoorSettings {
  * @param say puts a field into the answer to come, whatever that is
  * @throws GatewayError with any code that the bank cannot have seen
  */
-export type RequestReader = (
+export type ReadRequest = (
   incoming: IncomingMessage,
   fields: HeaderFields,
   answer: ServerResponse,
@@ -47,16 +47,16 @@ export type RequestReader = (
 const maxUnfinishedBytes = 256 * 1024 * 1024;
 
 /** Reads requests by one installation's rules. */
-export function createRequestReader(settings: DoorSettings): RequestReader {
-  const { match, admit, identify, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
-  const room = createBodyRoom(maxUnfinishedBytes);
+export function createRequestReader(settings: RequestReaderSettings): ReadRequest {
+  const { match, admit, authenticate, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
+  const room = createBodyMemoryBudget(maxUnfinishedBytes);
   return async (incoming, fields, answer, say) => {
     const arrivedAtMs = performance.now();
-    const signal = callerLeft(answer);
-    orEndConnection(answer, () => checkFraming(fields, incoming.httpVersion));
+    const signal = clientDisconnectSignal(answer);
+    orEndConnection(answer, () => validateHead(fields, incoming.httpVersion));
     const operation = operationOf(match, incoming);
     admit(operation.lane);
-    const client = identify(incoming, fields);
+    const client = authenticate(incoming, fields);
     const requestId = requestIdOf(fields);
     orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
     const namedEnvironment = namedIn(fields, environments, client);
@@ -71,8 +71,8 @@ export function createRequestReader(settings: DoorSettings): RequestReader {
       operation,
       client,
       requestId,
-      ...(namedEnvironment !== undefined && { namedEnvironment }),
-      headers: forTheBank(fields),
+      ...(namedEnvironment !== undefined && { requestedEnvironment: namedEnvironment }),
+      headers: outboundHeaders(fields),
       body: await body,
       arrivedAtMs,
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],

@@ -1,13 +1,13 @@
 /** Sends an error of the gateway to the TPP, in the standard's own format. */
 
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import { type GatewayError, type Kind, kinds } from '../flow/errors.ts';
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { errorBody } from '../pis/tpp-messages.ts';
-import { writeWhole } from './write-response.ts';
+import { type ErrorDefinition, errorTable, type GatewayError } from '../request/errors.ts';
+import { writeCompleteResponse } from './write-response.ts';
 
 /** An error as an answer, before it is written. */
-export interface ErrorAnswer {
+export interface ErrorResponse {
   readonly status: number;
   readonly reason: string;
   readonly headers: HeaderFields;
@@ -15,18 +15,21 @@ export interface ErrorAnswer {
 }
 
 /** What an error's answer takes from the request. */
-export interface Caller {
+export interface ErrorContext {
   /** The caller's own `X-Request-ID`, or the new one that stands for it. */
   readonly requestId: string;
   /** Decides on the format of the body. */
   readonly accept: string | undefined;
   /** Fields that the door has said. */
-  readonly said?: HeaderFields;
+  readonly addedHeaders?: HeaderFields;
 }
 
 /** How an error looks to the caller. */
-export function errorAnswer(error: GatewayError, { requestId, accept, said = [] }: Caller): ErrorAnswer {
-  const { status, retryAfterSeconds }: Kind = kinds[error.code];
+export function errorResponse(
+  error: GatewayError,
+  { requestId, accept, addedHeaders = [] }: ErrorContext,
+): ErrorResponse {
+  const { status, retryAfterSeconds }: ErrorDefinition = errorTable[error.code];
   const { contentType, body } = errorBody(
     {
       code: error.code,
@@ -40,7 +43,7 @@ export function errorAnswer(error: GatewayError, { requestId, accept, said = [] 
     status,
     reason: STATUS_CODES[status] ?? '',
     headers: [
-      ...said,
+      ...addedHeaders,
       ['X-Request-ID', requestId],
       ['Content-Type', contentType],
       ['Penstock-Error', error.code],
@@ -67,7 +70,7 @@ export function writeError(
   request: IncomingMessage,
   answer: ServerResponse,
   error: GatewayError,
-  caller: Caller,
+  caller: ErrorContext,
 ): void {
   if (answer.headersSent || !answer.writable) {
     answer.destroy();
@@ -75,8 +78,8 @@ export function writeError(
   }
   // What is left of an unfinished request is read over, never understood: the connection ends with this answer.
   if (!request.complete) answer.shouldKeepAlive = false;
-  const { status, headers, body } = errorAnswer(error, caller);
-  if (request.complete || request.socket.readableEnded) writeWhole(answer, status, headers, body);
+  const { status, headers, body } = errorResponse(error, caller);
+  if (request.complete || request.socket.readableEnded) writeCompleteResponse(answer, status, headers, body);
   else writeAndLinger(request, answer, { status, headers, body });
 }
 
@@ -87,7 +90,7 @@ export function writeError(
 function writeAndLinger(
   request: IncomingMessage,
   answer: ServerResponse,
-  { status, headers, body }: Omit<ErrorAnswer, 'reason'>,
+  { status, headers, body }: Omit<ErrorResponse, 'reason'>,
 ): void {
   const { socket } = request;
   const letGo = () => {

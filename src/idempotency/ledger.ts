@@ -7,102 +7,105 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import type { PisRequest } from '../flow/messages.ts';
-import { type Claim, type ClaimParts, createClaim } from './claim.ts';
+import type { PisRequest } from '../request/messages.ts';
+import { type Claim, type ClaimDependencies, createClaim } from './claim.ts';
 import {
-  type Answered,
-  type Claimed,
-  claimed,
-  type Entry,
-  type Happened,
-  type Sending,
-  written,
-} from './entry.ts';
-import type { Identity } from './fingerprint.ts';
-import type { Holders } from './holders.ts';
+  type AnsweredEntry,
+  type ClaimedEntry,
+  claimedEntry,
+  type HappenedEntry,
+  type LedgerEntry,
+  type SendingEntry,
+  serializeEntry,
+} from './ledger-entry.ts';
+import type { InstanceLeases } from './recovery.ts';
+import type { RequestIdentity } from './request-identity.ts';
 
 /** What there is of an `X-Request-ID`. */
-export type Found =
+export type ClaimResult =
   /** Nothing was: it is carried out by whoever has found that. */
   | { readonly kind: 'free'; readonly claim: Claim }
   | { readonly kind: 'another-request' }
   | { readonly kind: 'running' }
-  | { readonly kind: 'answered'; readonly entry: Answered }
-  | { readonly kind: 'happened'; readonly entry: Happened }
+  | { readonly kind: 'answered'; readonly entry: AnsweredEntry }
+  | { readonly kind: 'happened'; readonly entry: HappenedEntry }
   /** Without environment if what is kept cannot be read. */
   | { readonly kind: 'in-doubt'; readonly environment?: string };
 
 export interface Ledger {
   /** @throws GatewayError STATE_UNAVAILABLE if the state cannot be asked; nothing may be sent then */
-  find(identity: Identity, request: PisRequest): Promise<Found>;
+  claim(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult>;
 }
 
-interface Terms {
+interface LedgerSettings {
   /** How long an answer is listened for after the deadline, and how long it is kept. Milliseconds. */
   readonly lateAnswer: number;
   readonly window: number;
 }
 
-interface Parts extends ClaimParts {
-  readonly holders: Holders;
+interface LedgerDependencies extends ClaimDependencies {
+  readonly instanceLeases: InstanceLeases;
   /** Puts what a dead instance was sending in doubt. */
-  readonly doubtOf: (id: string, raw: string, entry: Sending) => Promise<void>;
+  readonly markOrphaned: (id: string, raw: string, entry: SendingEntry) => Promise<void>;
 }
 
-const running = { kind: 'running' } as const;
+const inFlight = { kind: 'running' } as const;
 
 /** How much longer than the request's deadline a claim lives that nobody takes back. Milliseconds. */
-const spareMs = 10_000;
+const claimMarginMs = 10_000;
 
-export function createLedger(parts: Parts, { lateAnswer, window }: Terms): Ledger {
-  const { entries, holders, owed, doubtOf } = parts;
+export function createLedger(parts: LedgerDependencies, { lateAnswer, window }: LedgerSettings): Ledger {
+  const { store, instanceLeases, pendingWrites, markOrphaned } = parts;
 
-  async function find(identity: Identity, request: PisRequest): Promise<Found> {
+  async function find(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult> {
     const { id, fingerprint } = identity;
     const leftMs = Math.max(0, request.deadlineAtMs - performance.now());
-    const own = claimed(request, { fingerprint, attempt: randomUUID(), holder: holders.own });
-    const ttlMs = leftMs + spareMs;
-    const ours = (): Found => {
+    const own = claimedEntry(request, { fingerprint, attempt: randomUUID(), holder: instanceLeases.ownId });
+    const ttlMs = leftMs + claimMarginMs;
+    const ours = (): ClaimResult => {
       const listenMs = leftMs + lateAnswer;
-      return { kind: 'free', claim: createClaim(parts, { id, entry: own, listenMs, windowMs: window }) };
+      return {
+        kind: 'free',
+        claim: createClaim(parts, { id, entry: own, lateAnswerMs: listenMs, windowMs: window }),
+      };
     };
-    const giveBack = (thrown: unknown) => takeBack(id, own, ttlMs, thrown);
+    const giveBack = (thrown: unknown) => releaseUncertain(id, own, ttlMs, thrown);
 
-    const first = async (): Promise<Found> => {
-      const stored = await entries.read(id);
+    const claimExisting = async (): Promise<ClaimResult> => {
+      const stored = await store.read(id);
       if (!stored) {
         // It was given back in between. Redis may show that for longer than it should: a replica's clock can be behind.
-        if (await entries.beginAgain(id, own, ttlMs).catch(giveBack)) return ours();
+        if (await store.replaceReleased(id, own, ttlMs).catch(giveBack)) return ours();
         return find(identity, request);
       }
       const { raw, entry } = stored;
       if (!entry) return { kind: 'in-doubt' };
       if (entry.fingerprint !== fingerprint) return { kind: 'another-request' };
-      if (entry.step !== 'claimed' && entry.step !== 'sending') return settled(entry);
-      if (await holders.isAlive(entry.holder)) return running;
-      if (entry.step === 'sending') await doubtOf(id, raw, entry);
-      else if (await entries.replace(id, raw, own, ttlMs).catch(giveBack)) return ours();
+      if (entry.step !== 'claimed' && entry.step !== 'sending') return finishedResult(entry);
+      if (await instanceLeases.isAlive(entry.holder)) return inFlight;
+      if (entry.step === 'sending') await markOrphaned(id, raw, entry);
+      else if (await store.replace(id, raw, own, ttlMs).catch(giveBack)) return ours();
       return find(identity, request);
     };
 
-    await holders.introduce();
-    if (await entries.begin(id, own, ttlMs).catch(giveBack)) return ours();
-    return first().catch(() => running); // there is one, and no more can be known now
+    await instanceLeases.register();
+    if (await store.create(id, own, ttlMs).catch(giveBack)) return ours();
+    return claimExisting().catch(() => inFlight); // there is one, and no more can be known now
   }
 
   /** The state has perhaps taken a claim that nobody will carry out: it is told so as long as that could be in the way. */
-  function takeBack(id: string, own: Claimed, ttlMs: number, thrown: unknown): never {
+  function releaseUncertain(id: string, own: ClaimedEntry, ttlMs: number, thrown: unknown): never {
     const isOverAtMs = performance.now() + ttlMs;
-    void owed.now(`claim ${own.attempt}`, async () => {
-      if (performance.now() < isOverAtMs) await entries.release(id, written(own));
+    void pendingWrites.addAndFlush(`claim ${own.attempt}`, async () => {
+      if (performance.now() < isOverAtMs) await store.release(id, serializeEntry(own));
     });
     throw thrown;
   }
 
-  return { find };
+  return { claim: find };
 }
 
-function settled(entry: Exclude<Entry, { step: 'claimed' | 'sending' }>): Found {
+function finishedResult(entry: Exclude<LedgerEntry, { step: 'claimed' | 'sending' }>): ClaimResult {
   switch (entry.step) {
     case 'in-doubt':
       return { kind: 'in-doubt', environment: entry.environment };

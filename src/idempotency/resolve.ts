@@ -1,10 +1,9 @@
 /** How operators resolve a doubt, once the bank has told them what became of the request. */
 
-import type { AuditEvent, AuditTrail } from '../flow/audit-event.ts';
-import type { Owed } from '../state/owed.ts';
-import type { Entries } from './entries.ts';
-import { type Doubtful, happened, isDoubtful } from './entry.ts';
-import { drop, namedBy, type OpenEntries } from './open-entries.ts';
+import type { AuditEvent, AuditRecorder } from '../request/audit-event.ts';
+import type { PendingWrites } from '../state/pending-writes.ts';
+import { happenedEntry, type InDoubtEntry, isInDoubt } from './ledger-entry.ts';
+import { type LedgerStore, parseAttemptName, removeResolved, type UnresolvedIndex } from './ledger-store.ts';
 
 /** What an operator says of a doubt. */
 export interface Resolution {
@@ -18,70 +17,86 @@ export interface Resolution {
   readonly reason: string;
 }
 
-export type Resolved =
+export type ResolveResult =
   | { readonly kind: 'resolved' }
   | { readonly kind: 'unknown' }
   /** The bank may still act on it. */
   | { readonly kind: 'too-early'; readonly seconds: number };
 
 /** @throws GatewayError STATE_UNAVAILABLE; it is perhaps resolved then */
-export type Resolve = (resolution: Resolution) => Promise<Resolved>;
+export type Resolve = (resolution: Resolution) => Promise<ResolveResult>;
 
-interface Parts {
-  readonly entries: Entries;
-  readonly open: OpenEntries;
-  readonly owed: Owed<() => Promise<void>>;
-  readonly changed: (id: string) => void;
+interface ResolveDependencies {
+  readonly store: LedgerStore;
+  readonly unresolvedIndex: UnresolvedIndex;
+  readonly pendingWrites: PendingWrites<() => Promise<void>>;
+  readonly notifyChanged: (id: string) => void;
   /** Has every later request on a payment find its environment. */
-  readonly affinity: { learn(paymentId: string, home: Home, lasts: 'endless' | 'remembered'): Promise<void> };
-  readonly audit: AuditTrail;
+  readonly affinity: {
+    recordEnvironment(
+      paymentId: string,
+      home: CreatingEnvironment,
+      lasts: 'endless' | 'remembered',
+    ): Promise<void>;
+  };
+  readonly audit: AuditRecorder;
   /** How long a resolved one is kept for repeats, in milliseconds. */
   readonly windowMs: () => number;
 }
 
-interface Home {
+interface CreatingEnvironment {
   readonly environment: string;
   readonly tenant: string;
 }
 
-export function createResolve({ entries, open, owed, changed, affinity, audit, windowMs }: Parts): Resolve {
+export function createResolve({
+  store,
+  unresolvedIndex,
+  pendingWrites,
+  notifyChanged,
+  affinity,
+  audit,
+  windowMs,
+}: ResolveDependencies): Resolve {
   return async (resolution) => {
     const { outcome } = resolution;
-    const { id, attempt } = namedBy(resolution.id);
-    const stored = await entries.read(id);
+    const { id, attempt } = parseAttemptName(resolution.id);
+    const stored = await store.read(id);
     const entry = stored?.entry;
-    if (!isDoubtful(entry) || entry.attempt !== attempt) return { kind: 'unknown' };
+    if (!isInDoubt(entry) || entry.attempt !== attempt) return { kind: 'unknown' };
     const leftMs = entry.listenedUntil - Date.now();
     if (outcome === 'did-not-happen' && leftMs > 0)
       return { kind: 'too-early', seconds: Math.ceil(leftMs / 1_000) };
 
     const isDone =
       outcome === 'happened'
-        ? keepAsHappened(id, entry, stored?.raw ?? '', resolution.paymentId)
-        : entries.release(id, stored?.raw ?? '');
+        ? recordHappened(id, entry, stored?.raw ?? '', resolution.paymentId)
+        : store.release(id, stored?.raw ?? '');
     if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
-    changed(id);
-    await owed.now(`open ${resolution.id}`, () => drop(resolution.id, open, entries));
-    await audit.record(eventOf(entry, resolution));
+    notifyChanged(id);
+    await pendingWrites.addAndFlush(`open ${resolution.id}`, () =>
+      removeResolved(resolution.id, unresolvedIndex, store),
+    );
+    await audit.record(auditEventOf(entry, resolution));
     return { kind: 'resolved' };
   };
 
-  async function keepAsHappened(
+  async function recordHappened(
     id: string,
-    entry: Doubtful,
+    entry: InDoubtEntry,
     raw: string,
     paymentId: string | undefined,
   ): Promise<string | undefined> {
     const { environment, tenant, paymentService } = entry;
     if (entry.operation !== 'initiatePayment' || paymentId === undefined)
-      return entries.replace(id, raw, happened(entry), windowMs());
+      return store.replace(id, raw, happenedEntry(entry), windowMs());
     const lasts = paymentService === 'periodic-payments' ? 'endless' : 'remembered';
-    await affinity.learn(paymentId, { environment, tenant }, lasts);
-    return entries.replace(id, raw, happened(entry, paymentId), windowMs());
+    await affinity.recordEnvironment(paymentId, { environment, tenant }, lasts);
+    return store.replace(id, raw, happenedEntry(entry, paymentId), windowMs());
   }
 }
 
-function eventOf(entry: Doubtful, { who, outcome, paymentId, reason }: Resolution): AuditEvent {
+function auditEventOf(entry: InDoubtEntry, { who, outcome, paymentId, reason }: Resolution): AuditEvent {
   const { requestId, operation, tenant, environment } = entry;
   const details = { requestId, operation, tenant, environment, paymentId, reason };
   return { who, action: 'resolve doubt', outcome, details };

@@ -35,31 +35,32 @@ export function headerValue(fields: HeaderFields, name: string): string | undefi
 const isNamed = (field: string, name: string) => field.length === name.length && lowerCase(field) === name;
 
 /** The names that messages came with, in lower case: nearly all are those of a few programs, over and over. */
-const lowered = new Map<string, string>();
-const mostLowered = 1_000;
-const longestLowered = 64;
+const lowerCaseNames = new Map<string, string>();
+const maxCachedNames = 1_000;
+const maxCachedNameLength = 64;
 
 /** A field's name in lower case. */
 export function lowerCase(name: string): string {
-  const known = lowered.get(name);
+  const known = lowerCaseNames.get(name);
   if (known !== undefined) return known;
   const lower = name.toLowerCase();
-  if (lowered.size < mostLowered && name.length <= longestLowered) lowered.set(name, lower);
+  if (lowerCaseNames.size < maxCachedNames && name.length <= maxCachedNameLength)
+    lowerCaseNames.set(name, lower);
   return lower;
 }
 
 /** The fields but those named, in lower case. */
-export function without(fields: HeaderFields, names: ReadonlySet<string>): HeaderFields {
+export function withoutFields(fields: HeaderFields, names: ReadonlySet<string>): HeaderFields {
   return fields.filter(([field]) => !names.has(lowerCase(field)));
 }
 
 /** The fields with every one of that name replaced by a single one. */
-export function replaced(fields: HeaderFields, [name, value]: HeaderField): HeaderFields {
-  return [...without(fields, new Set([lowerCase(name)])), [name, value]];
+export function withField(fields: HeaderFields, [name, value]: HeaderField): HeaderFields {
+  return [...withoutFields(fields, new Set([lowerCase(name)])), [name, value]];
 }
 
 /** The fields that travel on: neither hop-by-hop nor named by `Connection` (RFC 9110 section 7.6.1). */
-export function endToEnd(fields: HeaderFields): HeaderFields {
+export function endToEndFields(fields: HeaderFields): HeaderFields {
   const named = connectionOptions(fields);
   return fields.filter(([field]) => {
     const name = lowerCase(field);
@@ -83,7 +84,7 @@ export function listMembers(fields: HeaderFields, name: string): readonly string
 }
 
 /** The pairs of Node's flat `rawHeaders`. */
-export function fieldsOf(rawHeaders: readonly string[]): HeaderFields {
+export function headerFieldsFrom(rawHeaders: readonly string[]): HeaderFields {
   const fields: HeaderField[] = [];
   for (let at = 0; at < rawHeaders.length; at += 2)
     fields.push([rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '']);

@@ -44,21 +44,21 @@ export function prefersProblem(accept: string | undefined): boolean {
 
 function tppMessages({ tppCode, field, text }: TppError) {
   const path = field === undefined ? {} : { path: field };
-  return { tppMessages: [{ category: 'ERROR', code: tppCode, ...path, text: atMost(500, text) }] };
+  return { tppMessages: [{ category: 'ERROR', code: tppCode, ...path, text: truncate(500, text) }] };
 }
 
 function problem({ code, tppCode, text }: TppError) {
   const title = `${code.charAt(0)}${code.slice(1).toLowerCase().replaceAll('_', ' ')}`;
   return {
-    type: atMost(70, `urn:penstock:error:${code}`),
-    title: atMost(70, title),
-    detail: atMost(500, text),
+    type: truncate(70, `urn:penstock:error:${code}`),
+    title: truncate(70, title),
+    detail: truncate(500, text),
     code: tppCode,
   };
 }
 
 /** Cuts by characters, never through one. */
-function atMost(limit: number, text: string): string {
+function truncate(limit: number, text: string): string {
   const characters = Array.from(text);
   return characters.length <= limit ? text : `${characters.slice(0, limit - 1).join('')}…`;
 }

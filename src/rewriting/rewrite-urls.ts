@@ -1,12 +1,12 @@
 /** STAGE 5. On the way back: the bank's own addresses become addresses of the gateway. */
 
-import { decodedBody } from '../flow/content-coding.ts';
-import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
-import type { Stage } from '../flow/stage.ts';
-import { type HeaderField, headerValue, lowerCase, without } from '../pis/headers.ts';
+import { type HeaderField, headerValue, lowerCase, withoutFields } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
-import { createPublicAddresses, type ToPublic } from './addresses.ts';
-import { rewriteLinks } from './links.ts';
+import { decodeBody } from '../request/content-coding.ts';
+import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import type { Stage } from '../request/stage.ts';
+import { rewriteLinks } from './rewrite-links.ts';
+import { createUrlMapper, type ToPublicUrl } from './url-mapper.ts';
 
 /**
  * Rewrites `Location`, `Content-Location` and the `_links` of JSON bodies (OpenAPI 1.3.6 and 1.3.11: "all
@@ -18,7 +18,7 @@ import { rewriteLinks } from './links.ts';
  * @throws GatewayError UPSTREAM_MALFORMED if a JSON body cannot be decoded to look for links
  */
 export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedRequest> {
-  const publicAddresses = createPublicAddresses(publicUrl, segment);
+  const publicAddresses = createUrlMapper(publicUrl, segment);
   return async (request, next) => {
     const response = await next(request);
     const toPublic = publicAddresses(request);
@@ -30,7 +30,7 @@ export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedReq
 const addressFields: ReadonlySet<string> = new Set(['location', 'content-location']);
 const isAddress = ([name]: HeaderField) => addressFields.has(lowerCase(name));
 
-function withPublicFields(response: PisResponse, toPublic: ToPublic): PisResponse {
+function withPublicFields(response: PisResponse, toPublic: ToPublicUrl): PisResponse {
   if (!response.headers.some(isAddress)) return response;
   const headers = response.headers.map((field): HeaderField => {
     const [name, value] = field;
@@ -52,13 +52,13 @@ const fieldsOfBytes: ReadonlySet<string> = new Set([
   'signature-input',
 ]);
 
-async function withPublicLinks(response: PisResponse, toPublic: ToPublic): Promise<PisResponse> {
+async function withPublicLinks(response: PisResponse, toPublic: ToPublicUrl): Promise<PisResponse> {
   if (response.body.length === 0) return response;
   if (!isJson(headerValue(response.headers, 'content-type'))) return response;
 
-  const original = await decodedBody(response);
+  const original = await decodeBody(response);
   if (!original) return response;
   const body = rewriteLinks(original, toPublic);
   if (body === original) return response;
-  return { ...response, body, headers: without(response.headers, fieldsOfBytes) };
+  return { ...response, body, headers: withoutFields(response.headers, fieldsOfBytes) };
 }

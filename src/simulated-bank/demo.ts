@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { operatorsOf } from '../admin/operators.ts';
+import { configuredOperators } from '../admin/authenticate-operator.ts';
 import { loadConfig } from '../config/load.ts';
 import { createGateway } from '../gateway.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -58,7 +58,7 @@ function demoGateway(overrides: Readonly<Record<string, string>>) {
   const loaded = loadConfig(join(import.meta.dirname, '../../config/demo.yaml'), overrides);
   if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
   const { config } = loaded;
-  const { operators } = operatorsOf(config.admin, demoToken);
+  const { operators } = configuredOperators(config.admin, demoToken);
   const output = standardOutput(() => {}); // nobody looks for what a demo has not said
   return { config, gateway: createGateway(config, createLog(config.log, output), operators) };
 }

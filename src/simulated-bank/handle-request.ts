@@ -1,5 +1,5 @@
 /** One request's way through the bank: read it, do what it says, answer; and go wrong where a fault is due. */
-import { fieldsOf, type HeaderFields, headerValue } from '../pis/headers.ts';
+import { type HeaderFields, headerFieldsFrom, headerValue } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import { BankError, errorResponse } from './bank-error.ts';
 import { type BankResponse, send, withHeaders } from './bank-response.ts';
@@ -45,7 +45,7 @@ export async function handleRequest(
   visit: ReceivedRequest,
 ): Promise<void> {
   const { connection, misfortune } = visit;
-  const headers = fieldsOf(visit.rawHeaders);
+  const headers = headerFieldsFrom(visit.rawHeaders);
   const told = errorResponse(new BankError(503, 'SERVICE_UNAVAILABLE', 'The bank was told to fail'), headers);
 
   if (await struck('before-reading', told)) return;

@@ -49,7 +49,7 @@ export interface BucketRate {
 }
 
 /** Turns in a token bucket that several gateway instances share, on the state's clock. */
-export interface Reservations {
+export interface TokenBuckets {
   /**
    * Books the next free turn, even if it lies in the future.
    *
@@ -64,22 +64,22 @@ export interface Reservations {
    *
    * @throws GatewayError STATE_UNAVAILABLE as above
    */
-  take(bucket: string, rate: BucketRate): Promise<Taking>;
+  take(bucket: string, rate: BucketRate): Promise<TakeResult>;
 }
 
 /** What came of asking for a turn now. */
-export interface Taking {
+export interface TakeResult {
   readonly taken: boolean;
   /** How many turns more could be taken at once. */
-  readonly left: number;
+  readonly remaining: number;
   /** Milliseconds until the next turn can be taken; 0 = now. */
-  readonly nextMs: number;
+  readonly nextPermitMs: number;
   /** Milliseconds until the bucket is full. */
-  readonly fullMs: number;
+  readonly fullInMs: number;
 }
 
 /** Short messages to all instances, the sender included; whoever is away misses them, and their order may change. */
-export interface Announcements {
+export interface PubSub {
   /** @throws GatewayError STATE_UNAVAILABLE if it is not known that anybody can have heard it */
   publish(channel: string, message: string): Promise<void>;
   /** Listens from now on, across reconnections. @param listener must not throw @returns stops listening */
@@ -90,8 +90,8 @@ export interface Announcements {
 export interface State {
   readonly keyValues: KeyValues;
   readonly sets: Sets;
-  readonly reservations: Reservations;
-  readonly announcements: Announcements;
+  readonly tokenBuckets: TokenBuckets;
+  readonly announcements: PubSub;
   /**
    * Makes the state ready to be used, and sees whether it may be relied on.
    *
@@ -101,6 +101,6 @@ export interface State {
    */
   open(): Promise<void>;
   /** `undefined` while all is well, else what is wrong, in a sentence. */
-  trouble(): string | undefined;
+  problem(): string | undefined;
   close(): Promise<void>;
 }

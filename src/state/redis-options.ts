@@ -1,15 +1,15 @@
 /** How Redis is spoken to: an outage is to be an error at once, not a wait, and nothing is to be done twice. */
 
 import { unescape as decoded } from 'node:querystring';
-import { bareHost } from '../config/bare-host.ts';
 import type { RedisSettings } from '../config/schema.ts';
+import { hostWithoutBrackets } from '../config/values.ts';
 import { scripts } from './redis-scripts.ts';
 
 /** Soon at first, for an outage is mostly a restart; then twice a second, for it is to be noticed when it ends. */
 const retryDelayMs = (attempt: number) => Math.min(50 * attempt, 500);
 
 /** A frozen server accepts connections and then says nothing, so the greeting has a bound as well. */
-const connection = {
+const connectionOptions = {
   lazyConnect: true,
   connectTimeout: 500,
   commandTimeout: 500, // of the greeting; the gateway's own commands have a closer bound (redis-answer.ts)
@@ -26,9 +26,9 @@ const connection = {
 };
 
 /** Where a server listens. */
-function placeOf(address: string, defaultPort = 6379) {
+function hostAndPort(address: string, defaultPort = 6379) {
   const { hostname, port } = new URL(address);
-  return { host: bareHost(hostname), port: Number(port || defaultPort) };
+  return { host: hostWithoutBrackets(hostname), port: Number(port || defaultPort) };
 }
 
 /** What a server is told about who comes, and in which way. */
@@ -45,8 +45,8 @@ const databaseIn = (address = '') => Number(URL.parse(address)?.pathname.slice(1
 
 /** For one Redis. */
 export const singleOptions = ({ url }: RedisSettings & { kind: 'single' }) => ({
-  ...connection,
-  ...placeOf(url),
+  ...connectionOptions,
+  ...hostAndPort(url),
   ...credentialsIn(url),
   db: databaseIn(url),
 });
@@ -56,11 +56,11 @@ export function sentinelOptions({ urls, name }: RedisSettings & { kind: 'sentine
   const credentials = credentialsIn(urls[0]);
   const { username, password, tls } = credentials;
   return {
-    ...connection,
+    ...connectionOptions,
     ...credentials,
     db: databaseIn(urls[0]),
     name,
-    sentinels: urls.map((url) => placeOf(url, 26379)),
+    sentinels: urls.map((url) => hostAndPort(url, 26379)),
     sentinelRetryStrategy: retryDelayMs,
     sentinelCommandTimeout: 500,
     ...(username && { sentinelUsername: username }),
@@ -70,17 +70,17 @@ export function sentinelOptions({ urls, name }: RedisSettings & { kind: 'sentine
 }
 
 /** For a connection to each of the sentinels themselves, which does not come back by itself. */
-export const sentinelsOptions = ({ urls }: RedisSettings & { kind: 'sentinels' }) =>
+export const sentinelSubscriberOptions = ({ urls }: RedisSettings & { kind: 'sentinels' }) =>
   urls.map((url) => ({
-    ...connection,
-    ...placeOf(url, 26379),
+    ...connectionOptions,
+    ...hostAndPort(url, 26379),
     ...credentialsIn(urls[0]),
     retryStrategy: () => null,
   }));
 
 /** For each node of a cluster, with the credentials of the first address. */
 export function nodeOptions({ urls }: RedisSettings & { kind: 'cluster' }) {
-  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...rest } = connection;
+  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...rest } = connectionOptions;
   return { ...rest, ...credentialsIn(urls[0]) };
 }
 
@@ -100,4 +100,4 @@ export const clusterOptions = (settings: RedisSettings & { kind: 'cluster' }) =>
 
 /** Where the nodes of a cluster are that the settings know. */
 export const startupNodes = ({ urls }: RedisSettings & { kind: 'cluster' }) =>
-  urls.map((url) => placeOf(url));
+  urls.map((url) => hostAndPort(url));

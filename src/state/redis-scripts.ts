@@ -4,7 +4,7 @@
  * How much text goes to Redis in one question, and comes back, in characters. More would be late together, and whoever asks
  * for little with it.
  */
-export const mostCharacters = 128 * 1024;
+export const maxCharacters = 128 * 1024;
 
 /**
  * Commands of our own, each by its name, its key and its words; `reserveTurn` is that of token-bucket.ts, line by line, on
@@ -51,7 +51,7 @@ end
  * for each: what one command does wrong is not for the others to suffer. It ends where the answers have become long: what
  * has no answer was not carried out.
  */
-const carryOut = `
+const batchScript = `
 local place = 0
 local function word()
   place = place + 1
@@ -60,7 +60,7 @@ end
 
 local answers, long = {}, 0
 for i, key in ipairs(KEYS) do
-  if long > ${mostCharacters} then break end
+  if long > ${maxCharacters} then break end
   local command, words = word(), {}
   for n = 1, tonumber(word()) do words[n] = word() end
   local done, answer = pcall(own[command] or redis.call, command, key, unpack(words))
@@ -72,11 +72,11 @@ return answers
 `;
 
 /** The script on any clock. @param clock Lua that yields the time in milliseconds */
-export const scriptOn = (clock: string): string => `
+export const scriptWithClock = (clock: string): string => `
 local function clock() ${clock} end
-${ownCommands}${carryOut}`;
+${ownCommands}${batchScript}`;
 
 const redisClock = "local time = redis.call('TIME') return time[1] * 1000 + time[2] / 1000";
 
 /** The script by the name under which the client knows it; redis.ts says its type. */
-export const scripts = { carryOut: { lua: scriptOn(redisClock) } } as const;
+export const scripts = { carryOut: { lua: scriptWithClock(redisClock) } } as const;

@@ -3,21 +3,26 @@
 import type { Writable } from 'node:stream';
 import { Cluster, Redis, type Result } from 'ioredis';
 import type { RedisSettings } from '../config/schema.ts';
-import { inOneWrite } from './one-write.ts';
-import type { State } from './ports.ts';
-import { answersWithin } from './redis-answer.ts';
-import { type CarryOut, type Command, inOneBreath } from './redis-breath.ts';
-import { keyValuesBy, reservationsBy, setsBy } from './redis-commands.ts';
-import { createListening } from './redis-listening.ts';
+import type { BucketRate, KeyValues, Sets, State, TokenBuckets } from './ports.ts';
+import {
+  type Command,
+  corkPerTick,
+  createCommandBatcher,
+  createDeadline,
+  type ExecuteBatch,
+  type SendCommand,
+} from './redis-batch.ts';
+import { createRedisMonitor } from './redis-monitor.ts';
 import {
   clusterOptions,
   nodeOptions,
   sentinelOptions,
-  sentinelsOptions,
+  sentinelSubscriberOptions,
   singleOptions,
   startupNodes,
 } from './redis-options.ts';
-import { watchRedis } from './redis-watch.ts';
+import { createRedisSubscriber } from './redis-subscriber.ts';
+import { takeResultOf } from './token-bucket.ts';
 
 /** How long a Redis that has not answered in time is left alone. Milliseconds. */
 const silenceMs = 250;
@@ -34,9 +39,9 @@ declare module 'ioredis' {
 }
 
 /** A way to Redis. */
-interface Way {
+interface RedisTopology {
   readonly client: Client;
-  readonly carryOut: CarryOut;
+  readonly carryOut: ExecuteBatch;
   /** How many commands go by it in one question: 1 in a cluster, whose nodes have keys of their own. */
   readonly mostTogether: number;
   /** Asks all nodes that hold values about themselves. */
@@ -62,28 +67,28 @@ export function createRedisState(
   onChange: (trouble: string | undefined) => void = () => {},
   answerMs = 50,
 ): State {
-  const way = wayTo(settings);
+  const way = createTopology(settings);
   const { client } = way;
-  const answerTo = answersWithin(answerMs, settings.kind === 'cluster' ? 0 : silenceMs);
-  const ask = inOneBreath(way.carryOut, answerTo, way.mostTogether);
+  const answerTo = createDeadline(answerMs, settings.kind === 'cluster' ? 0 : silenceMs);
+  const ask = createCommandBatcher(way.carryOut, answerTo, way.mostTogether);
   const named = (name: string) => `${prefix}${name}`;
   const bytesOf = (name: string) => answerTo(() => client.getBuffer(name));
-  const ears = earsOf(way);
+  const ears = createSubscribers(way);
   const takesCommands = () => client.status === 'ready';
-  const watch = watchRedis({ reports: way.reports, takesCommands }, onChange);
+  const watch = createRedisMonitor({ reports: way.reports, takesCommands }, onChange);
   const complaints = settings.kind === 'cluster' ? 'node error' : 'error'; // a cluster's own errors do not say why
-  client.on('error', () => {}).on(complaints, watch.complain);
-  client.on('close', watch.lookNow).on('ready', watch.lookNow);
+  client.on('error', () => {}).on(complaints, watch.onError);
+  client.on('close', watch.checkNow).on('ready', watch.checkNow);
   const close = async () => {
-    watch.end();
+    watch.stop();
     ears.close();
     client.disconnect();
   };
 
   return {
-    keyValues: keyValuesBy(ask, bytesOf, named),
-    sets: setsBy(ask, named),
-    reservations: reservationsBy(ask, named),
+    keyValues: createKeyValues(ask, bytesOf, named),
+    sets: createSets(ask, named),
+    tokenBuckets: createTokenBuckets(ask, named),
     announcements: {
       publish: async (channel, message) => void (await ask('PUBLISH', named(channel), message)),
       subscribe: (channel, listener) => ears.subscribe(named(channel), listener),
@@ -91,24 +96,24 @@ export function createRedisState(
     async open() {
       client.connect().catch(() => {}); // it goes on trying by itself, and complains
       ears.followSentinels();
-      const health = await watch.begin(openMs);
+      const health = await watch.start(openMs);
       if (health.kind !== 'unfit') return;
       await close();
-      throw new Error(health.trouble);
+      throw new Error(health.problem);
     },
-    trouble: watch.trouble,
+    problem: watch.problem,
     close,
   };
 }
 
 /** All that is listened to: the other instances, and the sentinels. */
-function earsOf({ client, newConnection, newSentinels, isLeftBehind }: Way) {
-  const listening = createListening(newConnection);
-  const sentinels = newSentinels.map(createListening);
+function createSubscribers({ client, newConnection, newSentinels, isLeftBehind }: RedisTopology) {
+  const listening = createRedisSubscriber(newConnection);
+  const sentinels = newSentinels.map(createRedisSubscriber);
   const move = (news: string) => {
     if (!isLeftBehind(news)) return;
     client.disconnect(true);
-    listening.renew();
+    listening.reconnect();
   };
   return {
     subscribe: listening.subscribe,
@@ -121,18 +126,18 @@ function earsOf({ client, newConnection, newSentinels, isLeftBehind }: Way) {
   };
 }
 
-function wayTo(settings: RedisSettings): Way {
+function createTopology(settings: RedisSettings): RedisTopology {
   switch (settings.kind) {
     case 'single':
-      return { ...wayToMaster(singleOptions(settings)), newSentinels: [], isLeftBehind: () => false };
+      return { ...singleMaster(singleOptions(settings)), newSentinels: [], isLeftBehind: () => false };
     case 'sentinels':
-      return wayBySentinels(settings);
+      return sentinelTopology(settings);
     case 'cluster':
-      return wayToCluster(settings);
+      return clusterTopology(settings);
   }
 }
 
-function carryOutOn(client: Client): CarryOut {
+function carryOutOn(client: Client): ExecuteBatch {
   return (commands) => {
     const keys = commands.map(({ key }) => key);
     const words = commands.flatMap(({ name, words }) => [name, words.length, ...words]);
@@ -140,7 +145,7 @@ function carryOutOn(client: Client): CarryOut {
   };
 }
 
-function wayToMaster(options: ReturnType<typeof singleOptions | typeof sentinelOptions>) {
+function singleMaster(options: ReturnType<typeof singleOptions | typeof sentinelOptions>) {
   const client = new Redis(options);
   const carryOut = carryOutOn(client);
   return {
@@ -160,11 +165,11 @@ function wayToMaster(options: ReturnType<typeof singleOptions | typeof sentinelO
 const isOfReplica = (answer: unknown) => answer instanceof Error && /\bREADONLY /.test(answer.message);
 
 /** A master that was replaced may serve on for seconds, and what is written to it is lost: so the sentinels are listened to. */
-function wayBySentinels(settings: RedisSettings & { kind: 'sentinels' }): Way {
-  const way = wayToMaster(sentinelOptions(settings));
+function sentinelTopology(settings: RedisSettings & { kind: 'sentinels' }): RedisTopology {
+  const way = singleMaster(sentinelOptions(settings));
   return {
     ...way,
-    newSentinels: sentinelsOptions(settings).map((options) => () => new Redis(options)),
+    newSentinels: sentinelSubscriberOptions(settings).map((options) => () => new Redis(options)),
     isLeftBehind(news) {
       const [name, , , host, port] = news.split(' '); // name, old host and port, new host and port
       if (name !== settings.name || way.client.status !== 'ready') return false;
@@ -174,7 +179,7 @@ function wayBySentinels(settings: RedisSettings & { kind: 'sentinels' }): Way {
   };
 }
 
-function wayToCluster(settings: RedisSettings & { kind: 'cluster' }): Way {
+function clusterTopology(settings: RedisSettings & { kind: 'cluster' }): RedisTopology {
   const startup = startupNodes(settings);
   const client = new Cluster(startup, clusterOptions(settings));
   let owners: readonly string[] = [];
@@ -183,7 +188,7 @@ function wayToCluster(settings: RedisSettings & { kind: 'cluster' }): Way {
   });
   let turn = 0;
   let refreshedAtMs = 0;
-  const holdBack = inOneWrite(() => streamsOf(client.nodes('master')));
+  const holdBack = corkPerTick(() => streamsOf(client.nodes('master')));
   const carryOut = carryOutOn(client);
   return {
     client,
@@ -232,3 +237,69 @@ const addressOf = ({ options: { host, port } }: Redis) => `${host}:${port}`;
 async function unreached(address: string): Promise<never> {
   throw new Error(`no connection to ${address}`);
 }
+
+// MERGED HEADER (rewrite or remove):
+/* The commands that keep values and sets and book turns in Redis: its own, and ours of redis-scripts.ts. */
+
+/**
+ * @param bytesOf what stands under a key in Redis, `null` if nothing does
+ * @param named   the key in Redis for a key of ours
+ */
+function createKeyValues(
+  ask: SendCommand,
+  bytesOf: (name: string) => Promise<Buffer | null>,
+  named: (key: string) => string,
+): KeyValues {
+  return {
+    async read(key) {
+      const value = await ask('GET', named(key));
+      return typeof value === 'string' ? value : undefined;
+    },
+    write: async (key, value, ttlMs) => void (await ask('SET', named(key), value, ...expiry(ttlMs))),
+    writeIfAbsent: async (key, value, ttlMs) =>
+      (await ask('SET', named(key), value, 'NX', ...expiry(ttlMs))) === 'OK',
+    async replace(key, expected, value, ttlMs) {
+      const ttl = ttlMs === undefined ? [] : [wholeMs(ttlMs)];
+      const text = expected.toWellFormed();
+      const stands = text.includes(replacementCharacter) ? await bytesOf(named(key)) : text;
+      if (stands?.toString() !== text) return false;
+      return (await ask('replaceIfUnchanged', named(key), stands, value, ...ttl)) === 1;
+    },
+    remove: async (key) => void (await ask('DEL', named(key))),
+  };
+}
+
+/** What bytes are read as that are no text. Redis compares bytes: those that stand there, and not how they were read. */
+const replacementCharacter = '\uFFFD';
+
+const expiry = (ttlMs?: number) => (ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]);
+
+/** Redis counts whole milliseconds, and takes no value that lives for none. */
+const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
+
+/** @param named the key in Redis for a key of ours */
+function createSets(ask: SendCommand, named: (key: string) => string): Sets {
+  return {
+    add: async (key, member) => void (await ask('SADD', named(key), member)),
+    remove: async (key, member) => void (await ask('SREM', named(key), member)),
+    members: async (key) => listIn(await ask('SMEMBERS', named(key))).map(String),
+  };
+}
+
+/** @param named the key in Redis for a bucket */
+function createTokenBuckets(ask: SendCommand, named: (bucket: string) => string): TokenBuckets {
+  const book = async (bucket: string, { perSecond, burst }: BucketRate, maxWaitMs: number) =>
+    listIn(await ask('reserveTurn', named(bucket), perSecond, burst, maxWaitMs)).map(Number);
+  return {
+    async reserve(bucket, rate, maxWaitMs) {
+      const [waitMs = 0] = await book(bucket, rate, maxWaitMs);
+      return waitMs > maxWaitMs ? undefined : waitMs;
+    },
+    async take(bucket, rate) {
+      const [waitMs = 0, aheadMs = 0] = await book(bucket, rate, 0);
+      return takeResultOf(waitMs <= 0, aheadMs, rate);
+    },
+  };
+}
+
+const listIn = (answer: unknown): readonly unknown[] => (Array.isArray(answer) ? answer : []);

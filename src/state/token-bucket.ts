@@ -1,9 +1,9 @@
 /** Turns in a token bucket as arithmetic: the generic cell rate algorithm (ITU-T I.371 annex A), without a clock or a store. */
 
-import type { BucketRate, Taking } from './ports.ts';
+import type { BucketRate, TakeResult } from './ports.ts';
 
 /** A turn that is booked. */
-export interface BookedTurn {
+export interface PermitReservation {
   /** Milliseconds until the turn comes; 0 = now. */
   readonly waitMs: number;
   /** What to remember of the bucket, on the clock of `nowMs`. From then on it is full again and may be forgotten. */
@@ -30,12 +30,12 @@ export interface BookedTurn {
  * @param maxWaitMs longest acceptable wait
  * @returns the turn, or `undefined` if its wait would exceed `maxWaitMs`; then nothing is booked
  */
-export function reserveTurn(
+export function reservePermit(
   theoreticalArrivalMs: number | undefined,
   nowMs: number,
   rate: BucketRate,
   maxWaitMs: number,
-): BookedTurn | undefined {
+): PermitReservation | undefined {
   const { intervalMs, toleranceMs } = cadenceOf(rate);
   const arrivalMs = Math.max(theoreticalArrivalMs ?? nowMs, nowMs);
   const waitMs = Math.max(0, arrivalMs - toleranceMs - nowMs);
@@ -51,12 +51,17 @@ export function reserveTurn(
  *
  * @param aheadMs how far the theoretical arrival time lies ahead, after the turn if it was taken
  */
-export function takingOf(taken: boolean, aheadMs: number, rate: BucketRate): Taking {
+export function takeResultOf(taken: boolean, aheadMs: number, rate: BucketRate): TakeResult {
   const { intervalMs, toleranceMs } = cadenceOf(rate);
   const roundingMs = intervalMs * 1e-6; // sums of intervals are not exact: a whole turn must not be lost by that
   const left = Math.floor((toleranceMs - aheadMs + roundingMs) / intervalMs) + 1;
   const nextMs = aheadMs - toleranceMs;
-  return { taken, left: Math.max(0, left), nextMs: nextMs > roundingMs ? nextMs : 0, fullMs: aheadMs };
+  return {
+    taken,
+    remaining: Math.max(0, left),
+    nextPermitMs: nextMs > roundingMs ? nextMs : 0,
+    fullInMs: aheadMs,
+  };
 }
 
 /** How far apart turns are, and how early one may be. Milliseconds. */

@@ -1,10 +1,10 @@
 /** A histogram as Prometheus knows it, cheap to tell of a value: its samples are only made when they are read. */
 
-import { createTallies, type Labels } from './tallies.ts';
+import { createLabelledValues, type Labels } from './labelled-values.ts';
 
 export interface Histogram {
   /** Notes one value. */
-  note(labels: Labels, value: number): void;
+  observe(labels: Labels, value: number): void;
   /** How many values were no greater than each bound, their sum, and their number; of each combination of labels. */
   samples(): Sample[];
 }
@@ -17,7 +17,7 @@ interface Sample {
 }
 
 /** How many values were no greater than each bound but greater than the one before, and all of them together. */
-interface Spread {
+interface BucketCounts {
   readonly counts: number[];
   count: number;
   sum: number;
@@ -29,13 +29,13 @@ export function createHistogram(
   labelNames: readonly string[],
   bounds: readonly number[],
 ): Histogram {
-  const spreads = createTallies<Spread>(labelNames, () => ({
+  const series = createLabelledValues<BucketCounts>(labelNames, () => ({
     counts: bounds.map(() => 0),
     count: 0,
     sum: 0,
   }));
 
-  function samplesOf({ labels, tally }: { readonly labels: Labels; readonly tally: Spread }): Sample[] {
+  function samplesOf({ labels, tally }: { readonly labels: Labels; readonly tally: BucketCounts }): Sample[] {
     let below = 0;
     return [
       ...bounds.map((le, index) => {
@@ -49,13 +49,13 @@ export function createHistogram(
   }
 
   return {
-    note(labels, value) {
-      const tally = spreads.of(labels);
+    observe(labels, value) {
+      const tally = series.of(labels);
       const index = bounds.findIndex((bound) => value <= bound);
       if (index >= 0) tally.counts[index] = (tally.counts[index] ?? 0) + 1;
       tally.count += 1;
       tally.sum += value;
     },
-    samples: () => spreads.all().flatMap(samplesOf),
+    samples: () => series.all().flatMap(samplesOf),
   };
 }

@@ -26,7 +26,7 @@ export function createLog({ level, format }: LogSettings, stream: DestinationStr
       timestamp: createTimestamp(),
       formatters: { level: (label) => ({ level: label }) },
     },
-    format === 'json' ? stream : { write: (line) => stream.write(asText(line)) },
+    format === 'json' ? stream : { write: (line) => stream.write(formatText(line)) },
   );
   return (lineLevel, message, fields = {}) => logger[lineLevel](fields, message);
 }
@@ -44,11 +44,23 @@ function createTimestamp(): () => string {
 }
 
 /** `2026-01-31T12:00:00.000Z INFO  request operation=getPayment status=200` */
-function asText(line: string): string {
+function formatText(line: string): string {
   const { level, time, message, ...fields }: Record<string, unknown> = JSON.parse(line);
   const rest = Object.entries(fields).map(
     ([name, value]) =>
       ` ${name}=${typeof value === 'string' && !/[\s"]/.test(value) ? value : JSON.stringify(value)}`,
   );
   return `${time} ${String(level).toUpperCase().padEnd(5)} ${message}${rest.join('')}\n`;
+}
+
+// MERGED HEADER (rewrite or remove):
+/* Where something was thrown, for the log. */
+
+/** What was thrown, and where; never its message, which may quote what a request or an answer held, as JSON.parse does. */
+export function safeStack(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return `thrown: ${typeof thrown}`;
+  const { name, message, stack = '' } = thrown;
+  const code = 'code' in thrown ? ` ${thrown.code}` : '';
+  const frames = stack.replace(message, '').match(/^ {4}at .+$/gm) ?? [];
+  return [name + code, ...frames].join('\n');
 }

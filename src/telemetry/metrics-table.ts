@@ -3,7 +3,7 @@
  * table, never anything that came with a request. docs/metrics.md is made from this.
  */
 
-export interface Row {
+export interface MetricRow {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   /** A sentence, as Prometheus and the documentation tell it. */
   readonly help: string;
@@ -15,7 +15,7 @@ export interface Row {
 const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** Stands in a label for what is not known, or does not apply. */
-export const none = 'none';
+export const noLabelValue = 'none';
 
 export const metricsTable = {
   penstock_requests_total: {
@@ -131,14 +131,16 @@ export const metricsTable = {
     help: 'Always 1: the version of the gateway, and of Node.',
     labels: ['version', 'node'],
   },
-} as const satisfies Readonly<Record<string, Row>>;
+} as const satisfies Readonly<Record<string, MetricRow>>;
 
 type Table = typeof metricsTable;
 
 /** The names of one kind. */
-export type Named<Kind extends Row['kind']> = {
+export type MetricName<Kind extends MetricRow['kind']> = {
   [Name in keyof Table]: Table[Name] extends { readonly kind: Kind } ? Name : never;
 }[keyof Table];
 
 /** A value for each label of a metric. */
-export type LabelsOf<Name extends keyof Table> = Readonly<Record<Table[Name]['labels'][number], string>>;
+export type LabelsOfMetric<Name extends keyof Table> = Readonly<
+  Record<Table[Name]['labels'][number], string>
+>;

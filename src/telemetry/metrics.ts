@@ -2,18 +2,18 @@
 
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
 import { createHistogram, type Histogram } from './histogram.ts';
-import { type LabelsOf, metricsTable, type Named, type Row } from './metrics-table.ts';
-import { createTallies, type Tallies } from './tallies.ts';
+import { createLabelledValues, type LabelledValues } from './labelled-values.ts';
+import { type LabelsOfMetric, type MetricName, type MetricRow, metricsTable } from './metrics-table.ts';
 
 export interface Metrics {
   /** Counts one more. */
-  count<Name extends Named<'counter'>>(name: Name, labels: LabelsOf<Name>): void;
+  count<Name extends MetricName<'counter'>>(name: Name, labels: LabelsOfMetric<Name>): void;
   /** @param value in the unit of the metric's name */
-  set<Name extends Named<'gauge'>>(name: Name, labels: LabelsOf<Name>, value: number): void;
+  set<Name extends MetricName<'gauge'>>(name: Name, labels: LabelsOfMetric<Name>, value: number): void;
   /** Notes one value. @param value in the unit of the metric's name */
-  note<Name extends Named<'histogram'>>(name: Name, labels: LabelsOf<Name>, value: number): void;
+  note<Name extends MetricName<'histogram'>>(name: Name, labels: LabelsOfMetric<Name>, value: number): void;
   /** Forgets a gauge's values, before those that there still are are set. */
-  clear(name: Named<'gauge'>): void;
+  clear(name: MetricName<'gauge'>): void;
   /** Everything counted so far, and of the process as prom-client tells it, in the text format of Prometheus. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -23,15 +23,15 @@ export interface Metrics {
 export function createMetrics(refresh: (metrics: Metrics) => void = () => {}): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const counters = new Map<string, Tallies<Count>>();
+  const counters = new Map<string, LabelledValues<CounterValue>>();
   const gauges = new Map<string, Gauge>();
   const histograms = new Map<string, Histogram>();
-  for (const [name, row] of Object.entries<Row>(metricsTable)) {
+  for (const [name, row] of Object.entries<MetricRow>(metricsTable)) {
     const { kind, help, labels, buckets = [] } = row;
     const shape = { name, help, labelNames: [...labels], registers };
-    if (kind === 'counter') counters.set(name, counted(shape));
+    if (kind === 'counter') counters.set(name, registerCounter(shape));
     if (kind === 'gauge') gauges.set(name, new Gauge(shape));
-    if (kind === 'histogram') histograms.set(name, spread(shape, buckets));
+    if (kind === 'histogram') histograms.set(name, registerHistogram(shape, buckets));
   }
   const metrics: Metrics = {
     count(name, labels) {
@@ -39,11 +39,11 @@ export function createMetrics(refresh: (metrics: Metrics) => void = () => {}): M
       if (count) count.value += 1;
     },
     set: (name, labels, value) => gauges.get(name)?.set(labels, value),
-    note: (name, labels, value) => histograms.get(name)?.note(labels, value),
+    note: (name, labels, value) => histograms.get(name)?.observe(labels, value),
     clear: (name) => gauges.get(name)?.reset(),
     async text() {
       refresh(metrics);
-      return (await Promise.all([registry.metrics(), ofProcess().metrics()])).join('\n');
+      return (await Promise.all([registry.metrics(), processMetrics().metrics()])).join('\n');
     },
     contentType: registry.contentType,
   };
@@ -51,22 +51,22 @@ export function createMetrics(refresh: (metrics: Metrics) => void = () => {}): M
 }
 
 /** What every metric has. */
-interface Shape {
+interface MetricOptions {
   readonly name: string;
   readonly help: string;
   readonly labelNames: string[];
   readonly registers: Registry[];
 }
 
-interface Count {
+interface CounterValue {
   value: number;
 }
 
 /** A counter that prom-client is told of when it is read. */
-function counted(shape: Shape): Tallies<Count> {
-  const counts = createTallies(shape.labelNames, () => ({ value: 0 }));
+function registerCounter(options: MetricOptions): LabelledValues<CounterValue> {
+  const counts = createLabelledValues(options.labelNames, () => ({ value: 0 }));
   new Counter({
-    ...shape,
+    ...options,
     collect() {
       this.reset();
       for (const { labels, tally } of counts.all()) this.inc(labels, tally.value);
@@ -76,21 +76,24 @@ function counted(shape: Shape): Tallies<Count> {
 }
 
 /** A histogram of ours: prom-client's own makes a text of the labels for each value, and cannot be told of many at once. */
-function spread({ name, help, labelNames, registers }: Shape, bounds: readonly number[]): Histogram {
+function registerHistogram(
+  { name, help, labelNames, registers }: MetricOptions,
+  bounds: readonly number[],
+): Histogram {
   const histogram = createHistogram(name, labelNames, bounds);
-  const told = {
+  const metric = {
     name,
     get: async () => ({ name, help, type: 'histogram', values: histogram.samples() }),
   };
   // All that a registry asks of a metric; its type wants the class.
-  for (const registry of registers) registry.registerMetric(told as unknown as Metric);
+  for (const registry of registers) registry.registerMetric(metric as unknown as Metric);
   return histogram;
 }
 
 let processRegistry: Registry | undefined;
 
 /** Memory, CPU, garbage collection, the event loop's delay: of the process, however many gateways it holds. */
-function ofProcess(): Registry {
+function processMetrics(): Registry {
   if (processRegistry) return processRegistry;
   processRegistry = new Registry();
   collectDefaultMetrics({ register: processRegistry });

@@ -1,47 +1,53 @@
 /** STAGE 1. Gives a request its trail, and tells on its way back what became of it. */
 
-import { asGatewayError, type GatewayError } from '../flow/errors.ts';
-import type { PisRequest } from '../flow/messages.ts';
-import type { Stage } from '../flow/stage.ts';
-import type { Fact, Step } from '../flow/trail.ts';
 import type { HeaderFields } from '../pis/headers.ts';
-import { answered, type Decision, failed, type Observer, refused } from './decision.ts';
-import type { Begun } from './traceparent.ts';
+import { asGatewayError, type GatewayError } from '../request/errors.ts';
+import type { PisRequest } from '../request/messages.ts';
+import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
+import type { Stage } from '../request/stage.ts';
+import {
+  type RequestObserver,
+  type RequestRecord,
+  recordOfFailure,
+  recordOfRefusal,
+  recordOfResponse,
+} from './request-record.ts';
+import type { StartedTrace } from './traceparent.ts';
 
 /** Says which trace a request belongs to, and what is sent on of it. */
-export type BeginTrace = (fields: HeaderFields) => Begun;
+export type StartTrace = (fields: HeaderFields) => StartedTrace;
 
 /**
  * Tells of every request of the line, once, and of what becomes known of it later.
  *
- * @param begin if requests are traced; else what the TPP says of its own trace goes on as it is
+ * @param startTrace if requests are traced; else what the TPP says of its own trace goes on as it is
  */
-export function observe(observer: Required<Observer>, begin?: BeginTrace): Stage<PisRequest> {
+export function observe(observer: Required<RequestObserver>, startTrace?: StartTrace): Stage<PisRequest> {
   return async (request, next) => {
     const { arrivedAtMs } = request;
-    const { trace, headers = request.headers } = begin?.(request.headers) ?? {};
-    const steps: Step[] = [];
-    let decision: Decision | undefined;
-    const note = (fact: Fact) => {
+    const { trace, headers = request.headers } = startTrace?.(request.headers) ?? {};
+    const steps: TimedEvent[] = [];
+    let record: RequestRecord | undefined;
+    const note = (fact: RequestEvent) => {
       steps.push({ afterMs: performance.now() - arrivedAtMs, fact });
-      if (decision) observer.later(fact, decision);
+      if (record) observer.onLateEvent(fact, record);
     };
     try {
-      const response = await next({ ...request, headers, note });
-      decision = answered(request, response, { steps, trace });
+      const response = await next({ ...request, headers, recordEvent: note });
+      record = recordOfResponse(request, response, { steps, trace });
       return response;
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      decision = failed(request, error, { steps, trace });
+      record = recordOfFailure(request, error, { steps, trace });
       throw error;
     } finally {
-      if (decision) observer.decided(decision);
+      if (record) observer.onRequestEnd(record);
     }
   };
 }
 
 /** Told of what was refused before it could become a request. @param arrivedAtMs milliseconds of `performance.now()` */
-export type Refused = (
+export type OnRefusal = (
   error: GatewayError,
   requestId?: string,
   arrivedAtMs?: number,
@@ -50,6 +56,6 @@ export type Refused = (
 
 /** Tells of what was refused before it could become a request. */
 export const observeRefusal =
-  (observer: Observer): Refused =>
+  (observer: RequestObserver): OnRefusal =>
   (...refusal) =>
-    observer.decided(refused(...refusal));
+    observer.onRequestEnd(recordOfRefusal(...refusal));

@@ -1,7 +1,7 @@
 /** What is only looked at when somebody reads the metrics: circuits, queues, instances, the build. */
 
 import { readFileSync } from 'node:fs';
-import type { HeldCertificate } from '../certificates/held.ts';
+import type { InstalledCertificate } from '../certificates/installed-certificates.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Of one environment of the bank. */
@@ -21,7 +21,7 @@ export interface Gauges {
     readonly state: string;
   }[];
   readonly shapers: () => readonly ShaperGauges[];
-  readonly certificates: () => readonly HeldCertificate[];
+  readonly certificates: () => readonly InstalledCertificate[];
   readonly liveInstances: () => number | undefined;
   readonly expectedInstances: () => number;
 }

@@ -1,11 +1,11 @@
 /** The spans of a request, made of its trail when it is over: one for the request, one for each thing it waited for. */
 
-import type { CallFact, Step } from '../flow/trail.ts';
-import type { Decision } from './decision.ts';
+import type { CallEvent, TimedEvent } from '../request/request-events.ts';
+import type { RequestRecord } from './request-record.ts';
 import type { Trace } from './traceparent.ts';
 
 /** A span, whoever it is sent to. Times in milliseconds since 1970. */
-export interface SpanFacts {
+export interface SpanData {
   readonly name: string;
   readonly kind: 'server' | 'client' | 'internal';
   readonly traceId: string;
@@ -19,30 +19,39 @@ export interface SpanFacts {
 }
 
 /** All that is over when the request is. */
-export function spansOf(decision: Decision, trace: Trace): readonly SpanFacts[] {
+export function spansOf(decision: RequestRecord, trace: Trace): readonly SpanData[] {
   const { steps } = decision;
   return [
     requestSpan(decision, trace),
     ...steps.flatMap((step) => waitSpan(step, decision, trace)),
-    ...(isCallOver(steps) ? callSpan(decision, trace) : []),
+    ...(isCallFinished(steps) ? callSpan(decision, trace) : []),
   ];
 }
 
 /** What a call adds that is over only after the request. */
-export function lateSpansOf(decision: Decision, trace: Trace): readonly SpanFacts[] {
-  return isCallOver(decision.steps) ? callSpan(decision, trace) : [];
+export function lateSpansOf(decision: RequestRecord, trace: Trace): readonly SpanData[] {
+  return isCallFinished(decision.steps) ? callSpan(decision, trace) : [];
 }
 
-function requestSpan(decision: Decision, { traceId, spanId, parentId }: Trace): SpanFacts {
-  const { at, durationMs = 0, requestId = '', asked, environment, status, servedFrom, error } = decision;
+function requestSpan(decision: RequestRecord, { traceId, spanId, parentId }: Trace): SpanData {
+  const {
+    receivedAtMs,
+    durationMs = 0,
+    requestId = '',
+    asked,
+    environment,
+    status,
+    servedFrom,
+    error,
+  } = decision;
   return {
     name: asked?.operation ?? 'refused',
     kind: 'server',
     traceId,
     spanId,
     parentId,
-    startMs: at,
-    endMs: at + durationMs,
+    startMs: receivedAtMs,
+    endMs: receivedAtMs + durationMs,
     failed: status >= 500,
     attributes: {
       'penstock.request_id': requestId,
@@ -51,13 +60,13 @@ function requestSpan(decision: Decision, { traceId, spanId, parentId }: Trace): 
       ...(environment !== undefined && { 'penstock.environment': environment }),
       ...(servedFrom && { 'penstock.served_from': servedFrom }),
       ...(error && { 'error.type': error.code }),
-      ...decisionsIn(decision.steps),
+      ...eventAttributes(decision.steps),
     },
   };
 }
 
 /** What takes no time worth a span. */
-function decisionsIn(steps: readonly Step[]): Readonly<Record<string, string>> {
+function eventAttributes(steps: readonly TimedEvent[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     steps.flatMap(({ fact }) => {
       if (fact.what === 'environment') return [['penstock.environment_why', fact.why]];
@@ -68,7 +77,7 @@ function decisionsIn(steps: readonly Step[]): Readonly<Record<string, string>> {
   );
 }
 
-const waits: Readonly<Record<string, string>> = {
+const waitNames: Readonly<Record<string, string>> = {
   ledger: 'wait for the ledger',
   turn: 'wait for a turn',
   'turn-refused': 'wait for a turn',
@@ -76,45 +85,45 @@ const waits: Readonly<Record<string, string>> = {
 };
 
 function waitSpan(
-  { afterMs, fact }: Step,
-  { at }: Decision,
+  { afterMs, fact }: TimedEvent,
+  { receivedAtMs }: RequestRecord,
   { traceId, spanId }: Trace,
-): readonly SpanFacts[] {
+): readonly SpanData[] {
   if (!('waitedMs' in fact)) return [];
   const { what, waitedMs } = fact;
   const attributes = what === 'ledger' ? { 'penstock.verdict': fact.verdict } : { 'penstock.outcome': what };
   const span = { kind: 'internal', traceId, spanId: undefined, parentId: spanId, attributes } as const;
-  const endMs = at + afterMs;
+  const endMs = receivedAtMs + afterMs;
   const failed = what !== 'ledger' && what !== 'turn';
-  return [{ ...span, name: waits[what] ?? what, startMs: endMs - waitedMs, endMs, failed }];
+  return [{ ...span, name: waitNames[what] ?? what, startMs: endMs - waitedMs, endMs, failed }];
 }
 
 /** From the first attempt to the end of the last: the bank is told of one span, however often it is asked. */
-function callSpan({ at, steps, environment }: Decision, trace: Trace): readonly SpanFacts[] {
+function callSpan({ receivedAtMs, steps, environment }: RequestRecord, trace: Trace): readonly SpanData[] {
   const calls = steps.flatMap(({ afterMs, fact }) => (fact.what === 'call' ? [{ afterMs, fact }] : []));
   const [first, last] = [calls[0], calls.at(-1)];
   if (!first || !last) return [];
-  const { traceId, callId, spanId } = trace;
+  const { traceId, upstreamSpanId, spanId } = trace;
   return [
     {
       name: 'call the bank',
       kind: 'client',
       traceId,
-      spanId: callId,
+      spanId: upstreamSpanId,
       parentId: spanId,
-      startMs: at + first.afterMs - first.fact.totalMs,
-      endMs: at + last.afterMs,
+      startMs: receivedAtMs + first.afterMs - first.fact.totalMs,
+      endMs: receivedAtMs + last.afterMs,
       failed: last.fact.error !== undefined || (last.fact.status ?? 0) >= 500,
       attributes: {
         ...(environment !== undefined && { 'penstock.environment': environment }),
         'penstock.attempts': calls.length,
-        ...attributesOf(last.fact),
+        ...callAttributes(last.fact),
       },
     },
   ];
 }
 
-const attributesOf = ({ connection, connectMs, firstByteMs, status, error }: CallFact) => ({
+const callAttributes = ({ connection, connectMs, firstByteMs, status, error }: CallEvent) => ({
   'penstock.connection': connection,
   ...(connectMs !== undefined && { 'penstock.connect_ms': connectMs }),
   ...(firstByteMs !== undefined && { 'penstock.first_byte_ms': firstByteMs }),
@@ -123,7 +132,7 @@ const attributesOf = ({ connection, connectMs, firstByteMs, status, error }: Cal
 });
 
 /** A turn or a retry is followed by an attempt, which may outlive the request. */
-function isCallOver(steps: readonly Step[]): boolean {
+function isCallFinished(steps: readonly TimedEvent[]): boolean {
   const last = steps.findLast(({ fact }) => ['turn', 'retry', 'call'].includes(fact.what));
   return last?.fact.what === 'call';
 }

@@ -3,43 +3,43 @@
 import { fstatSync, writeSync } from 'node:fs';
 
 /** How much may wait for a reader that does not read; lines beyond it are lost, and counted. Bytes. */
-const maxHeldBytes = 8 * 1024 * 1024;
+const maxBufferedBytes = 8 * 1024 * 1024;
 
 /** Takes the log's lines. */
 export interface Output {
   write(line: string): void;
   /** Comes back when all lines are with the system, which may be never. */
-  flushed(): Promise<void>;
+  flush(): Promise<void>;
 }
 
 /**
  * A pipe or a terminal is written to as fast as it is read, and not waited for; a file at once.
  *
- * @param regained told how many lines were lost, when there is room again
+ * @param onLinesLost told how many lines were lost, when there is room again
  */
-export function standardOutput(regained: (lostLines: number) => void): Output {
+export function standardOutput(onLinesLost: (lostLines: number) => void): Output {
   const { stdout } = process;
-  stdout.on('error', ignored); // a reader that has gone
+  stdout.on('error', ignore); // a reader that has gone
   const status = fstatSync(stdout.fd);
-  if (!status.isFIFO() && !status.isSocket() && !stdout.isTTY) return plainFile(stdout.fd);
+  if (!status.isFIFO() && !status.isSocket() && !stdout.isTTY) return fileOutput(stdout.fd);
 
   let lostLines = 0;
-  const tellLost = () => {
+  const reportLostLines = () => {
     const lost = lostLines;
     lostLines = 0;
-    if (lost > 0) regained(lost);
+    if (lost > 0) onLinesLost(lost);
   };
-  const written = () => new Promise<void>((resolve) => stdout.write('', () => resolve()));
-  stdout.on('drain', tellLost);
+  const bufferWritten = () => new Promise<void>((resolve) => stdout.write('', () => resolve()));
+  stdout.on('drain', reportLostLines);
   return {
     write(line) {
-      if (stdout.writableLength > maxHeldBytes) lostLines++;
+      if (stdout.writableLength > maxBufferedBytes) lostLines++;
       else if (stdout.writable) stdout.write(line);
     },
-    async flushed() {
-      await written();
-      tellLost();
-      await written();
+    async flush() {
+      await bufferWritten();
+      reportLostLines();
+      await bufferWritten();
     },
   };
 }
@@ -50,23 +50,23 @@ export function standardOutput(regained: (lostLines: number) => void): Output {
  *
  * Not Node's own stream: after one failed write, as on a full disk, that one never writes again.
  */
-function plainFile(descriptor: number): Output {
-  let held = '';
-  const flush = () => {
-    const lines = held;
-    held = '';
+function fileOutput(descriptor: number): Output {
+  let buffer = '';
+  const writeBuffer = () => {
+    const lines = buffer;
+    buffer = '';
     try {
       if (lines !== '') writeSync(descriptor, lines);
     } catch {} // the disk is full: there is nowhere left to say so
   };
-  process.on('exit', flush);
+  process.on('exit', writeBuffer);
   return {
     write(line) {
-      if (held === '') setImmediate(flush);
-      held += line;
+      if (buffer === '') setImmediate(writeBuffer);
+      buffer += line;
     },
-    flushed: async () => flush(),
+    flush: async () => writeBuffer(),
   };
 }
 
-function ignored(): void {}
+function ignore(): void {}

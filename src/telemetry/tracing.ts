@@ -4,14 +4,14 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { BatchSpanProcessor, ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node';
 import type { HeaderFields } from '../pis/headers.ts';
-import type { Decision, Observer } from './decision.ts';
 import type { Log } from './log.ts';
-import { lateSpansOf, type SpanFacts, spansOf } from './spans.ts';
-import { type Begun, beginTrace, type Trace } from './traceparent.ts';
+import type { RequestObserver, RequestRecord } from './request-record.ts';
+import { lateSpansOf, type SpanData, spansOf } from './spans.ts';
+import { type StartedTrace, startTrace, type Trace } from './traceparent.ts';
 
-export interface Tracing extends Observer {
+export interface Tracing extends RequestObserver {
   /** Which trace a request belongs to, and what the bank is told of it. */
-  begin(fields: HeaderFields): Begun;
+  startTrace(fields: HeaderFields): StartedTrace;
   /** Loads what sends the spans; until then none is kept. */
   open(): Promise<void>;
   /** Sends what is left, for as long as that may take. */
@@ -27,25 +27,28 @@ export interface TracingSettings {
 /** Spans that wait to be sent; more are dropped. */
 const maxQueueSize = 2_048;
 /** How often they are sent, how long sending may take, and how long the last ones may when the gateway stops. Milliseconds. */
-const everyMs = 2_000;
-const exportMs = 5_000;
-const lastMs = 2_000;
+const exportIntervalMs = 2_000;
+const exportTimeoutMs = 5_000;
+const finalExportMs = 2_000;
 
 /** @returns `undefined` if nothing is to be traced */
 export function createTracing({ otlpUrl, sample }: TracingSettings, log: Log): Tracing | undefined {
   if (otlpUrl === null) return undefined;
   let processor: BatchSpanProcessor | undefined;
 
-  const send = (spans: (decision: Decision, trace: Trace) => readonly SpanFacts[], decision: Decision) => {
+  const send = (
+    spans: (decision: RequestRecord, trace: Trace) => readonly SpanData[],
+    decision: RequestRecord,
+  ) => {
     const { trace } = decision;
     if (!processor || !trace?.sampled) return;
-    for (const span of spans(decision, trace)) processor.onEnd(readable(span));
+    for (const span of spans(decision, trace)) processor.onEnd(toReadableSpan(span));
   };
 
   return {
-    begin: (fields) => beginTrace(fields, sample),
-    decided: (decision) => send(spansOf, decision),
-    later(fact, decision) {
+    startTrace: (fields) => startTrace(fields, sample),
+    onRequestEnd: (decision) => send(spansOf, decision),
+    onLateEvent(fact, decision) {
       if (fact.what === 'call') send(lateSpansOf, decision);
     },
     async open() {
@@ -53,22 +56,22 @@ export function createTracing({ otlpUrl, sample }: TracingSettings, log: Log): T
         import('@opentelemetry/sdk-trace-node'),
         import('@opentelemetry/exporter-trace-otlp-http'),
       ]);
-      const exporter = new otlp.OTLPTraceExporter({ url: otlpUrl, timeoutMillis: exportMs });
-      processor = new sdk.BatchSpanProcessor(telling(exporter, log), {
+      const exporter = new otlp.OTLPTraceExporter({ url: otlpUrl, timeoutMillis: exportTimeoutMs });
+      processor = new sdk.BatchSpanProcessor(logFailures(exporter, log), {
         maxQueueSize,
-        scheduledDelayMillis: everyMs,
-        exportTimeoutMillis: exportMs,
+        scheduledDelayMillis: exportIntervalMs,
+        exportTimeoutMillis: exportTimeoutMs,
       });
     },
     async close() {
       const sent = processor?.shutdown().catch(() => {}); // the log has it
-      await Promise.race([sent, setTimeout(lastMs, undefined, { ref: false })]);
+      await Promise.race([sent, setTimeout(finalExportMs, undefined, { ref: false })]);
     },
   };
 }
 
 /** Says when spans begin to be lost, and when they arrive again; not with every batch. */
-function telling(exporter: SpanExporter, log: Log): SpanExporter {
+function logFailures(exporter: SpanExporter, log: Log): SpanExporter {
   let isFailing = false;
   return {
     export(spans, done) {
@@ -90,7 +93,7 @@ const statuses = { unset: 0, error: 2 } as const; // SpanStatusCode
 const sampledFlag = 1;
 
 /** Made by hand: the SDK's own spans begin when they are made, and these are made when all is over. */
-function readable({
+function toReadableSpan({
   name,
   kind,
   traceId,
@@ -100,7 +103,7 @@ function readable({
   endMs,
   failed,
   attributes,
-}: SpanFacts): ReadableSpan {
+}: SpanData): ReadableSpan {
   const context = { traceId, spanId: spanId ?? randomBytes(8).toString('hex'), traceFlags: sampledFlag };
   return {
     name,

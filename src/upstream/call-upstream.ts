@@ -3,54 +3,54 @@
  * only what the bank itself does moves a circuit.
  */
 
-import { asGatewayError, unanswered } from '../flow/errors.ts';
-import type { PisResponse, RoutedRequest } from '../flow/messages.ts';
-import type { Handler } from '../flow/stage.ts';
-import type { Fact } from '../flow/trail.ts';
 import type { Lane } from '../pis/operations.ts';
+import { asGatewayError, outcomeUnknown } from '../request/errors.ts';
+import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import type { RequestEvent } from '../request/request-events.ts';
+import type { Handler } from '../request/stage.ts';
 import type { Circuit } from './circuit/circuit.ts';
-import type { Shaper } from './shaping/shaper.ts';
+import type { RateLimiter } from './shaping/rate-limiter.ts';
 import type { Transport } from './transport.ts';
 
 /** One environment of the bank, as calls reach it. */
 export interface Upstream {
   readonly circuitOf: (lane: Lane) => Pick<Circuit, 'run' | 'view'>;
-  readonly shaper: Pick<Shaper, 'run'>;
+  readonly limiter: Pick<RateLimiter, 'run'>;
   readonly transport: Transport;
 }
 
-/** @param to the way to an environment, by its name */
-export function callUpstream(to: (environment: string) => Upstream): Handler<RoutedRequest> {
+/** @param upstreamOf the way to an environment, by its name */
+export function callUpstream(upstreamOf: (environment: string) => Upstream): Handler<RoutedRequest> {
   return async (request) => {
-    const { operation, environment, client, deadlineAtMs, signal, fence, note } = request;
-    const { circuitOf, shaper, transport } = to(environment.name);
+    const { operation, environment, client, deadlineAtMs, signal, writeAheadMark, recordEvent } = request;
+    const { circuitOf, limiter, transport } = upstreamOf(environment.name);
     const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
     const circuit = circuitOf(operation.lane);
     const askedAtMs = performance.now();
     let answer: Promise<PisResponse> | undefined;
     try {
       return await circuit.run((goOn) =>
-        shaper.run(call, async () => {
+        limiter.run(call, async () => {
           goOn();
-          note?.({ what: 'turn', waitedMs: performance.now() - askedAtMs });
-          answer = sent(request, transport);
-          return fence ? byDeadline(answer, deadlineAtMs) : answer;
+          recordEvent?.({ what: 'turn', waitedMs: performance.now() - askedAtMs });
+          answer = sendToBank(request, transport);
+          return writeAheadMark ? untilDeadline(answer, deadlineAtMs) : answer;
         }),
       );
     } catch (thrown) {
       if (answer) return answer; // which failed by itself, or is late: the duplicates' guard has told the TPP
-      note?.(refusal(thrown, circuit, { waitedMs: performance.now() - askedAtMs, signal }));
+      recordEvent?.(refusalEvent(thrown, circuit, { waitedMs: performance.now() - askedAtMs, signal }));
       throw thrown;
     }
   };
 }
 
 /** Why nothing was sent. */
-function refusal(
+function refusalEvent(
   thrown: unknown,
   circuit: Pick<Circuit, 'view'>,
   { waitedMs, signal }: { readonly waitedMs: number; readonly signal: AbortSignal | undefined },
-): Fact {
+): RequestEvent {
   const { code } = asGatewayError(thrown);
   if (code === 'CIRCUIT_OPEN') {
     const { hold, state } = circuit.view();
@@ -60,14 +60,14 @@ function refusal(
 }
 
 /** To the circuit and the others who wait, a call whose answer is still listened for is over at its deadline. */
-async function byDeadline<Answer>(answer: Promise<Answer>, atMs: number): Promise<Answer> {
+async function untilDeadline<Answer>(answer: Promise<Answer>, atMs: number): Promise<Answer> {
   const deadline = Promise.withResolvers<never>();
-  const timer = setTimeout(() => deadline.reject(unanswered()), Math.max(0, atMs - performance.now()));
+  const timer = setTimeout(() => deadline.reject(outcomeUnknown()), Math.max(0, atMs - performance.now()));
   return Promise.race([answer, deadline.promise]).finally(() => clearTimeout(timer));
 }
 
-async function sent(request: RoutedRequest, transport: Transport): Promise<PisResponse> {
-  const { operation, environment, headers, body, deadlineAtMs, fence, note } = request;
+async function sendToBank(request: RoutedRequest, transport: Transport): Promise<PisResponse> {
+  const { operation, environment, headers, body, deadlineAtMs, writeAheadMark, recordEvent } = request;
   const sentAtMs = performance.now();
   const answer = await transport.send({
     method: operation.method,
@@ -76,9 +76,12 @@ async function sent(request: RoutedRequest, transport: Transport): Promise<PisRe
     headers,
     body,
     deadlineAtMs,
-    ...(note && { note }),
-    ...(fence && {
-      fence: { pass: () => fence.pass(environment.name), listenUntilMs: fence.listenUntilMs },
+    ...(recordEvent && { note: recordEvent }),
+    ...(writeAheadMark && {
+      sendingMark: {
+        pass: () => writeAheadMark.pass(environment.name),
+        listenUntilMs: writeAheadMark.lateAnswerUntilMs,
+      },
     }),
   });
   return {

@@ -2,7 +2,7 @@
 
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { bareHost } from '../config/bare-host.ts';
+import { hostWithoutBrackets } from '../config/values.ts';
 import type { Credentials } from './credentials.ts';
 
 /** Begins to make a connection. */
@@ -12,9 +12,9 @@ export type Connector = () => Socket;
 const keepAliveInitialDelay = 1_000;
 
 /** @param origin such as `https://api.bank.example`; TLS 1.2 at least */
-export function connectorTo(origin: string, credentials: Credentials): Connector {
+export function createConnector(origin: string, credentials: Credentials): Connector {
   const { protocol, hostname, port } = new URL(origin);
-  const host = bareHost(hostname);
+  const host = hostWithoutBrackets(hostname);
   const to = { host, noDelay: true, keepAlive: true, keepAliveInitialDelay };
   if (protocol === 'http:') return () => connectTcp({ ...to, port: Number(port || 80) });
 

@@ -1,9 +1,9 @@
 /** What the gateway shows to one side of the bank, and whom it believes there. */
 
 import type { SecureContextOptions } from 'node:tls';
-import { type CertificateFacts, factsOf } from '../certificates/facts.ts';
-import { refuseFaults, tlsFaults } from '../certificates/key-pair.ts';
-import type { Read } from '../certificates/watched-files.ts';
+import { type CertificateInfo, parseCertificate } from '../certificates/certificate-info.ts';
+import type { ReadFile } from '../certificates/file-watcher.ts';
+import { throwKeyPairErrors, tlsErrors } from '../certificates/validate-key-pair.ts';
 import type { EnvironmentTlsSettings } from '../config/schema.ts';
 
 /** The client certificate (QWAC) with its key, the authorities, and the name expected in the bank's certificate. */
@@ -12,9 +12,9 @@ export type Credentials = Pick<SecureContextOptions, 'cert' | 'key' | 'ca'> & {
 };
 
 /** Credentials, and what there is to say about the certificate among them. */
-export interface Shown {
+export interface LoadedCredentials {
   readonly credentials: Credentials;
-  readonly facts: CertificateFacts | undefined;
+  readonly certificate: CertificateInfo | undefined;
 }
 
 /** The files that credentials are made of. */
@@ -26,7 +26,7 @@ export const credentialFiles = ({
   [certFile, keyFile, caFile].filter((file) => file !== undefined);
 
 /** @throws Error that names the file, if one cannot be read or used */
-export function credentialsFrom(tls: EnvironmentTlsSettings = {}, read: Read): Shown {
+export function loadCredentials(tls: EnvironmentTlsSettings = {}, read: ReadFile): LoadedCredentials {
   const { certFile, keyFile, caFile, serverName } = tls;
   const pair =
     certFile !== undefined && keyFile !== undefined
@@ -34,9 +34,9 @@ export function credentialsFrom(tls: EnvironmentTlsSettings = {}, read: Read): S
       : undefined;
   const ca = caFile === undefined ? undefined : read(caFile);
   const files = { cert: certFile ?? '', key: keyFile ?? '', ca: caFile ?? '' };
-  refuseFaults(tlsFaults({ pair, ca }, Date.now()), files);
+  throwKeyPairErrors(tlsErrors({ pair, ca }, Date.now()), files);
   return {
     credentials: { ...pair, ...(ca && { ca }), ...(serverName !== undefined && { servername: serverName }) },
-    facts: pair && factsOf(pair.cert),
+    certificate: pair && parseCertificate(pair.cert),
   };
 }

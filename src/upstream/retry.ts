@@ -1,11 +1,11 @@
 /** Whether a call that failed is sent once more: only where it is certain that the bank cannot act twice. */
 
-import type { GatewayError } from '../flow/errors.ts';
 import type { Lane } from '../pis/operations.ts';
-import type { Trace } from './exchange.ts';
+import type { GatewayError } from '../request/errors.ts';
+import type { ConnectionInfo } from './upstream-call.ts';
 
 /** A call that failed, as far as it matters. */
-export interface FailedAttempt extends Trace {
+export interface FailedAttempt extends ConnectionInfo {
   readonly lane: Lane;
   readonly error: GatewayError;
   /** Milliseconds until the call must be over. */
@@ -20,11 +20,11 @@ export interface FailedAttempt extends Trace {
 export function mayRetry(attempt: FailedAttempt): boolean {
   if (attempt.remainingMs <= 0) return false;
   if (attempt.error.code === 'UPSTREAM_UNREACHED') return true;
-  return attempt.lane !== 'write' && diedIdle(attempt);
+  return attempt.lane !== 'write' && wasClosedWhileIdle(attempt);
 }
 
-const diedIdle = ({ error, reusedSocket, answerBegan }: FailedAttempt): boolean =>
+const wasClosedWhileIdle = ({ error, reusedSocket, responseStarted }: FailedAttempt): boolean =>
   error.code === 'OUTCOME_UNKNOWN' &&
   error.proxyError === 'connection_terminated' &&
   reusedSocket &&
-  !answerBegan;
+  !responseStarted;

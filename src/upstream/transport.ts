@@ -10,23 +10,23 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { Stream } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import type { Environment } from '../flow/environment.ts';
-import type { GatewayError } from '../flow/errors.ts';
-import { createInStep } from '../flow/in-step.ts';
-import { createRoll } from '../flow/roll.ts';
-import type { CallFact, Note } from '../flow/trail.ts';
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
-import type { Pool } from './agent.ts';
-import {
-  type BankAnswer,
-  type Exchange,
-  followExchange,
-  type OutboundFence,
-  type Trace,
-} from './exchange.ts';
+import { createBatchScheduler } from '../request/batch-scheduler.ts';
+import type { GatewayError } from '../request/errors.ts';
+import { createLinkedList } from '../request/linked-list.ts';
+import type { Environment } from '../request/messages.ts';
+import type { CallEvent, RecordEvent } from '../request/request-events.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import type { RequestSigner } from './request-signer.ts';
 import { mayRetry } from './retry.ts';
-import type { Seal } from './signing.ts';
+import {
+  type BankResponse,
+  type ConnectionInfo,
+  createUpstreamCall,
+  type OutboundSendingMark,
+  type UpstreamCall,
+} from './upstream-call.ts';
 
 /** What is sent, byte for byte. */
 export interface OutboundRequest {
@@ -41,9 +41,9 @@ export interface OutboundRequest {
   /** When the answer must be complete: milliseconds of `performance.now()`. */
   readonly deadlineAtMs: number;
   /** Holds the request back until a connection is made and this is passed. */
-  readonly fence?: OutboundFence;
+  readonly sendingMark?: OutboundSendingMark;
   /** Told of every attempt. */
-  readonly note?: Note;
+  readonly note?: RecordEvent;
 }
 
 export interface Transport {
@@ -53,96 +53,96 @@ export interface Transport {
    * @throws GatewayError UPSTREAM_UNREACHED, QUEUE_TIMEOUT (nothing was sent), UPSTREAM_MALFORMED or
    *   OUTCOME_UNKNOWN (the bank may have seen it)
    */
-  send(request: OutboundRequest): Promise<BankAnswer>;
+  send(request: OutboundRequest): Promise<BankResponse>;
 }
 
-interface UnderWay {
-  readonly exchange: Exchange;
+interface ActiveCall {
+  readonly call: UpstreamCall;
   /** Milliseconds of `performance.now()`. */
   readonly deadlineAtMs: number;
 }
 
-interface Limits {
+interface TransportTimes {
   /** How long making a connection may take, in milliseconds. */
   readonly connectMs: number;
   /** A write takes a connection only if it was idle for less, in milliseconds. */
   readonly writeSocketIdleMs: number;
 }
 
-/** A transport to `environment`. @param poolNow whose connections each attempt takes: it changes with the certificate */
+/** A transport to `environment`. @param currentPool whose connections each attempt takes: it changes with the certificate */
 export function createTransport(
   environment: Environment,
-  poolNow: () => Pool,
-  { connectMs, writeSocketIdleMs }: Limits,
+  currentPool: () => ConnectionPool,
+  { connectMs, writeSocketIdleMs }: TransportTimes,
 ): Transport {
   /** Each has a connection or waits for one. */
-  const underWay = createRoll<UnderWay>();
-  const inStep = createInStep();
-  const carriers = new WeakMap<Pool, ReturnType<typeof carrierOver>>();
+  const activeCalls = createLinkedList<ActiveCall>();
+  const inStep = createBatchScheduler();
+  const proxies = new WeakMap<ConnectionPool, ReturnType<typeof proxyOver>>();
 
-  const carrierOver = (agent: Pool) =>
+  const proxyOver = (agent: ConnectionPool) =>
     createProxyMiddleware({
       target: new URL(environment.origin),
       changeOrigin: true,
       agent,
       selfHandleResponse: true,
       ejectPlugins: true,
-      buffer: new NoBody(),
+      buffer: new EmptyBodyStream(),
       plugins: [
         (proxy) => {
-          proxy.on('proxyReq', (sent, request) => exchangeOf(request)?.began(sent));
-          proxy.on('proxyRes', (answer, request) => exchangeOf(request)?.answered(answer));
-          proxy.on('econnreset', (cause, request) => exchangeOf(request)?.failed(cause));
-          proxy.on('error', (cause, request) => exchangeOf(request)?.failed(cause));
+          proxy.on('proxyReq', (sent, request) => callOf(request)?.onConnection(sent));
+          proxy.on('proxyRes', (answer, request) => callOf(request)?.onResponse(answer));
+          proxy.on('econnreset', (cause, request) => callOf(request)?.onError(cause));
+          proxy.on('error', (cause, request) => callOf(request)?.onError(cause));
         },
       ],
     });
 
   /** A write that is only listened for gives its connection to a call in time: the one listened for longest. */
-  function makeRoom(): void {
+  function cancelOldestLateCall(): void {
     const nowMs = performance.now();
-    underWay
-      .all()
+    activeCalls
+      .toArray()
       .find(({ deadlineAtMs }) => deadlineAtMs < nowMs)
-      ?.exchange.giveUp();
+      ?.call.cancel();
   }
 
   function attempt(
     outbound: OutboundRequest,
     number: number,
-    done: (answer: BankAnswer) => void,
-    lost: (error: GatewayError, trace: Trace) => void,
+    done: (answer: BankResponse) => void,
+    lost: (error: GatewayError, trace: ConnectionInfo) => void,
   ): void {
     const beganAtMs = performance.now();
-    const over = (trace: Trace, outcome: Pick<CallFact, 'status' | 'error'>) => {
+    const over = (trace: ConnectionInfo, outcome: Pick<CallEvent, 'status' | 'error'>) => {
       leave();
-      outbound.note?.({ ...callOf(number, beganAtMs, trace), ...outcome });
+      outbound.note?.({ ...callEvent(number, beganAtMs, trace), ...outcome });
     };
-    const pool = poolNow();
-    const carry = carriers.get(pool) ?? carrierOver(pool);
-    carriers.set(pool, carry);
-    if (underWay.size() >= pool.maxSockets) makeRoom();
+    const pool = currentPool();
+    const carry = proxies.get(pool) ?? proxyOver(pool);
+    proxies.set(pool, carry);
+    if (activeCalls.size() >= pool.maxSockets) cancelOldestLateCall();
     if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
     const request = detachedRequest(outbound);
     const response = new ServerResponse(request);
     // The proxy destroys its request when its response closes early: the only handle it gives before a socket is there.
     const abandon = () => response.emit('close');
-    const { deadlineAtMs, fence } = outbound;
-    const limits = { deadlineAtMs, connectMs, ...(fence && { fence }) };
-    const exchange = followExchange(limits, {
-      done(answer, trace) {
+    const { deadlineAtMs, sendingMark } = outbound;
+    const limits = { deadlineAtMs, connectMs, ...(sendingMark && { fence: sendingMark }) };
+    const exchange = createUpstreamCall(limits, {
+      onResponse(answer, trace) {
         over(trace, { status: answer.status });
         inStep(() => done(answer));
       },
-      lost(error, trace) {
+      onFailure(error, trace) {
         over(trace, { error: error.code });
         lost(error, trace);
       },
-      release: (sent) => sent.end(outbound.body),
-      abandon,
+      sendBytes: (sent) => sent.end(outbound.body),
+      closeConnection: abandon,
     });
-    const leave = underWay.enter({ exchange, deadlineAtMs });
-    request.exchange = exchange;
+    const leave = activeCalls.append({ call: exchange, deadlineAtMs });
+    request.call = exchange;
     void carry(request, response);
   }
 
@@ -153,7 +153,7 @@ export function createTransport(
         attempt(outbound, 1, done, (error, trace) => {
           const failed = { lane, error, ...trace, remainingMs: deadlineAtMs - performance.now() };
           if (!mayRetry(failed)) return lost(error);
-          poolNow().closeIdle(0); // the other kept connections may be as dead: once more is on a new one
+          currentPool().closeIdle(0); // the other kept connections may be as dead: once more is on a new one
           outbound.note?.({ what: 'retry', why: error.code });
           attempt(outbound, 2, done, lost);
         });
@@ -161,7 +161,7 @@ export function createTransport(
   };
 }
 
-function callOf(attempt: number, beganAtMs: number, trace: Trace): CallFact {
+function callEvent(attempt: number, beganAtMs: number, trace: ConnectionInfo): CallEvent {
   const { reusedSocket, connectMs, firstByteMs } = trace;
   const made = reusedSocket ? 'reused' : 'new';
   return {
@@ -175,38 +175,38 @@ function callOf(attempt: number, beganAtMs: number, trace: Trace): CallFact {
 }
 
 /** The transport with the seal of the moment on every request. */
-export const sealed = (transport: Transport, sealNow: () => Seal): Transport => ({
-  send: async (outbound) => transport.send({ ...outbound, headers: await sealNow().seal(outbound) }),
+export const signed = (transport: Transport, currentSigner: () => RequestSigner): Transport => ({
+  send: async (outbound) => transport.send({ ...outbound, headers: await currentSigner().sign(outbound) }),
 });
 
 /** Never connected: it only gives the detached messages the shape that node:http expects. */
-const nowhere = new Socket();
+const unconnectedSocket = new Socket();
 
 /** A request that comes from nobody's connection. */
 class DetachedRequest extends IncomingMessage {
-  exchange?: Exchange;
+  call?: UpstreamCall;
 }
 
-const exchangeOf = (request: unknown) => (request instanceof DetachedRequest ? request.exchange : undefined);
+const callOf = (request: unknown) => (request instanceof DetachedRequest ? request.call : undefined);
 
 function detachedRequest({ method, path, headers, body }: OutboundRequest): DetachedRequest {
-  const request = new DetachedRequest(nowhere);
+  const request = new DetachedRequest(unconnectedSocket);
   request.method = method;
   request.url = path;
-  request.headers = joined(headers);
+  request.headers = toNodeHeaders(headers);
   if (body.length > 0 || method === 'POST') request.headers['content-length'] = String(body.length);
   return request;
 }
 
 /** Where the proxy would take the body from. It brings nothing: head and body are written when the exchange lets them go. */
-class NoBody extends Stream {
+class EmptyBodyStream extends Stream {
   override pipe<Sent>(sent: Sent): Sent {
     return sent;
   }
 }
 
 /** The form node:http takes: one entry a name, repeated fields as a list in their order. */
-function joined(fields: HeaderFields): Record<string, string | string[]> {
+function toNodeHeaders(fields: HeaderFields): Record<string, string | string[]> {
   const byName: Record<string, string | string[]> = Object.create(null);
   const written = new Map<string, string>(); // by the name in lower case
   for (const [name, value] of fields) {

@@ -8,7 +8,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { metricsTable } from '../../src/telemetry/metrics-table.ts';
-import { readPrometheus } from '../kit/prometheus.ts';
+import { parsePrometheus } from '../kit/prometheus.ts';
 
 const textOf = (file: string) => readFileSync(join(import.meta.dirname, '../../deploy', file), 'utf8');
 
@@ -51,7 +51,7 @@ const asked = [...rules, ...targets].map(({ expr }) => expr);
 
 /** Added by Prometheus to every sample that it reads. */
 const ofPrometheus = ['job', 'instance'];
-const families = readPrometheus(await createMetrics().text());
+const families = parsePrometheus(await createMetrics().text());
 
 /** Which labels a metric has; `undefined` if there is no such metric. */
 function labelsOf(name: string): readonly string[] | undefined {

@@ -1,4 +1,4 @@
-/** The sources as the laws see them: every file, what it imports, how long it is. */
+/** Every source file with its imports and its length, as the architecture rules need it. */
 
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -34,11 +34,11 @@ export const sources: readonly Source[] = globSync('**/*.ts', { cwd: root })
     };
   });
 
-/** What browsers are given, which is no TypeScript. */
+/** The files of the console, which browsers load as they are. */
 export const consoleFiles = globSync('admin/console/*', { cwd: root }).map((path) => ({
   path,
   text: readFileSync(join(root, path), 'utf8'),
 }));
 
-/** The room a file stands in: its first folder, or its own name at the top. */
-export const roomOf = (path: string): string => path.split('/')[0] ?? path;
+/** The first folder of a path; a file at the top of `src/` is its own folder. */
+export const folderOf = (path: string): string => path.split('/')[0] ?? path;

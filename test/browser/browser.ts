@@ -7,17 +7,17 @@ import { chromiumIsRequired, chromiumProgram, howToGetChromium } from '../kit/fi
 import { adminToken, type GatewayUnderTest } from '../kit/gateway.ts';
 
 /** Why tests of the console are skipped, or false. */
-export const withoutChromium: string | false =
+export const skipWithoutChromium: string | false =
   chromiumProgram() || chromiumIsRequired() ? false : `there is no browser; get one: ${howToGetChromium}`;
 
-export type Door = Pick<GatewayUnderTest, 'adminUrl'>;
+export type AdminAddress = Pick<GatewayUnderTest, 'adminUrl'>;
 
 /** How to open a page in a browser of this file's own. */
 export interface Pages {
   /** The page as it comes, without a token. Whatever it complains of fails the test. */
-  open(t: TestContext, door: Door, options?: BrowserContextOptions): Promise<Page>;
+  open(t: TestContext, door: AdminAddress, options?: BrowserContextOptions): Promise<Page>;
   /** The page with the first events shown. */
-  signIn(t: TestContext, door: Door, options?: BrowserContextOptions, token?: string): Promise<Page>;
+  signIn(t: TestContext, door: AdminAddress, options?: BrowserContextOptions, token?: string): Promise<Page>;
 }
 
 /** Starts a browser for the tests of the file that calls this. */
@@ -31,7 +31,7 @@ export function startBrowser(): Pages {
   });
   after(() => browser?.close());
 
-  async function open(t: TestContext, { adminUrl }: Door, options: BrowserContextOptions = {}) {
+  async function open(t: TestContext, { adminUrl }: AdminAddress, options: BrowserContextOptions = {}) {
     if (!browser) throw new Error(howToGetChromium);
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
     const page = await context.newPage();

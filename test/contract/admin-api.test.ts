@@ -3,52 +3,71 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
-import { environments, failing, healthy, olga, rita, startOperators } from './operators.ts';
+import {
+  asOperator,
+  asReader,
+  bankEnvironments,
+  failedPreflight,
+  passedPreflight,
+  startAdminApi,
+} from './admin-api-under-test.ts';
 
 const order = { environment: 'production', reason: 'go-live', confirm: 'production' };
 
-const show = async ({ app }: ReturnType<typeof startOperators>) =>
-  (await supertest(app).get('/api/environments').set(rita).expect(200)).body;
-const put = ({ app }: ReturnType<typeof startOperators>, body: object | string) =>
-  supertest(app).put('/api/environments/active').set(olga).set('Content-Type', 'application/json').send(body);
-const audit = async ({ app }: ReturnType<typeof startOperators>) =>
-  (await supertest(app).get('/api/audit').set(rita).expect(200)).body;
+const show = async ({ app }: ReturnType<typeof startAdminApi>) =>
+  (await supertest(app).get('/api/environments').set(asReader).expect(200)).body;
+const put = ({ app }: ReturnType<typeof startAdminApi>, body: object | string) =>
+  supertest(app)
+    .put('/api/environments/active')
+    .set(asOperator)
+    .set('Content-Type', 'application/json')
+    .send(body);
+const audit = async ({ app }: ReturnType<typeof startAdminApi>) =>
+  (await supertest(app).get('/api/audit').set(asReader).expect(200)).body;
 
 describe('GET /api/environments', () => {
   test('tells the active one, its version, and all that are configured', async () => {
-    assert.deepEqual(await show(startOperators()), { active: 'sandbox', version: 1, environments });
+    assert.deepEqual(await show(startAdminApi()), {
+      active: 'sandbox',
+      version: 1,
+      environments: bankEnvironments,
+    });
   });
 
   test('tells what was last known while the state is out of reach, and nothing before that', async () => {
-    const operators = startOperators();
+    const operators = startAdminApi();
     operators.state.fail();
-    assert.deepEqual(await show(operators), { active: null, version: null, environments });
-    operators.state.heal();
+    assert.deepEqual(await show(operators), { active: null, version: null, environments: bankEnvironments });
+    operators.state.recover();
     await show(operators);
     operators.state.fail();
-    assert.deepEqual(await show(operators), { active: 'sandbox', version: 1, environments });
+    assert.deepEqual(await show(operators), {
+      active: 'sandbox',
+      version: 1,
+      environments: bankEnvironments,
+    });
   });
 });
 
 describe('PUT /api/environments/active', () => {
   test('switches, and answers with the report of the pre-flight', async () => {
-    const operators = startOperators();
+    const operators = startAdminApi();
     const { body } = await put(operators, order).expect(200);
-    assert.deepEqual(body, { active: 'production', from: 'sandbox', version: 2, preflight: healthy });
+    assert.deepEqual(body, { active: 'production', from: 'sandbox', version: 2, preflight: passedPreflight });
     assert.equal((await show(operators)).active, 'production');
   });
 
   test('is 409 with the report if the pre-flight fails, and 200 if that is forced', async () => {
-    const operators = startOperators(failing);
+    const operators = startAdminApi(failedPreflight);
     const { body } = await put(operators, order).expect(409);
-    assert.deepEqual(body, { error: 'Not switched: the pre-flight failed.', preflight: failing });
+    assert.deepEqual(body, { error: 'Not switched: the pre-flight failed.', preflight: failedPreflight });
     assert.equal((await show(operators)).active, 'sandbox');
     await put(operators, { ...order, force: true }).expect(200);
     assert.equal((await show(operators)).active, 'production');
   });
 
   test('is 409 if production is not confirmed by its name, or there is no such environment', async () => {
-    const operators = startOperators();
+    const operators = startAdminApi();
     const { confirm: _, ...unconfirmed } = order;
     assert.match((await put(operators, unconfirmed).expect(409)).body.error, /must be confirmed/);
     assert.match(
@@ -63,7 +82,7 @@ describe('PUT /api/environments/active', () => {
   });
 
   test('leaves an audit record of every order, with the name that belongs to the token', async () => {
-    const operators = startOperators();
+    const operators = startAdminApi();
     await put(operators, { ...order, environment: 'nowhere' });
     await put(operators, { ...order, who: 'somebody else' }).expect(400);
     await put(operators, order);
@@ -92,16 +111,16 @@ describe('PUT /api/environments/active', () => {
   };
   // Whoever may switch has told the others, in their terminals and consoles, what they had not done.
   test('keeps a reason on its line, and leaves out of it what turns text around or speaks to a terminal', async () => {
-    const operators = startOperators();
+    const operators = startAdminApi();
     const reason = 'go-live\r\nno 3  refused\u001b[2K\u202Etxt.exe\u2066\u2028\u0085end\u0007';
     await put(operators, { ...order, reason }).expect(200);
-    const { body } = await supertest(operators.app).get('/api/audit').set(olga).expect(200);
+    const { body } = await supertest(operators.app).get('/api/audit').set(asOperator).expect(200);
     assert.equal(body[0].details.reason, 'go-live no 3  refused [2K txt.exe end');
   });
 
   for (const [why, [body, sentence]] of Object.entries(faulty)) {
     test(`is 400 and changes nothing if the order ${why}`, async () => {
-      const operators = startOperators();
+      const operators = startAdminApi();
       const answer = await put(operators, body).expect(400);
       assert.match(answer.body.error, sentence);
       assert.equal((await show(operators)).version, 1);
@@ -109,13 +128,13 @@ describe('PUT /api/environments/active', () => {
   }
 
   test('is 400 if the order comes as a form, as a web page could send it', async () => {
-    const { app } = startOperators();
-    const sent = supertest(app).put('/api/environments/active').set(olga).type('form').send(order);
+    const { app } = startAdminApi();
+    const sent = supertest(app).put('/api/environments/active').set(asOperator).type('form').send(order);
     assert.match((await sent.expect(400)).body.error, /^body: /);
   });
 
   test('is 503 if the state is out of reach', async () => {
-    const operators = startOperators();
+    const operators = startAdminApi();
     operators.state.fail();
     const { body } = await put(operators, order).expect(503);
     assert.equal(body.code, 'STATE_UNAVAILABLE');
@@ -125,35 +144,35 @@ describe('PUT /api/environments/active', () => {
 
 describe('GET /api/audit', () => {
   test('shows the newest hundred records, newest first, and verifies the chain', async () => {
-    const operators = startOperators();
+    const operators = startAdminApi();
     for (let number = 1; number <= 101; number += 1) await put(operators, order);
     const records: readonly { number: number }[] = await audit(operators);
     assert.deepEqual([records.length, records[0]?.number, records.at(-1)?.number], [100, 101, 2]);
-    const verify = () => supertest(operators.app).get('/api/audit/verify').set(rita).expect(200);
+    const verify = () => supertest(operators.app).get('/api/audit/verify').set(asReader).expect(200);
     assert.deepEqual((await verify()).body, { records: 101 });
     await operators.state.keyValues.remove('audit:50');
     assert.deepEqual((await verify()).body, { records: 101, broken: 'record 50 is missing or unreadable' });
   });
 
   test('is 503 if the state is out of reach', async () => {
-    const { app, state } = startOperators();
+    const { app, state } = startAdminApi();
     state.fail();
     for (const path of ['/api/audit', '/api/audit/verify'])
-      await supertest(app).get(path).set(rita).expect(503);
+      await supertest(app).get(path).set(asReader).expect(503);
   });
 });
 
 describe('operators', () => {
   test('with the role "read" may look at everything and change nothing', async () => {
-    const operators = startOperators();
+    const operators = startAdminApi();
     const { app } = operators;
     for (const path of ['/api/environments', '/api/audit', '/api/audit/verify', '/api/config']) {
-      await supertest(app).get(path).set(rita).expect(200);
+      await supertest(app).get(path).set(asReader).expect(200);
     }
     for (const method of ['put', 'post', 'patch', 'delete'] as const) {
       const { body } = await supertest(app)
         [method]('/api/environments/active')
-        .set(rita)
+        .set(asReader)
         .send(order)
         .expect(403);
       assert.match(body.error, /may look/);
@@ -163,7 +182,7 @@ describe('operators', () => {
   });
 
   test('find nothing elsewhere, in any spelling', async () => {
-    const { app } = startOperators();
+    const { app } = startAdminApi();
     for (const path of [
       '/index.html',
       '/console/console.js',
@@ -175,10 +194,10 @@ describe('operators', () => {
       '/api/../api/audit',
       '/x',
     ]) {
-      const { body } = await supertest(app).get(path).set(olga).expect(404);
+      const { body } = await supertest(app).get(path).set(asOperator).expect(404);
       assert.deepEqual(body, { error: 'There is nothing here.' });
     }
-    await supertest(app).put('/api/environments').set(olga).send(order).expect(404);
-    await supertest(app).get('/api/environments/active').set(olga).expect(404);
+    await supertest(app).put('/api/environments').set(asOperator).send(order).expect(404);
+    await supertest(app).get('/api/environments/active').set(asOperator).expect(404);
   });
 });

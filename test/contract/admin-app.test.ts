@@ -6,7 +6,7 @@ import express from 'express';
 import supertest from 'supertest';
 import { createAdminApp, type Readiness } from '../../src/admin/admin-app.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { olga, startOperators } from './operators.ts';
+import { asOperator, startAdminApi } from './admin-api-under-test.ts';
 
 const appThat = (readiness: () => Readiness) =>
   createAdminApp(
@@ -46,10 +46,10 @@ describe('/health/ready', () => {
 
 describe('the application', () => {
   test('says of a path that cannot be decoded that it is the path', async () => {
-    const { app } = startOperators();
+    const { app } = startAdminApi();
     for (const path of ['/api/decisions/%E0%A4%A', '/api/in-doubt/%FF', '/api/environments/%/preflight']) {
       const method = path.includes('decisions') ? 'get' : 'post';
-      const { body } = await supertest(app)[method](path).set(olga).expect(400);
+      const { body } = await supertest(app)[method](path).set(asOperator).expect(400);
       assert.deepEqual(body, { error: 'The address cannot be read.' }, path);
     }
   });

@@ -5,13 +5,13 @@ import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
-import { startOperators } from './operators.ts';
+import { startAdminApi } from './admin-api-under-test.ts';
 
 const folder = join(import.meta.dirname, '../../src/admin/console');
 
 describe('the console', () => {
   test('is served with all its files to everybody, as what they are', async () => {
-    const { app } = startOperators();
+    const { app } = startAdminApi();
     const files = globSync('*', { cwd: folder });
     assert.ok(files.length > 10);
     for (const file of files) {
@@ -24,7 +24,7 @@ describe('the console', () => {
   });
 
   test('may load and call nothing but itself, and nobody may frame it', async () => {
-    const { headers } = await supertest(startOperators().app).get('/').expect(200);
+    const { headers } = await supertest(startAdminApi().app).get('/').expect(200);
     const policy = String(headers['content-security-policy']).split(';').toSorted();
     assert.deepEqual(policy, [
       "base-uri 'none'",
@@ -46,11 +46,11 @@ describe('the console', () => {
   });
 
   test('is not served under a name of somebody else', async () => {
-    await supertest(startOperators().app).get('/').set('Host', 'evil.example').expect(421);
+    await supertest(startAdminApi().app).get('/').set('Host', 'evil.example').expect(421);
   });
 
   test('answers only those who look', async () => {
     for (const method of ['post', 'put', 'delete'] as const)
-      await supertest(startOperators().app)[method]('/').expect(401);
+      await supertest(startAdminApi().app)[method]('/').expect(401);
   });
 });

@@ -6,20 +6,26 @@ import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import supertest from 'supertest';
-import type { Sights } from '../../src/admin/collector.ts';
-import type { Second } from '../../src/telemetry/figures.ts';
+import type { DashboardSources } from '../../src/admin/dashboard-snapshot.ts';
+import type { SecondStats } from '../../src/telemetry/live-stats.ts';
 import { call } from '../kit/call.ts';
 import { listen } from '../kit/ports.ts';
 import { until, within } from '../kit/within.ts';
-import { environments, healthy, olga, rita, startOperators } from './operators.ts';
+import {
+  asOperator,
+  asReader,
+  bankEnvironments,
+  passedPreflight,
+  startAdminApi,
+} from './admin-api-under-test.ts';
 
 interface Told {
   readonly name: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-async function serve(t: TestContext, sights: Partial<Sights> = {}) {
-  const operators = startOperators(healthy, sights);
+async function serve(t: TestContext, sights: Partial<DashboardSources> = {}) {
+  const operators = startAdminApi(passedPreflight, sights);
   const server = createServer(operators.app);
   const accepted: Socket[] = [];
   server.on('connection', (socket) => void accepted.push(socket));
@@ -32,7 +38,7 @@ async function serve(t: TestContext, sights: Partial<Sights> = {}) {
 }
 
 /** Reads events one by one. */
-async function watch(url: string, headers: Readonly<Record<string, string>> = olga) {
+async function watch(url: string, headers: Readonly<Record<string, string>> = asOperator) {
   const response = await within(5_000, 'an answer', fetch(`${url}/api/events`, { headers }));
   const pieces = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
@@ -56,7 +62,7 @@ async function watch(url: string, headers: Readonly<Record<string, string>> = ol
   return { response, told, next: () => within(5_000, 'an event or the end', next()) };
 }
 
-const second = (at: number): Second => ({
+const second = (at: number): SecondStats => ({
   at,
   requests: 3,
   refused: 1,
@@ -75,8 +81,8 @@ describe('GET /api/events', () => {
 
   test('begins with a snapshot at once, and lets no proxy hold it back', async (t) => {
     const seconds = Array.from({ length: 400 }, (_, index) => second(index));
-    const { url } = await serve(t, { recent: () => seconds, inDoubt: () => 2 });
-    const { response, told } = await watch(url, rita);
+    const { url } = await serve(t, { recentSeconds: () => seconds, inDoubt: () => 2 });
+    const { response, told } = await watch(url, asReader);
     assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
     assert.equal(response.headers.get('x-accel-buffering'), 'no');
     assert.equal(response.headers.get('cache-control'), 'no-store');
@@ -86,7 +92,7 @@ describe('GET /api/events', () => {
     assert.deepEqual([data.inDoubt, data.active, data.circuits, data.shapers], [2, null, [], []]);
     assert.deepEqual(
       data.environments,
-      environments.map(({ circuits: _, ...one }) => one),
+      bankEnvironments.map(({ circuits: _, ...one }) => one),
     );
     assert.deepEqual(data.seconds, seconds.slice(-300));
     assert.match(JSON.stringify(data.instance), /"startedAt":"\d{4}-/);
@@ -100,9 +106,13 @@ describe('GET /api/events', () => {
       looked += 1;
       return [];
     };
-    const { url, events } = await serve(t, { recent: () => seconds, inDoubt: () => inDoubt, circuits });
+    const { url, events } = await serve(t, {
+      recentSeconds: () => seconds,
+      inDoubt: () => inDoubt,
+      circuits,
+    });
     events.tick();
-    const watchers = [await watch(url), await watch(url, rita)];
+    const watchers = [await watch(url), await watch(url, asReader)];
     for (const { told } of watchers) await told();
     const before = looked;
     events.tick();
@@ -122,7 +132,7 @@ describe('GET /api/events', () => {
   test('drops a reader who does not read, and goes on for the others', async (t) => {
     let round = 0;
     const large = () =>
-      environments.map((one) => ({ ...one, name: `${round}`, baseUrl: 'x'.repeat(500_000) }));
+      bankEnvironments.map((one) => ({ ...one, name: `${round}`, baseUrl: 'x'.repeat(500_000) }));
     const { url, port, events, accepted } = await serve(t, { environments: large });
     const slow = connect(port, '127.0.0.1').on('error', () => {}); // nobody listens to its data: it is not read
     t.after(() => slow.destroy());
@@ -148,7 +158,7 @@ describe('GET /api/events', () => {
     assert.deepEqual(await told(), { name: 'end', data: { why: 'This instance is stopping.' } });
     assert.equal(await next(), 'ended');
     events.tick();
-    const late = await fetch(`${url}/api/events`, { headers: olga });
+    const late = await fetch(`${url}/api/events`, { headers: asOperator });
     assert.deepEqual([late.status, await late.json()], [503, { error: 'This instance is stopping.' }]);
   });
 
@@ -156,7 +166,7 @@ describe('GET /api/events', () => {
     const { url } = await serve(t);
     const leaving = new AbortController();
     const begin = (signal?: AbortSignal) =>
-      within(5_000, 'an answer', fetch(`${url}/api/events`, { headers: olga, signal: signal ?? null }));
+      within(5_000, 'an answer', fetch(`${url}/api/events`, { headers: asOperator, signal: signal ?? null }));
     await begin(leaving.signal);
     await Promise.all(Array.from({ length: 99 }, () => begin()));
     const refused = await begin();
@@ -168,7 +178,7 @@ describe('GET /api/events', () => {
 
   test('answers HEAD with the head alone', async (t) => {
     const { url } = await serve(t);
-    const headers = Object.entries(olga);
+    const headers = Object.entries(asOperator);
     const { status, text } = await call(url, { method: 'HEAD', path: '/api/events', headers });
     assert.deepEqual([status, text], [200, '']);
   });
@@ -176,12 +186,12 @@ describe('GET /api/events', () => {
 
 describe('POST /api/environments/{name}/preflight', () => {
   test('tries an environment out and switches nothing; for operators who may', async () => {
-    const { app } = startOperators();
+    const { app } = startAdminApi();
     const path = '/api/environments/production/preflight';
-    assert.deepEqual((await supertest(app).post(path).set(olga).expect(200)).body, healthy);
-    await supertest(app).post(path).set(rita).expect(403);
-    await supertest(app).post('/api/environments/nowhere/preflight').set(olga).expect(404);
-    const { body } = await supertest(app).get('/api/environments').set(olga).expect(200);
+    assert.deepEqual((await supertest(app).post(path).set(asOperator).expect(200)).body, passedPreflight);
+    await supertest(app).post(path).set(asReader).expect(403);
+    await supertest(app).post('/api/environments/nowhere/preflight').set(asOperator).expect(404);
+    const { body } = await supertest(app).get('/api/environments').set(asOperator).expect(200);
     assert.deepEqual([body.active, body.version], ['sandbox', 1]);
   });
 });

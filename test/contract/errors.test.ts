@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
-import { type ErrorCode, GatewayError } from '../../src/flow/errors.ts';
+import { type ErrorCode, GatewayError } from '../../src/request/errors.ts';
 import { transfers } from '../kit/request.ts';
-import { doorBefore, requestId } from './door.ts';
+import { requestId, startApp } from './tpp-app-fixture.ts';
 
 /** Status, the Berlin Group's code, and whether the bank can have seen the request. */
 const contract: Readonly<Record<ErrorCode, readonly [number, string, 'no' | 'maybe']>> = {
@@ -46,7 +46,7 @@ const codes = Object.keys(contract) as ErrorCode[]; // the keys of a record are 
 const text = 'A sentence with "quotes" and a \\.';
 
 const failing = (code: ErrorCode) =>
-  doorBefore(async () => {
+  startApp(async () => {
     const headers = [['Retry-After', '3']] as const;
     throw new GatewayError(code, text, { environment: 'production', field: 'X-Field', headers });
   });

@@ -6,9 +6,9 @@ import express, { type Router } from 'express';
 import supertest from 'supertest';
 import { parse } from 'yaml';
 import { openapiYaml } from '../../src/admin/openapi/document.ts';
-import { kinds } from '../../src/flow/errors.ts';
 import { createMatcher, operations } from '../../src/pis/operations.ts';
-import { startOperators } from './operators.ts';
+import { errorTable } from '../../src/request/errors.ts';
+import { startAdminApi } from './admin-api-under-test.ts';
 
 type Tree = Readonly<Record<string, unknown>>;
 const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null;
@@ -67,12 +67,12 @@ describe('the description', () => {
   test('holds every route of the operators’ door, and no other', (t) => {
     assert.deepEqual(
       linesOf(withTag('operators')),
-      routesOf(t.mock, () => startOperators()),
+      routesOf(t.mock, () => startAdminApi()),
     );
   });
 
   test('says of every route rightly whether it is open', async () => {
-    const { app } = startOperators();
+    const { app } = startAdminApi();
     for (const { method, path, operation } of withTag('operators')) {
       const { status } = await supertest(app)[method as 'get'](path.replaceAll(/[{}]/g, '')); // one of four, all there
       assert.equal(
@@ -84,7 +84,7 @@ describe('the description', () => {
   });
 
   test('names every error that the gateway makes, under its status', () => {
-    for (const [code, { status }] of Object.entries(kinds)) {
+    for (const [code, { status }] of Object.entries(errorTable)) {
       const { description } = treeAt(document, 'components', 'responses', `Error${status}`);
       assert.match(String(description), new RegExp(`\\b${code}\\b`));
     }
@@ -123,10 +123,7 @@ describe('the description', () => {
   });
 
   test('is served to everybody at the operators’ door', async () => {
-    const { text, type } = await supertest(startOperators().app)
-      .get('/openapi.yaml')
-      .buffer(true)
-      .expect(200);
+    const { text, type } = await supertest(startAdminApi().app).get('/openapi.yaml').buffer(true).expect(200);
     assert.equal(type, 'application/yaml');
     assert.equal(text, openapiYaml);
   });

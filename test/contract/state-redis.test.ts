@@ -2,25 +2,25 @@
 
 import { describe } from 'node:test';
 import { lifeOfAllTests } from '../kit/life.ts';
-import { sharedRedis, withoutRedis } from '../kit/redis.ts';
-import { promisesOfAnnouncements } from './promises-of-announcements.ts';
-import { promisesOfKeyValues } from './promises-of-key-values.ts';
-import { promisesOfReservations } from './promises-of-reservations.ts';
-import { promisesOfSets } from './promises-of-sets.ts';
-import { promisesOfSpoiltValues, type SpoilableKind } from './promises-of-spoilt-values.ts';
-import { storeIn } from './redis-stores.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
+import { testKeyValues } from './key-values-contract.ts';
+import { testPubSub } from './pubsub-contract.ts';
+import { createRedisTestStore } from './redis-test-store.ts';
+import { testSets } from './sets-contract.ts';
+import { testTokenBuckets } from './token-buckets-contract.ts';
 
-const url = withoutRedis ? '' : await sharedRedis(lifeOfAllTests());
+const url = skipWithoutRedis ? '' : await sharedRedisUrl(lifeOfAllTests());
 
-const inRedis: SpoilableKind = {
-  skip: withoutRedis,
-  store: async (t) => storeIn(t, { kind: 'single', url }),
+const inRedis: RawStateUnderTest = {
+  skip: skipWithoutRedis,
+  store: async (t) => createRedisTestStore(t, { kind: 'single', url }),
 };
 
 describe('state in Redis', () => {
-  promisesOfKeyValues(inRedis);
-  promisesOfSpoiltValues(inRedis);
-  promisesOfSets(inRedis);
-  promisesOfReservations(inRedis);
-  promisesOfAnnouncements(inRedis);
+  testKeyValues(inRedis);
+  testInvalidUtf8(inRedis);
+  testSets(inRedis);
+  testTokenBuckets(inRedis);
+  testPubSub(inRedis);
 });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { lossAtStop } from '../../src/http/shared-port.ts';
+import { reusePortWarning } from '../../src/http/reuse-port.ts';
 import { root } from '../kit/command.ts';
 import { at, configIn, documentsIn, entriesAt, listAt } from './files.ts';
 
@@ -37,7 +37,7 @@ describe('compose.yaml', () => {
     assert.equal(one.listen.port, other.listen.port);
     assert.notEqual(one.admin.port, other.admin.port);
     assert.equal(at(services.get('bank-sandbox'), 'sysctls', 'net.ipv4.tcp_migrate_req'), 1);
-    assert.match(lossAtStop('/nonexistent') ?? '', /net\.ipv4\.tcp_migrate_req=1/);
+    assert.match(reusePortWarning('/nonexistent') ?? '', /net\.ipv4\.tcp_migrate_req=1/);
   });
 
   test('gives a gateway longer to stop than it may take', () => {

@@ -6,7 +6,7 @@ import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
-import { configFile, root, startCommand } from '../kit/command.ts';
+import { root, startCommand, writeConfigFile } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startBank } from '../kit/gateway.ts';
 import { freePort } from '../kit/ports.ts';
@@ -58,7 +58,7 @@ describe('the image', () => {
 
     const bank = await startBank(t);
     const [port, adminPort] = [await freePort(), await freePort()];
-    const config = configFile(t, `environments: { sandbox: { baseUrl: "${bank.baseUrl}" } }`);
+    const config = writeConfigFile(t, `environments: { sandbox: { baseUrl: "${bank.baseUrl}" } }`);
     const settings = {
       ...variables,
       PENSTOCK_CONFIG: config,
@@ -70,16 +70,16 @@ describe('the image', () => {
       return startCommand(t, program === 'node' ? process.execPath : program, args, settings, folder);
     };
     const gateway = run(of('CMD').at(-1));
-    await gateway.says('"serving"');
+    await gateway.waitForOutput('"serving"');
     assert.match(gateway.stdout(), /"tppSystems":"0\.0\.0\.0:/);
     assert.equal((await call(`http://127.0.0.1:${port}`, initiation)).status, 201);
     assert.equal(bank.payments.length, 1);
 
     const [healthcheck] = of('HEALTHCHECK');
-    assert.equal(await run(healthcheck).ended(), 0);
+    assert.equal(await run(healthcheck).exitCode(), 0);
     gateway.kill('SIGTERM');
-    assert.equal(await gateway.ended(), 0);
-    assert.equal(await run(healthcheck).ended(), 1);
+    assert.equal(await gateway.exitCode(), 0);
+    assert.equal(await run(healthcheck).exitCode(), 1);
   });
 });
 

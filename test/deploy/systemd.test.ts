@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { lossAtStop } from '../../src/http/shared-port.ts';
+import { reusePortWarning } from '../../src/http/reuse-port.ts';
 import { root } from '../kit/command.ts';
 import { configIn, textOf } from './files.ts';
 
@@ -48,6 +48,6 @@ describe('the unit of systemd', () => {
 
   test('comes with the kernel setting that the gateway asks for', () => {
     const setting = /^net\.\S+ = 1$/m.exec(textOf('deploy/systemd/penstock.conf'))?.[0] ?? '';
-    assert.ok(lossAtStop('/nonexistent')?.includes(setting.replaceAll(' ', '')), setting);
+    assert.ok(reusePortWarning('/nonexistent')?.includes(setting.replaceAll(' ', '')), setting);
   });
 });

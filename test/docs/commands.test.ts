@@ -18,7 +18,7 @@ const notRun: readonly (readonly [RegExp, string])[] = [
   [/^BENCH_NODE_OPTIONS/, 'a measurement'],
   [/^docker\b/, 'there is no container engine: test/deploy plays the Dockerfile by hand'],
   [/^curl -N\b/, 'reads events until it is stopped: test/contract/admin-events.test.ts'],
-  [/^npm exec penstock -- explain\b/, 'wants a call that was made: test/integration/decisions.test.ts'],
+  [/^npm exec penstock -- explain\b/, 'wants a call that was made: test/integration/recent-requests.test.ts'],
   [/^kubectl\b/, 'there is no cluster: test/deploy'],
   [
     /^(install|mv)\b/,

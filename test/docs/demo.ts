@@ -5,7 +5,7 @@ import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { plainVariables, root } from '../kit/command.ts';
+import { cleanVariables, root } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { freePort } from '../kit/ports.ts';
 import { within } from '../kit/within.ts';
@@ -43,7 +43,7 @@ export async function copyOfRepository(t: TestContext): Promise<Copy> {
       // A group of its own: what the script leaves behind in the background ends with the test.
       const shell = spawn('bash', ['-c', script], {
         cwd: folder,
-        env: plainVariables(),
+        env: cleanVariables(),
         detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       });

@@ -9,9 +9,9 @@ import { describe, type TestContext, test } from 'node:test';
 import { type Call, call, jsonOf } from '../kit/call.ts';
 import { root } from '../kit/command.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
-import { patientWays, type RedisServer, startRedis, withoutRedisServer } from '../kit/redis.ts';
+import { type RedisServer, redisStateFactory, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation, transfers } from '../kit/request.ts';
-import { clientSettings, keyOf } from '../kit/sides.ts';
+import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
 const page = readFileSync(join(root, 'docs/operations/redis.md'), 'utf8');
@@ -31,9 +31,12 @@ async function start(t: TestContext, url: string) {
     production: { baseUrl: production.baseUrl },
   };
   const sections = { environments, clients: clientSettings() };
-  const gateway = await startGateway(t, sections, patientWays(url, 'penstock:')());
+  const gateway = await startGateway(t, sections, redisStateFactory(url, 'penstock:')());
   const ask = async ({ headers = [], ...rest }: Call) => {
-    const reply = await call(gateway.url, { ...rest, headers: [...headers, ['X-API-Key', keyOf('shop')]] });
+    const reply = await call(gateway.url, {
+      ...rest,
+      headers: [...headers, ['X-API-Key', apiKeyOf('shop')]],
+    });
     assert.ok(reply.status < 300, reply.text);
     return reply;
   };
@@ -85,7 +88,7 @@ async function monitor(t: TestContext, redis: RedisServer) {
   };
 }
 
-describe('what the page on Redis says', { skip: withoutRedisServer }, () => {
+describe('what the page on Redis says', { skip: skipWithoutRedisServer }, () => {
   test('of commands for each request is so', async (t) => {
     const redis = await startRedis(t);
     const { ask, pay } = await start(t, redis.url);

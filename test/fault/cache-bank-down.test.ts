@@ -6,8 +6,8 @@ import { call, jsonOf } from '../kit/call.ts';
 import type { Field } from '../kit/fields.ts';
 import { type Sections, startGateway } from '../kit/gateway.ts';
 import { transfers } from '../kit/request.ts';
-import { type Said, startStatusBank, statusIs } from '../kit/status-bank.ts';
-import { short } from './promises.ts';
+import { type StubResponse, startStubBank, statusResponse } from '../kit/stub-bank.ts';
+import { shortDeadlines } from './fault-contract.ts';
 
 type Failure = 'refuses connections' | 'answers 500' | 'answers 503' | 'says nothing';
 
@@ -20,10 +20,11 @@ const failures: Readonly<Record<Failure, readonly [status: number, code: string 
 
 /** A gateway that knows one payment, and a bank that fails from now on. */
 async function startKnowing(t: TestContext, failure: Failure, sections: Sections = {}) {
-  let says: () => Said | Promise<Said> = () => statusIs('ACTC', {}, [['Cache-Control', 'max-age=0']]);
-  const bank = await startStatusBank(t, () => says());
+  let says: () => StubResponse | Promise<StubResponse> = () =>
+    statusResponse('ACTC', {}, [['Cache-Control', 'max-age=0']]);
+  const bank = await startStubBank(t, () => says());
   const sandbox = { baseUrl: bank.baseUrl, standardVersion: '1.3.11' };
-  const gateway = await startGateway(t, { environments: { sandbox }, ...short, ...sections });
+  const gateway = await startGateway(t, { environments: { sandbox }, ...shortDeadlines, ...sections });
   const read = (payment: string, ...headers: readonly Field[]) =>
     call(gateway.url, { method: 'GET', path: `${transfers}/${payment}/status`, headers });
   assert.equal((await read('known')).status, 200);

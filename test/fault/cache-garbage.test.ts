@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { call, jsonOf, type Reply } from '../kit/call.ts';
 import { startGateway } from '../kit/gateway.ts';
-import { type RedisServer, startRedis, withoutRedisServer } from '../kit/redis.ts';
+import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { statusRead } from '../kit/request.ts';
-import { startStatusBank, statusIs } from '../kit/status-bank.ts';
+import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { until } from '../kit/within.ts';
 
 /** What may stand under a key instead of what belongs there. */
@@ -30,7 +30,7 @@ const isHit = ({ header }: Reply) => header('Cache-Status')?.startsWith('penstoc
 async function startKnowing(t: TestContext) {
   const redis = await startRedis(t);
   let asked = 0;
-  const bank = await startStatusBank(t, () => statusIs('ACCC', { n: asked++ }));
+  const bank = await startStubBank(t, () => statusResponse('ACCC', { n: asked++ }));
   const sandbox = { baseUrl: bank.baseUrl, standardVersion: '1.3.11' };
   const gateway = await startGateway(t, {
     environments: { sandbox },
@@ -42,7 +42,7 @@ async function startKnowing(t: TestContext) {
   return { redis, bank, read, keys };
 }
 
-describe('where the cache keeps its values', { skip: withoutRedisServer }, () => {
+describe('where the cache keeps its values', { skip: skipWithoutRedisServer }, () => {
   for (const [what, write] of Object.entries(garbage)) {
     test(`${what} does no harm: each status comes, and is cached again within two reads`, async (t) => {
       const { redis, read, keys, bank } = await startKnowing(t);
@@ -53,7 +53,7 @@ describe('where the cache keeps its values', { skip: withoutRedisServer }, () =>
         assert.deepEqual([reply.status, jsonOf(reply).transactionStatus], [200, 'ACCC']);
       }
       assert.match((await read()).header('Cache-Status') ?? '', /^penstock; hit;/);
-      assert.ok(bank.asked.length <= 3, `${bank.asked.length} requests at the bank`);
+      assert.ok(bank.requests.length <= 3, `${bank.requests.length} requests at the bank`);
     });
 
     test(`${what} in place of the secret does no harm: each status comes`, async (t) => {

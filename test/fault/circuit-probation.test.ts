@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
-import { ask, changesIn, circuitOf, untilCircuit } from '../kit/circuits.ts';
+import { ask, circuitOf, loggedCircuitChanges, waitForCircuit } from '../kit/circuits.ts';
 import { type GatewayUnderTest, startLine } from '../kit/gateway.ts';
 import { until } from '../kit/within.ts';
 
@@ -43,7 +43,7 @@ describe('while nothing but payments come', { concurrency: true }, () => {
     const failed = { probes: probesAt(bank).length, payments: paymentsAt(bank).length };
     await payUntil(gateway, () => bank.payments.length > 0);
     assert.equal(probesAt(bank).length - failed.probes, 1);
-    const [, ...later] = changesIn(gateway).slice(-4);
+    const [, ...later] = loggedCircuitChanges(gateway).slice(-4);
     assert.deepEqual(later, [
       'write: open > half-open',
       'write: half-open > probation',
@@ -56,7 +56,7 @@ describe('while nothing but payments come', { concurrency: true }, () => {
     bank.injectFault({ name: 'status', status: 503 }, { operation: 'initiatePayment' });
     await payUntil(gateway, () => probesAt(bank).length >= 5);
 
-    const opened = changesIn(gateway).filter((change) => change.endsWith('> open')).length;
+    const opened = loggedCircuitChanges(gateway).filter((change) => change.endsWith('> open')).length;
     const [firstProbe, ...probes] = probesAt(bank).map(({ arrivedAtMs }) => arrivedAtMs);
     const since = paymentsAt(bank).filter(({ arrivedAtMs }) => arrivedAtMs > (firstProbe ?? 0));
     assert.ok(since.length <= opened, `${since.length} payments in ${opened - 1} probations`);
@@ -71,7 +71,7 @@ describe('while nothing but payments come', { concurrency: true }, () => {
     const { bank, gateway } = await startLine(t, sections);
     bank.injectFault({ name: 'status', status: 500 }, { operation: 'initiatePayment', times: minimumCalls });
     for (let calls = 0; calls < minimumCalls; calls++) await ask(gateway, 'write');
-    await untilCircuit(gateway, 'write', 'probation');
+    await waitForCircuit(gateway, 'write', 'probation');
     const before = paymentsAt(bank).length;
     bank.injectFault({ name: 'latency', ms: 300, strikes: 'before-effect' });
     const first = ask(gateway, 'write');

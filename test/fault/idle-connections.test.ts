@@ -5,7 +5,7 @@ import { type Sections, startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
 import { callOf, paymentsPath, send } from '../kit/tpp.ts';
 import { until, within } from '../kit/within.ts';
-import { callOn, lineOf, methods, startLineWithPayment } from './promises.ts';
+import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 
 const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}';
 const aPayment = `${paymentsPath}/a-payment`;
@@ -48,7 +48,7 @@ describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
   });
 
   test('is not mistaken for one whose bank takes longer than upstream.idle to answer', async (t) => {
-    const line = await startLineWithPayment(t, { upstream: { idle: '50ms', writeSocketIdle: '50ms' } });
+    const line = await startWithPayment(t, { upstream: { idle: '50ms', writeSocketIdle: '50ms' } });
     line.bank.injectFault({ name: 'latency', ms: 250 });
     const reply = await within(4_000, 'an answer', send(line.gateway.url, callOn(line, 'POST')));
     assert.equal(reply.status, 201);
@@ -56,7 +56,7 @@ describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
 
   for (const method of methods) {
     test(`may be closed by the bank behind every answer: a ${method} still reaches it once`, async (t) => {
-      const line = await startLineWithPayment(t);
+      const line = await startWithPayment(t);
       const { bank, gateway } = line;
       const before = bank.requests.length;
       bank.injectFault({ name: 'close-idle' });
@@ -64,7 +64,7 @@ describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
       const reply = await within(4_000, 'an answer', send(gateway.url, call));
 
       assert.ok(reply.status < 300);
-      assert.equal(lineOf(gateway, call).status, reply.status);
+      assert.equal(logLineOf(gateway, call).status, reply.status);
       assert.equal(bank.requests.length - before, 1);
       // A call that meets the connection while it closes is lost: it fails, and is never sent twice.
       await until(4_000, 'a call gets through again', async () => {

@@ -20,7 +20,7 @@ describe('a process that has no file descriptor left', () => {
       sendRaw(port, statusRead()).then(({ headers }) => !headers.has('penstock-error'), no),
     );
     command.kill('SIGTERM');
-    assert.equal(await command.ended(), 0);
+    assert.equal(await command.exitCode(), 0);
   });
 });
 

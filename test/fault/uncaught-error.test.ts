@@ -30,9 +30,9 @@ describe('a bug of the gateway itself', () => {
 
       served.command.kill('SIGUSR2');
 
-      await served.command.says('an error was caught by nobody');
+      await served.command.waitForOutput('an error was caught by nobody');
       assert.equal((await connection.answer()).headers.get('connection'), 'close');
-      assert.equal(await served.command.ended(), 70);
+      assert.equal(await served.command.exitCode(), 70);
       assert.match(served.command.stdout(), /"stack":"Error\\n {4}at /);
       assert.doesNotMatch(served.command.stdout() + served.command.stderr(), /canary/);
     });

@@ -5,10 +5,14 @@ import { startPlainServer } from '../kit/plain-server.ts';
 import { callOf, paymentsPath, send } from '../kit/tpp.ts';
 import { until, within } from '../kit/within.ts';
 import { certificate, key } from '../unit/simulated-bank/certificate.ts';
-import { assertFailure, type Failure, methods, short } from './promises.ts';
+import { assertFailure, type ExpectedFailure, methods, shortDeadlines } from './fault-contract.ts';
 
 /** Nothing was sent: whatever the call was, it can be sent again. */
-const unreached = (proxyError: string): Failure => ({ status: 502, code: 'UPSTREAM_UNREACHED', proxyError });
+const unreached = (proxyError: string): ExpectedFailure => ({
+  status: 502,
+  code: 'UPSTREAM_UNREACHED',
+  proxyError,
+});
 
 /** Every call gets this failure, says that nothing was sent, and the gateway goes on after it. */
 async function assertUnreached(t: TestContext, baseUrl: string, proxyError: string, sections?: Sections) {
@@ -33,7 +37,7 @@ describe('a bank that no connection can be made to (E8)', { concurrency: true },
     const blackHole = await startPlainServer(t);
     const startedMs = performance.now();
     await assertUnreached(t, `https://127.0.0.1:${blackHole.port}`, 'connection_timeout', {
-      ...short,
+      ...shortDeadlines,
       deadlines: { connect: '100ms' }, // of calls that may take seconds
     });
     assert.ok(performance.now() - startedMs < 5_000, 'no call waited for its own deadline of 15 s');
@@ -42,7 +46,7 @@ describe('a bank that no connection can be made to (E8)', { concurrency: true },
 
   test('the bank sees a connection that was given up close', async (t) => {
     const blackHole = await startPlainServer(t);
-    await assertUnreached(t, `https://127.0.0.1:${blackHole.port}`, 'connection_timeout', short);
+    await assertUnreached(t, `https://127.0.0.1:${blackHole.port}`, 'connection_timeout', shortDeadlines);
     await until(2_000, 'all are closed', () => blackHole.connections.every(({ destroyed }) => destroyed));
   });
 

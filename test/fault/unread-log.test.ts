@@ -24,7 +24,7 @@ describe('a log that nobody reads', () => {
     agent.destroy();
     command.kill('SIGTERM');
 
-    assert.equal(await within(10_000, 'the end', command.ended()), 0);
+    assert.equal(await within(10_000, 'the end', command.exitCode()), 0);
     assert.ok(command.stdout().length < enough * 100, 'the pipe held it all');
   });
 });

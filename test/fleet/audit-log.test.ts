@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { callAdminApi } from '../kit/admin-api.ts';
 import { startFleet } from '../kit/fleet.ts';
-import { oneRedis } from '../kit/fleet-redis.ts';
-import { operate } from '../kit/operator.ts';
-import { withoutRedisServer } from '../kit/redis.ts';
+import { startSingleRedis } from '../kit/fleet-redis.ts';
+import { skipWithoutRedisServer } from '../kit/redis.ts';
 
-describe('penstock audit verify', { skip: withoutRedisServer }, () => {
+describe('penstock audit verify', { skip: skipWithoutRedisServer }, () => {
   test('finds one byte that was changed in Redis', async (t) => {
-    const redis = await oneRedis(t);
+    const redis = await startSingleRedis(t);
     const { one, other } = await startFleet(t, redis);
     for (const [instance, environment] of [
       [one, 'production'],
@@ -17,10 +17,10 @@ describe('penstock audit verify', { skip: withoutRedisServer }, () => {
       [one, 'production'],
     ] as const) {
       const order = { environment, reason: 'a test', confirm: environment };
-      assert.equal((await operate(instance, 'PUT', '/api/environments/active', order)).status, 200);
+      assert.equal((await callAdminApi(instance, 'PUT', '/api/environments/active', order)).status, 200);
     }
     const whole = other.command('audit', 'verify');
-    assert.equal(await whole.ended(), 0);
+    assert.equal(await whole.exitCode(), 0);
     assert.equal(whole.stdout(), 'The audit log is whole: 3 records, each following the one before.\n');
 
     const [name] = (await redis.command('KEYS', '*audit:2')) as string[]; // the answer to KEYS
@@ -28,7 +28,7 @@ describe('penstock audit verify', { skip: withoutRedisServer }, () => {
     await redis.command('SET', name ?? '', record.replace('a test', 'a tess'));
     for (const instance of [one, other]) {
       const broken = instance.command('audit', 'verify');
-      assert.equal(await broken.ended(), 1);
+      assert.equal(await broken.exitCode(), 1);
       assert.match(broken.stdout(), /record 2 was altered/);
     }
   });

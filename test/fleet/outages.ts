@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import type { Call } from '../kit/call.ts';
+import { comparableResponse } from '../kit/comparable-response.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
-import type { SharedRedis } from '../kit/fleet-redis.ts';
+import type { FleetRedis } from '../kit/fleet-redis.ts';
 import { type Exchange, exchange, failuresIn, quantile, startLoad } from '../kit/load.ts';
-import { shown, switchTo } from '../kit/operator.ts';
 import { initiation, transfers } from '../kit/request.ts';
-import { seen } from '../kit/seen.ts';
-import type { ClientName } from '../kit/sides.ts';
+import type { ClientName } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
 /** How Redis goes away, and how it comes back. */
@@ -30,10 +30,10 @@ const riseMs = 400;
 const recoveredMs = 2_000;
 
 /** A read every 5 ms for 4 s, 50 payments that both instances remember, and an outage in the middle of it. */
-export async function playOutage(t: TestContext, redis: SharedRedis, outage: Outage): Promise<void> {
+export async function playOutage(t: TestContext, redis: FleetRedis, outage: Outage): Promise<void> {
   const fleet = await startFleet(t, redis);
   const instances = [fleet.one, fleet.other];
-  await switchTo(fleet.one, 'production');
+  await switchEnvironment(fleet.one, 'production');
   const ids = await Promise.all(Array.from({ length: 50 }, (_, number) => turn(fleet, number).pay('shop')));
   for (const instance of instances) await Promise.all(ids.map((id) => instance.ask('shop', statusOf(id))));
   const knownToOne = await fleet.one.pay('shop', 'sandbox');
@@ -82,11 +82,11 @@ async function assertNothingIsLost(fleet: Fleet, known: readonly string[], untol
   );
   for (const id of known) assert.equal((await fleet.other.ask('shop', statusOf(id))).status, 200);
   for (const instance of [fleet.one, fleet.other]) {
-    const { active, version } = await shown(instance, '/api/environments');
+    const { active, version } = await readAdminApi(instance, '/api/environments');
     assert.deepEqual([active, version], ['production', 2]);
     assert.ok(!instance.logged().some(({ message }) => /was emptied/.test(String(message))));
   }
-  await switchTo(fleet.other, 'sandbox');
+  await switchEnvironment(fleet.other, 'sandbox');
   for (const instance of [fleet.one, fleet.other]) assert.match(await instance.pay('shop'), /^sandbox-/);
 }
 
@@ -137,7 +137,7 @@ async function refusals(
   return refused;
 }
 
-const seenIn = ({ came }: Exchange) => (came instanceof Error ? came : seen(came));
+const seenIn = ({ came }: Exchange) => (came instanceof Error ? came : comparableResponse(came));
 
 const callsOn = (id: string, { requests }: SimulatedBank) =>
   requests.filter(({ url }) => url.includes(id)).length;

@@ -4,20 +4,20 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { switchEnvironment } from '../kit/admin-api.ts';
 import type { Call } from '../kit/call.ts';
+import { comparableResponse } from '../kit/comparable-response.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
-import type { SharedRedis } from '../kit/fleet-redis.ts';
+import type { FleetRedis } from '../kit/fleet-redis.ts';
 import { exchange, type Load, startLoad } from '../kit/load.ts';
-import { switchTo } from '../kit/operator.ts';
 import { initiation, transfers } from '../kit/request.ts';
-import { seen } from '../kit/seen.ts';
-import { inside } from '../kit/sides.ts';
+import { withEnvironmentHeader } from '../kit/two-environments.ts';
 
 const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
 const cancel = (id: string): Call => ({ method: 'DELETE', path: `${transfers}/${id}` });
 
 /** @param redis the one that the instances share */
-export function promisesOfBoundaries(redis: () => Promise<SharedRedis>): void {
+export function promisesOfBoundaries(redis: () => Promise<FleetRedis>): void {
   test('a client of the sandbox reaches production by nothing that it sends while both instances switch back and forth', async (t) => {
     const fleet = await startFleet(t, await redis());
     const own = await fleet.one.pay('till');
@@ -80,7 +80,7 @@ export function promisesOfBoundaries(redis: () => Promise<SharedRedis>): void {
             await instance.ask('rival', attempt),
             await instance.ask('rival', never),
           ];
-          assert.deepEqual(seen(theirs), seen(nobodys));
+          assert.deepEqual(comparableResponse(theirs), comparableResponse(nobodys));
           assert.ok([400, 404].includes(theirs.status));
         }
       }
@@ -128,10 +128,10 @@ function attemptsOn(id: string): readonly Call[] {
   ];
   return calls.flatMap((one) => [
     one,
-    inside('production', one),
-    inside('sandbox', one),
-    inside('Production', one),
-    inside('production', inside('sandbox', one)),
+    withEnvironmentHeader('production', one),
+    withEnvironmentHeader('sandbox', one),
+    withEnvironmentHeader('Production', one),
+    withEnvironmentHeader('production', withEnvironmentHeader('sandbox', one)),
   ]);
 }
 
@@ -157,8 +157,8 @@ async function switchUntilItEnds({ one, other }: Fleet, load: Load): Promise<num
     over = true;
   });
   for (; !over; switches += 2) {
-    await switchTo(one, 'production');
-    await switchTo(other, 'sandbox');
+    await switchEnvironment(one, 'production');
+    await switchEnvironment(other, 'sandbox');
   }
   await ended;
   return switches;

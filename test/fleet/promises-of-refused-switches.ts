@@ -2,31 +2,31 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { configFile } from '../kit/command.ts';
+import { callAdminApi, readAdminApi } from '../kit/admin-api.ts';
+import { writeConfigFile } from '../kit/command.ts';
 import { type Instance, startFleet } from '../kit/fleet.ts';
-import type { SharedRedis } from '../kit/fleet-redis.ts';
+import type { FleetRedis } from '../kit/fleet-redis.ts';
 import { startBank } from '../kit/gateway.ts';
-import { operate, shown } from '../kit/operator.ts';
 import { initiation } from '../kit/request.ts';
 import { certificateValid, key } from '../unit/simulated-bank/certificate.ts';
 
 const toProduction = ['environment', 'use', 'production', '--reason', 'go-live', '--confirm', 'production'];
 
 /** Played on any kind of Redis. */
-export function promisesOfRefusedSwitches(redis: () => Promise<SharedRedis>): void {
+export function promisesOfRefusedSwitches(redis: () => Promise<FleetRedis>): void {
   test('is refused while it is down, and all instances stay; forced, it is done, and both stand on record', async (t) => {
     const fleet = await startFleet(t, await redis());
     await fleet.production.stop();
 
     const refused = fleet.one.command(...toProduction);
-    assert.equal(await refused.ended(), 1);
+    assert.equal(await refused.exitCode(), 1);
     assert.match(refused.stdout(), /^FAILED tcp +ECONNREFUSED\nNot switched: the pre-flight failed\.\n$/);
     for (const instance of [fleet.one, fleet.other]) assert.match(await instance.pay('shop'), /^sandbox-/);
 
     const forced = fleet.other.command(...toProduction, '--force');
-    assert.equal(await forced.ended(), 0);
+    assert.equal(await forced.exitCode(), 0);
     for (const instance of [fleet.one, fleet.other]) {
-      assert.equal((await shown(instance, '/api/environments')).active, 'production');
+      assert.equal((await readAdminApi(instance, '/api/environments')).active, 'production');
       assert.deepEqual(await outcomesOf(instance), ['refused', 'forced']);
     }
   });
@@ -34,27 +34,27 @@ export function promisesOfRefusedSwitches(redis: () => Promise<SharedRedis>): vo
   test('is refused if its certificate has expired, and says so on record; forced, not even a payment gets there', async (t) => {
     const expired = certificateValid('230101000000Z', '231231235959Z');
     const production = await startBank(t, { name: 'production', tls: { key, cert: expired } });
-    const variables = { NODE_EXTRA_CA_CERTS: configFile(t, expired) };
+    const variables = { NODE_EXTRA_CA_CERTS: writeConfigFile(t, expired) };
     const fleet = await startFleet(t, await redis(), { production, variables });
 
     const order = { environment: 'production', reason: 'go-live', confirm: 'production' };
     const expiry = /"step":"certificate","ok":false,"detail":"CERT_HAS_EXPIRED"/;
-    const { status, text } = await operate(fleet.one, 'PUT', '/api/environments/active', order);
+    const { status, text } = await callAdminApi(fleet.one, 'PUT', '/api/environments/active', order);
     assert.equal(status, 409);
     assert.match(text, expiry);
     assert.match(await fleet.other.pay('shop'), /^sandbox-/);
 
-    await operate(fleet.one, 'PUT', '/api/environments/active', { ...order, force: true });
+    await callAdminApi(fleet.one, 'PUT', '/api/environments/active', { ...order, force: true });
     assert.equal((await fleet.other.ask('shop', initiation)).header('Penstock-Error'), 'UPSTREAM_UNREACHED');
     assert.deepEqual(await outcomesOf(fleet.other), ['refused', 'forced']);
-    assert.match((await operate(fleet.other, 'GET', '/api/audit')).text, expiry);
+    assert.match((await callAdminApi(fleet.other, 'GET', '/api/audit')).text, expiry);
     assert.equal(production.requests.length, 0);
   });
 }
 
 /** How the switches ended that are on record, the oldest first. */
 async function outcomesOf(instance: Instance): Promise<readonly unknown[]> {
-  const records: unknown = JSON.parse((await operate(instance, 'GET', '/api/audit')).text);
+  const records: unknown = JSON.parse((await callAdminApi(instance, 'GET', '/api/audit')).text);
   assert.ok(Array.isArray(records));
   return records.map(({ outcome }) => outcome).reverse();
 }

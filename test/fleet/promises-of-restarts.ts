@@ -2,25 +2,25 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { type Instance, startFleet } from '../kit/fleet.ts';
-import type { SharedRedis } from '../kit/fleet-redis.ts';
-import { shown, switchTo } from '../kit/operator.ts';
+import type { FleetRedis } from '../kit/fleet-redis.ts';
 import { until } from '../kit/within.ts';
 import { homesOf, reasonsOf } from './asked.ts';
 
 /** @param redis the one that the instances share */
-export function promisesOfRestarts(redis: () => Promise<SharedRedis>): void {
+export function promisesOfRestarts(redis: () => Promise<FleetRedis>): void {
   test('when both instances were started anew, the active environment and the home of every payment are as before', async (t) => {
     const { one, other } = await startFleet(t, await redis());
     const born = [await one.pay('shop'), await other.pay('shop')];
-    await switchTo(one, 'production');
+    await switchEnvironment(one, 'production');
     born.push(await one.pay('shop'), await other.pay('shop'));
 
     assert.deepEqual(await Promise.all([one.stop(), other.stop()]), [0, 0]);
     await Promise.all([one.start(), other.start()]);
 
     for (const instance of [one, other]) {
-      const { active, version } = await shown(instance, '/api/environments');
+      const { active, version } = await readAdminApi(instance, '/api/environments');
       assert.deepEqual([active, version], ['production', 2]);
       assert.deepEqual(await homesOf(born, instance), ['sandbox', 'sandbox', 'production', 'production']);
       assert.match(await instance.pay('shop'), /^production-/);
@@ -31,7 +31,7 @@ export function promisesOfRestarts(redis: () => Promise<SharedRedis>): void {
   test('when Redis was emptied, both say so, and the active environment is what it was within two seconds', async (t) => {
     const { one, other } = await startFleet(t, await redis());
     const instances = [one, other];
-    await switchTo(one, 'production');
+    await switchEnvironment(one, 'production');
     await Promise.all(
       instances.map((instance) =>
         until(2_000, 'it has followed', () =>
@@ -55,7 +55,7 @@ export function promisesOfRestarts(redis: () => Promise<SharedRedis>): void {
       await until(1_000, 'it is logged', () =>
         hasLogged(instance, { level: 'error', activeEnvironment: 'production' }),
       );
-      const { active, version } = await shown(instance, '/api/environments');
+      const { active, version } = await readAdminApi(instance, '/api/environments');
       assert.deepEqual([active, version], ['production', 2]);
       assert.match(await instance.pay('shop'), /^production-/);
     }

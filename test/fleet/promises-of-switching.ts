@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fieldsOf, headerValue } from '../../src/pis/headers.ts';
+import { headerFieldsFrom, headerValue } from '../../src/pis/headers.ts';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { switchEnvironment } from '../kit/admin-api.ts';
 import type { Call } from '../kit/call.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
-import type { SharedRedis } from '../kit/fleet-redis.ts';
+import type { FleetRedis } from '../kit/fleet-redis.ts';
 import { type Exchange, exchange, failuresIn, startLoad } from '../kit/load.ts';
-import { switchTo } from '../kit/operator.ts';
 import { initiation, transfers } from '../kit/request.ts';
 
 const bornBefore = 50;
@@ -16,7 +16,7 @@ const bornBefore = 50;
 const followedMs = 1_000;
 
 /** @param redis the one that the instances share */
-export function promisesOfSwitching(redis: () => Promise<SharedRedis>): void {
+export function promisesOfSwitching(redis: () => Promise<FleetRedis>): void {
   test('fifty payments finish in the sandbox, new ones go to production on both instances, and no request fails', async (t) => {
     const fleet = await startFleet(t, await redis());
     const ids = await Promise.all(
@@ -28,7 +28,7 @@ export function promisesOfSwitching(redis: () => Promise<SharedRedis>): void {
     );
     await load.hasSent(250);
     const askedAtMs = performance.now();
-    await switchTo(fleet.one, 'production');
+    await switchEnvironment(fleet.one, 'production');
     const switchedAtMs = performance.now();
     const during = await load.ended;
     const farewell = await startLoad({ perSecond: 200, forMs: (1_000 * bornBefore) / 200 }, (number) =>
@@ -100,6 +100,8 @@ function callsOn(ids: readonly string[], { requests }: SimulatedBank): number {
     ids.some((id) => url.includes(`/${id}/`) || url.endsWith(`/${id}`)),
   );
   const reads = calls.filter(({ method }) => method === 'GET');
-  const readIds = new Set(reads.map(({ rawHeaders }) => headerValue(fieldsOf(rawHeaders), 'x-request-id')));
+  const readIds = new Set(
+    reads.map(({ rawHeaders }) => headerValue(headerFieldsFrom(rawHeaders), 'x-request-id')),
+  );
   return calls.length - reads.length + readIds.size;
 }

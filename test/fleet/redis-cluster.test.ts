@@ -1,17 +1,17 @@
 /** Two instances on a cluster of Redis keep every payment where it was born. */
 
 import { describe } from 'node:test';
-import { clusterOfRedis, onceAsked } from '../kit/fleet-redis.ts';
+import { lazy, startClusterRedis } from '../kit/fleet-redis.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
-import { withoutRedisServer } from '../kit/redis.ts';
+import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { promisesOfBoundaries } from './promises-of-boundaries.ts';
 import { promisesOfRefusedSwitches } from './promises-of-refused-switches.ts';
 import { promisesOfRestarts } from './promises-of-restarts.ts';
 import { promisesOfSwitching } from './promises-of-switching.ts';
 
-describe('two instances on a cluster of Redis', { skip: withoutRedisServer }, () => {
+describe('two instances on a cluster of Redis', { skip: skipWithoutRedisServer }, () => {
   const life = lifeOfAllTests();
-  const redis = onceAsked(() => clusterOfRedis(life));
+  const redis = lazy(() => startClusterRedis(life));
   promisesOfSwitching(redis);
   promisesOfBoundaries(redis);
   promisesOfRefusedSwitches(redis);

@@ -1,9 +1,9 @@
 /** Two instances on the Redis that sentinels watch keep every payment where it was born, also when the master dies. */
 
 import { describe, test } from 'node:test';
-import { onceAsked, redisWithSentinels } from '../kit/fleet-redis.ts';
+import { lazy, startSentinelRedis } from '../kit/fleet-redis.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
-import { commandOn, withoutRedisServer } from '../kit/redis.ts';
+import { sendRedisCommand, skipWithoutRedisServer } from '../kit/redis.ts';
 import { until } from '../kit/within.ts';
 import { playOutage } from './outages.ts';
 import { promisesOfBoundaries } from './promises-of-boundaries.ts';
@@ -11,9 +11,9 @@ import { promisesOfRefusedSwitches } from './promises-of-refused-switches.ts';
 import { promisesOfRestarts } from './promises-of-restarts.ts';
 import { promisesOfSwitching } from './promises-of-switching.ts';
 
-describe('two instances on the Redis that sentinels watch', { skip: withoutRedisServer }, () => {
+describe('two instances on the Redis that sentinels watch', { skip: skipWithoutRedisServer }, () => {
   const life = lifeOfAllTests();
-  const redis = onceAsked(() => redisWithSentinels(life));
+  const redis = lazy(() => startSentinelRedis(life));
   promisesOfSwitching(redis);
   promisesOfBoundaries(redis);
   promisesOfRefusedSwitches(redis);
@@ -32,4 +32,4 @@ describe('two instances on the Redis that sentinels watch', { skip: withoutRedis
 });
 
 const replicationOf = async (port: number) =>
-  String(await commandOn(port, 'INFO', 'replication').catch(() => ''));
+  String(await sendRedisCommand(port, 'INFO', 'replication').catch(() => ''));

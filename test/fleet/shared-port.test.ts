@@ -3,24 +3,24 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
-import { lossAtStop } from '../../src/http/shared-port.ts';
+import { reusePortWarning } from '../../src/http/reuse-port.ts';
+import { callAdminApi } from '../kit/admin-api.ts';
 import { type Call, call, jsonOf } from '../kit/call.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
-import { oneRedis } from '../kit/fleet-redis.ts';
+import { startSingleRedis } from '../kit/fleet-redis.ts';
 import { type Exchange, exchange, failuresIn, startLoad } from '../kit/load.ts';
-import { operate } from '../kit/operator.ts';
 import { runInOwnNetwork, withoutOwnNetwork } from '../kit/own-network.ts';
-import { withoutRedisServer } from '../kit/redis.ts';
+import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { initiation, transfers } from '../kit/request.ts';
-import { keyOf } from '../kit/sides.ts';
+import { apiKeyOf } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 import { answered } from './asked.ts';
 import { mixed } from './mixed.ts';
 
-describe('two processes on one port', { skip: withoutRedisServer }, () => {
-  if (lossAtStop() !== undefined) {
+describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
+  if (reusePortWarning() !== undefined) {
     test('say at start what is lost where the system does not hand connections on', async (t) => {
-      const { one, other } = await startFleet(t, await oneRedis(t), { port: 'shared' });
+      const { one, other } = await startFleet(t, await startSingleRedis(t), { port: 'shared' });
       for (const instance of [one, other]) assert.equal(warningsOf(instance).length, 1);
     });
 
@@ -38,7 +38,7 @@ describe('two processes on one port', { skip: withoutRedisServer }, () => {
   }
 
   test('are started anew one after the other, and no request fails', async (t) => {
-    const { one, other, sandbox } = await startFleet(t, await oneRedis(t), { port: 'shared' });
+    const { one, other, sandbox } = await startFleet(t, await startSingleRedis(t), { port: 'shared' });
     const ids = await Promise.all(Array.from({ length: 10 }, () => one.pay('shop')));
     sandbox.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
     assert.deepEqual([one, other].flatMap(warningsOf), []);
@@ -63,7 +63,7 @@ describe('two processes on one port', { skip: withoutRedisServer }, () => {
   });
 
   test('lose one that is killed: only what it was about to answer fails, and the other lists its payments in doubt', async (t) => {
-    const fleet = await startFleet(t, await oneRedis(t), { port: 'shared' });
+    const fleet = await startFleet(t, await startSingleRedis(t), { port: 'shared' });
     const { one, other, sandbox } = fleet;
     const ids = await Promise.all(Array.from({ length: 10 }, () => one.pay('shop')));
     const before = sandbox.payments.length;
@@ -135,13 +135,13 @@ function asker(t: TestContext, { url }: Instance) {
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
   return ({ headers = [], ...rest }: Call, number: number) => {
-    const sent = { ...rest, headers: [...headers, ['X-API-Key', keyOf('shop')] as const] };
+    const sent = { ...rest, headers: [...headers, ['X-API-Key', apiKeyOf('shop')] as const] };
     return answered(t, () => call(url, sent, number % 3 === 0 ? undefined : agent));
   };
 }
 
 /** How many payments the other process lists. */
 async function inDoubt({ other }: Fleet): Promise<number> {
-  const listed: unknown = jsonOf(await operate(other, 'GET', '/api/in-doubt'));
+  const listed: unknown = jsonOf(await callAdminApi(other, 'GET', '/api/in-doubt'));
   return Array.isArray(listed) ? listed.length : -1;
 }

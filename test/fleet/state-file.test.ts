@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { startAlone } from '../kit/fleet.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { shown, switchTo } from '../kit/operator.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { homesOf, reasonsOf } from './asked.ts';
 
@@ -14,17 +14,17 @@ test('with its state in a file, an instance that was killed knows the active env
   const instance = await startAlone(t, { file: `${temporaryFolder(t)}/state` });
   assert.deepEqual(await reasonsOf(instance), []);
   const born = [await instance.pay('shop')];
-  await switchTo(instance, 'production');
+  await switchEnvironment(instance, 'production');
   born.push(await instance.pay('shop'));
 
   assert.equal(await instance.stop('SIGKILL'), 'SIGKILL');
   await instance.start();
 
-  const { active, version } = await shown(instance, '/api/environments');
+  const { active, version } = await readAdminApi(instance, '/api/environments');
   assert.deepEqual([active, version], ['production', 2]);
   assert.deepEqual(await homesOf(born, instance), ['sandbox', 'production']);
   assert.match(await instance.pay('shop'), /^production-/);
-  assert.equal(await instance.command('audit', 'verify').ended(), 0);
+  assert.equal(await instance.command('audit', 'verify').exitCode(), 0);
   assert.deepEqual(await reasonsOf(instance), []);
   assert.ok(instance.logged().every(({ level }) => level !== 'error'));
 });

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { describe, test } from 'node:test';
+import { callAdminApi, readAdminApi } from '../kit/admin-api.ts';
 import { call, type Reply } from '../kit/call.ts';
 import { startLine } from '../kit/gateway.ts';
-import { operate, shown } from '../kit/operator.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
@@ -128,13 +128,13 @@ describe('a payment whose outcome is not known', () => {
     const one = withId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, one)), 'OUTCOME_UNKNOWN');
     assert.equal(errorOf(await call(gateway.url, one)), 'DUPLICATE_IN_DOUBT');
-    const [listed] = (await shown(gateway, '/api/in-doubt')) as unknown as Record<string, unknown>[];
+    const [listed] = (await readAdminApi(gateway, '/api/in-doubt')) as unknown as Record<string, unknown>[];
     assert.equal(listed?.xRequestId, one.headers[0]?.[1]);
     assert.equal(listed?.environment, 'sandbox');
 
     await until(3_000, 'the late answer', async () => (await call(gateway.url, one)).status === 201);
     assert.equal(bank.payments.length, 1);
-    assert.deepEqual(await shown(gateway, '/api/in-doubt'), []);
+    assert.deepEqual(await readAdminApi(gateway, '/api/in-doubt'), []);
     const status = { method: 'GET', path: `${transfers}/${bank.payments[0]?.paymentId}/status` };
     assert.equal((await call(gateway.url, status)).status, 200);
   });
@@ -147,7 +147,7 @@ describe('a payment whose outcome is not known', () => {
     assert.deepEqual([first.status, again.status], [504, 504]);
     assert.equal(again.header('Idempotent-Replayed'), 'true');
     assert.equal(bank.requests.length, 1);
-    assert.equal(((await shown(gateway, '/api/in-doubt')) as unknown as unknown[]).length, 1);
+    assert.equal(((await readAdminApi(gateway, '/api/in-doubt')) as unknown as unknown[]).length, 1);
   });
 
   test('is resolved by an operator: it happened, and the repeat is told which payment it is', async (t) => {
@@ -155,9 +155,9 @@ describe('a payment whose outcome is not known', () => {
     bank.injectFault({ name: 'close-before-answering' }, { times: 1 });
     const one = withId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, one)), 'OUTCOME_UNKNOWN');
-    const [{ id }] = (await shown(gateway, '/api/in-doubt')) as unknown as [{ id: string }];
+    const [{ id }] = (await readAdminApi(gateway, '/api/in-doubt')) as unknown as [{ id: string }];
     const paymentId = bank.payments[0]?.paymentId ?? '';
-    const resolved = await operate(gateway, 'POST', `/api/in-doubt/${id}`, {
+    const resolved = await callAdminApi(gateway, 'POST', `/api/in-doubt/${id}`, {
       outcome: 'happened',
       paymentId,
       reason: 'the bank found it',
@@ -168,7 +168,7 @@ describe('a payment whose outcome is not known', () => {
     assert.match(again.text, new RegExp(`${transfers}/${paymentId}/status`));
     const aboutRequests = gateway.logLines.filter((line) => line.includes('"message":"request failed"'));
     assert.doesNotMatch(aboutRequests.join(), new RegExp(paymentId));
-    assert.deepEqual(await shown(gateway, '/api/in-doubt'), []);
+    assert.deepEqual(await readAdminApi(gateway, '/api/in-doubt'), []);
   });
 
   test('is resolved by an operator: it did not happen, and the repeat is sent; not before the bank can no longer act', async (t) => {
@@ -180,9 +180,9 @@ describe('a payment whose outcome is not known', () => {
     bank.injectFault({ name: 'close-before-answering', strikes: 'before-effect' }, { times: 1 });
     const one = withId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, one)), 'OUTCOME_UNKNOWN');
-    const [{ id }] = (await shown(gateway, '/api/in-doubt')) as unknown as [{ id: string }];
+    const [{ id }] = (await readAdminApi(gateway, '/api/in-doubt')) as unknown as [{ id: string }];
     const say = (more: object = {}) =>
-      operate(gateway, 'POST', `/api/in-doubt/${id}`, {
+      callAdminApi(gateway, 'POST', `/api/in-doubt/${id}`, {
         outcome: 'did-not-happen',
         reason: 'the bank says so',
         ...more,

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { type Differential, startDifferential } from '../kit/differential.ts';
 import { exampleOf } from '../kit/examples.ts';
-import { startTwins, type Twins } from '../kit/twins.ts';
 
 /** Service, product, and the example that orders it. */
 const products = [
@@ -25,7 +25,7 @@ for (const standardVersion of ['1.3.6', '1.3.11']) {
       const path = `/berlingroup/v1/${service}/${product}`;
 
       test(`${order} on /${service}/${product}: every operation passes unharmed, and so does its answer`, async (t) => {
-        const twins = await startTwins(t, {}, standardVersion);
+        const twins = await startDifferential(t, {}, standardVersion);
         await initiate(twins, path, order, 'payment-1');
         await read(twins, service, `${path}/payment-1`);
         await authorise(twins, `${path}/payment-1/authorisations`, (bank) => firstOf(bank)?.authorisationIds);
@@ -44,11 +44,11 @@ for (const standardVersion of ['1.3.6', '1.3.11']) {
   });
 }
 
-async function initiate(twins: Twins, path: string, order: string, id: string): Promise<void> {
-  for (const bank of [twins.bank, twins.other]) bank.nextPaymentId(id);
+async function initiate(twins: Differential, path: string, order: string, id: string): Promise<void> {
+  for (const bank of [twins.bank, twins.directBank]) bank.nextPaymentId(id);
   const { body = '', headers } = exampleOf(order);
   const sent = headers.filter(([name]) => !['X-Request-ID', explicitly[0]].includes(name));
-  const answer = await twins.ask({
+  const answer = await twins.send({
     method: 'POST',
     path: () => path,
     body,
@@ -57,33 +57,33 @@ async function initiate(twins: Twins, path: string, order: string, id: string): 
   assert.equal(answer.status, 201);
 }
 
-async function read(twins: Twins, service: string, payment: string): Promise<void> {
+async function read(twins: Differential, service: string, payment: string): Promise<void> {
   if (service !== 'bulk-payments') {
-    assert.equal((await twins.ask({ method: 'GET', path: () => payment })).status, 200);
+    assert.equal((await twins.send({ method: 'GET', path: () => payment })).status, 200);
   }
   for (const format of ['application/json', 'application/xml']) {
     const headers = [['Accept', format]] as const;
-    const status = await twins.ask({ method: 'GET', path: () => `${payment}/status`, headers });
+    const status = await twins.send({ method: 'GET', path: () => `${payment}/status`, headers });
     assert.equal(status.status, 200);
     assert.equal(status.header('Content-Type'), format);
   }
 }
 
 async function authorise(
-  twins: Twins,
+  twins: Differential,
   path: string,
   idsAt: (bank: SimulatedBank) => readonly string[] | undefined,
 ): Promise<void> {
   const headers = [['Content-Type', 'application/json']] as const;
-  const started = await twins.ask({ method: 'POST', path: () => path, headers, body: '{}' });
+  const started = await twins.send({ method: 'POST', path: () => path, headers, body: '{}' });
   assert.equal(started.status, 201);
-  assert.equal((await twins.ask({ method: 'GET', path: () => path })).status, 200);
-  const one = await twins.ask({ method: 'GET', path: (bank) => `${path}/${idsAt(bank)?.[0]}` });
+  assert.equal((await twins.send({ method: 'GET', path: () => path })).status, 200);
+  const one = await twins.send({ method: 'GET', path: (bank) => `${path}/${idsAt(bank)?.[0]}` });
   assert.equal(one.status, 200);
 }
 
-async function cancelWithAuthorisation(twins: Twins, payment: string): Promise<void> {
-  const asked = await twins.ask({ method: 'DELETE', path: () => payment });
+async function cancelWithAuthorisation(twins: Differential, payment: string): Promise<void> {
+  const asked = await twins.send({ method: 'DELETE', path: () => payment });
   assert.equal(asked.status, 202);
   await authorise(
     twins,
@@ -92,8 +92,8 @@ async function cancelWithAuthorisation(twins: Twins, payment: string): Promise<v
   );
 }
 
-async function cancelAtOnce(twins: Twins, payment: string): Promise<void> {
-  const { status, body, fields } = await twins.ask({ method: 'DELETE', path: () => payment });
+async function cancelAtOnce(twins: Differential, payment: string): Promise<void> {
+  const { status, body, fields } = await twins.send({ method: 'DELETE', path: () => payment });
   assert.equal(status, 204);
   assert.equal(body.length, 0);
   assert.ok(!fields.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name)));

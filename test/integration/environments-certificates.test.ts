@@ -8,9 +8,15 @@ import { connect, type SecureVersion } from 'node:tls';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
-import { createAuthority, exchange, type Issued, inDays, inUse } from '../kit/openssl.ts';
+import {
+  copyCertificateFiles,
+  createAuthority,
+  type IssuedCertificate,
+  inDays,
+  replaceCertificateFiles,
+} from '../kit/openssl.ts';
 import { statusRead } from '../kit/request.ts';
-import { keyOf } from '../kit/sides.ts';
+import { apiKeyOf } from '../kit/two-environments.ts';
 import { until, within } from '../kit/within.ts';
 
 const life = lifeOfAllTests();
@@ -19,11 +25,11 @@ const stranger = createAuthority(life, 'stranger');
 const [door, shop] = [authority.issue('door'), authority.issue('shop')];
 
 const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex');
-const fingerprint = ({ cert }: Issued) => sha256(new X509Certificate(cert).raw);
+const fingerprint = ({ cert }: IssuedCertificate) => sha256(new X509Certificate(cert).raw);
 
 /** A door with TLS before one bank, for a shop known by its certificate and a till known by its key. */
 async function startDoor(t: TestContext, clientCertificate: 'off' | 'optional' | 'required', known = shop) {
-  const own = inUse(temporaryFolder(t), 'door', door);
+  const own = copyCertificateFiles(temporaryFolder(t), 'door', door);
   const bank = await startBank(t);
   const gateway = await startGateway(t, {
     listen: {
@@ -38,7 +44,7 @@ async function startDoor(t: TestContext, clientCertificate: 'off' | 'optional' |
       ...(clientCertificate === 'off'
         ? []
         : [{ name: 'shop', tenant: 'shop', certificateSha256: fingerprint(known) }]),
-      { name: 'till', tenant: 'shop', apiKeySha256: sha256(keyOf('till')) },
+      { name: 'till', tenant: 'shop', apiKeySha256: sha256(apiKeyOf('till')) },
     ],
     environments: { sandbox: { baseUrl: bank.baseUrl } },
   });
@@ -46,7 +52,7 @@ async function startDoor(t: TestContext, clientCertificate: 'off' | 'optional' |
 }
 
 /** Asks for a payment; the status and error of the answer, or `no connection`. */
-function ask(port: number, shown?: Issued, key?: string): Promise<string> {
+function ask(port: number, shown?: IssuedCertificate, key?: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const asked = request({
     host: '127.0.0.1',
@@ -90,7 +96,7 @@ describe('a door with TLS', () => {
   test('takes no notice of certificates that it does not ask for', async (t) => {
     const { gateway } = await startDoor(t, 'off');
     assert.equal(await ask(gateway.port, shop), '401 CLIENT_UNKNOWN');
-    assert.equal(await ask(gateway.port, shop, keyOf('till')), '404 bank');
+    assert.equal(await ask(gateway.port, shop, apiKeyOf('till')), '404 bank');
   });
 
   test('shows a new certificate when its files have changed, and lets nobody go', async (t) => {
@@ -104,7 +110,7 @@ describe('a door with TLS', () => {
     });
     t.after(() => kept.destroy());
     const next = authority.issue('next-door');
-    exchange(own, next);
+    replaceCertificateFiles(own, next);
     const shownNow = async () => {
       const socket = connect({
         port: gateway.port,
@@ -141,18 +147,18 @@ describe('a client known by its certificate', () => {
 
   test('need not show one where it is optional: an API key will do', async (t) => {
     const { gateway } = await startDoor(t, 'optional');
-    assert.equal(await ask(gateway.port, undefined, keyOf('till')), '404 bank');
+    assert.equal(await ask(gateway.port, undefined, apiKeyOf('till')), '404 bank');
     assert.equal(await ask(gateway.port, undefined, 'wrong'), '401 CLIENT_UNKNOWN');
   });
 
   test('does not even get a connection without one where it is required, whatever its key', async (t) => {
     const { bank, gateway } = await startDoor(t, 'required');
     assert.equal(await ask(gateway.port), 'no connection');
-    assert.equal(await ask(gateway.port, undefined, keyOf('till')), 'no connection');
+    assert.equal(await ask(gateway.port, undefined, apiKeyOf('till')), 'no connection');
     assert.equal(bank.requests.length, 0);
     assert.equal(await ask(gateway.port, shop), '404 bank');
     assert.equal(
-      await ask(gateway.port, authority.issue('any'), keyOf('till')),
+      await ask(gateway.port, authority.issue('any'), apiKeyOf('till')),
       '404 bank',
       'with a key as well',
     );
@@ -168,7 +174,7 @@ describe('a client known by its certificate', () => {
       const optional = await startDoor(t, 'optional', known);
       assert.equal(await ask(optional.gateway.port, shown), '401 CLIENT_UNKNOWN');
       assert.equal(
-        await ask(optional.gateway.port, shown, keyOf('till')),
+        await ask(optional.gateway.port, shown, apiKeyOf('till')),
         '404 bank',
         'its key is as good as any',
       );
@@ -180,6 +186,6 @@ describe('a client known by its certificate', () => {
 
   test('cannot use the key of another with it', async (t) => {
     const { gateway } = await startDoor(t, 'optional');
-    assert.equal(await ask(gateway.port, shop, keyOf('till')), '401 CLIENT_UNKNOWN');
+    assert.equal(await ask(gateway.port, shop, apiKeyOf('till')), '401 CLIENT_UNKNOWN');
   });
 });

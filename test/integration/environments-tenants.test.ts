@@ -6,11 +6,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { switchEnvironment } from '../kit/admin-api.ts';
 import type { Call, Reply } from '../kit/call.ts';
 import { but } from '../kit/fields.ts';
-import { switchTo } from '../kit/operator.ts';
 import { transfers } from '../kit/request.ts';
-import { inside, startSides } from '../kit/sides.ts';
+import { startTwoEnvironments, withEnvironmentHeader } from '../kit/two-environments.ts';
 
 const operationsOn = (id: string): readonly Call[] => [
   { method: 'GET', path: `${transfers}/${id}` },
@@ -32,45 +32,49 @@ const unknown = 'production-ffffffffffff';
 
 describe("another tenant's payment", () => {
   test('looks byte for byte like one that does not exist, in every operation and environment, and no bank is asked', async (t) => {
-    const { ask, pay, reached, gateway } = await startSides(t);
+    const { send, pay, callCounts, gateway } = await startTwoEnvironments(t);
     for (const active of ['sandbox', 'production'] as const) {
-      await switchTo(gateway, active);
+      await switchEnvironment(gateway, active);
       const foreign = await pay('shop');
-      const before = reached();
+      const before = callCounts();
       for (const [index, own] of operationsOn(foreign).entries()) {
         const never = operationsOn(unknown)[index] ?? assert.fail();
         for (const named of [undefined, 'sandbox', 'production']) {
-          const place = (one: Call) => (named === undefined ? one : inside(named, one));
-          const [one, other] = [await ask('rival', place(own)), await ask('rival', place(never))];
+          const place = (one: Call) => (named === undefined ? one : withEnvironmentHeader(named, one));
+          const [one, other] = [await send('rival', place(own)), await send('rival', place(never))];
           assert.deepEqual(seen(one), seen(other));
           assert.deepEqual([one.status, one.header('Penstock-Error')], [404, 'PAYMENT_UNKNOWN']);
           assert.equal(one.header('Penstock-Environment'), undefined);
         }
       }
-      assert.deepEqual(reached(), before);
+      assert.deepEqual(callCounts(), before);
     }
   });
 
   test('looks so in the other format of errors, too', async (t) => {
-    const { ask, pay } = await startSides(t);
+    const { send, pay } = await startTwoEnvironments(t);
     const headers = [['Accept', 'application/problem+json']] as const;
-    const foreign = await ask('rival', { method: 'GET', path: `${transfers}/${await pay('shop')}`, headers });
-    const never = await ask('rival', { method: 'GET', path: `${transfers}/${unknown}`, headers });
+    const foreign = await send('rival', {
+      method: 'GET',
+      path: `${transfers}/${await pay('shop')}`,
+      headers,
+    });
+    const never = await send('rival', { method: 'GET', path: `${transfers}/${unknown}`, headers });
     assert.equal(foreign.header('Content-Type'), 'application/problem+json');
     assert.deepEqual(seen(foreign), seen(never));
   });
 
   test('stays what it was, and its own tenant still gets it', async (t) => {
-    const { ask, pay, sandbox } = await startSides(t);
+    const { send, pay, sandbox } = await startTwoEnvironments(t);
     const id = await pay('shop');
     const before = sandbox.payments;
-    for (const one of operationsOn(id)) await ask('rival', one);
+    for (const one of operationsOn(id)) await send('rival', one);
     assert.deepEqual(sandbox.payments, before);
-    assert.equal((await ask('shop', { method: 'GET', path: `${transfers}/${id}` })).status, 200);
+    assert.equal((await send('shop', { method: 'GET', path: `${transfers}/${id}` })).status, 200);
   });
 
   test('with the same id as one of its own is never mixed up with it', async (t) => {
-    const { ask, pay, sandbox, production } = await startSides(t);
+    const { send, pay, sandbox, production } = await startTwoEnvironments(t);
     sandbox.nextPaymentId('twin');
     production.nextPaymentId('twin');
     await pay('shop', 'sandbox');
@@ -79,10 +83,13 @@ describe("another tenant's payment", () => {
       ['shop', 'sandbox'],
       ['rival', 'production'],
     ] as const) {
-      const reply = await ask(client, { method: 'GET', path: `${transfers}/twin/status` });
+      const reply = await send(client, { method: 'GET', path: `${transfers}/twin/status` });
       assert.deepEqual([reply.status, reply.header('Penstock-Environment')], [200, environment]);
     }
-    const wrong = await ask('rival', inside('sandbox', { method: 'GET', path: `${transfers}/twin/status` }));
+    const wrong = await send(
+      'rival',
+      withEnvironmentHeader('sandbox', { method: 'GET', path: `${transfers}/twin/status` }),
+    );
     assert.equal(wrong.status, 409);
     assert.ok(!wrong.text.includes('shop'));
   });

@@ -6,9 +6,9 @@ import { call, jsonOf, pairs } from '../kit/call.ts';
 import { valuesOf } from '../kit/fields.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, statusRead } from '../kit/request.ts';
-import { startSides } from '../kit/sides.ts';
+import { startTwoEnvironments } from '../kit/two-environments.ts';
 
-const startBoth = (t: TestContext) => startSides(t, { clients: [] });
+const startBoth = (t: TestContext) => startTwoEnvironments(t, { clients: [] });
 
 const named = (environment: string) => [
   ...initiation.headers,

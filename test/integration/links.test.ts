@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { BankOptions } from '../../src/simulated-bank/bank.ts';
-import { bankSays } from '../kit/bank-says.ts';
 import { call, jsonOf, type Reply } from '../kit/call.ts';
 import { publicUrl, startLine } from '../kit/gateway.ts';
+import { setBankResponse } from '../kit/raw-bank-response.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 
 const product = 'v1/payments/sepa-credit-transfers';
@@ -79,7 +79,7 @@ describe('an address stays as it is', () => {
       null,
       1,
     );
-    bankSays(bank, { headers: [['Content-Type', 'application/json']], body });
+    setBankResponse(bank, { headers: [['Content-Type', 'application/json']], body });
     assert.equal((await call(gateway.url, statusRead)).text, body);
   });
 
@@ -96,7 +96,7 @@ describe('an address stays as it is', () => {
       ['Location', 'https://www.bank.example/maintenance'],
       ['Content-Location', '/berlingroup/v1/payments/p/1?view=full#top'],
     ] as const;
-    bankSays(bank, { status: '503 Service Unavailable', headers, body: '' });
+    setBankResponse(bank, { status: '503 Service Unavailable', headers, body: '' });
     const reply = await call(gateway.url, statusRead);
     assert.equal(reply.header('Location'), 'https://www.bank.example/maintenance');
     assert.equal(reply.header('Content-Location'), `${publicUrl}/berlingroup/v1/payments/p/1?view=full#top`);
@@ -108,7 +108,7 @@ describe('around a link that changes', () => {
     const { bank, gateway } = await startLine(t);
     const body = (href: string) =>
       `\r\n{ "a":1 ,"a" : 1.0e0,\t"name":"M\u00c3\u00bcller \\/ \\ud83d",\n"_links":{"self" : { "href":"${href}","x":[ ] }}} `;
-    bankSays(bank, {
+    setBankResponse(bank, {
       headers: [['Content-Type', 'application/json']],
       body: body('/berlingroup/v1/payments'),
     });
@@ -120,7 +120,7 @@ describe('around a link that changes', () => {
   test('errors of the bank get theirs rewritten, too', async (t) => {
     const { bank, gateway } = await startLine(t);
     const body = '{"code":"X","_links":{"startAuthorisation":{"href":"/v1/payments/p/1/authorisations"}}}';
-    bankSays(bank, {
+    setBankResponse(bank, {
       status: '400 Bad Request',
       headers: [['Content-Type', 'application/problem+json']],
       body,
@@ -140,7 +140,7 @@ describe('a compressed answer', () => {
 
   test('with links is unpacked and rewritten, and claims nothing about its bytes any more', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bankSays(bank, { headers, body: gzipSync(withLink).toString('latin1') });
+    setBankResponse(bank, { headers, body: gzipSync(withLink).toString('latin1') });
     const reply = await call(gateway.url, { ...statusRead, headers: [['Accept-Encoding', 'gzip']] });
     assert.equal(reply.text, withLink.replace('/v1/', `${publicUrl}/berlingroup/v1/`));
     assert.equal(reply.header('Content-Encoding'), undefined);
@@ -151,7 +151,7 @@ describe('a compressed answer', () => {
   test('without links keeps its bytes and its coding', async (t) => {
     const { bank, gateway } = await startLine(t);
     const packed = gzipSync('{"transactionStatus":"ACCP"}');
-    bankSays(bank, { headers, body: packed.toString('latin1') });
+    setBankResponse(bank, { headers, body: packed.toString('latin1') });
     const reply = await call(gateway.url, statusRead);
     assert.deepEqual(reply.body, packed);
     assert.equal(reply.header('Content-Encoding'), 'gzip');

@@ -6,52 +6,57 @@ import { call } from '../kit/call.ts';
 import { valuesOf } from '../kit/fields.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { startInstances } from '../kit/instances.ts';
-import { sharedRedis, withoutRedis } from '../kit/redis.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, statusRead } from '../kit/request.ts';
-import { clientSettings, inside, keyOf, startSides } from '../kit/sides.ts';
+import {
+  apiKeyOf,
+  clientSettings,
+  startTwoEnvironments,
+  withEnvironmentHeader,
+} from '../kit/two-environments.ts';
 
 /** The clients of both sides; those of the first tenant may send two requests, and then one an hour. */
 const limited = clientSettings().map((client) =>
   client.tenant === 'shop' ? { ...client, quota: { rate: '1/h', burst: 2 } } : client,
 );
-const byShop = { ...statusRead, headers: [['X-API-Key', keyOf('shop')]] } as const;
+const byShop = { ...statusRead, headers: [['X-API-Key', apiKeyOf('shop')]] } as const;
 
 describe('a client with a quota', () => {
   test('is refused beyond it, and the bank sees nothing of that', async (t) => {
-    const { ask, reached } = await startSides(t, { clients: limited });
+    const { send, callCounts } = await startTwoEnvironments(t, { clients: limited });
     for (const left of [1, 0]) {
-      const reply = await ask('shop', initiation);
+      const reply = await send('shop', initiation);
       assert.equal(reply.status, 201);
       assert.match(reply.header('RateLimit') ?? '', new RegExp(`^"default";r=${left};t=\\d+$`));
       assert.deepEqual(valuesOf(reply.fields, 'RateLimit-Policy'), ['"default";q=2;w=7200']);
     }
-    const reply = await ask('shop', initiation);
+    const reply = await send('shop', initiation);
     assertRefused(reply, 429, 'QUOTA_EXCEEDED', 'ACCESS_EXCEEDED');
     assert.match(reply.header('RateLimit') ?? '', /^"default";r=0;t=\d+$/);
     assert.ok(Number(reply.header('Retry-After')) > 3_500);
-    assert.deepEqual(reached(), [2, 0]);
+    assert.deepEqual(callCounts(), [2, 0]);
   });
 
   test('takes nothing from another client of its tenant, nor from one without a quota', async (t) => {
-    const { ask } = await startSides(t, { clients: limited });
-    for (let one = 0; one < 3; one++) await ask('shop', initiation);
-    assert.equal((await ask('till', initiation)).status, 201);
-    const free = await ask('rival', initiation);
+    const { send } = await startTwoEnvironments(t, { clients: limited });
+    for (let one = 0; one < 3; one++) await send('shop', initiation);
+    assert.equal((await send('till', initiation)).status, 201);
+    const free = await send('rival', initiation);
     assert.deepEqual([free.status, free.header('RateLimit')], [201, undefined]);
   });
 
   test('is told of it by refusals that come later, and not charged for those that come before', async (t) => {
-    const { ask } = await startSides(t, { clients: limited, listen: { maxBody: '64KiB' } });
+    const { send } = await startTwoEnvironments(t, { clients: limited, listen: { maxBody: '64KiB' } });
     for (let one = 0; one < 3; one++) {
-      const reply = await ask('till', inside('production', initiation));
+      const reply = await send('till', withEnvironmentHeader('production', initiation));
       assert.deepEqual([reply.status, reply.header('RateLimit')], [403, undefined]);
     }
-    const large = await ask('till', { ...initiation, body: 'x'.repeat(70_000) });
+    const large = await send('till', { ...initiation, body: 'x'.repeat(70_000) });
     assert.equal(large.status, 413);
     assert.match(large.header('RateLimit') ?? '', /^"default";r=1;/);
-    await ask('till', initiation);
-    const both = await ask('till', { ...initiation, body: 'x'.repeat(70_000) });
+    await send('till', initiation);
+    const both = await send('till', { ...initiation, body: 'x'.repeat(70_000) });
     assertRefused(both, 429, 'QUOTA_EXCEEDED', 'ACCESS_EXCEEDED');
   });
 
@@ -66,7 +71,7 @@ describe('a client with a quota', () => {
       headers: [...(initiation.headers ?? []), ...byShop.headers],
     });
     assert.deepEqual(valuesOf(own.fields, 'RateLimit-Policy'), ['"default";q=2;w=7200']);
-    const other = [['X-API-Key', keyOf('rival')]] as const;
+    const other = [['X-API-Key', apiKeyOf('rival')]] as const;
     const free = await call(gateway.url, {
       ...initiation,
       headers: [...(initiation.headers ?? []), ...other],
@@ -75,9 +80,9 @@ describe('a client with a quota', () => {
   });
 });
 
-test('two instances count together', { skip: withoutRedis }, async (t) => {
+test('two instances count together', { skip: skipWithoutRedis }, async (t) => {
   const bank = await startBank(t);
-  const url = await sharedRedis(t);
+  const url = await sharedRedisUrl(t);
   const instances = await startInstances(t, bank, url, { clients: limited });
   const statuses = [];
   for (let one = 0; one < 4; one++) {

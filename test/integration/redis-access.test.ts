@@ -6,17 +6,17 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { freePort } from '../kit/ports.ts';
-import { startRedis, withoutRedisServer } from '../kit/redis.ts';
-import { openState, timeToFail, watchedState } from '../kit/redis-outage.ts';
+import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { createWatchedState, openRedisState, timeToFail } from '../kit/redis-outage.ts';
 import { startRedisProcess } from '../kit/redis-process.ts';
 import { certificate, key } from '../unit/simulated-bank/certificate.ts';
 
-describe('Redis', { skip: withoutRedisServer }, () => {
+describe('Redis', { skip: skipWithoutRedisServer }, () => {
   test('is used as the user and in the database that the address names', async (t) => {
     const redis = await startRedis(t);
     await redis.command('ACL', 'SETUSER', 'gateway', 'on', '>p@ss/word', '~test:*', '&test:*', '+@all');
     const url = redis.url.replace('//', '//gateway:p%40ss%2Fword@').concat('/3');
-    const { keyValues, announcements } = await openState(t, { kind: 'single', url });
+    const { keyValues, announcements } = await openRedisState(t, { kind: 'single', url });
     await keyValues.write('key', 'value');
     await announcements.publish('channel', 'message');
     assert.match(String(await redis.command('INFO', 'keyspace')), /^db3:keys=1/m);
@@ -25,10 +25,10 @@ describe('Redis', { skip: withoutRedisServer }, () => {
   test('is out of reach with a wrong password, and says why without saying the password', async (t) => {
     const redis = await startRedis(t, ['--requirepass', 'right-word']);
     const url = redis.url.replace('//', '//:wrong-word@');
-    const state = watchedState(t, { kind: 'single', url });
+    const state = createWatchedState(t, { kind: 'single', url });
     await state.open();
-    assert.match(state.trouble() ?? '', /WRONGPASS/);
-    assert.doesNotMatch(state.trouble() ?? '', /wrong-word/);
+    assert.match(state.problem() ?? '', /WRONGPASS/);
+    assert.doesNotMatch(state.problem() ?? '', /wrong-word/);
     await timeToFail(() => state.keyValues.read('key'));
   });
 
@@ -37,7 +37,7 @@ describe('Redis', { skip: withoutRedisServer }, () => {
     const redis = await startRedis(t);
     await redis.command('ACL', 'SETUSER', 'gateway', 'on', '>word', '~*', '&*', '+@all', '-info');
     const url = redis.url.replace('//', '//gateway:word@');
-    await assert.rejects(watchedState(t, { kind: 'single', url }).open(), /may not run INFO.*\+info/);
+    await assert.rejects(createWatchedState(t, { kind: 'single', url }).open(), /may not run INFO.*\+info/);
     assert.ok(printed.mock.callCount() <= 1, 'the client says by itself that it could not ask');
   });
 
@@ -57,14 +57,14 @@ describe('Redis', { skip: withoutRedisServer }, () => {
       },
     });
     const settings = { kind: 'single' as const, url: `rediss://127.0.0.1:${tlsPort}` };
-    const distrustful = watchedState(t, settings);
+    const distrustful = createWatchedState(t, settings);
     await distrustful.open();
-    assert.match(distrustful.trouble() ?? '', /certificate/);
+    assert.match(distrustful.problem() ?? '', /certificate/);
 
     const trusted = getCACertificates();
     t.after(() => setDefaultCACertificates(trusted));
     setDefaultCACertificates([...trusted, certificate]);
-    const { keyValues } = await openState(t, settings);
+    const { keyValues } = await openRedisState(t, settings);
     await keyValues.write('key', 'value');
     assert.equal(await keyValues.read('key'), 'value');
   });

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type RedisServer, startRedis, withoutRedisServer } from '../kit/redis.ts';
+import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import {
-  openState,
+  createWatchedState,
+  openRedisState,
   timesToFail,
   timeToFail,
   timeToRecover,
   type WatchedState,
-  watchedState,
 } from '../kit/redis-outage.ts';
 import { until } from '../kit/within.ts';
 
@@ -33,33 +33,33 @@ const uses: Readonly<Record<string, (state: WatchedState) => Promise<unknown>>> 
   replace: ({ keyValues }) => keyValues.replace('key', 'value', 'next'),
   'replace what is no text': ({ keyValues }) => keyValues.replace('key', '\uFFFD', 'next'),
   remove: ({ keyValues }) => keyValues.remove('key'),
-  reserve: ({ reservations }) => reservations.reserve('bucket', { perSecond: 1_000, burst: 1 }, 60_000),
+  reserve: ({ tokenBuckets }) => tokenBuckets.reserve('bucket', { perSecond: 1_000, burst: 1 }, 60_000),
   publish: ({ announcements }) => announcements.publish('channel', 'message'),
 };
 
-describe('while Redis is out of reach', { skip: withoutRedisServer, concurrency: 3 }, () => {
+describe('while Redis is out of reach', { skip: skipWithoutRedisServer, concurrency: 3 }, () => {
   test('killed: everything fails at once, and works within a second after its return', async (t) => {
     const redis = await startRedis(t);
-    const state = await openState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis));
     await redis.kill();
     for (const use of Object.values(uses)) failFast([await timeToFail(() => use(state))]);
     failFast(await timesToFail(1_500, () => state.keyValues.read('key')));
-    await until(1_000, 'it says so', () => /ECONNREFUSED/.test(state.trouble() ?? ''));
+    await until(1_000, 'it says so', () => /ECONNREFUSED/.test(state.problem() ?? ''));
 
     await redis.restart();
     const recovery = await timeToRecover(5_000, () => state.keyValues.read('key'));
     assert.ok(recovery < recoveryMs, `it took ${recovery} ms`);
     for (const use of Object.values(uses)) await use(state);
-    await until(1_000, 'it says so', () => state.trouble() === undefined);
+    await until(1_000, 'it says so', () => state.problem() === undefined);
     t.diagnostic(`killed: back ${Math.round(recovery)} ms after the restart`);
   });
 
   test('frozen: everything fails within 50 ms, and works within two seconds after its return', async (t) => {
     const redis = await startRedis(t);
-    const state = await openState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis));
     redis.freeze();
     for (const use of Object.values(uses)) failFast([await timeToFail(() => use(state))]);
-    await until(1_500, 'it is noticed', () => state.trouble() !== undefined);
+    await until(1_500, 'it is noticed', () => state.problem() !== undefined);
     const times = await timesToFail(1_500, () => state.keyValues.read('key'));
     failFast(times);
 
@@ -72,14 +72,14 @@ describe('while Redis is out of reach', { skip: withoutRedisServer, concurrency:
 
   test('frozen while nobody asks: it is noticed within about a second', async (t) => {
     const redis = await startRedis(t);
-    const state = await openState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis));
     redis.freeze();
-    await until(1_500, 'it is noticed', () => state.trouble() !== undefined);
+    await until(1_500, 'it is noticed', () => state.problem() !== undefined);
   });
 
   test('blocked by a slow script: everything fails within 50 ms until it is over', async (t) => {
     const redis = await startRedis(t);
-    const state = await openState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis));
     const busy = "local t = redis.call('TIME')[1] while redis.call('TIME')[1] - t < 2 do end";
     const over = redis.command('EVAL', busy, '0');
     await until(
@@ -96,17 +96,17 @@ describe('while Redis is out of reach', { skip: withoutRedisServer, concurrency:
   test('down at the start: open comes back within about a second, and it works when Redis comes', async (t) => {
     const redis = await startRedis(t);
     await redis.kill();
-    const state = watchedState(t, settingsOf(redis));
+    const state = createWatchedState(t, settingsOf(redis));
     const start = performance.now();
     await state.open();
     assert.ok(performance.now() - start < 2_000);
-    assert.match(state.trouble() ?? '', /cannot be reached.*ECONNREFUSED/);
+    assert.match(state.problem() ?? '', /cannot be reached.*ECONNREFUSED/);
     failFast(await timesToFail(200, () => state.keyValues.read('key')));
 
     await redis.restart();
     await timeToRecover(recoveryMs, () => state.keyValues.read('key'));
-    await until(1_000, 'it says so', () => state.trouble() === undefined);
-    assert.equal(state.changes.length, 2);
+    await until(1_000, 'it says so', () => state.problem() === undefined);
+    assert.equal(state.problems.length, 2);
   });
 
   test('every change is told once, and nothing is printed', async (t) => {
@@ -114,25 +114,25 @@ describe('while Redis is out of reach', { skip: withoutRedisServer, concurrency:
       t.mock.method(console, name as 'error' | 'warn', () => {}),
     );
     const redis = await startRedis(t);
-    const state = await openState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis));
     for (const round of [1, 2]) {
       await redis.kill();
       await timesToFail(700, () => state.keyValues.read('key'));
       await redis.restart();
-      await until(3_000, 'it is well again', () => state.changes.length === 2 * round);
+      await until(3_000, 'it is well again', () => state.problems.length === 2 * round);
     }
     assert.deepEqual(
-      state.changes.map((trouble) => trouble !== undefined),
+      state.problems.map((trouble) => trouble !== undefined),
       [true, false, true, false],
     );
     for (const { mock } of printed) assert.equal(mock.callCount(), 0);
   });
 });
 
-describe('after an outage of Redis', { skip: withoutRedisServer, concurrency: 4 }, () => {
+describe('after an outage of Redis', { skip: skipWithoutRedisServer, concurrency: 4 }, () => {
   test('nothing that was asked meanwhile is done', async (t) => {
     const redis = await startRedis(t);
-    const state = await openState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis));
     redis.freeze();
     const inFlight = Promise.allSettled(Object.values(uses).map((use) => use(state)));
     await redis.kill();
@@ -143,7 +143,7 @@ describe('after an outage of Redis', { skip: withoutRedisServer, concurrency: 4 
 
     await redis.restart();
     await timeToRecover(recoveryMs, () => state.keyValues.read('key'));
-    await until(1_000, 'it says so', () => state.trouble() === undefined);
+    await until(1_000, 'it says so', () => state.problem() === undefined);
     assert.equal(await redis.command('DBSIZE'), 0);
     const done = String(await redis.command('INFO', 'commandstats'));
     assert.match(done, /cmdstat_get:calls=1,/); // the last question
@@ -152,7 +152,7 @@ describe('after an outage of Redis', { skip: withoutRedisServer, concurrency: 4 
 
   test('a bucket and a replacement work although Redis has lost their scripts', async (t) => {
     const redis = await startRedis(t);
-    const state = await openState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis));
     await uses.reserve?.(state);
     await redis.command('SCRIPT', 'FLUSH');
     await uses.reserve?.(state);
@@ -165,7 +165,7 @@ describe('after an outage of Redis', { skip: withoutRedisServer, concurrency: 4 
   ] as const) {
     test(`who listens hears again when Redis was ${how}`, async (t) => {
       const redis = await startRedis(t);
-      const state = await openState(t, settingsOf(redis));
+      const state = await openRedisState(t, settingsOf(redis));
       const heard = new Set<string>();
       const hears = (message: string) =>
         until(4_000, `${message} is heard`, async () => {

@@ -3,32 +3,38 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Redis } from 'ioredis';
-import { scriptOn } from '../../src/state/redis-scripts.ts';
+import { scriptWithClock } from '../../src/state/redis-scripts.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
-import { type RedisServer, sharedRedis, startRedis, withoutRedis, withoutRedisServer } from '../kit/redis.ts';
-import { openState, timeToFail, timeToRecover } from '../kit/redis-outage.ts';
+import {
+  type RedisServer,
+  sharedRedisUrl,
+  skipWithoutRedis,
+  skipWithoutRedisServer,
+  startRedis,
+} from '../kit/redis.ts';
+import { openRedisState, timeToFail, timeToRecover } from '../kit/redis-outage.ts';
 import { until } from '../kit/within.ts';
-import { bucketCases } from '../unit/state/bucket-cases.ts';
+import { tokenBucketCases } from '../unit/state/token-bucket-cases.ts';
 
 const life = lifeOfAllTests();
-const url = withoutRedis ? '' : await sharedRedis(life);
+const url = skipWithoutRedis ? '' : await sharedRedisUrl(life);
 
-describe('the bucket of Redis, on a clock that the test sets', { skip: withoutRedis }, () => {
+describe('the bucket of Redis, on a clock that the test sets', { skip: skipWithoutRedis }, () => {
   const client = new Redis(url, { lazyConnect: true });
   life.after(() => client.disconnect());
   /** @param atMs on the test's clock */
   async function reserveTurn(key: string, perSecond: number, burst: number, maxWaitMs: number, atMs: number) {
     const words = ['reserveTurn', 3, perSecond, burst, maxWaitMs];
-    const [answer] = (await client.eval(scriptOn(`return ${atMs}`), 1, key, ...words)) as [string[]];
+    const [answer] = (await client.eval(scriptWithClock(`return ${atMs}`), 1, key, ...words)) as [string[]];
     return answer;
   }
 
-  for (const { name, turns } of bucketCases) {
+  for (const { name, requests } of tokenBucketCases) {
     test(name, async (t) => {
       const key = `penstock-test:bucket:${name}`;
       t.after(() => client.del(key));
       await client.del(key);
-      for (const [atMs, { perSecond, burst }, maxWaitMs, waitMs] of turns) {
+      for (const [atMs, { perSecond, burst }, maxWaitMs, waitMs] of requests) {
         const [wait] = await reserveTurn(key, perSecond, burst, maxWaitMs, atMs);
         assert.equal(Number(wait) > maxWaitMs ? undefined : Number(wait), waitMs);
       }
@@ -61,20 +67,22 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: withoutRe
   });
 });
 
-test('the bucket of Redis counts milliseconds of its own clock', { skip: withoutRedisServer }, async (t) => {
+test('the bucket of Redis counts milliseconds of its own clock', {
+  skip: skipWithoutRedisServer,
+}, async (t) => {
   const redis = await startRedis(t);
-  const { reservations } = await openState(t, { kind: 'single', url: redis.url });
+  const { tokenBuckets } = await openRedisState(t, { kind: 'single', url: redis.url });
   const [beforeS = 0] = [await redis.command('TIME')].flat().map(Number);
-  await reservations.reserve('bucket', { perSecond: 0.001, burst: 1 }, 0);
+  await tokenBuckets.reserve('bucket', { perSecond: 0.001, burst: 1 }, 0);
   const [key = ''] = [await redis.command('KEYS', '*')].flat().map(String);
   const aheadMs = Number(await redis.command('GET', key)) - beforeS * 1_000;
   assert.ok(aheadMs >= 1_000_000 && aheadMs < 1_010_000, `${aheadMs} ms ahead`);
 });
 
-describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, () => {
+describe('what is asked of Redis in one breath', { skip: skipWithoutRedisServer }, () => {
   test('is carried out although one command among it makes no sense', async (t) => {
     const redis = await startRedis(t);
-    const { keyValues, sets } = await openState(t, { kind: 'single', url: redis.url });
+    const { keyValues, sets } = await openRedisState(t, { kind: 'single', url: redis.url });
     await keyValues.write('value', 'before');
     const [[connection = ''], scripts] = [await connectionsTo(redis), await scriptsOf(redis)];
     const outcomes = await Promise.allSettled([
@@ -93,7 +101,7 @@ describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, (
 
   test('does not make little late by much that is read with it', async (t) => {
     const redis = await startRedis(t);
-    const { keyValues } = await openState(t, { kind: 'single', url: redis.url });
+    const { keyValues } = await openRedisState(t, { kind: 'single', url: redis.url });
     const large = 'x'.repeat(2 * 1024 * 1024);
     await keyValues.write('large', large);
     const [nothing, ...read] = await Promise.all([
@@ -108,7 +116,7 @@ describe('what is asked of Redis in one breath', { skip: withoutRedisServer }, (
 
   test('is refused by a master that has become a replica, which is left at once for whoever is the master', async (t) => {
     const redis = await startRedis(t);
-    const { keyValues } = await openState(t, { kind: 'single', url: redis.url });
+    const { keyValues } = await openRedisState(t, { kind: 'single', url: redis.url });
     await keyValues.write('key', 'before');
     const [before = ''] = await connectionsTo(redis);
     await redis.command('REPLICAOF', '127.0.0.1', new URL(redis.url).port);

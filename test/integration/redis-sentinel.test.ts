@@ -2,15 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { commandOn, withoutRedisServer } from '../kit/redis.ts';
-import { openState, timesToFail, timeToRecover } from '../kit/redis-outage.ts';
+import { sendRedisCommand, skipWithoutRedisServer } from '../kit/redis.ts';
+import { openRedisState, timesToFail, timeToRecover } from '../kit/redis-outage.ts';
 import { startSentinels } from '../kit/redis-sentinels.ts';
 import { until } from '../kit/within.ts';
 
-describe('a master that sentinels watch', { skip: withoutRedisServer, concurrency: 2 }, () => {
+describe('a master that sentinels watch', { skip: skipWithoutRedisServer, concurrency: 2 }, () => {
   test('dies: everything fails at once until a replica has taken over, then works on', async (t) => {
     const { urls, name, master } = await startSentinels(t);
-    const state = await openState(t, { kind: 'sentinels', urls: [...urls], name });
+    const state = await openRedisState(t, { kind: 'sentinels', urls: [...urls], name });
     const heard = new Set<string>();
     state.announcements.subscribe('channel', (message) => heard.add(message));
     await state.keyValues.write('key', 'before');
@@ -24,18 +24,18 @@ describe('a master that sentinels watch', { skip: withoutRedisServer, concurrenc
       await state.announcements.publish('channel', 'message').catch(() => {});
       return heard.has('message');
     });
-    await until(1_000, 'it is well again', () => state.trouble() === undefined);
+    await until(1_000, 'it is well again', () => state.problem() === undefined);
     t.diagnostic(`failover: written to again after ${Math.round(recovery + 300)} ms`);
   });
 
   // It goes on taking writes for some ten seconds, and then forgets them: nobody may write to it meanwhile.
   test('is replaced while it still serves: the new one is written to as soon as the sentinels say so', async (t) => {
     const { urls, name, master, replica } = await startSentinels(t);
-    const state = await openState(t, { kind: 'sentinels', urls: [...urls], name });
+    const state = await openRedisState(t, { kind: 'sentinels', urls: [...urls], name });
     const heard = new Set<string>();
     state.announcements.subscribe('channel', (message) => heard.add(message));
 
-    await commandOn(Number(new URL(urls[0] ?? '').port), 'SENTINEL', 'FAILOVER', name);
+    await sendRedisCommand(Number(new URL(urls[0] ?? '').port), 'SENTINEL', 'FAILOVER', name);
     await until(15_000, 'there are two masters', async () => (await roleOf(replica.port)) === 'master');
     const start = performance.now();
     await until(5_000, 'the new one is written to', async () => {
@@ -48,14 +48,14 @@ describe('a master that sentinels watch', { skip: withoutRedisServer, concurrenc
       await asked(replica.port, 'PUBLISH', 'test:channel', 'message');
       return heard.has('message');
     });
-    await until(1_000, 'it is well', () => state.trouble() === undefined);
+    await until(1_000, 'it is well', () => state.problem() === undefined);
     t.diagnostic(`replaced: the new master is written to ${ms} ms after it became one`);
   });
 });
 
 /** The answer of a server, or none: the sentinels end its connections when it changes its role. */
 const asked = (port: number, ...command: [string, ...string[]]) =>
-  commandOn(port, ...command).catch(() => undefined);
+  sendRedisCommand(port, ...command).catch(() => undefined);
 
 const roleOf = async (port: number) =>
   /^role:(\w+)/m.exec(String(await asked(port, 'INFO', 'replication')))?.[1];

@@ -10,7 +10,7 @@ import { type GatewayUnderTest, startBank, startGateway, startLine } from '../ki
 import { exchange, quantile, startLoad } from '../kit/load.ts';
 import { percentile } from '../kit/percentile.ts';
 import { initiation, transfers } from '../kit/request.ts';
-import { clientSettings, keyOf } from '../kit/sides.ts';
+import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
 /** The share of calls of a lane that waited no longer than a bound of the histogram, and how many there were. */
@@ -104,7 +104,7 @@ describe('when more is offered than the bank allows', { concurrency: true }, () 
     const gateway = await startGateway(t, { environments, clients: clientSettings(), shaping });
     const by = (client: 'shop' | 'rival'): Call => ({
       ...initiation,
-      headers: [...initiation.headers, ['X-API-Key', keyOf(client)]],
+      headers: [...initiation.headers, ['X-API-Key', apiKeyOf(client)]],
     });
     const flood = agentOf(t);
     const flooding = Array.from({ length: 200 }, () =>

@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
-import { fieldsOf, headerValue } from '../../src/pis/headers.ts';
+import { headerFieldsFrom, headerValue } from '../../src/pis/headers.ts';
+import { switchEnvironment } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { exampleOf } from '../kit/examples.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
-import { createAuthority, exchange, inUse } from '../kit/openssl.ts';
-import { switchTo } from '../kit/operator.ts';
+import { copyCertificateFiles, createAuthority, replaceCertificateFiles } from '../kit/openssl.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
@@ -23,7 +23,7 @@ const ecSeal = authority.issue('ec-seal');
 
 /** A strict bank, and a gateway that signs with files of its own. */
 async function startSealing(t: TestContext, algorithm = 'rsa-sha256', issued = seal) {
-  const own = inUse(temporaryFolder(t), 'seal', issued);
+  const own = copyCertificateFiles(temporaryFolder(t), 'seal', issued);
   const bank = await startBank(t, { sealAuthority: authority.cert });
   const signing = { certFile: own.certFile, keyFile: own.keyFile, algorithm };
   const gateway = await startGateway(t, {
@@ -67,13 +67,13 @@ describe('a bank that wants signatures', () => {
 
   test('takes the probes of the gateway itself: before a switch, and while a circuit is open', async (t) => {
     const { bank, gateway, ask } = await startSealing(t);
-    await switchTo(gateway, 'sandbox');
+    await switchEnvironment(gateway, 'sandbox');
     bank.injectFault({ name: 'status', status: 500 }, { times: 1 });
     await ask(initiation);
     await until(5_000, 'the bank is probed', () => bank.requests.length === 3);
     const probes = bank.requests.filter(({ operation }) => operation === undefined);
     assert.equal(probes.length, 2);
-    for (const { rawHeaders } of probes) assert.ok(headerValue(fieldsOf(rawHeaders), 'signature'));
+    for (const { rawHeaders } of probes) assert.ok(headerValue(headerFieldsFrom(rawHeaders), 'signature'));
     await until(5_000, 'it pays again', async () => (await ask(initiation)).status === 201);
   });
 
@@ -89,7 +89,7 @@ describe('a bank that wants signatures', () => {
     ] as const;
     const reply = await ask({ ...initiation, headers: [...initiation.headers, ...signed] });
     assert.equal(reply.status, 400, 'it has been judged by the bank');
-    const heard = fieldsOf(bank.requests[0]?.rawHeaders ?? []);
+    const heard = headerFieldsFrom(bank.requests[0]?.rawHeaders ?? []);
     for (const [name, value] of signed)
       assert.deepEqual(
         heard.filter(([field]) => field.toLowerCase() === name.toLowerCase()).map(([, one]) => one),
@@ -100,9 +100,9 @@ describe('a bank that wants signatures', () => {
   test('sees the next seal within 5 s of its exchange on the disk, and no request fails meanwhile', async (t) => {
     const { bank, ask, own } = await startSealing(t);
     assert.equal((await ask(initiation)).status, 201);
-    exchange(own, nextSeal);
+    replaceCertificateFiles(own, nextSeal);
     const serialOf = (rawHeaders: readonly string[] = []) => {
-      const base64 = headerValue(fieldsOf(rawHeaders), 'tpp-signature-certificate') ?? '';
+      const base64 = headerValue(headerFieldsFrom(rawHeaders), 'tpp-signature-certificate') ?? '';
       return new X509Certificate(Buffer.from(base64, 'base64')).serialNumber;
     };
     const wanted = new X509Certificate(nextSeal.cert).serialNumber;

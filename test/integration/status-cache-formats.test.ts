@@ -6,9 +6,9 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { call } from '../kit/call.ts';
 import type { Field } from '../kit/fields.ts';
 import { startInstances } from '../kit/instances.ts';
-import { sharedRedis, withoutRedis } from '../kit/redis.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { statusRead } from '../kit/request.ts';
-import { startStatusBank } from '../kit/status-bank.ts';
+import { startStubBank } from '../kit/stub-bank.ts';
 
 const json = Buffer.from('{"transactionStatus":"ACCC","psuMessage":"Grüße"}');
 const pain002 = Buffer.from(
@@ -18,7 +18,7 @@ const pain002 = Buffer.from(
 const jsonType: Field = ['Content-Type', 'application/json'];
 const xmlType: Field = ['Content-Type', 'application/xml'];
 
-describe('an answer that both instances keep', { skip: withoutRedis }, () => {
+describe('an answer that both instances keep', { skip: skipWithoutRedis }, () => {
   for (const [what, body, fields] of [
     ['JSON', json, [jsonType]],
     ['pain.002', pain002, [xmlType]],
@@ -29,8 +29,8 @@ describe('an answer that both instances keep', { skip: withoutRedis }, () => {
     ['a hundred kilobytes', Buffer.alloc(100_000, json), [['Content-Type', 'text/plain']]],
   ] as const) {
     test(`has the very bytes and type of the first: ${what}`, async (t) => {
-      const bank = await startStatusBank(t, () => ({ headers: fields, body }));
-      const instances = await startInstances(t, bank, await sharedRedis(t), {
+      const bank = await startStubBank(t, () => ({ headers: fields, body }));
+      const instances = await startInstances(t, bank, await sharedRedisUrl(t), {
         statusCache: { pendingTtl: '1min', pendingTtlMax: '1min' },
       });
       const read = { ...statusRead, headers: [['Accept-Encoding', 'gzip, br']] as const };
@@ -46,7 +46,7 @@ describe('an answer that both instances keep', { skip: withoutRedis }, () => {
         assert.equal(reply.header('Content-Length'), String(body.length));
         for (const [name, value] of fields) assert.equal(reply.header(name), value);
       }
-      assert.equal(bank.asked.length, 1);
+      assert.equal(bank.requests.length, 1);
     });
   }
 });

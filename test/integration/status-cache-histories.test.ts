@@ -7,11 +7,11 @@ import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
 import { call, jsonOf } from '../kit/call.ts';
 import { startInstances } from '../kit/instances.ts';
-import { codeOf, countOf, createWitness } from '../kit/monotone.ts';
-import { sharedRedis, withoutRedis } from '../kit/redis.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { transfers } from '../kit/request.ts';
 import { seeded } from '../kit/seeded.ts';
-import { type Asked, startStatusBank, statusIs } from '../kit/status-bank.ts';
+import { createStatusOrderChecker, statusCode, statusNumber } from '../kit/status-order.ts';
+import { type StubRequest, startStubBank, statusResponse } from '../kit/stub-bank.ts';
 
 const step = fc.record({
   what: fc.constantFrom('read', 'read', 'read', 'ask the bank', 'sign', 'cancel', 'authorise', 'move on'),
@@ -27,43 +27,43 @@ const workers = fc.array(fc.array(step, { minLength: 1, maxLength: 8 }), { minLe
 /** A bank whose payments only ever move on, as slow as each request wants it. */
 function createMovingBank() {
   const counts = new Map<string, number>();
-  const paymentIn = ({ path }: Asked) => path.split('/')[5] ?? '';
+  const paymentIn = ({ path }: StubRequest) => path.split('/')[5] ?? '';
   const moveOn = (payment: string) => void counts.set(payment, (counts.get(payment) ?? 0) + 1);
-  const says = async (asked: Asked) => {
-    await setTimeout(Number(asked.field('x-before')));
+  const says = async (asked: StubRequest) => {
+    await setTimeout(Number(asked.header('x-before')));
     if (asked.method !== 'GET') moveOn(paymentIn(asked));
-    const status = codeOf(counts.get(paymentIn(asked)) ?? 0);
-    await setTimeout(Number(asked.field('x-after')));
-    return statusIs(status);
+    const status = statusCode(counts.get(paymentIn(asked)) ?? 0);
+    await setTimeout(Number(asked.header('x-after')));
+    return statusResponse(status);
   };
   return { says, moveOn };
 }
 
-describe('on two instances', { skip: withoutRedis }, () => {
+describe('on two instances', { skip: skipWithoutRedis }, () => {
   test('no TPP sees a status older than one it has seen, or one from before its own write', async (t) => {
     const { says, moveOn } = createMovingBank();
-    const bank = await startStatusBank(t, says);
-    const instances = await startInstances(t, bank, await sharedRedis(t));
+    const bank = await startStubBank(t, says);
+    const instances = await startInstances(t, bank, await sharedRedisUrl(t));
     const agent = new Agent({ keepAlive: true });
     t.after(() => agent.destroy());
     let payments = 0;
     let reads = 0;
 
-    const take = async (witness: ReturnType<typeof createWitness>, payment: string, one: Step) => {
+    const take = async (witness: ReturnType<typeof createStatusOrderChecker>, payment: string, one: Step) => {
       if (one.what === 'move on') return moveOn(payment);
-      const known = witness.known('tpp', payment);
+      const known = witness.lastSeen('tpp', payment);
       const request = requestFor(payment, one);
       const reply = await call(instances[one.instance]?.url ?? '', request, agent);
       assert.equal(reply.status, 200, reply.text);
-      const status = countOf(String(jsonOf(reply).transactionStatus));
-      if (request.method !== 'GET') return witness.wrote('tpp', payment, status);
+      const status = statusNumber(String(jsonOf(reply).transactionStatus));
+      if (request.method !== 'GET') return witness.onWrite('tpp', payment, status);
       reads++;
-      witness.shown('tpp', payment, known, status);
+      witness.onRead('tpp', payment, known, status);
     };
 
     await fc.assert(
       fc.asyncProperty(workers, async (all) => {
-        const witness = createWitness();
+        const witness = createStatusOrderChecker();
         const payment = `payment-${payments++}`;
         const done = all.map(async (steps) => {
           for (const one of steps) await take(witness, payment, one);
@@ -72,7 +72,7 @@ describe('on two instances', { skip: withoutRedis }, () => {
       }),
       seeded(t, 60),
     );
-    t.diagnostic(`${reads} reads, ${bank.asked.length} requests at the bank`);
+    t.diagnostic(`${reads} reads, ${bank.requests.length} requests at the bank`);
   });
 });
 

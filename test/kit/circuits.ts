@@ -2,14 +2,14 @@
 
 import { Agent } from 'node:http';
 import type { Lane } from '../../src/pis/operations.ts';
+import { callAdminApi } from './admin-api.ts';
 import { type Call, call, type Reply } from './call.ts';
 import type { GatewayUnderTest } from './gateway.ts';
 import type { Life } from './life.ts';
-import { operate } from './operator.ts';
 import { initiation, statusRead, transfers } from './request.ts';
 import { until } from './within.ts';
 
-type Door = Pick<GatewayUnderTest, 'adminUrl'>;
+type AdminListener = Pick<GatewayUnderTest, 'adminUrl'>;
 
 export const lanes = ['write', 'read', 'status'] as const satisfies readonly Lane[];
 
@@ -21,7 +21,7 @@ export const callOf: Readonly<Record<Lane, Call>> = {
 };
 
 /** As operators see it. */
-export interface CircuitShown {
+export interface ShownCircuit {
   readonly environment: string;
   readonly lane: Lane;
   readonly state: string;
@@ -30,15 +30,17 @@ export interface CircuitShown {
   readonly reason: string | null;
 }
 
-export async function circuitOf(door: Door, lane: Lane): Promise<CircuitShown> {
-  const circuits: readonly CircuitShown[] = JSON.parse((await operate(door, 'GET', '/api/circuits')).text);
+export async function circuitOf(door: AdminListener, lane: Lane): Promise<ShownCircuit> {
+  const circuits: readonly ShownCircuit[] = JSON.parse(
+    (await callAdminApi(door, 'GET', '/api/circuits')).text,
+  );
   const found = circuits.find((one) => one.lane === lane);
   if (!found) throw new Error(`there is no circuit of ${lane}`);
   return found;
 }
 
 /** Waits until a circuit is in a state. */
-export const untilCircuit = (door: Door, lane: Lane, state: string): Promise<void> =>
+export const waitForCircuit = (door: AdminListener, lane: Lane, state: string): Promise<void> =>
   until(
     10_000,
     `the circuit of ${lane} is ${state}`,
@@ -46,7 +48,7 @@ export const untilCircuit = (door: Door, lane: Lane, state: string): Promise<voi
   );
 
 /** Every change that the log tells of, as `write: closed > open`. */
-export const changesIn = ({ logLines }: GatewayUnderTest): readonly string[] =>
+export const loggedCircuitChanges = ({ logLines }: GatewayUnderTest): readonly string[] =>
   logLines
     .map((line) => JSON.parse(line))
     .filter(({ message }) => message === 'a circuit has changed')

@@ -14,9 +14,9 @@ export interface RunningCommand {
   readonly stdout: () => string;
   readonly stderr: () => string;
   /** Waits until the output holds a text. */
-  says(text: string): Promise<void>;
+  waitForOutput(text: string): Promise<void>;
   /** The exit code, or the name of the signal that ended it. */
-  ended(): Promise<number | string>;
+  exitCode(): Promise<number | string>;
   kill(signal: NodeJS.Signals): void;
   /** Leaves what it writes in the pipe, which is full at some time, until it has exited. */
   stopReading(): void;
@@ -31,7 +31,7 @@ export function startCommand(
   variables: Readonly<Record<string, string>> = {},
   folder = root,
 ): RunningCommand {
-  const env = { ...plainVariables(), ...variables };
+  const env = { ...cleanVariables(), ...variables };
   const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const written = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
@@ -47,8 +47,8 @@ export function startCommand(
   return {
     stdout: () => written.stdout,
     stderr: () => written.stderr,
-    says: (text) => until(20_000, `the command says ${text}`, () => written.stdout.includes(text)),
-    ended: () => within(30_000, 'the command to end', end),
+    waitForOutput: (text) => until(20_000, `the command says ${text}`, () => written.stdout.includes(text)),
+    exitCode: () => within(30_000, 'the command to end', end),
     kill: (signal) => void child.kill(signal),
     stopReading() {
       child.stdout.pause();
@@ -59,18 +59,18 @@ export function startCommand(
 }
 
 /** The environment variables of this process, without those that would configure a gateway or Node. */
-export const plainVariables = (): Readonly<Record<string, string | undefined>> =>
+export const cleanVariables = (): Readonly<Record<string, string | undefined>> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name)));
 
 /** A file with this text, such as a configuration; removed when the test ends. */
-export function configFile(t: TestContext, text: string): string {
+export function writeConfigFile(t: TestContext, text: string): string {
   const file = join(temporaryFolder(t), 'penstock.yaml');
   writeFileSync(file, text);
   return file;
 }
 
 /** The machine's own Node, if there is one that cannot run TypeScript by itself (before 24.14). */
-export function olderNode(): string | undefined {
+export function findOlderNode(): string | undefined {
   const candidates = (process.env.PATH ?? '')
     .split(delimiter)
     .filter((folder) => !folder.includes('node_modules'))

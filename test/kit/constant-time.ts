@@ -5,7 +5,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import type { TestContext } from 'node:test';
 
 /** From now on until the test ends, how often two values were compared in constant time. */
-export function watchComparisons(t: TestContext): () => number {
+export function countConstantTimeComparisons(t: TestContext): () => number {
   const compare = t.mock.method(crypto, 'timingSafeEqual');
   syncBuiltinESMExports(); // so that `import { timingSafeEqual }` sees it
   t.after(() => {

@@ -1,6 +1,6 @@
 /** A state whose operations fail while a test says so, and which tells what it was asked. */
 
-import { GatewayError } from '../../src/flow/errors.ts';
+import { GatewayError } from '../../src/request/errors.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { KeyValues, Sets, State } from '../../src/state/ports.ts';
 
@@ -8,13 +8,13 @@ type Operation = keyof KeyValues | keyof Sets | 'publish';
 
 export interface FailingState extends State {
   /** What it was asked so far, failed operations included: such as `read environment:active`. */
-  readonly asked: readonly string[];
+  readonly operations: readonly string[];
   /** These operations fail from now on; every one if none is named. */
   fail(...operations: readonly Operation[]): void;
-  heal(): void;
+  recover(): void;
 }
 
-const every: readonly Operation[] = [
+const allOperations: readonly Operation[] = [
   ...(['read', 'write', 'writeIfAbsent', 'replace', 'remove'] as const),
   ...(['add', 'members', 'publish'] as const),
 ];
@@ -80,13 +80,13 @@ export function createFailingState(shared: State = createMemoryState()): Failing
         return announcements.publish(channel, message);
       },
     },
-    get asked() {
+    get operations() {
       return asked;
     },
     fail(...operations) {
-      failing = operations.length > 0 ? operations : every;
+      failing = operations.length > 0 ? operations : allOperations;
     },
-    heal() {
+    recover() {
       failing = [];
     },
   };

@@ -7,12 +7,12 @@ import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Call, call, jsonOf, type Reply } from './call.ts';
-import { configFile, type RunningCommand, startCommand } from './command.ts';
-import type { SharedRedis } from './fleet-redis.ts';
+import { type RunningCommand, startCommand, writeConfigFile } from './command.ts';
+import type { FleetRedis } from './fleet-redis.ts';
 import { adminToken, publicUrl, type Sections, startBank, unlimited } from './gateway.ts';
 import { freePort } from './ports.ts';
 import { initiation, statusRead } from './request.ts';
-import { type ClientName, clientSettings, inside, keyOf } from './sides.ts';
+import { apiKeyOf, type ClientName, clientSettings, withEnvironmentHeader } from './two-environments.ts';
 import { until } from './within.ts';
 
 /** One gateway of a fleet; its ports stay the same across restarts. */
@@ -52,7 +52,7 @@ interface Wishes {
 /** Two instances that serve, the sandbox active; ended with the test. */
 export async function startFleet(
   t: TestContext,
-  redis: SharedRedis,
+  redis: FleetRedis,
   { production, variables = {}, port }: Wishes = {},
 ): Promise<Fleet> {
   const sides = await startSides(t, production);
@@ -101,7 +101,7 @@ export async function createInstance(
 ): Promise<Instance> {
   const { port = await freePort() } = listen;
   const adminPort = await freePort();
-  const file = configFile(
+  const file = writeConfigFile(
     t,
     stringify({ listen: { ...listen, port, publicUrl }, admin: { port: adminPort }, ...unlimited(sections) }),
   );
@@ -116,7 +116,7 @@ export async function createInstance(
   let running: RunningCommand | undefined;
 
   const ask = (client: ClientName, { headers = [], ...rest }: Call) =>
-    call(url, { ...rest, headers: [...headers, ['X-API-Key', keyOf(client)]] }, agent);
+    call(url, { ...rest, headers: [...headers, ['X-API-Key', apiKeyOf(client)]] }, agent);
 
   return {
     url,
@@ -125,7 +125,7 @@ export async function createInstance(
     async pay(client, environment) {
       const reply = await ask(
         client,
-        environment === undefined ? initiation : inside(environment, initiation),
+        environment === undefined ? initiation : withEnvironmentHeader(environment, initiation),
       );
       assert.equal(reply.status, 201, reply.text);
       return String(jsonOf(reply).paymentId);
@@ -133,13 +133,15 @@ export async function createInstance(
     async start() {
       const serving = command('serve');
       running = serving;
-      const ended = serving.ended().then((code) => assert.fail(`it ended with ${code}: ${serving.stdout()}`));
-      await Promise.race([serving.says('"serving"'), ended]);
+      const ended = serving
+        .exitCode()
+        .then((code) => assert.fail(`it ended with ${code}: ${serving.stdout()}`));
+      await Promise.race([serving.waitForOutput('"serving"'), ended]);
       await until(5_000, 'it reaches the state', async () => (await ask('shop', statusRead)).status === 404);
     },
     async stop(signal = 'SIGTERM') {
       running?.kill(signal);
-      return running?.ended() ?? 'it does not run';
+      return running?.exitCode() ?? 'it does not run';
     },
     logged: () => linesOf(running?.stdout() ?? '').map((line) => JSON.parse(line)),
     command,

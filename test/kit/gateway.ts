@@ -2,7 +2,7 @@
 
 import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
-import { operatorsOf } from '../../src/admin/operators.ts';
+import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { createGateway } from '../../src/gateway.ts';
@@ -61,7 +61,7 @@ export async function startGateway(
     admin: { port: 0, ...section(sections, 'admin') },
   });
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
-  const { operators } = operatorsOf(config.admin, adminToken);
+  const { operators } = configuredOperators(config.admin, adminToken);
   const gateway = createGateway(config, log, operators, state);
   const { tppPort, adminPort } = await gateway.start();
   t.after(() => gateway.stop());

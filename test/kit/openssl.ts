@@ -7,14 +7,14 @@ import { temporaryFolder } from './folder.ts';
 import type { Life } from './life.ts';
 
 /** PEM texts, and the files in which they stand. */
-export interface Issued {
+export interface IssuedCertificate {
   readonly certFile: string;
   readonly keyFile: string;
   readonly cert: string;
   readonly key: string;
 }
 
-interface Wish {
+interface CertificateOptions {
   /** As `-subj` takes it: `/C=DE/O=Shop/CN=shop`; by default only a CN. */
   readonly subject?: string;
   readonly key?: 'rsa' | 'ec';
@@ -25,10 +25,10 @@ interface Wish {
   readonly extensions?: string;
 }
 
-export interface Authority extends Issued {
+export interface Authority extends IssuedCertificate {
   readonly folder: string;
   /** @param name of its files, and its CN unless a subject is wished for */
-  issue(name: string, wish?: Wish): Issued;
+  issue(name: string, wish?: CertificateOptions): IssuedCertificate;
 }
 
 /** An authority of a test's own; gone with all it has issued when that ends. */
@@ -91,7 +91,10 @@ ${roles.map((role) => `[${role}]\nid = OID:0.4.0.19495.1.${roleIds[role]}\nname 
 const roleIds = { PSP_AS: 1, PSP_PI: 2, PSP_AI: 3, PSP_IC: 4 } as const;
 
 /** Puts another certificate and key in the place of those in use, each in one step. */
-export function exchange(inUse: Pick<Issued, 'certFile' | 'keyFile'>, next: Issued): void {
+export function replaceCertificateFiles(
+  inUse: Pick<IssuedCertificate, 'certFile' | 'keyFile'>,
+  next: IssuedCertificate,
+): void {
   for (const file of ['certFile', 'keyFile'] as const) {
     copyFileSync(next[file], `${inUse[file]}.next`);
     renameSync(`${inUse[file]}.next`, inUse[file]);
@@ -99,7 +102,11 @@ export function exchange(inUse: Pick<Issued, 'certFile' | 'keyFile'>, next: Issu
 }
 
 /** A copy of these files in a folder of their own, to be exchanged. */
-export function inUse(folder: string, name: string, { cert, key }: Issued): Issued {
+export function copyCertificateFiles(
+  folder: string,
+  name: string,
+  { cert, key }: IssuedCertificate,
+): IssuedCertificate {
   mkdirSync(folder, { recursive: true });
   const files = filesOf(folder, name);
   writeFileSync(files.certFile, cert);
@@ -118,7 +125,7 @@ const filesOf = (folder: string, name: string) => ({
   keyFile: join(folder, `${name}.key`),
 });
 
-function issuedIn(folder: string, name: string): Issued {
+function issuedIn(folder: string, name: string): IssuedCertificate {
   const files = filesOf(folder, name);
   return { ...files, cert: readFileSync(files.certFile, 'utf8'), key: readFileSync(files.keyFile, 'utf8') };
 }

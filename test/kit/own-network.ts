@@ -2,7 +2,7 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { text } from 'node:stream/consumers';
-import { plainVariables } from './command.ts';
+import { cleanVariables } from './command.ts';
 import { within } from './within.ts';
 
 const own = ['--user', '--map-root-user', '--net', 'sh', '-c'];
@@ -20,7 +20,7 @@ export async function runInOwnNetwork(
   file: string,
 ): Promise<{ readonly code: number | null; readonly said: string }> {
   const child = spawn('unshare', [...own, `${setUp} && exec "$0" "$1"`, process.execPath, file], {
-    env: plainVariables(),
+    env: cleanVariables(),
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));

@@ -2,8 +2,8 @@
 
 import type { RequestListener } from 'node:http';
 import type { TestContext } from 'node:test';
-import { createListener, type edgeLimits, type Listener } from '../../src/http/listener.ts';
-import { close, open } from '../../src/http/server-life.ts';
+import { createListener, type defaultListenerLimits, type Listener } from '../../src/http/listener.ts';
+import { closeServer, openServer } from '../../src/http/server-lifecycle.ts';
 
 /** Short and small, so that no test waits long or sends much. */
 const shortLimits = {
@@ -28,15 +28,15 @@ export interface PlainDoor {
 export async function startDoor(
   t: TestContext,
   serve: RequestListener,
-  limits: Partial<typeof edgeLimits> = {},
+  limits: Partial<typeof defaultListenerLimits> = {},
 ): Promise<PlainDoor> {
   const refusals: string[] = [];
   const refused = ({ code }: { readonly code: string }) => void refusals.push(code);
   const listener = createListener(serve, refused, { ...shortLimits, ...limits });
-  const port = await open(listener.server, '127.0.0.1', 0);
+  const port = await openServer(listener.server, '127.0.0.1', 0);
   t.after(() => {
     listener.server.closeAllConnections();
-    return close(listener.server);
+    return closeServer(listener.server);
   });
   return { port, listener, refusals };
 }

@@ -5,17 +5,17 @@
 
 import assert from 'node:assert/strict';
 
-export interface Sample {
+export interface MetricSample {
   /** With `_bucket`, `_sum` or `_count`, of a histogram. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-export interface Family {
+export interface MetricFamily {
   readonly type: string;
   readonly help: string;
-  readonly samples: readonly Sample[];
+  readonly samples: readonly MetricSample[];
 }
 
 const sampleLine = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$/;
@@ -23,9 +23,9 @@ const labelPart = /([a-zA-Z_]\w*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)/gy;
 const suffixes = { histogram: ['_bucket', '_sum', '_count'], summary: ['', '_sum', '_count'] };
 
 /** Families by name: each said once, with HELP and TYPE before its samples, no sample twice, buckets that only grow. */
-export function readPrometheus(text: string): ReadonlyMap<string, Family> {
+export function parsePrometheus(text: string): ReadonlyMap<string, MetricFamily> {
   assert.ok(text.endsWith('\n'), 'the last line ends');
-  const families = new Map<string, { type: string; help: string; samples: Sample[] }>();
+  const families = new Map<string, { type: string; help: string; samples: MetricSample[] }>();
   const seen = new Set<string>();
   let name = '';
   for (const line of text.split('\n').filter((one) => one !== '')) {
@@ -52,11 +52,12 @@ export function readPrometheus(text: string): ReadonlyMap<string, Family> {
       family.samples.push(sample);
     }
   }
-  for (const [family, { type, samples }] of families) if (type === 'histogram') assertGrows(family, samples);
+  for (const [family, { type, samples }] of families)
+    if (type === 'histogram') assertCumulative(family, samples);
   return families;
 }
 
-function sampleOf(line: string): Sample {
+function sampleOf(line: string): MetricSample {
   const [, name = '', labels = '', value = ''] = sampleLine.exec(line) ?? assert.fail(`no sample: ${line}`);
   labelPart.lastIndex = 0;
   const found = [...labels.matchAll(labelPart)];
@@ -70,7 +71,7 @@ function sampleOf(line: string): Sample {
   };
 }
 
-function assertGrows(family: string, samples: readonly Sample[]): void {
+function assertCumulative(family: string, samples: readonly MetricSample[]): void {
   const last = new Map<string, number>();
   for (const { name, labels, value } of samples) {
     const { le, ...series } = labels;

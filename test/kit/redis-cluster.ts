@@ -1,7 +1,7 @@
 /** A Redis cluster for a test: three masters, and replicas if asked for. */
 
 import type { Life } from './life.ts';
-import { commandOn } from './redis.ts';
+import { sendRedisCommand } from './redis.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
 import { until } from './within.ts';
 
@@ -22,25 +22,25 @@ export async function startRedisCluster(life: Life, replicaCount = 0): Promise<R
     Array.from({ length: masterCount + replicaCount }, () => startRedisProcess(life, { args: nodeArgs })),
   );
   const masters = nodes.slice(0, masterCount);
-  await Promise.all(masters.map(giveSlots));
+  await Promise.all(masters.map(assignSlots));
   for (const { port } of nodes.slice(1)) {
-    await commandOn(nodes[0]?.port ?? 0, 'CLUSTER', 'MEET', '127.0.0.1', String(port));
+    await sendRedisCommand(nodes[0]?.port ?? 0, 'CLUSTER', 'MEET', '127.0.0.1', String(port));
   }
-  await allSay(nodes, `cluster_known_nodes:${nodes.length}`);
-  const first = String(await commandOn(masters[0]?.port ?? 0, 'CLUSTER', 'MYID'));
+  await untilAllReport(nodes, `cluster_known_nodes:${nodes.length}`);
+  const first = String(await sendRedisCommand(masters[0]?.port ?? 0, 'CLUSTER', 'MYID'));
   for (const { port } of nodes.slice(masterCount)) {
-    await commandOn(port, 'CLUSTER', 'REPLICATE', first);
+    await sendRedisCommand(port, 'CLUSTER', 'REPLICATE', first);
     await until(10_000, 'the replica has what its master has', async () =>
-      String(await commandOn(port, 'INFO', 'replication')).includes('master_link_status:up'),
+      String(await sendRedisCommand(port, 'INFO', 'replication')).includes('master_link_status:up'),
     );
   }
-  await allSay(nodes, `cluster_slots_ok:${slotCount}`);
-  await allSay(nodes, 'cluster_state:ok');
+  await untilAllReport(nodes, `cluster_slots_ok:${slotCount}`);
+  await untilAllReport(nodes, 'cluster_state:ok');
   return {
     urls: masters.map(({ port }) => `redis://127.0.0.1:${port}`),
     masters,
     async ownerOf(key) {
-      const slot = Number(await commandOn(masters[1]?.port ?? 0, 'CLUSTER', 'KEYSLOT', key));
+      const slot = Number(await sendRedisCommand(masters[1]?.port ?? 0, 'CLUSTER', 'KEYSLOT', key));
       return masters.findIndex((_, index) => slot <= lastSlotOf(index));
     },
   };
@@ -54,16 +54,16 @@ const nodeArgs = () => [
 
 const lastSlotOf = (index: number) => Math.floor(((index + 1) * slotCount) / masterCount) - 1;
 
-async function giveSlots({ port }: RedisProcess, index: number): Promise<void> {
+async function assignSlots({ port }: RedisProcess, index: number): Promise<void> {
   const range = [lastSlotOf(index - 1) + 1, lastSlotOf(index)].map(String);
-  await commandOn(port, 'CLUSTER', 'ADDSLOTSRANGE', ...range);
-  await commandOn(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1)); // else they argue about it first
+  await sendRedisCommand(port, 'CLUSTER', 'ADDSLOTSRANGE', ...range);
+  await sendRedisCommand(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1)); // else they argue about it first
 }
 
 /** Waits until every node's `CLUSTER INFO` has this line. */
-async function allSay(nodes: readonly RedisProcess[], line: string): Promise<void> {
+async function untilAllReport(nodes: readonly RedisProcess[], line: string): Promise<void> {
   await until(20_000, `all nodes say ${line}`, async () => {
-    const reports = await Promise.all(nodes.map(({ port }) => commandOn(port, 'CLUSTER', 'INFO')));
+    const reports = await Promise.all(nodes.map(({ port }) => sendRedisCommand(port, 'CLUSTER', 'INFO')));
     return reports.every((report) => String(report).split('\r\n').includes(line));
   });
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import type { RedisSettings } from '../../src/config/schema.ts';
-import { GatewayError } from '../../src/flow/errors.ts';
+import { GatewayError } from '../../src/request/errors.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createRedisState } from '../../src/state/redis.ts';
 import type { Life } from './life.ts';
@@ -11,22 +11,22 @@ import { until } from './within.ts';
 
 /** A state on Redis, and every change of its trouble so far. */
 export interface WatchedState extends State {
-  readonly changes: readonly (string | undefined)[];
+  readonly problems: readonly (string | undefined)[];
 }
 
 /** Not open yet; closed at the end. */
-export function watchedState(life: Life, settings: RedisSettings): WatchedState {
+export function createWatchedState(life: Life, settings: RedisSettings): WatchedState {
   const changes: (string | undefined)[] = [];
   const state = createRedisState(settings, 'test:', (trouble) => changes.push(trouble));
   life.after(() => state.close());
-  return { ...state, changes };
+  return { ...state, problems: changes };
 }
 
 /** An open state that is well. */
-export async function openState(life: Life, settings: RedisSettings): Promise<WatchedState> {
-  const state = watchedState(life, settings);
+export async function openRedisState(life: Life, settings: RedisSettings): Promise<WatchedState> {
+  const state = createWatchedState(life, settings);
   await state.open();
-  await until(5_000, 'Redis is within reach', () => state.trouble() === undefined);
+  await until(5_000, 'Redis is within reach', () => state.problem() === undefined);
   return state;
 }
 

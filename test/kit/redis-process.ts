@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startChildReaper } from './child-reaper.ts';
 import { howToGetRedis, redisProgram } from './find-redis.ts';
-import { guardOver } from './guard.ts';
 import type { Life } from './life.ts';
 import { freePort } from './ports.ts';
 import { until } from './within.ts';
@@ -46,7 +46,7 @@ export async function startRedisProcess(life: Life, { args = () => [] }: Launch 
   });
   const launch = async (port: number) => {
     child = spawnServer(port, folder, args(port, folder));
-    return answers(port, child);
+    return isAnswering(port, child);
   };
 
   let port = await freePort();
@@ -76,13 +76,13 @@ function spawnServer(port: number, folder: string, args: readonly string[]): Chi
     stdio: 'ignore',
   });
   child.on('error', () => {}); // it then has an exit code
-  const guard = guardOver(child, folder);
+  const guard = startChildReaper(child, folder);
   child.once('exit', () => guard?.kill('SIGKILL'));
   return child;
 }
 
 /** Whether the server answers, at last; false if it ended instead. */
-async function answers(port: number, child: ChildProcess): Promise<boolean> {
+async function isAnswering(port: number, child: ChildProcess): Promise<boolean> {
   let pong = false;
   await until(10_000, `redis-server answers on port ${port}`, async () => {
     pong = await ping(port);

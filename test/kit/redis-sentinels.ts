@@ -3,12 +3,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Life } from './life.ts';
-import { commandOn } from './redis.ts';
+import { sendRedisCommand } from './redis.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
 import { until } from './within.ts';
 
 /** What the sentinels watch; ends with the test. */
-export interface WatchedRedis {
+export interface SentinelRedis {
   /** The sentinels' addresses. */
   readonly urls: readonly string[];
   /** The name under which they watch the master. */
@@ -20,13 +20,13 @@ export interface WatchedRedis {
 const name = 'main';
 
 /** Sentinels that know each other, the master and the replica, and take the master for dead after 300 ms. */
-export async function startSentinels(life: Life): Promise<WatchedRedis> {
+export async function startSentinels(life: Life): Promise<SentinelRedis> {
   const master = await startRedisProcess(life, { args: () => dataArgs });
   const replica = await startRedisProcess(life, {
     args: () => [...dataArgs, '--replicaof', `127.0.0.1 ${master.port}`],
   });
   await until(10_000, 'the replica has what its master has', async () =>
-    String(await commandOn(master.port, 'INFO', 'replication')).includes('state=online'),
+    String(await sendRedisCommand(master.port, 'INFO', 'replication')).includes('state=online'),
   );
   const sentinels = await Promise.all(
     Array.from({ length: 3 }, () =>
@@ -34,7 +34,7 @@ export async function startSentinels(life: Life): Promise<WatchedRedis> {
     ),
   );
   await until(20_000, 'the sentinels know each other and the replica', async () => {
-    const views = await Promise.all(sentinels.map(({ port }) => viewOf(port)));
+    const views = await Promise.all(sentinels.map(({ port }) => masterInfo(port)));
     return views.every((view) => view.get('num-slaves') === '1' && view.get('num-other-sentinels') === '2');
   });
   return { urls: sentinels.map(({ port }) => `redis://127.0.0.1:${port}`), name, master, replica };
@@ -55,8 +55,8 @@ function settingsFile(folder: string, masterPort: number): string {
 }
 
 /** What a sentinel says about the master, by name. */
-async function viewOf(port: number): Promise<ReadonlyMap<string, string>> {
-  const answer = (await commandOn(port, 'SENTINEL', 'MASTER', name)) as readonly string[] | object; // a list or, by protocol 3, a map
+async function masterInfo(port: number): Promise<ReadonlyMap<string, string>> {
+  const answer = (await sendRedisCommand(port, 'SENTINEL', 'MASTER', name)) as readonly string[] | object; // a list or, by protocol 3, a map
   const flat = Array.isArray(answer) ? answer : Object.entries(answer).flat();
   return new Map(Array.from({ length: flat.length / 2 }, (_, pair) => [flat[2 * pair], flat[2 * pair + 1]]));
 }

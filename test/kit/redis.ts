@@ -20,13 +20,13 @@ export interface RedisServer extends RedisProcess {
 const missing = `there is no Redis; get one: ${howToGetRedis}`;
 
 /** Why tests that start a Redis of their own are skipped, or false: `test(name, { skip: withoutRedisServer }, ...)`. */
-export const withoutRedisServer: string | false = redisProgram() || redisIsRequired() ? false : missing;
+export const skipWithoutRedisServer: string | false = redisProgram() || redisIsRequired() ? false : missing;
 
 /** Why tests that need any Redis are skipped, or false. */
-export const withoutRedis: string | false = runningRedis() ? false : withoutRedisServer;
+export const skipWithoutRedis: string | false = runningRedis() ? false : skipWithoutRedisServer;
 
 /** The address of a Redis that others may use too: keep to your own prefix. */
-export async function sharedRedis(life: Life): Promise<string> {
+export async function sharedRedisUrl(life: Life): Promise<string> {
   return runningRedis() ?? (await startRedis(life)).url;
 }
 
@@ -34,7 +34,7 @@ export async function sharedRedis(life: Life): Promise<string> {
 export async function startRedis(life: Life, args: readonly string[] = []): Promise<RedisServer> {
   const server = await startRedisProcess(life, { args: () => ['--save', '', '--appendonly', 'no', ...args] });
   const url = `redis://127.0.0.1:${server.port}`;
-  const command = (name: string, ...rest: readonly string[]) => commandOn(server.port, name, ...rest);
+  const command = (name: string, ...rest: readonly string[]) => sendRedisCommand(server.port, name, ...rest);
   return { ...server, url, command, flush: async () => void (await command('FLUSHALL')) };
 }
 
@@ -42,12 +42,16 @@ export async function startRedis(life: Life, args: readonly string[] = []): Prom
  * Ways to one new part of a Redis, for an instance each, which wait for answers as long as a way can: so that on a busy
  * machine nothing but what a test does makes the state unavailable.
  */
-export function patientWays(url: string, prefix = `test-${randomUUID()}:`): () => State {
+export function redisStateFactory(url: string, prefix = `test-${randomUUID()}:`): () => State {
   return () => createRedisState({ kind: 'single', url }, prefix, () => {}, 500);
 }
 
 /** One command to the server on a port, on a connection of its own. */
-export async function commandOn(port: number, name: string, ...args: readonly string[]): Promise<unknown> {
+export async function sendRedisCommand(
+  port: number,
+  name: string,
+  ...args: readonly string[]
+): Promise<unknown> {
   const client = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: () => null });
   client.on('error', () => {});
   try {

@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
-import { configFile, type RunningCommand, startCommand } from './command.ts';
+import { type RunningCommand, startCommand, writeConfigFile } from './command.ts';
 import { adminToken, type Sections, unlimited } from './gateway.ts';
 
 export interface Served {
@@ -33,11 +33,11 @@ export async function startServed(
   sections: Sections,
   { variables: besides = {}, shell = 'exec' }: Wishes = {},
 ): Promise<Served> {
-  const file = configFile(t, stringify(onFreePorts(sections)));
+  const file = writeConfigFile(t, stringify(onFreePorts(sections)));
   const variables = { PENSTOCK_ADMIN_TOKEN: adminToken, ...besides };
   const words = [process.execPath, main, 'serve', '--config', file];
   const command = startCommand(t, 'sh', ['-c', `${shell} "$@"`, 'sh', ...words], variables);
-  await command.says('"serving"');
+  await command.waitForOutput('"serving"');
   const [tppPort, adminPort] = ['tppSystems', 'operators'].map((door) => portIn(command, door));
   return {
     command,

@@ -14,9 +14,9 @@ export interface Write {
   readonly requestId: string;
   readonly call: Call;
   /** How often it has reached the bank. */
-  sent(): number;
+  timesReceived(): number;
   /** How many payments or authorisations have come of it; a cancellation leaves nothing to count. */
-  effects(): number | undefined;
+  effectCount(): number | undefined;
 }
 
 const makers: Readonly<Record<WriteName, (bank: SimulatedBank) => Promise<Made>>> = {
@@ -25,12 +25,12 @@ const makers: Readonly<Record<WriteName, (bank: SimulatedBank) => Promise<Made>>
     effects: (requestId: string) => bank.payments.filter((payment) => payment.requestId === requestId).length,
   }),
   cancellation: async (bank: SimulatedBank) => {
-    const paymentId = await paid(bank);
+    const paymentId = await createPayment(bank);
     bank.setStatus(paymentId, 'ACTC'); // it is answered with a body then, which can go wrong as well
     return { call: { method: 'DELETE', path: `${transfers}/${paymentId}` }, effects: () => undefined };
   },
   authorisation: async (bank: SimulatedBank) => {
-    const paymentId = await paid(bank);
+    const paymentId = await createPayment(bank);
     const path = `${transfers}/${paymentId}/authorisations`;
     const started = () => bank.payments.find((payment) => payment.paymentId === paymentId)?.authorisationIds;
     return {
@@ -57,20 +57,20 @@ export async function newWrite(bank: SimulatedBank, name: WriteName): Promise<Wr
     name,
     requestId,
     call: { method, path, body, headers: [['X-Request-ID', requestId], ...headers] },
-    sent: () => bank.requests.filter(({ rawHeaders }) => rawHeaders.includes(requestId)).length,
-    effects: () => effects(requestId),
+    timesReceived: () => bank.requests.filter(({ rawHeaders }) => rawHeaders.includes(requestId)).length,
+    effectCount: () => effects(requestId),
   };
 }
 
 /** What a TPP is told: the status, and the gateway's own code or that it is a replay. */
-export function saidBy(reply: Reply): string {
+export function outcomeOf(reply: Reply): string {
   const code = reply.header('Penstock-Error');
   const replayed = reply.header('Idempotent-Replayed') === 'true' ? ' replayed' : '';
   return `${reply.status}${code === undefined ? replayed : ` ${code}`}`;
 }
 
 /** A payment that nobody has begun to authorise, initiated at the bank itself. @returns its id */
-async function paid(bank: SimulatedBank): Promise<string> {
+async function createPayment(bank: SimulatedBank): Promise<string> {
   const wish = 'TPP-Explicit-Authorisation-Preferred';
   const others = initiation.headers.filter(([name]) => name !== wish);
   const headers = [...others, [wish, 'true'] as const];

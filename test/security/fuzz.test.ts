@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { bankAnswer, doorBefore } from '../contract/door.ts';
+import { bankResponse, startApp } from '../contract/tpp-app-fixture.ts';
 import { assertServes } from '../kit/attack.ts';
 import { startLine } from '../kit/gateway.ts';
 import { startDoor } from '../kit/plain-door.ts';
@@ -75,7 +75,7 @@ describe('bytes that nobody thought of', () => {
   });
 
   test('are never waited for beyond the limits, if those who sent them just wait', async (t) => {
-    const { app } = doorBefore(async () => bankAnswer());
+    const { app } = startApp(async () => bankResponse());
     const { port } = await startDoor(t, app, { keepAliveTimeout: 100 });
     let held = 0;
     const property = fc.asyncProperty(crowdOf(200), async (crowd) => {

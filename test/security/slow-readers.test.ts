@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { describe, test } from 'node:test';
-import { maxWaiting } from '../../src/http/turns.ts';
+import { maxQueuedRequests } from '../../src/http/connection.ts';
 import { requestText } from '../kit/attack.ts';
 import { startDoor } from '../kit/plain-door.ts';
 import { onConnection, sendRaw } from '../kit/raw.ts';
@@ -94,14 +94,14 @@ describe('a flood of requests on one connection', () => {
     const { serve, seen } = countingApp();
     const { port } = await startDoor(t, serve);
     await onConnection(port, async (connection) => {
-      connection.send(ask('/small').repeat(maxWaiting + 1 + 5));
-      for (let count = 0; count < maxWaiting; count++)
+      connection.send(ask('/small').repeat(maxQueuedRequests + 1 + 5));
+      for (let count = 0; count < maxQueuedRequests; count++)
         assert.equal((await connection.answer()).headers.get('connection'), 'keep-alive');
       assert.equal((await connection.answer()).headers.get('connection'), 'close');
       await connection.closed();
       assert.equal(connection.unread(), '');
     });
-    assert.equal(seen.begun, maxWaiting + 1);
+    assert.equal(seen.begun, maxQueuedRequests + 1);
   });
 
   test('A8: who goes on and on is hung up on', async (t) => {
@@ -110,7 +110,7 @@ describe('a flood of requests on one connection', () => {
       begun++; // and never answers
     });
     await onConnection(port, async (connection) => {
-      connection.send(ask('/small').repeat(maxWaiting * 3));
+      connection.send(ask('/small').repeat(maxQueuedRequests * 3));
       await connection.closed();
       assert.equal(connection.unread(), '');
     });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setInterval } from 'node:timers';
-import { createPisApp } from '../../src/http/pis-app.ts';
 import { createRequestReader } from '../../src/http/read-request.ts';
+import { createTppApp } from '../../src/http/tpp-app.ts';
 import { createMatcher } from '../../src/pis/operations.ts';
 import { initiation, newStatusPath, refusalOf, requestText } from '../kit/attack.ts';
 import { startDoor } from '../kit/plain-door.ts';
@@ -11,7 +11,7 @@ import { onConnection } from '../kit/raw.ts';
 /** The TPP systems' door with short limits, and behind it nothing that may ever be reached. */
 async function startShortDoor(t: TestContext) {
   const refusals: string[] = [];
-  const read = createRequestReader({
+  const readRequest = createRequestReader({
     match: createMatcher({
       segment: 'berlingroup',
       paymentServices: 'any',
@@ -19,15 +19,18 @@ async function startShortDoor(t: TestContext) {
       authorisationTypes: 'any',
     }),
     admit: () => {},
-    identify: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
+    authenticate: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
     checkQuota: async () => {},
     environments: ['sandbox', 'production'],
     maxBodyBytes: 1024,
     deadlineMs: { write: 1_000, read: 1_000, status: 1_000 },
   });
-  const refused = ({ code }: { readonly code: string }) => void refusals.push(code);
-  const line = () => Promise.reject(new Error('a request went on that was never whole'));
-  const door = await startDoor(t, createPisApp({ read, line, networkOf: () => undefined, refused }));
+  const onRefused = ({ code }: { readonly code: string }) => void refusals.push(code);
+  const pipeline = () => Promise.reject(new Error('a request went on that was never whole'));
+  const door = await startDoor(
+    t,
+    createTppApp({ readRequest, pipeline, networkOf: () => undefined, onRefused }),
+  );
   return { port: door.port, refusals: () => [...refusals, ...door.refusals] };
 }
 

@@ -5,11 +5,11 @@ import { describe, type TestContext, test } from 'node:test';
 import { sendAtOnce } from '../kit/at-once.ts';
 import { type Call, call, jsonOf, type Reply } from '../kit/call.ts';
 import { type Sections, startGateway } from '../kit/gateway.ts';
-import { type RedisServer, startRedis, withoutRedisServer } from '../kit/redis.ts';
+import { startLatencyProxy } from '../kit/latency-proxy.ts';
+import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation, transfers } from '../kit/request.ts';
-import { type ClientName, clientSettings, keyOf } from '../kit/sides.ts';
-import { startSlowWay } from '../kit/slow-way.ts';
-import { startStatusBank, statusIs } from '../kit/status-bank.ts';
+import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
+import { apiKeyOf, type ClientName, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
 /** What a read may take longer than with a Redis that is well: 60 ms are promised, the rest is for the machine. */
@@ -29,10 +29,10 @@ async function startLine(t: TestContext, sections: Sections = {}) {
   const redis = await startRedis(t);
   let status = 'RCVD';
   let gate = Promise.resolve();
-  const bank = await startStatusBank(t, async ({ method }) => {
+  const bank = await startStubBank(t, async ({ method }) => {
     await gate;
     if (method !== 'GET') status = 'CANC';
-    return statusIs(status);
+    return statusResponse(status);
   });
   const environments = { sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
   const gateway = await startGateway(t, { environments, state: { redis: redis.url }, ...sections });
@@ -74,7 +74,7 @@ const harms: Readonly<Record<string, (redis: RedisServer) => unknown>> = {
   full: (redis) => redis.command('CONFIG', 'SET', 'maxmemory', '1'),
 };
 
-describe('while Redis is out of order', { skip: withoutRedisServer }, () => {
+describe('while Redis is out of order', { skip: skipWithoutRedisServer }, () => {
   for (const [how, harm] of Object.entries(harms)) {
     test(`${how}: every status comes from the bank, hardly later, and is cached again afterwards`, async (t) => {
       const { redis, read } = await startLine(t);
@@ -98,10 +98,10 @@ describe('while Redis is out of order', { skip: withoutRedisServer }, () => {
 
   test('slow: statuses that are not kept come hardly later, for Redis is waited for twice and no more', async (t) => {
     const redis = await startRedis(t);
-    const way = await startSlowWay(t, redis.port);
+    const way = await startLatencyProxy(t, redis.port);
     const { read } = await startLine(t, { state: { redis: `redis://127.0.0.1:${way.port}` } });
     const well = await timesOf(40, (_, index) => read(`well-${index}`));
-    way.slowBy(25);
+    way.delayBy(25);
     const slow = await timesOf(40, (_, index) => read(`slow-${index}`));
     const [before, usual, worst] = [median(well), median(slow), slowest(slow)];
     assert.ok(usual - before < 75, `a read takes ${usual - before} ms longer`); // 60 are promised, the rest is for the machine
@@ -113,13 +113,13 @@ describe('while Redis is out of order', { skip: withoutRedisServer }, () => {
   for (const harm of ['killed', 'frozen'] as const) {
     test(`${harm}: with several tenants, the statuses of payments that the instance remembers come as well`, async (t) => {
       const redis = await startRedis(t);
-      const bank = await startStatusBank(t, ({ method }) => {
-        const { headers = [], body = '' } = statusIs('RCVD', { paymentId: 'ours' });
+      const bank = await startStubBank(t, ({ method }) => {
+        const { headers = [], body = '' } = statusResponse('RCVD', { paymentId: 'ours' });
         return { status: method === 'POST' ? 201 : 200, headers, body };
       });
       const gateway = await startGateway(t, { ...severalSides(bank.baseUrl), state: { redis: redis.url } });
       const ask = (client: ClientName, one: Call) =>
-        call(gateway.url, { ...one, headers: [...(one.headers ?? []), ['X-API-Key', keyOf(client)]] });
+        call(gateway.url, { ...one, headers: [...(one.headers ?? []), ['X-API-Key', apiKeyOf(client)]] });
       assert.equal((await ask('shop', initiation)).status, 201);
       await harms[harm]?.(redis);
 
@@ -134,10 +134,10 @@ describe('while Redis is out of order', { skip: withoutRedisServer }, () => {
 
   test('frozen while the bank answers: the answer comes hardly later', async (t) => {
     const { redis, read, bank, hold } = await startLine(t);
-    const before = bank.asked.length;
+    const before = bank.requests.length;
     const letGo = hold();
     const reply = read('meanwhile');
-    await until(5_000, 'the bank is asked', () => bank.asked.length > before);
+    await until(5_000, 'the bank is asked', () => bank.requests.length > before);
     redis.freeze();
     const startMs = performance.now();
     letGo();
@@ -151,14 +151,14 @@ describe('while Redis is out of order', { skip: withoutRedisServer }, () => {
   test('five hundred equal reads at once are still two requests at the bank', async (t) => {
     const { redis, gateway, bank, hold } = await startLine(t);
     await redis.kill();
-    const before = bank.asked.length;
+    const before = bank.requests.length;
     const letGo = hold();
     const path = `${transfers}/popular/status`;
     const { replies } = await sendAtOnce(t, [gateway], { method: 'GET', path }, 500);
     letGo();
     assert.ok((await replies).every(({ status }) => status === 200));
     assert.equal(
-      bank.asked.length - before,
+      bank.requests.length - before,
       2,
       'one for whoever came first, one for all who came after it was sent',
     );
@@ -169,7 +169,7 @@ describe('while Redis is out of order', { skip: withoutRedisServer }, () => {
     await redis.kill();
     const reply = await cancel('payment');
     assert.deepEqual([reply.status, reply.header('Penstock-Error')], [503, 'STATE_UNAVAILABLE']);
-    assert.ok(bank.asked.every(({ method }) => method === 'GET'));
+    assert.ok(bank.requests.every(({ method }) => method === 'GET'));
     assert.equal(jsonOf(await read('payment')).transactionStatus, 'RCVD');
   });
 

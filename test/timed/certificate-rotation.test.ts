@@ -10,7 +10,7 @@ import type { LoggedRequest } from '../../src/simulated-bank/request-log.ts';
 import { type Call, call } from '../kit/call.ts';
 import { startBank } from '../kit/gateway.ts';
 import { failuresIn, quantile, startLoad, exchange as timed } from '../kit/load.ts';
-import { createAuthority, exchange, inUse } from '../kit/openssl.ts';
+import { copyCertificateFiles, createAuthority, replaceCertificateFiles } from '../kit/openssl.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { startServed } from '../kit/served.ts';
 import { until, within } from '../kit/within.ts';
@@ -34,8 +34,8 @@ async function startExchangeable(t: TestContext) {
   });
   const [oldQwac, nextQwac] = [authority.issue('old-qwac'), authority.issue('next-qwac')];
   const [oldDoor, nextDoor] = [authority.issue('old-door'), authority.issue('next-door')];
-  const qwac = inUse(join(authority.folder, 'qwac'), 'qwac', oldQwac);
-  const door = inUse(join(authority.folder, 'door'), 'door', oldDoor);
+  const qwac = copyCertificateFiles(join(authority.folder, 'qwac'), 'qwac', oldQwac);
+  const door = copyCertificateFiles(join(authority.folder, 'door'), 'door', oldDoor);
   const served = await startServed(t, {
     listen: { port: 0, tls: { certFile: door.certFile, keyFile: door.keyFile } },
     environments: {
@@ -79,8 +79,8 @@ describe('a certificate that is exchanged on the disk', () => {
     );
     await load.hasSent(120);
     const exchangedAtMs = performance.now();
-    exchange(qwac, nextQwac);
-    exchange(door, nextDoor);
+    replaceCertificateFiles(qwac, nextQwac);
+    replaceCertificateFiles(door, nextDoor);
     const shown = async () => {
       await setTimeout(100); // handshakes without a pause would be a load of their own
       return (await subjectAt(served.port, authority.cert)) === 'next-door';
@@ -111,11 +111,11 @@ describe('a certificate that is exchanged on the disk', () => {
 
   test('is not used while it does not fit its key: the old one stays, and one line says so', async (t) => {
     const { bank, served, ask, qwac, nextQwac } = await startExchangeable(t);
-    exchange({ certFile: qwac.certFile, keyFile: `${qwac.keyFile}.elsewhere` }, nextQwac);
-    await served.command.says('the old one stays');
+    replaceCertificateFiles({ certFile: qwac.certFile, keyFile: `${qwac.keyFile}.elsewhere` }, nextQwac);
+    await served.command.waitForOutput('the old one stays');
     assert.equal((await ask(initiation)).status, 201);
-    exchange(qwac, nextQwac);
-    await served.command.says('the certificate was changed');
+    replaceCertificateFiles(qwac, nextQwac);
+    await served.command.waitForOutput('the certificate was changed');
     assert.equal((await ask(initiation)).status, 201);
 
     assert.deepEqual(

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { call, jsonOf } from '../kit/call.ts';
-import { ask, changesIn, circuitOf, lanes, timed, untilCircuit } from '../kit/circuits.ts';
+import { ask, circuitOf, lanes, loggedCircuitChanges, timed, waitForCircuit } from '../kit/circuits.ts';
 import { startLine } from '../kit/gateway.ts';
 import { percentile } from '../kit/percentile.ts';
 import { assertRefused } from '../kit/refusal.ts';
@@ -75,13 +75,13 @@ describe('a bank', { concurrency: true }, () => {
         }
         const probed = probesAt(bank);
         await end();
-        await untilCircuit(gateway, lane, lane === 'write' ? 'probation' : 'closed');
+        await waitForCircuit(gateway, lane, lane === 'write' ? 'probation' : 'closed');
         assert.equal(probesAt(bank) - probed, 1, 'one probe after it is back');
         const { status } = await ask(gateway, lane);
         assert.equal(status, lane === 'write' ? 201 : 404);
         assert.equal((await circuitOf(gateway, lane)).state, 'closed');
         const open = `${lane}: closed > open`;
-        assert.equal(changesIn(gateway).filter((change) => change === open).length, 1);
+        assert.equal(loggedCircuitChanges(gateway).filter((change) => change === open).length, 1);
       });
     }
   }

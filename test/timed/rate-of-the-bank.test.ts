@@ -12,7 +12,7 @@ import { call } from '../kit/call.ts';
 import { callOf } from '../kit/circuits.ts';
 import { type GatewayUnderTest, startBank, startGateway, startLine } from '../kit/gateway.ts';
 import { exchange, failuresIn, startLoad } from '../kit/load.ts';
-import { patientWays, startRedis, withoutRedisServer } from '../kit/redis.ts';
+import { redisStateFactory, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
@@ -23,7 +23,7 @@ const patient = '60s';
 
 async function startThree(t: TestContext) {
   const redis = await startRedis(t);
-  const way = patientWays(redis.url);
+  const way = redisStateFactory(redis.url);
   const bank = await startBank(t);
   const sections = {
     environments: { sandbox: { baseUrl: bank.baseUrl } },
@@ -114,7 +114,7 @@ describe('the rate of a bank', { concurrency: true }, () => {
   });
 
   test('three instances that share 50 calls a second send 50 ± 2 % in any five seconds, and never more than a bucket of 50 allows', {
-    skip: withoutRedisServer,
+    skip: skipWithoutRedisServer,
   }, async (t) => {
     const { bank, gateways } = await startThree(t);
     const leave = offer(t, gateways, 1_000);
@@ -141,7 +141,7 @@ describe('the rate of a bank', { concurrency: true }, () => {
     assert.ok(half < jitterMs + onTheWayMs + aheadMs, 'more than the half of the bucket');
   });
 
-  test('three instances stay within it when Redis freezes', { skip: withoutRedisServer }, async (t) => {
+  test('three instances stay within it when Redis freezes', { skip: skipWithoutRedisServer }, async (t) => {
     const { redis, bank, gateways } = await startThree(t);
     await Promise.all(gateways.map(({ url }) => call(url, callOf.read)));
     redis.freeze();

@@ -6,11 +6,11 @@ import { answered } from '../fleet/asked.ts';
 import { mixed } from '../fleet/mixed.ts';
 import { type Call, call, type Reply } from '../kit/call.ts';
 import { type Instance, startFleet } from '../kit/fleet.ts';
-import { oneRedis } from '../kit/fleet-redis.ts';
+import { startSingleRedis } from '../kit/fleet-redis.ts';
 import { exchange, failuresIn, startLoad } from '../kit/load.ts';
-import { withoutRedisServer } from '../kit/redis.ts';
+import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { transfers } from '../kit/request.ts';
-import { keyOf } from '../kit/sides.ts';
+import { apiKeyOf } from '../kit/two-environments.ts';
 
 /** How a TPP system sends a call to an instance. */
 type Way = (instance: Instance, call: Call) => Promise<Reply>;
@@ -18,13 +18,13 @@ type Way = (instance: Instance, call: Call) => Promise<Reply>;
 const ways: Readonly<Record<string, Way>> = {
   'on connections that are kept': (instance, one) => instance.ask('shop', one),
   'on a new connection each': ({ url }, { headers = [], ...rest }) =>
-    call(url, { ...rest, headers: [...headers, ['X-API-Key', keyOf('shop')]] }),
+    call(url, { ...rest, headers: [...headers, ['X-API-Key', apiKeyOf('shop')]] }),
 };
 
-describe('an instance that is told to end under load (H1)', { skip: withoutRedisServer }, () => {
+describe('an instance that is told to end under load (H1)', { skip: skipWithoutRedisServer }, () => {
   for (const [name, way] of Object.entries(ways)) {
     test(`ends with 0, and no request fails: ${name}`, async (t) => {
-      const { one, other, sandbox } = await startFleet(t, await oneRedis(t));
+      const { one, other, sandbox } = await startFleet(t, await startSingleRedis(t));
       const ids = await Promise.all(Array.from({ length: 10 }, () => other.pay('shop')));
       sandbox.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
 

@@ -1,8 +1,8 @@
 /** The OpenAPI description of both doors: the eight operations, and what operators may ask and do. */
 
 import { stringify } from 'yaml';
-import { operatorComponents, operatorPaths } from './operators.ts';
-import { paymentComponents, paymentPaths } from './payments.ts';
+import { adminComponents, adminPaths } from './admin-paths.ts';
+import { paymentComponents, paymentPaths } from './payment-paths.ts';
 
 const { securitySchemes, ...components } = paymentComponents;
 
@@ -30,10 +30,10 @@ const document = {
     { name: 'payments', description: 'For TPP systems.' },
     { name: 'operators', description: 'For operators, on a listener of their own.' },
   ],
-  paths: { ...paymentPaths(), ...operatorPaths() },
+  paths: { ...paymentPaths(), ...adminPaths() },
   components: {
     ...components,
-    securitySchemes: { ...securitySchemes, ...operatorComponents.securitySchemes },
+    securitySchemes: { ...securitySchemes, ...adminComponents.securitySchemes },
   },
 };
 

@@ -1,12 +1,12 @@
 /** Every contradiction that is looked for. */
 
-import type { Check } from './contradiction.ts';
+import type { CrossCheck } from './contradiction.ts';
 import * as doors from './doors.ts';
 import * as environments from './environments.ts';
 import * as files from './files.ts';
 import * as state from './state.ts';
 import * as times from './times.ts';
 
-export const checks: readonly Check[] = [doors, environments, files, state, times].flatMap((group) =>
+export const checks: readonly CrossCheck[] = [doors, environments, files, state, times].flatMap((group) =>
   Object.values(group),
 );

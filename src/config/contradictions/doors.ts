@@ -1,11 +1,12 @@
 /** Contradictions about who gets in: the two listeners, operators and clients. */
 
-import { wildcards } from '../complete.ts';
+import { wildcardHosts } from '../resolve-defaults.ts';
 import { isLoopback } from '../values.ts';
-import { type Check, repeated } from './contradiction.ts';
+import { type CrossCheck, duplicates } from './contradiction.ts';
 
-export const listenersMeet: Check = ({ listen, admin }) => {
-  const sameHost = listen.host === admin.host || wildcards.has(listen.host) || wildcards.has(admin.host);
+export const listenersMeet: CrossCheck = ({ listen, admin }) => {
+  const sameHost =
+    listen.host === admin.host || wildcardHosts.has(listen.host) || wildcardHosts.has(admin.host);
   if (listen.port !== admin.port || listen.port === 0 || !sameHost) return [];
   const message =
     'TPP systems and operators cannot share one host and port; choose another port than listen.port';
@@ -17,7 +18,7 @@ export const listenersMeet: Check = ({ listen, admin }) => {
   return [{ path: ['admin', 'port'], against, message }];
 };
 
-export const adminUnguarded: Check = ({ admin }, { adminToken }) => {
+export const adminUnguarded: CrossCheck = ({ admin }, { adminToken }) => {
   if (isLoopback(admin.host) || admin.tokenFile !== null || adminToken || admin.operators.length > 0)
     return [];
   const message =
@@ -35,27 +36,27 @@ export const adminUnguarded: Check = ({ admin }, { adminToken }) => {
   ];
 };
 
-export const operatorsRepeat: Check = ({ admin }) => [
-  ...repeated(admin.operators, ({ name }) => name).map(({ index, first }) => ({
+export const operatorsRepeat: CrossCheck = ({ admin }) => [
+  ...duplicates(admin.operators, ({ name }) => name).map(({ index, first }) => ({
     path: ['admin', 'operators', index, 'name'],
     against: [['admin', 'operators', first]],
     message: `admin.operators[${first}] has this name already; the audit log must tell them apart`,
   })),
-  ...repeated(admin.operators, ({ tokenSha256 }) => tokenSha256).map(({ index, first }) => ({
+  ...duplicates(admin.operators, ({ tokenSha256 }) => tokenSha256).map(({ index, first }) => ({
     path: ['admin', 'operators', index, 'tokenSha256'],
     against: [['admin', 'operators', first]],
     message: `admin.operators[${first}] has this token already; give each operator a token`,
   })),
 ];
 
-export const clientsRepeat: Check = ({ clients }) => [
-  ...repeated(clients, ({ name }) => name).map(({ index, first }) => ({
+export const clientsRepeat: CrossCheck = ({ clients }) => [
+  ...duplicates(clients, ({ name }) => name).map(({ index, first }) => ({
     path: ['clients', index, 'name'],
     against: [['clients', first, 'name']],
     message: `clients[${first}] has this name already; choose another`,
   })),
   ...(['apiKeySha256', 'certificateSha256'] as const).flatMap((key) =>
-    repeated(clients, (client) => client[key]).map(({ index, first }) => ({
+    duplicates(clients, (client) => client[key]).map(({ index, first }) => ({
       path: ['clients', index, key],
       against: [['clients', first, key]],
       message: `clients[${first}] has the same; give each client its own`,
@@ -63,7 +64,7 @@ export const clientsRepeat: Check = ({ clients }) => [
   ),
 ];
 
-export const clientNameless: Check = ({ clients }) =>
+export const clientNameless: CrossCheck = ({ clients }) =>
   clients.flatMap(({ apiKeySha256, certificateSha256 }, index) => {
     if (apiKeySha256 !== undefined || certificateSha256 !== undefined) return [];
     const path = ['clients', index];
@@ -76,7 +77,7 @@ export const clientNameless: Check = ({ clients }) =>
     ];
   });
 
-export const certificateNeverAsked: Check = ({ clients, listen }) => {
+export const certificateNeverAsked: CrossCheck = ({ clients, listen }) => {
   if (listen.tls && listen.tls.clientCertificate !== 'off') return [];
   const message =
     'no certificate is ever asked for; set listen.tls.clientCertificate to optional or required';
@@ -87,7 +88,7 @@ export const certificateNeverAsked: Check = ({ clients, listen }) => {
   );
 };
 
-export const certificateNeverBelieved: Check = ({ listen }) => {
+export const certificateNeverBelieved: CrossCheck = ({ listen }) => {
   if (!listen.tls || listen.tls.clientCertificate === 'off' || listen.tls.clientCaFile !== undefined)
     return [];
   const message =
@@ -96,7 +97,7 @@ export const certificateNeverBelieved: Check = ({ listen }) => {
   return [{ path, against: [['listen', 'tls', 'clientCaFile']], message }];
 };
 
-export const clientLost: Check = ({ clients }, { environmentNames: known }) =>
+export const clientLost: CrossCheck = ({ clients }, { environmentNames: known }) =>
   clients.flatMap((client, index) =>
     client.environments.flatMap((name, at) => {
       if (known.length === 0 || known.includes(name)) return [];

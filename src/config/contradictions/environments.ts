@@ -1,10 +1,9 @@
 /** Contradictions about the sides of the bank. */
 
-import { noName } from '../complete.ts';
-import type { Check } from './contradiction.ts';
-import { repeated } from './contradiction.ts';
+import { noActiveEnvironment } from '../resolve-defaults.ts';
+import { type CrossCheck, duplicates } from './contradiction.ts';
 
-export const noEnvironment: Check = (_, { environmentNames }) => {
+export const noEnvironment: CrossCheck = (_, { environmentNames }) => {
   if (environmentNames.length > 0) return [];
   const message =
     'at least one environment is needed; write environments: { sandbox: { baseUrl: https://api.bank.example/psd2 } }, ' +
@@ -12,9 +11,9 @@ export const noEnvironment: Check = (_, { environmentNames }) => {
   return [{ path: ['environments'], against: [], message }];
 };
 
-export const activeUnknown: Check = ({ environments }, { environmentNames: names }) => {
+export const activeUnknown: CrossCheck = ({ environments }, { environmentNames: names }) => {
   if (names.length === 0 || names.includes(environments.active)) return [];
-  const unnamed = environments.active === noName;
+  const unnamed = environments.active === noActiveEnvironment;
   if (unnamed && names.length === 1) return [];
   const problem = unnamed
     ? 'with several environments, one must be active'
@@ -24,8 +23,8 @@ export const activeUnknown: Check = ({ environments }, { environmentNames: names
   ];
 };
 
-export const environmentsMeet: Check = ({ environments }) =>
-  repeated(environments.all, ({ origin, basePath }) => origin + basePath).map(({ index, first }) => {
+export const environmentsMeet: CrossCheck = ({ environments }) =>
+  duplicates(environments.all, ({ origin, basePath }) => origin + basePath).map(({ index, first }) => {
     const name = environments.all[index]?.name ?? '';
     const other = environments.all[first]?.name ?? '';
     return {
@@ -35,7 +34,7 @@ export const environmentsMeet: Check = ({ environments }) =>
     };
   });
 
-export const halfCertificate: Check = ({ environments }) =>
+export const halfCertificate: CrossCheck = ({ environments }) =>
   environments.all.flatMap(({ name, tls }) => {
     if (!tls || (tls.certFile === undefined) === (tls.keyFile === undefined)) return [];
     const path = ['environments', name, 'tls'];
@@ -48,7 +47,7 @@ export const halfCertificate: Check = ({ environments }) =>
     ];
   });
 
-export const tlsUnused: Check = ({ environments }) =>
+export const tlsUnused: CrossCheck = ({ environments }) =>
   environments.all.flatMap(({ name, tls, origin }) => {
     if (!tls || origin.startsWith('https:')) return [];
     const message = 'baseUrl is a plain http: address, where none of this is used; remove it or write https:';

@@ -1,10 +1,10 @@
 /** Contradictions between durations, and between numbers of calls and connections. */
 
 import { lanes } from '../../pis/operations.ts';
+import { valueAt } from '../object-path.ts';
 import type { Config } from '../schema.ts';
-import { valueAt } from '../trees.ts';
-import { durationText } from '../units.ts';
-import type { Check, Contradiction } from './contradiction.ts';
+import { formatDuration } from '../units.ts';
+import type { CrossCheck, CrossCheckError } from './contradiction.ts';
 
 /** One duration that must be below another one, or at most as long. */
 interface Order {
@@ -60,10 +60,10 @@ const orders: readonly Order[] = [
   },
 ];
 
-export const durationsDisagree: Check = (config) =>
+export const durationsDisagree: CrossCheck = (config) =>
   orders.flatMap((order) => disagreement(config, order, order.lesser));
 
-export const overridesDisagree: Check = (config) =>
+export const overridesDisagree: CrossCheck = (config) =>
   config.environments.all.flatMap(({ name, shaping }) =>
     lanes
       .filter((lane) => shaping.maxWait[lane] !== config.shaping.maxWait[lane])
@@ -75,7 +75,7 @@ export const overridesDisagree: Check = (config) =>
       }),
   );
 
-export const socketsShort: Check = ({ shaping, environments, upstream }) =>
+export const socketsShort: CrossCheck = ({ shaping, environments, upstream }) =>
   [
     { path: ['shaping', 'maxConcurrent'], value: shaping.maxConcurrent },
     ...environments.all
@@ -92,15 +92,15 @@ export const socketsShort: Check = ({ shaping, environments, upstream }) =>
       message: `${value} must not exceed upstream.maxSockets, which is ${upstream.maxSockets}, or calls wait unseen for a connection`,
     }));
 
-function disagreement(config: Config, order: Order, toldAt: string): readonly Contradiction[] {
+function disagreement(config: Config, order: Order, toldAt: string): readonly CrossCheckError[] {
   const [lesser, greater] = [at(config, order.lesser), at(config, order.greater)];
   if (lesser < greater || (lesser === greater && order.must === 'not exceed')) return [];
-  const limit = `${order.greater}, which is ${durationText(greater)}`;
+  const limit = `${order.greater}, which is ${formatDuration(greater)}`;
   return [
     {
       path: toldAt.split('.'),
       against: [order.greater.split('.')],
-      message: `${durationText(lesser)} must ${order.must} ${limit}, ${order.why}`,
+      message: `${formatDuration(lesser)} must ${order.must} ${limit}, ${order.why}`,
     },
   ];
 }

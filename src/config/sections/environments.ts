@@ -2,14 +2,14 @@
 
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
-import { bareHost } from '../bare-host.ts';
-import { nearest } from '../nearest.ts';
-import { isMapping } from '../trees.ts';
+import { closestName } from '../did-you-mean.ts';
+import { isMapping } from '../object-path.ts';
 import {
   environmentName,
   environmentNameExpected,
   environmentNames,
   file,
+  hostWithoutBrackets,
   isLoopback,
   webAddress,
 } from '../values.ts';
@@ -98,7 +98,7 @@ export const environments = z
 
 const expectedInstead = (name: PropertyKey | undefined) => {
   const expected = 'expected an environment: a mapping with baseUrl in it';
-  return nearest(String(name), ['active']) ? `${expected}; or did you mean active?` : expected;
+  return closestName(String(name), ['active']) ? `${expected}; or did you mean active?` : expected;
 };
 
 /** Also runs if something in an environment is wrong, or that would hide it. */
@@ -109,7 +109,7 @@ function refuseBadNames(all: unknown, context: z.RefinementCtx): void {
 }
 
 function isMetadata(hostname: string): boolean {
-  const bare = bareHost(hostname);
+  const bare = hostWithoutBrackets(hostname);
   const family = isIP(bare);
   return family !== 0 && metadata.check(bare, family === 4 ? 'ipv4' : 'ipv6');
 }

@@ -1,19 +1,12 @@
 /** The circuit of one environment and lane: stops calling a bank that fails, and finds out when it is back. */
 
 import type { CircuitSettings } from '../../config/schema.ts';
-import { heldOpen, leftAlone, onProbation } from './circuit-refusals.ts';
-import {
-  type CircuitChange,
-  type CircuitState,
-  type CircuitView,
-  type Pass,
-  viewOf,
-} from './circuit-state.ts';
-import { createEvidence } from './evidence.ts';
-import type { CircuitPlace, Hold } from './holds.ts';
-import type { Probe } from './probe.ts';
-import { createRecovery } from './recovery.ts';
-import { type Verdict, verdictOfFailure, verdictOfStatus } from './verdict.ts';
+import { type Lane, lanes } from '../../pis/operations.ts';
+import { type GatewayError, retryLater } from '../../request/errors.ts';
+import { type CallOutcome, classifyError, classifyStatus } from './classify-outcome.ts';
+import { createFailureWindow } from './failure-window.ts';
+import type { CircuitId, Hold, Holds } from './holds.ts';
+import { createRecovery, type Probe } from './recovery.ts';
 
 export interface Circuit {
   /**
@@ -23,17 +16,17 @@ export interface Circuit {
    * @throws GatewayError CIRCUIT_OPEN with the seconds to wait; and whatever `attempt` throws
    */
   run<Answer extends { readonly status: number }>(
-    attempt: (goOn: () => void) => Promise<Answer>,
+    attempt: (beforeSending: () => void) => Promise<Answer>,
   ): Promise<Answer>;
   view(): CircuitView;
   /** Ends its timers, and tells for the last time: the one that follows begins closed. Calls under way are not counted. */
   close(): void;
 }
 
-interface Parts {
+interface CircuitDependencies {
   readonly probe: Probe;
-  readonly holdOn: (place: CircuitPlace) => Hold | undefined;
-  readonly changed?: (change: CircuitChange) => void;
+  readonly holdOf: (place: CircuitId) => Hold | undefined;
+  readonly onChange?: (change: CircuitChange) => void;
   /** Milliseconds on a clock that does not run backwards. */
   readonly now?: () => number;
   /** Milliseconds since 1970. */
@@ -41,107 +34,229 @@ interface Parts {
 }
 
 /** Closed, with nothing counted yet. */
-export function createCircuit(place: CircuitPlace, settings: CircuitSettings, given: Parts): Circuit {
-  const { probe, holdOn, changed = () => {}, now = () => performance.now(), wall = Date.now } = given;
+export function createCircuit(
+  id: CircuitId,
+  settings: CircuitSettings,
+  dependencies: CircuitDependencies,
+): Circuit {
+  const { probe, holdOf, onChange = () => {}, now = () => performance.now(), wall = Date.now } = dependencies;
   let state: CircuitState = { kind: 'closed' };
   let openings = 0;
   let why = '';
-  let isOver = false;
+  let isClosed = false;
 
-  const evidence = createEvidence(settings, now, (failures, calls) => {
+  const failures = createFailureWindow(settings, now, (failures, calls) => {
     open(`${failures} of ${calls} calls failed`);
   });
   const recovery = createRecovery({
     openForMs: settings.openFor,
-    probe: () => probe(place.lane),
-    isHeld: () => holdOn(place)?.as === 'open',
-    asking: () => become({ kind: 'half-open' }, 'the pause is over'),
-    answered(verdict) {
+    probe: () => probe(id.lane),
+    isHeldOpen: () => holdOf(id)?.as === 'open',
+    onProbeStart: () => changeState({ kind: 'half-open' }, 'the pause is over'),
+    onProbeResult(verdict) {
       if (verdict === 'failing') return open('the bank does not answer as it should yet');
-      evidence.forget();
+      failures.reset();
       const next: CircuitState =
-        place.lane === 'write' ? { kind: 'probation', trial: undefined } : { kind: 'closed' };
-      become(next, 'the bank answers again');
+        id.lane === 'write' ? { kind: 'probation', trial: undefined } : { kind: 'closed' };
+      changeState(next, 'the bank answers again');
     },
   });
 
-  function become(next: CircuitState, because: string): void {
-    tell(next.kind, because);
+  function changeState(next: CircuitState, because: string): void {
+    notifyChange(next.kind, because);
     state = next;
   }
 
-  function tell(to: CircuitState['kind'], because: string): void {
+  function notifyChange(to: CircuitState['kind'], because: string): void {
     const from = state.kind;
-    if (from !== to && !isOver) changed({ ...place, from, to, why: because });
+    if (from !== to && !isClosed) onChange({ ...id, from, to, why: because });
   }
 
   function open(because: string): void {
     openings += 1;
     why = because;
-    become({ kind: 'open', untilMs: now() + recovery.begin() }, because);
+    changeState({ kind: 'open', untilMs: now() + recovery.start() }, because);
   }
 
   /** @param before what the call was let through with earlier */
-  function admit(before?: Pass): Pass {
-    const hold = holdOn(place);
-    if (hold?.as === 'open') throw heldOpen(hold.untilMs - wall());
+  function admit(before?: Admission): Admission {
+    const hold = holdOf(id);
+    if (hold?.as === 'open') throw heldOpenByOperators(hold.untilMs - wall());
     if (hold?.as === 'closed') return { openings, counts: 'no' };
     switch (state.kind) {
       case 'closed':
         return { openings, counts: 'yes' };
       case 'open':
-        throw leftAlone(state.untilMs - now());
+        throw circuitOpen(state.untilMs - now());
       case 'half-open':
-        throw leftAlone(0);
+        throw circuitOpen(0);
       case 'probation': {
         if (before && state.trial === before) return before;
-        if (state.trial) throw onProbation();
-        const trial: Pass = { openings, counts: 'yes' };
+        if (state.trial) throw probationBusy();
+        const trial: Admission = { openings, counts: 'yes' };
         state = { kind: 'probation', trial };
         return trial;
       }
     }
   }
 
-  function settle(pass: Pass, verdict: Verdict): void {
+  function complete(pass: Admission, verdict: CallOutcome): void {
     const isTrial = state.kind === 'probation' && state.trial === pass;
     if (isTrial) state = { kind: 'probation', trial: undefined };
-    if (isOver || verdict === 'nothing' || pass.counts === 'no' || pass.openings !== openings) return;
-    if (verdict === 'well') recovery.succeeded();
-    if (state.kind === 'closed') evidence.count(verdict);
+    if (isClosed || verdict === 'nothing' || pass.counts === 'no' || pass.openings !== openings) return;
+    if (verdict === 'well') recovery.reset();
+    if (state.kind === 'closed') failures.record(verdict);
     if (!isTrial) return;
-    if (verdict === 'well') become({ kind: 'closed' }, 'a call succeeded');
+    if (verdict === 'well') changeState({ kind: 'closed' }, 'a call succeeded');
     else open('the first call after the bank came back failed');
   }
 
   return {
     async run(attempt) {
       let pass = admit();
-      let verdict: Verdict = 'nothing';
+      let verdict: CallOutcome = 'nothing';
       try {
         const answer = await attempt(() => {
           const next = admit(pass);
-          if (next !== pass) settle(pass, 'nothing');
+          if (next !== pass) complete(pass, 'nothing');
           pass = next;
         });
-        verdict = verdictOfStatus(answer.status);
+        verdict = classifyStatus(answer.status);
         return answer;
       } catch (thrown) {
-        verdict = verdictOfFailure(thrown);
+        verdict = classifyError(thrown);
         throw thrown;
       } finally {
-        settle(pass, verdict);
+        complete(pass, verdict);
       }
     },
     view() {
       const untilMs = state.kind === 'open' ? wall() + Math.max(0, state.untilMs - now()) : undefined;
-      return viewOf(place, state, holdOn(place), { why, untilMs });
+      return circuitView(id, state, holdOf(id), { why, untilMs });
     },
     close() {
       recovery.close();
-      evidence.close();
-      tell('closed', 'what was measured is given up');
-      isOver = true;
+      failures.close();
+      notifyChange('closed', 'what was measured is given up');
+      isClosed = true;
+    },
+  };
+}
+
+// MERGED HEADER (rewrite or remove):
+/* The states of a circuit, and what is told of them. */
+
+/** As measured. */
+export type CircuitState =
+  | { readonly kind: 'closed' }
+  | { readonly kind: 'open'; readonly untilMs: number }
+  | { readonly kind: 'half-open' }
+  /** The trial is the one call that may be under way. */
+  | { readonly kind: 'probation'; readonly trial: Admission | undefined };
+
+/** What a call was let through with. */
+export interface Admission {
+  /** How often the circuit had opened before: what was sent before it opened says nothing about now. */
+  readonly openings: number;
+  readonly counts: 'yes' | 'no';
+}
+
+/** A circuit as operators see it. */
+export interface CircuitView extends CircuitId {
+  /** As measured, whatever is held. */
+  readonly state: CircuitState['kind'];
+  readonly hold: Hold['as'] | null;
+  /** When the hold ends, else when the bank is asked again: as in RFC 3339. */
+  readonly until: string | null;
+  /** Why it is held, else why it opened. */
+  readonly reason: string | null;
+}
+
+/** A change that was measured, for the log and whoever counts. */
+export interface CircuitChange extends CircuitId {
+  readonly from: CircuitState['kind'];
+  readonly to: CircuitState['kind'];
+  readonly why: string;
+}
+
+/** @param why why it opened last @param untilMs when the bank is asked again, in milliseconds since 1970 */
+function circuitView(
+  place: CircuitId,
+  { kind }: CircuitState,
+  hold: Hold | undefined,
+  opened: { readonly why: string; readonly untilMs: number | undefined },
+): CircuitView {
+  const untilMs = hold ? hold.untilMs : opened.untilMs;
+  return {
+    ...place,
+    state: kind,
+    hold: hold?.as ?? null,
+    until: untilMs === undefined ? null : new Date(untilMs).toISOString(),
+    reason: hold?.reason ?? (kind === 'closed' ? null : opened.why),
+  };
+}
+
+// MERGED HEADER (rewrite or remove):
+/* Why a circuit lets a call not pass, as an error that names the seconds to wait. */
+
+/** The bank failed, and is left alone for a while. */
+const circuitOpen = (waitMs: number): GatewayError =>
+  retryLater(waitMs, 'CIRCUIT_OPEN', 'The bank fails at the moment, and is left alone');
+
+/** It has just come back: one call at a time finds out whether it does what it is asked for. */
+const probationBusy = (): GatewayError =>
+  retryLater(1_000, 'CIRCUIT_OPEN', 'The bank has just come back, and is tried with one call at a time');
+
+/** Operators may let go at any time: nobody is sent away for the whole of it. */
+const maxRetryAfterMs = 60_000;
+
+/** Operators hold the circuit open. */
+const heldOpenByOperators = (waitMs: number): GatewayError =>
+  retryLater(
+    Math.min(waitMs, maxRetryAfterMs),
+    'CIRCUIT_OPEN',
+    'Calls of this kind are stopped by the operators of the gateway',
+  );
+
+// MERGED HEADER (rewrite or remove):
+/* The circuits of one configuration: one for each environment and lane. */
+
+export interface Circuits {
+  /** @throws Error if there is no such environment */
+  of(environment: string, lane: Lane): Circuit;
+  views(): readonly CircuitView[];
+  /** For a reload: holds stay, what was measured begins anew in the circuits that follow. */
+  close(): void;
+}
+
+interface CircuitsDependencies {
+  /** How each environment is asked whether it is back. */
+  readonly probes: ReadonlyMap<string, Probe>;
+  readonly holds: Pick<Holds, 'of'>;
+  readonly onChange: (change: CircuitChange) => void;
+}
+
+export function createCircuits(
+  settings: CircuitSettings,
+  { probes, holds, onChange }: CircuitsDependencies,
+): Circuits {
+  const circuits = new Map(
+    [...probes].flatMap(([environment, probe]) =>
+      lanes.map((lane) => [
+        `${environment} ${lane}`,
+        createCircuit({ environment, lane }, settings, { probe, holdOf: holds.of, onChange }),
+      ]),
+    ),
+  );
+  return {
+    of(environment, lane) {
+      const circuit = circuits.get(`${environment} ${lane}`);
+      if (!circuit) throw new Error(`there is no environment ${environment}`);
+      return circuit;
+    },
+    views: () => Array.from(circuits.values(), (circuit) => circuit.view()),
+    close() {
+      for (const circuit of circuits.values()) circuit.close();
     },
   };
 }

@@ -2,7 +2,8 @@
 
 import { z } from 'zod';
 import { type Lane, lanes } from '../../pis/operations.ts';
-import type { Announcements, KeyValues } from '../../state/ports.ts';
+import type { AuditRecorder } from '../../request/audit-event.ts';
+import type { KeyValues, PubSub } from '../../state/ports.ts';
 
 const key = 'circuit:holds';
 const channel = 'circuit';
@@ -20,14 +21,14 @@ const holdShape = z.object({
 export type Hold = Readonly<z.output<typeof holdShape>>;
 
 /** Which circuit. */
-export interface CircuitPlace {
+export interface CircuitId {
   readonly environment: string;
   readonly lane: Lane;
 }
 
 export interface Holds {
   /** The hold on a circuit, as far as this instance knows; one that is over is none. */
-  of(place: CircuitPlace): Hold | undefined;
+  of(place: CircuitId): Hold | undefined;
   /**
    * Holds a circuit, in place of any hold before.
    *
@@ -35,18 +36,21 @@ export interface Holds {
    */
   hold(hold: Hold): Promise<void>;
   /** Lets a circuit go as it measures. @throws GatewayError STATE_UNAVAILABLE as above */
-  release(place: CircuitPlace): Promise<void>;
+  release(place: CircuitId): Promise<void>;
   /** Reads what is decided; for the start and the heartbeat. @throws GatewayError STATE_UNAVAILABLE: what was known stays */
   refresh(): Promise<void>;
 }
 
-interface Shared {
+interface HoldsDependencies {
   readonly keyValues: KeyValues;
-  readonly announcements: Announcements;
+  readonly announcements: PubSub;
 }
 
 /** @param wall milliseconds since 1970 */
-export function createHolds({ keyValues, announcements }: Shared, wall: () => number = Date.now): Holds {
+export function createHolds(
+  { keyValues, announcements }: HoldsDependencies,
+  wall: () => number = Date.now,
+): Holds {
   let known: readonly Hold[] = [];
 
   announcements.subscribe(channel, () => void refresh().catch(() => {})); // missed: the next heartbeat sees it
@@ -56,7 +60,7 @@ export function createHolds({ keyValues, announcements }: Shared, wall: () => nu
   }
 
   const inEffect = (raw: string | undefined): readonly Hold[] =>
-    parsed(raw).filter(({ untilMs }) => untilMs > wall());
+    parseHolds(raw).filter(({ untilMs }) => untilMs > wall());
 
   async function change(next: (holds: readonly Hold[]) => readonly Hold[]): Promise<void> {
     const raw = await keyValues.read(key);
@@ -71,24 +75,57 @@ export function createHolds({ keyValues, announcements }: Shared, wall: () => nu
     await announcements.publish(channel, '').catch(() => {}); // the others read it with their heartbeat besides
   }
 
-  const others = (place: CircuitPlace) => (hold: Hold) => !isAt(hold, place);
+  const others = (place: CircuitId) => (hold: Hold) => !isFor(hold, place);
 
   return {
-    of: (place) => known.find((hold) => isAt(hold, place) && hold.untilMs > wall()),
+    of: (place) => known.find((hold) => isFor(hold, place) && hold.untilMs > wall()),
     hold: (hold) => change((holds) => [...holds.filter(others(hold)), hold]),
     release: (place) => change((holds) => holds.filter(others(place))),
     refresh,
   };
 }
 
-const isAt = (hold: Hold, { environment, lane }: CircuitPlace) =>
+const isFor = (hold: Hold, { environment, lane }: CircuitId) =>
   hold.environment === environment && hold.lane === lane;
 
 /** What is not ours, or of a later version, is no hold. */
-function parsed(raw: string | undefined): readonly Hold[] {
+function parseHolds(raw: string | undefined): readonly Hold[] {
   try {
     return z.array(holdShape).safeParse(JSON.parse(raw ?? '[]')).data ?? [];
   } catch {
     return [];
   }
+}
+
+// MERGED HEADER (rewrite or remove):
+/* How operators hold a circuit open or closed, or let it go as it measures; every use of it is an audit record. */
+
+/** What an operator asks for. */
+export interface HoldRequest extends CircuitId {
+  readonly who: string;
+  readonly hold: Hold['as'] | null;
+  /** Stands in the audit log, and in the view of the circuit. */
+  readonly reason: string;
+  /** How long, in milliseconds. */
+  readonly forMs: number;
+}
+
+/** @throws GatewayError STATE_UNAVAILABLE; it is not known then whether it was done */
+export type HoldCircuit = (order: HoldRequest) => Promise<void>;
+
+export function createHoldCircuit(holds: Holds, audit: AuditRecorder): HoldCircuit {
+  return async ({ who, environment, lane, hold, reason, forMs }) => {
+    const untilMs = Date.now() + forMs;
+    const until = new Date(untilMs).toISOString();
+    const details = { environment, lane, hold, reason, ...(hold && { until }) };
+    const done = hold
+      ? holds.hold({ environment, lane, as: hold, reason, untilMs })
+      : holds.release({ environment, lane });
+    const outcome = await done.then(
+      () => 'done',
+      () => 'failed',
+    );
+    await audit.record({ who, action: 'hold circuit', outcome, details });
+    await done;
+  };
 }

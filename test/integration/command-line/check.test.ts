@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { configFile, startCommand } from '../../kit/command.ts';
+import { startCommand, writeConfigFile } from '../../kit/command.ts';
 
 const main = ['src/main.ts'];
 
@@ -33,10 +33,10 @@ const valid = `environments:
 
 describe('penstock check (H5)', () => {
   test('tells all of ten faults in one go, each with its line and its setting, and exits with 78', async (t) => {
-    const file = configFile(t, tenFaults);
+    const file = writeConfigFile(t, tenFaults);
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
 
-    assert.equal(await command.ended(), 78);
+    assert.equal(await command.exitCode(), 78);
     assert.equal(command.stdout(), '');
     const [headline, ...faults] = command.stderr().trimEnd().split('\n');
     assert.equal(headline, 'There are 10 faults in the configuration:');
@@ -53,30 +53,35 @@ describe('penstock check (H5)', () => {
   });
 
   test('tells a fault in a variable by its name', async (t) => {
-    const file = configFile(t, valid);
+    const file = writeConfigFile(t, valid);
     const variables = { PENSTOCK_CONFIG: file, PENSTOCK_LISTEN_PORT: 'eighty', PENSTOCK_LISTEN_PROT: '80' };
     const command = startCommand(t, process.execPath, [...main, 'check'], variables);
-    assert.equal(await command.ended(), 78);
+    assert.equal(await command.exitCode(), 78);
     assert.match(command.stderr(), /^PENSTOCK_LISTEN_PORT listen\.port: /m);
     assert.match(command.stderr(), /^PENSTOCK_LISTEN_PROT .*PENSTOCK_LISTEN_PORT/m);
   });
 
   test('says that a valid configuration is valid, and exits with 0', async (t) => {
-    const command = startCommand(t, process.execPath, [...main, 'check', '--config', configFile(t, valid)]);
-    assert.equal(await command.ended(), 0);
+    const command = startCommand(t, process.execPath, [
+      ...main,
+      'check',
+      '--config',
+      writeConfigFile(t, valid),
+    ]);
+    assert.equal(await command.exitCode(), 0);
     assert.match(command.stdout(), /is valid/);
     assert.equal(command.stderr(), '');
   });
 
   test('finds nothing wrong with config/demo.yaml', async (t) => {
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', 'config/demo.yaml']);
-    assert.equal(await command.ended(), 0, command.stderr());
+    assert.equal(await command.exitCode(), 0, command.stderr());
   });
 
   test('finds nothing wrong with config/production.example.yaml, but that its files are not here', async (t) => {
     const file = 'config/production.example.yaml';
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
-    assert.equal(await command.ended(), 78);
+    assert.equal(await command.exitCode(), 78);
     const [, ...faults] = command.stderr().trimEnd().split('\n');
     assert.equal(faults.length, 11);
     for (const fault of faults) assert.match(fault, /File: this file cannot be read; name one that is there/);
@@ -84,7 +89,7 @@ describe('penstock check (H5)', () => {
 
   test('names a file that cannot be read, and exits with 78', async (t) => {
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', 'no/such.yaml']);
-    assert.equal(await command.ended(), 78);
+    assert.equal(await command.exitCode(), 78);
     assert.match(command.stderr(), /no\/such\.yaml/);
   });
 });
@@ -100,7 +105,7 @@ describe('a command line that makes no sense', () => {
   ]) {
     test(`(${args.join(' ') || 'nothing'}) is answered with the usage, and exits with 64`, async (t) => {
       const command = startCommand(t, process.execPath, [...main, ...args]);
-      assert.equal(await command.ended(), 64);
+      assert.equal(await command.exitCode(), 64);
       assert.match(command.stderr(), /^Usage: penstock COMMAND/m);
       assert.equal(command.stdout(), '');
     });
@@ -108,7 +113,7 @@ describe('a command line that makes no sense', () => {
 
   test('is not the one that asks for help: that is answered with 0', async (t) => {
     const command = startCommand(t, process.execPath, [...main, '--help']);
-    assert.equal(await command.ended(), 0);
+    assert.equal(await command.exitCode(), 0);
     assert.match(command.stdout(), /^Usage: penstock COMMAND/m);
   });
 });

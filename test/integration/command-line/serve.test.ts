@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { call } from '../../kit/call.ts';
-import { configFile, olderNode, type RunningCommand, startCommand } from '../../kit/command.ts';
+import { findOlderNode, type RunningCommand, startCommand, writeConfigFile } from '../../kit/command.ts';
 import { startBank } from '../../kit/gateway.ts';
 import { takenPort } from '../../kit/ports.ts';
 import { initiation } from '../../kit/request.ts';
@@ -19,15 +19,15 @@ environments:
 /** One payment through a gateway that was started in this way, and a polite end. */
 async function servesAndStops(t: TestContext, program: string, first: string): Promise<void> {
   const bank = await startBank(t);
-  const file = configFile(t, settings(bank.baseUrl, 0));
+  const file = writeConfigFile(t, settings(bank.baseUrl, 0));
   const command = startCommand(t, program, [first, 'serve', '--config', file]);
-  await command.says('"serving"');
+  await command.waitForOutput('"serving"');
 
   assert.equal((await call(`http://${addressIn(command)}`, initiation)).status, 201);
   assert.equal(bank.payments.length, 1);
 
   command.kill('SIGTERM');
-  assert.equal(await command.ended(), 0);
+  assert.equal(await command.exitCode(), 0);
   assert.match(command.stdout(), /"stopped"/);
   assert.match(command.stderr(), /^The operators' token for this run: PENSTOCK_ADMIN_TOKEN=\S+\n$/);
 }
@@ -44,7 +44,7 @@ describe('penstock serve', () => {
   });
 
   test('does the same on a Node too old for it, by way of the one that is installed beside it', async (t) => {
-    const node = olderNode();
+    const node = findOlderNode();
     if (node === undefined) {
       t.diagnostic('NOT TESTED: this machine has no Node before 24.14 on its PATH');
       t.skip('this machine has no Node before 24.14 on its PATH');
@@ -54,15 +54,15 @@ describe('penstock serve', () => {
   });
 
   test('passes the exit code on from there, too', async (t) => {
-    const node = olderNode();
+    const node = findOlderNode();
     if (node === undefined) return t.skip('this machine has no Node before 24.14 on its PATH');
-    assert.equal(await startCommand(t, node, ['bin/penstock.cjs', 'swim']).ended(), 64);
+    assert.equal(await startCommand(t, node, ['bin/penstock.cjs', 'swim']).exitCode(), 64);
   });
 
   test('ends with 1 and says why if its port is taken', async (t) => {
-    const file = configFile(t, settings('https://bank.example', await takenPort(t)));
+    const file = writeConfigFile(t, settings('https://bank.example', await takenPort(t)));
     const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
-    assert.equal(await command.ended(), 1);
+    assert.equal(await command.exitCode(), 1);
     assert.match(
       command.stdout(),
       /the gateway cannot start.*EADDRINUSE|EADDRINUSE.*the gateway cannot start/,
@@ -71,9 +71,9 @@ describe('penstock serve', () => {
   });
 
   test('starts nothing with a configuration that is faulty, and ends with 78', async (t) => {
-    const file = configFile(t, 'environments: { sandbox: { baseUrl: "nowhere" } }');
+    const file = writeConfigFile(t, 'environments: { sandbox: { baseUrl: "nowhere" } }');
     const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
-    assert.equal(await command.ended(), 78);
+    assert.equal(await command.exitCode(), 78);
     assert.equal(command.stdout(), '');
   });
 });
@@ -89,7 +89,7 @@ describe('the demo', () => {
 
   test('plays its tour to the end and exits with 0', async (t) => {
     const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts', '--tour']);
-    assert.equal(await command.ended(), 0, command.stderr());
+    assert.equal(await command.exitCode(), 0, command.stderr());
     assert.match(command.stdout(), /cancel it/);
     assert.doesNotMatch(command.stdout(), /"level":/, 'no line of a log among the steps');
   });

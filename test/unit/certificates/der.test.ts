@@ -3,14 +3,14 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
   type DerValue,
-  objectIdIn,
-  sequenceIn,
+  parseObjectId,
+  parseSequence,
+  parseText,
+  parseValues,
   tags,
-  textIn,
-  valuesIn,
 } from '../../../src/certificates/der.ts';
-import { nameIn } from '../../../src/certificates/names.ts';
-import { qcStatementsIn } from '../../../src/certificates/qc-statements.ts';
+import { parseName } from '../../../src/certificates/distinguished-name.ts';
+import { parseQcStatements } from '../../../src/certificates/qc-statements.ts';
 import { seeded } from '../../kit/seeded.ts';
 
 const hex = (text: string) => Buffer.from(text, 'hex');
@@ -18,7 +18,7 @@ const objectId = (text: string): DerValue => ({ tag: tags.objectId, content: hex
 
 describe('the reader of DER', () => {
   test('reads values that stand one behind the other', () => {
-    assert.deepEqual(valuesIn(hex('0501aa0600')), [
+    assert.deepEqual(parseValues(hex('0501aa0600')), [
       { tag: 5, content: hex('aa') },
       { tag: 6, content: hex('') },
     ]);
@@ -32,7 +32,7 @@ describe('the reader of DER', () => {
       ['0483010000', 65_536],
       ['04820001', 1],
     ] as const) {
-      const [value] = valuesIn(Buffer.concat([hex(head), Buffer.alloc(length)]));
+      const [value] = parseValues(Buffer.concat([hex(head), Buffer.alloc(length)]));
       assert.equal(value?.content.length, length, head);
     }
   });
@@ -45,36 +45,36 @@ describe('the reader of DER', () => {
     'a length of five octets': '30850000000000',
     'a tag of several octets': '1f8101',
   }))
-    test(`refuses ${what}`, () => void assert.throws(() => valuesIn(hex(bytes)), RangeError));
+    test(`refuses ${what}`, () => void assert.throws(() => parseValues(hex(bytes)), RangeError));
 
   test('reads object identifiers, those with a first arc of 2 and with large ones included', () => {
-    assert.equal(objectIdIn(objectId('550461')), '2.5.4.97');
-    assert.equal(objectIdIn(objectId('040081982702')), '0.4.0.19495.2');
-    assert.equal(objectIdIn(objectId('2b06010505070103')), '1.3.6.1.5.5.7.1.3');
-    assert.equal(objectIdIn(objectId('883703')), '2.999.3');
+    assert.equal(parseObjectId(objectId('550461')), '2.5.4.97');
+    assert.equal(parseObjectId(objectId('040081982702')), '0.4.0.19495.2');
+    assert.equal(parseObjectId(objectId('2b06010505070103')), '1.3.6.1.5.5.7.1.3');
+    assert.equal(parseObjectId(objectId('883703')), '2.999.3');
   });
 
   test('refuses object identifiers that are empty, cut off, or beyond all numbers', () => {
     for (const text of ['', '5504ff', `${'ff'.repeat(12)}7f`])
-      assert.throws(() => objectIdIn(objectId(text)), RangeError);
-    assert.throws(() => objectIdIn({ tag: 4, content: hex('5504') }), RangeError);
+      assert.throws(() => parseObjectId(objectId(text)), RangeError);
+    assert.throws(() => parseObjectId({ tag: 4, content: hex('5504') }), RangeError);
   });
 
   test('reads texts in the alphabets that certificates use', () => {
-    assert.equal(textIn({ tag: 12, content: Buffer.from('Zürich') }), 'Zürich');
-    assert.equal(textIn({ tag: 19, content: Buffer.from('DE') }), 'DE');
-    assert.equal(textIn({ tag: 20, content: Buffer.from('Zürich', 'latin1') }), 'Zürich');
-    assert.equal(textIn({ tag: 30, content: hex('005a00fc') }), 'Zü');
-    assert.throws(() => textIn({ tag: 2, content: hex('01') }), RangeError);
+    assert.equal(parseText({ tag: 12, content: Buffer.from('Zürich') }), 'Zürich');
+    assert.equal(parseText({ tag: 19, content: Buffer.from('DE') }), 'DE');
+    assert.equal(parseText({ tag: 20, content: Buffer.from('Zürich', 'latin1') }), 'Zürich');
+    assert.equal(parseText({ tag: 30, content: hex('005a00fc') }), 'Zü');
+    assert.throws(() => parseText({ tag: 2, content: hex('01') }), RangeError);
   });
 
   test('survives any bytes: it reads them or refuses them, and everything that reads with it', (t) => {
     const readers = [
-      (bytes: Buffer) => valuesIn(bytes),
-      (bytes: Buffer) => valuesIn(bytes).map((value) => sequenceIn(value)),
-      (bytes: Buffer) => objectIdIn({ tag: tags.objectId, content: bytes }),
-      (bytes: Buffer) => nameIn(valuesIn(bytes)[0]),
-      (bytes: Buffer) => qcStatementsIn(bytes),
+      (bytes: Buffer) => parseValues(bytes),
+      (bytes: Buffer) => parseValues(bytes).map((value) => parseSequence(value)),
+      (bytes: Buffer) => parseObjectId({ tag: tags.objectId, content: bytes }),
+      (bytes: Buffer) => parseName(parseValues(bytes)[0]),
+      (bytes: Buffer) => parseQcStatements(bytes),
     ];
     fc.assert(
       fc.property(anyDer, (bytes) => {
@@ -92,7 +92,7 @@ describe('the reader of DER', () => {
       fc.property(written, (values) => {
         const bytes = Buffer.concat(values.map(([tag, content]) => der(tag, content)));
         assert.deepEqual(
-          valuesIn(bytes),
+          parseValues(bytes),
           values.map(([tag, content]) => ({ tag, content: Buffer.from(content) })),
         );
       }),

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { verifyAudit } from '../../../src/commands/audit.ts';
-import { gatewaySaying } from './calls.ts';
+import { fakeAdminClient } from './fake-admin-client.ts';
 
 describe('penstock audit verify', () => {
   test('says that the log is whole, and of how many records', async () => {
-    const { call, asked } = gatewaySaying(200, { records: 3 });
+    const { call, asked } = fakeAdminClient(200, { records: 3 });
     const lines = ['The audit log is whole: 3 records, each following the one before.'];
     assert.deepEqual(await verifyAudit(call), { lines, exitCode: 0 });
     assert.deepEqual(asked, [['GET', '/audit/verify']]);
   });
 
   test('fails and says where the log is broken', async () => {
-    const { call } = gatewaySaying(200, { records: 3, broken: 'record 2 was altered' });
+    const { call } = fakeAdminClient(200, { records: 3, broken: 'record 2 was altered' });
     assert.deepEqual(await verifyAudit(call), {
       lines: ['The audit log is broken: record 2 was altered.'],
       exitCode: 1,
@@ -21,7 +21,7 @@ describe('penstock audit verify', () => {
 
   test('fails if the log cannot be read: that is no proof', async () => {
     const { lines, exitCode } = await verifyAudit(
-      gatewaySaying(503, { error: 'The shared state cannot be reached.' }).call,
+      fakeAdminClient(503, { error: 'The shared state cannot be reached.' }).call,
     );
     assert.equal(exitCode, 1);
     assert.match(lines.join(), /cannot be read.*shared state/);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { showEnvironments, useEnvironment } from '../../../src/commands/environment.ts';
-import { gatewaySaying } from './calls.ts';
+import { fakeAdminClient } from './fake-admin-client.ts';
 
 const environments = [
   {
@@ -20,7 +20,7 @@ const steps = [
 
 describe('penstock environment', () => {
   test('shows one line for each, and marks the active one', async () => {
-    const { call, asked } = gatewaySaying(200, { active: 'production', version: 2, environments });
+    const { call, asked } = fakeAdminClient(200, { active: 'production', version: 2, environments });
     assert.deepEqual(await showEnvironments(call), {
       lines: [
         '  sandbox      1.3.11   https://sandbox.bank.example',
@@ -32,13 +32,13 @@ describe('penstock environment', () => {
   });
 
   test('marks none while nobody knows which is active', async () => {
-    const { call } = gatewaySaying(200, { active: null, version: null, environments });
+    const { call } = fakeAdminClient(200, { active: null, version: null, environments });
     const { lines } = await showEnvironments(call);
     assert.ok(lines.every((line) => line.startsWith('  ')));
   });
 
   test('says what the gateway says if it refuses', async () => {
-    const { call } = gatewaySaying(401, { error: 'Send the token of an operator.' });
+    const { call } = fakeAdminClient(401, { error: 'Send the token of an operator.' });
     assert.deepEqual(await showEnvironments(call), {
       lines: ['Send the token of an operator.'],
       exitCode: 1,
@@ -54,7 +54,7 @@ describe('penstock environment use', () => {
       version: 2,
       preflight: { ok: true, steps: steps.slice(0, 1) },
     };
-    const { call, asked } = gatewaySaying(200, body);
+    const { call, asked } = fakeAdminClient(200, body);
     assert.deepEqual(await useEnvironment(call, order), {
       lines: ['ok     tcp          192.0.2.1:443', 'New payments go to production now.'],
       exitCode: 0,
@@ -63,13 +63,13 @@ describe('penstock environment use', () => {
   });
 
   test('sends nothing but the order, whatever else stood on the command line', async () => {
-    const { call, asked } = gatewaySaying(200, {});
+    const { call, asked } = fakeAdminClient(200, {});
     await useEnvironment(call, Object.assign({ config: 'penstock.yaml' }, order));
     assert.deepEqual(asked, [['PUT', '/environments/active', order]]);
   });
 
   test('prints the steps and the reason if the switch is refused, and fails', async () => {
-    const { call } = gatewaySaying(409, {
+    const { call } = fakeAdminClient(409, {
       error: 'Not switched: the pre-flight failed.',
       preflight: { ok: false, steps },
     });
@@ -88,7 +88,7 @@ describe('penstock environment use', () => {
       [{ error: 'The shared state cannot be reached.' }, 'The shared state cannot be reached.'],
       [{}, 'refused'],
     ] as const) {
-      assert.deepEqual(await useEnvironment(gatewaySaying(503, body).call, order), {
+      assert.deepEqual(await useEnvironment(fakeAdminClient(503, body).call, order), {
         lines: [line],
         exitCode: 1,
       });

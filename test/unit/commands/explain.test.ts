@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { explain } from '../../../src/commands/explain.ts';
-import { gatewaySaying } from './calls.ts';
+import { fakeAdminClient } from './fake-admin-client.ts';
 
 const account = {
   at: '2026-01-31T12:00:00.000Z',
@@ -22,7 +22,7 @@ const account = {
 
 describe('penstock explain', () => {
   test('tells a request step by step, and why it was refused', async () => {
-    const { call, asked } = gatewaySaying(200, [account]);
+    const { call, asked } = fakeAdminClient(200, [account]);
     assert.deepEqual(await explain(call, 'an-id'), {
       lines: [
         '2026-01-31T12:00:00.000Z  initiatePayment by shop of merchants in sandbox',
@@ -38,13 +38,13 @@ describe('penstock explain', () => {
 
   test('tells of a refusal at the door what is known of it', async () => {
     const unknown = { operation: null, client: null, tenant: null, environment: null };
-    const { call } = gatewaySaying(200, [{ ...account, ...unknown, status: 404, steps: [] }]);
+    const { call } = fakeAdminClient(200, [{ ...account, ...unknown, status: 404, steps: [] }]);
     const { lines } = await explain(call, 'an-id');
     assert.equal(lines[0], '2026-01-31T12:00:00.000Z  refused at the door');
   });
 
   test("fails with the gateway's own sentence if it remembers none, whatever is asked for", async () => {
-    const { call, asked } = gatewaySaying(404, { error: 'This instance remembers no request.' });
+    const { call, asked } = fakeAdminClient(404, { error: 'This instance remembers no request.' });
     const printed = { lines: ['This instance remembers no request.'], exitCode: 1 };
     assert.deepEqual(await explain(call, '../audit'), printed);
     assert.deepEqual(asked, [['GET', '/decisions/..%2Faudit']]);

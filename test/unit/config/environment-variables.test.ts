@@ -1,30 +1,33 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { variableOf } from '../../../src/config/environment-variables.ts';
+import { variableName } from '../../../src/config/environment-variables.ts';
 import { settings } from '../../../src/config/settings.ts';
-import { configIn, faultsIn, shortest } from './loading.ts';
+import { errorsIn, loadValid, minimalConfig } from './load-text.ts';
 
 describe('an environment variable', () => {
   test('wins over the file', () => {
-    const config = configIn(`${shortest}listen: { port: 1234, host: 127.0.0.2 }`, {
+    const config = loadValid(`${minimalConfig}listen: { port: 1234, host: 127.0.0.2 }`, {
       PENSTOCK_LISTEN_PORT: '4321',
     });
     assert.deepEqual([config.listen.port, config.listen.host], [4321, '127.0.0.2']);
   });
 
   test('replaces what the file has wrong', () => {
-    assert.equal(configIn(`${shortest}listen: { port: many }`, { PENSTOCK_LISTEN_PORT: '1' }).listen.port, 1);
+    assert.equal(
+      loadValid(`${minimalConfig}listen: { port: many }`, { PENSTOCK_LISTEN_PORT: '1' }).listen.port,
+      1,
+    );
   });
 
   test('exists for every setting, under a name of its own', () => {
-    const names = settings.map(({ path }) => variableOf(path));
+    const names = settings.map(({ path }) => variableName(path));
     assert.equal(new Set(names).size, names.length);
     for (const name of names) assert.match(name, /^PENSTOCK_[A-Z0-9_]+(<NAME>[A-Z0-9_]+)?$/);
   });
 
   test('may make an environment that the file does not have', () => {
-    const config = configIn('', {
+    const config = loadValid('', {
       PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL: 'https://a.example/psd2',
       PENSTOCK_ENVIRONMENTS_SANDBOX_TLS_CA_FILE: '/ca.pem',
       PENSTOCK_ENVIRONMENTS_SANDBOX_SHAPING_MAX_WAIT_WRITE: '7s',
@@ -40,7 +43,7 @@ describe('an environment variable', () => {
 
   test('finds the environment whose name has hyphens', () => {
     const text = 'environments: { pre-prod: { baseUrl: https://a.example } }';
-    const config = configIn(text, { PENSTOCK_ENVIRONMENTS_PRE_PROD_BASE_URL: 'https://b.example' });
+    const config = loadValid(text, { PENSTOCK_ENVIRONMENTS_PRE_PROD_BASE_URL: 'https://b.example' });
     assert.deepEqual(
       config.environments.all.map(({ name, origin }) => [name, origin]),
       [['pre-prod', 'https://b.example']],
@@ -48,7 +51,7 @@ describe('an environment variable', () => {
   });
 
   test('holds lists by comma, any as a word, lists of mappings as JSON, and null as nothing', () => {
-    const config = configIn(`${shortest}state: { file: x }`, {
+    const config = loadValid(`${minimalConfig}state: { file: x }`, {
       PENSTOCK_STANDARD_PAYMENT_PRODUCTS: 'sepa-credit-transfers, target-2-payments',
       PENSTOCK_STANDARD_PAYMENT_SERVICES: 'any',
       PENSTOCK_LISTEN_TRUSTED_PROXIES: '',
@@ -68,17 +71,20 @@ describe('an environment variable', () => {
 
   test('may hold the password of Redis, of one or of many', () => {
     const url = 'rediss://user:hunter2@redis.example:6379/0';
-    assert.deepEqual(configIn(shortest, { PENSTOCK_STATE_REDIS: url }).state.redis, { kind: 'single', url });
+    assert.deepEqual(loadValid(minimalConfig, { PENSTOCK_STATE_REDIS: url }).state.redis, {
+      kind: 'single',
+      url,
+    });
     assert.deepEqual(
-      configIn(shortest, { PENSTOCK_STATE_REDIS: JSON.stringify({ sentinels: [url], name: 'main' }) }).state
-        .redis,
+      loadValid(minimalConfig, { PENSTOCK_STATE_REDIS: JSON.stringify({ sentinels: [url], name: 'main' }) })
+        .state.redis,
       { kind: 'sentinels', urls: [url], name: 'main' },
     );
   });
 
   test('is checked like the file, and named instead of a line', () => {
     assert.deepEqual(
-      faultsIn(shortest, {
+      errorsIn(minimalConfig, {
         PENSTOCK_LISTEN_PORT: '80a',
         PENSTOCK_DEADLINES_READ: '15',
         PENSTOCK_STATUS_CACHE_ENABLED: 'yes',
@@ -96,7 +102,7 @@ describe('an environment variable', () => {
   });
 
   test('that is no setting is a fault, with the name that was probably meant', () => {
-    assert.deepEqual(faultsIn(shortest, { PENSTOCK_LISTN_PORT: '1', PENSTOCK_XYZZY: 'hunter2' }), [
+    assert.deepEqual(errorsIn(minimalConfig, { PENSTOCK_LISTN_PORT: '1', PENSTOCK_XYZZY: 'hunter2' }), [
       'PENSTOCK_LISTN_PORT there is no such setting; did you mean PENSTOCK_LISTEN_PORT?',
       'PENSTOCK_XYZZY there is no such setting; remove it, or see docs/configuration.md for their names',
     ]);
@@ -104,13 +110,13 @@ describe('an environment variable', () => {
 
   test('of another program, or read elsewhere, is left alone', () => {
     assert.deepEqual(
-      faultsIn(shortest, { PATH: '/bin', PENSTOCK_CONFIG: 'x', PENSTOCK_ADMIN_TOKEN: 'y' }),
+      errorsIn(minimalConfig, { PATH: '/bin', PENSTOCK_CONFIG: 'x', PENSTOCK_ADMIN_TOKEN: 'y' }),
       [],
     );
   });
 
   test('that Kubernetes makes for a service called penstock is left alone', () => {
-    const config = configIn(shortest, {
+    const config = loadValid(minimalConfig, {
       PENSTOCK_SERVICE_HOST: '10.0.0.1',
       PENSTOCK_SERVICE_PORT: '8080',
       PENSTOCK_SERVICE_PORT_HTTP: '8080',
@@ -123,13 +129,13 @@ describe('an environment variable', () => {
   });
 
   test('may hold anything without making the gateway fail over it', () => {
-    const names = settings.map(({ path }) => variableOf(path).replace('<NAME>', 'A'));
+    const names = settings.map(({ path }) => variableName(path).replace('<NAME>', 'A'));
     fc.assert(
       fc.property(
         fc.constantFrom(...names),
         fc.oneof(fc.string(), fc.json(), fc.constantFrom('constructor', '__proto__')),
         (name, text) => {
-          for (const fault of faultsIn(shortest, { [name]: text }))
+          for (const fault of errorsIn(minimalConfig, { [name]: text }))
             assert.match(fault, /^(PENSTOCK_\w+|:\d+) /);
         },
       ),

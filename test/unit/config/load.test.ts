@@ -4,10 +4,10 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { adminToken, configSource, loadConfig } from '../../../src/config/load.ts';
 import type { StandardSettings } from '../../../src/config/schema.ts';
-import type { Environment } from '../../../src/flow/environment.ts';
 import type { PathRules } from '../../../src/pis/operations.ts';
+import type { Environment } from '../../../src/request/messages.ts';
 import { withFile } from '../../kit/folder.ts';
-import { configIn, shortest } from './loading.ts';
+import { loadValid, minimalConfig } from './load-text.ts';
 
 const shipped = (name: string) => fileURLToPath(new URL(`../../../config/${name}`, import.meta.url));
 
@@ -43,7 +43,7 @@ describe('the configuration', () => {
   });
 
   test('with a section that is empty has the defaults there', () => {
-    assert.deepEqual(configIn(`${shortest}deadlines:\n  # read: 15s\n`).deadlines, {
+    assert.deepEqual(loadValid(`${minimalConfig}deadlines:\n  # read: 15s\n`).deadlines, {
       connect: 2000,
       status: 10_000,
       read: 15_000,
@@ -52,7 +52,7 @@ describe('the configuration', () => {
   });
 
   test('fits the rules of paths and the environments of the flow', () => {
-    const config = configIn('environments: { a: { baseUrl: https://a.example:8443/psd2/v2/ } }');
+    const config = loadValid('environments: { a: { baseUrl: https://a.example:8443/psd2/v2/ } }');
     const rules: PathRules = config.standard;
     const environments: readonly Environment[] = config.environments.all;
     assert.equal(rules.segment, 'berlingroup');
@@ -64,27 +64,30 @@ describe('the configuration', () => {
 
   test('takes none to several path segments as the standard, and no slashes at its ends', () => {
     const segmentOf = (segment: string): StandardSettings['segment'] =>
-      configIn(`${shortest}standard: { segment: '${segment}' }`).standard.segment;
+      loadValid(`${minimalConfig}standard: { segment: '${segment}' }`).standard.segment;
     assert.deepEqual(['', 'xs2a', 'psd2/xs2a'].map(segmentOf), ['', 'xs2a', 'psd2/xs2a']);
     for (const wrong of ['/', '/a', 'a/', 'a//b', '..', 'a b', 'a%2Fb'])
       assert.throws(() => segmentOf(wrong), wrong);
   });
 
   test('gives TPP systems the address that the gateway listens on, unless another is public', () => {
-    assert.equal(configIn(shortest).listen.publicUrl, 'http://127.0.0.1:8080');
+    assert.equal(loadValid(minimalConfig).listen.publicUrl, 'http://127.0.0.1:8080');
     assert.equal(
-      configIn(`${shortest}listen: { host: '::', port: 1 }`).listen.publicUrl,
+      loadValid(`${minimalConfig}listen: { host: '::', port: 1 }`).listen.publicUrl,
       'http://127.0.0.1:1',
     );
-    assert.equal(configIn(`${shortest}listen: { host: '::1', port: 1 }`).listen.publicUrl, 'http://[::1]:1');
     assert.equal(
-      configIn(`${shortest}listen: { publicUrl: https://a.example/x/ }`).listen.publicUrl,
+      loadValid(`${minimalConfig}listen: { host: '::1', port: 1 }`).listen.publicUrl,
+      'http://[::1]:1',
+    );
+    assert.equal(
+      loadValid(`${minimalConfig}listen: { publicUrl: https://a.example/x/ }`).listen.publicUrl,
       'https://a.example/x',
     );
   });
 
   test('lets an environment override parts of the shaping, and keeps the rest', () => {
-    const config = configIn(
+    const config = loadValid(
       'shaping: { rate: 20/s, maxWait: { read: 2s } }\n' +
         'environments: { a: { baseUrl: https://a.example, shaping: { burst: 7, maxWait: { write: 5s } } } }',
     );
@@ -97,8 +100,8 @@ describe('the configuration', () => {
   });
 
   test('gives a client its name as tenant and all environments, unless said otherwise', () => {
-    const text = `${shortest}clients: [{ name: a, apiKeySha256: ${'a'.repeat(64)} }]`;
-    const [client] = configIn(text).clients;
+    const text = `${minimalConfig}clients: [{ name: a, apiKeySha256: ${'a'.repeat(64)} }]`;
+    const [client] = loadValid(text).clients;
     assert.deepEqual([client?.tenant, client?.environments], ['a', ['sandbox']]);
   });
 });
@@ -110,7 +113,7 @@ describe('the shipped files', () => {
 
 describe('the token of the operator "admin"', () => {
   const adminWith = (file: string) =>
-    configIn(`${shortest}admin: { tokenFile: ${JSON.stringify(file)} }`).admin;
+    loadValid(`${minimalConfig}admin: { tokenFile: ${JSON.stringify(file)} }`).admin;
 
   test('is read from its file without the line break at its end, unless the variable holds one', () => {
     withFile('hunter2\n', (file) => {
@@ -120,7 +123,7 @@ describe('the token of the operator "admin"', () => {
   });
 
   test('is absent if nobody set one', () => {
-    assert.equal(adminToken(configIn(shortest).admin, {}), undefined);
+    assert.equal(adminToken(loadValid(minimalConfig).admin, {}), undefined);
   });
 
   test('is never empty', () => {

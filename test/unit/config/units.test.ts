@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
-  amountOf,
   duration,
   durations,
-  durationText,
+  formatDuration,
+  parseQuantity,
   percent,
   percentages,
   rate,
@@ -22,7 +22,7 @@ describe('durations', () => {
     const written = ['500ms', '10s', '2min', '24h', '400d', '10 s'];
     const inside = [500, 10_000, 120_000, 86_400_000, 34_560_000_000, 10_000];
     assert.deepEqual(
-      written.map((text) => amountOf(durations, text)),
+      written.map((text) => parseQuantity(durations, text)),
       inside,
     );
   });
@@ -56,11 +56,11 @@ describe('durations', () => {
   });
 
   test('come back from their text as they went in', () => {
-    fc.assert(fc.property(fc.nat(), (ms) => assert.equal(amountOf(durations, durationText(ms)), ms)));
+    fc.assert(fc.property(fc.nat(), (ms) => assert.equal(parseQuantity(durations, formatDuration(ms)), ms)));
   });
 
   test('are told in the largest unit that fits evenly', () => {
-    assert.deepEqual([0, 1500, 2000, 90_000, 120_000, 86_400_000].map(durationText), [
+    assert.deepEqual([0, 1500, 2000, 90_000, 120_000, 86_400_000].map(formatDuration), [
       '0ms',
       '1500ms',
       '2s',
@@ -74,7 +74,7 @@ describe('durations', () => {
 describe('sizes', () => {
   test('become bytes, counted by 1024', () => {
     assert.deepEqual(
-      ['512B', '64KiB', '1MiB', '2GiB'].map((text) => amountOf(sizes, text)),
+      ['512B', '64KiB', '1MiB', '2GiB'].map((text) => parseQuantity(sizes, text)),
       [512, 65_536, 1_048_576, 2_147_483_648],
     );
   });
@@ -92,7 +92,7 @@ describe('sizes', () => {
 describe('rates', () => {
   test('become tokens per second', () => {
     assert.deepEqual(
-      ['50/s', '120/min', '7200/h', '0.5/s'].map((text) => amountOf(rates, text)),
+      ['50/s', '120/min', '7200/h', '0.5/s'].map((text) => parseQuantity(rates, text)),
       [50, 2, 2, 0.5],
     );
   });
@@ -109,7 +109,7 @@ describe('rates', () => {
 describe('percentages', () => {
   test('become fractions', () => {
     assert.deepEqual(
-      ['0%', '50%', '12.5%', '100%'].map((text) => amountOf(percentages, text)),
+      ['0%', '50%', '12.5%', '100%'].map((text) => parseQuantity(percentages, text)),
       [0, 0.5, 0.125, 1],
     );
   });
@@ -128,7 +128,7 @@ test('whatever is written, a unit reads it or refuses it, and never throws', () 
   fc.assert(
     fc.property(fc.oneof(fc.string(), likely), (text) => {
       for (const unit of [durations, sizes, rates, percentages]) {
-        const amount = amountOf(unit, text);
+        const amount = parseQuantity(unit, text);
         assert.ok(amount === undefined || (Number.isFinite(amount) && amount >= 0));
       }
     }),
@@ -140,7 +140,7 @@ test('every whole number of every unit is read as that number of them', () => {
     fc.property(fc.nat({ max: 999 }), (number) => {
       for (const unit of [durations, sizes, rates, percentages])
         for (const [name, factor] of Object.entries(unit.factors))
-          assert.equal(amountOf(unit, `${number}${name}`), number * factor);
+          assert.equal(parseQuantity(unit, `${number}${name}`), number * factor);
     }),
   );
 });

@@ -1,96 +1,100 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { createAffinity } from '../../../src/environments/affinity.ts';
-import type { Home } from '../../../src/environments/payment-record.ts';
+import { describe, type TestContext, test } from 'node:test';
+import { createAffinityStore } from '../../../src/environments/affinity.ts';
+import type { PaymentAffinity } from '../../../src/environments/affinity-record.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
-import { createLogLines } from '../../kit/log-lines.ts';
-import { dayMs } from './affinity-time.ts';
+import { captureLog } from '../../kit/log-capture.ts';
+import { dayMs, useFakeClocks } from './fake-clocks.ts';
 import { errorOf } from './requests.ts';
 
-const inSandbox: Home = { environment: 'sandbox', tenant: 'shop' };
-const inProduction: Home = { environment: 'production', tenant: 'shop' };
-const rivals: Home = { environment: 'sandbox', tenant: 'rival' };
+const inSandbox: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
+const inProduction: PaymentAffinity = { environment: 'production', tenant: 'shop' };
+const rivals: PaymentAffinity = { environment: 'sandbox', tenant: 'rival' };
 
 /** One instance of the gateway on a state that others may share. */
-const instanceOn = (state: State) => createAffinity(state, 400 * dayMs, createLogLines().log);
+const instanceOn = (state: State) => createAffinityStore(state, 400 * dayMs, captureLog().log);
 
 describe('where payments live', () => {
   test('is known to the instance that learnt it, and to every other one', async () => {
     const state = createMemoryState();
     const one = instanceOn(state);
-    await one.learn('p-1', inSandbox, 'remembered');
-    assert.deepEqual(await one.homesOf('p-1', 'shop'), [inSandbox]);
-    assert.deepEqual(await instanceOn(state).homesOf('p-1', 'shop'), [inSandbox]);
+    await one.recordEnvironment('p-1', inSandbox, 'remembered');
+    assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inSandbox]);
+    assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
   test('is not known of a payment that nobody learnt of, or of an id that differs in case alone', async () => {
     const affinity = instanceOn(createMemoryState());
-    await affinity.learn('Payment', inSandbox, 'remembered');
+    await affinity.recordEnvironment('Payment', inSandbox, 'remembered');
     for (const id of ['another', 'payment', 'Payment ', '']) {
-      assert.deepEqual(await affinity.homesOf(id, 'shop'), []);
+      assert.deepEqual(await affinity.environmentsOf(id, 'shop'), []);
     }
   });
 
   test('can be several places: a second home is added and never takes the place of the first', async () => {
     const state = createMemoryState();
     const one = instanceOn(state);
-    await one.learn('p-1', inSandbox, 'remembered');
-    await one.learn('p-1', inProduction, 'remembered');
-    await instanceOn(state).learn('p-1', rivals, 'remembered');
-    assert.deepEqual(await instanceOn(state).homesOf('p-1', 'shop'), [inSandbox, inProduction, rivals]);
+    await one.recordEnvironment('p-1', inSandbox, 'remembered');
+    await one.recordEnvironment('p-1', inProduction, 'remembered');
+    await instanceOn(state).recordEnvironment('p-1', rivals, 'remembered');
+    assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [
+      inSandbox,
+      inProduction,
+      rivals,
+    ]);
   });
 
   test('is learnt once, however often it is told', async () => {
     const affinity = instanceOn(createMemoryState());
-    for (const _ of [1, 2, 3]) await affinity.learn('p-1', inSandbox, 'remembered');
-    assert.deepEqual(await affinity.homesOf('p-1', 'shop'), [inSandbox]);
+    for (const _ of [1, 2, 3]) await affinity.recordEnvironment('p-1', inSandbox, 'remembered');
+    assert.deepEqual(await affinity.environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
   test('costs the shared state one question, as long as nobody else knows the payment', async () => {
     const state = createFailingState();
-    await instanceOn(state).learn('p-1', inSandbox, 'remembered');
+    await instanceOn(state).recordEnvironment('p-1', inSandbox, 'remembered');
     assert.deepEqual(
-      state.asked.map((operation) => operation.replace(/ .*/, '')),
+      state.operations.map((operation) => operation.replace(/ .*/, '')),
       ['writeIfAbsent'],
     );
   });
 
   test('is told again if what was known is forgotten meanwhile', async () => {
     const state = createMemoryState();
-    await instanceOn(state).learn('p-1', inProduction, 'remembered');
+    await instanceOn(state).recordEnvironment('p-1', inProduction, 'remembered');
     const read = async (key: string) => {
       await state.keyValues.remove(key);
       return undefined;
     };
-    await instanceOn({ ...state, keyValues: { ...state.keyValues, read } }).learn(
+    await instanceOn({ ...state, keyValues: { ...state.keyValues, read } }).recordEnvironment(
       'p-1',
       inSandbox,
       'remembered',
     );
-    assert.deepEqual(await instanceOn(state).homesOf('p-1', 'shop'), [inSandbox]);
+    assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
   test('is lost by none of several instances that learn at the same moment', async () => {
     const state = createMemoryState();
     const homes = ['one', 'two', 'three', 'four'].map((environment) => ({ environment, tenant: 'shop' }));
-    await Promise.all(homes.map((home) => instanceOn(state).learn('p-1', home, 'remembered')));
-    const known = await instanceOn(state).homesOf('p-1', 'shop');
+    await Promise.all(homes.map((home) => instanceOn(state).recordEnvironment('p-1', home, 'remembered')));
+    const known = await instanceOn(state).environmentsOf('p-1', 'shop');
     assert.deepEqual(new Set(known), new Set(homes));
   });
 
   test('is told to every tenant that asks: whose it is decides the choice', async () => {
     const affinity = instanceOn(createMemoryState());
-    await affinity.learn('p-1', rivals, 'remembered');
-    assert.deepEqual(await affinity.homesOf('p-1', 'shop'), [rivals]);
+    await affinity.recordEnvironment('p-1', rivals, 'remembered');
+    assert.deepEqual(await affinity.environmentsOf('p-1', 'shop'), [rivals]);
   });
 
   test('is kept under a hash: no payment id stands in the shared state', async () => {
     const state = createFailingState();
-    await instanceOn(state).learn('1234-wertiq-983', inSandbox, 'remembered');
-    assert.ok(state.asked.length > 0);
-    assert.ok(!state.asked.some((operation) => operation.includes('wertiq')));
+    await instanceOn(state).recordEnvironment('1234-wertiq-983', inSandbox, 'remembered');
+    assert.ok(state.operations.length > 0);
+    assert.ok(!state.operations.some((operation) => operation.includes('wertiq')));
   });
 });
 
@@ -99,10 +103,10 @@ describe('what an instance remembers by itself', () => {
     const state = createMemoryState();
     const mute = createFailingState(state);
     const one = instanceOn(state);
-    await one.learn('p-1', rivals, 'remembered');
+    await one.recordEnvironment('p-1', rivals, 'remembered');
     mute.fail('publish');
-    await instanceOn(mute).learn('p-1', inProduction, 'remembered');
-    assert.deepEqual(await one.homesOf('p-1', 'shop'), [rivals, inProduction]);
+    await instanceOn(mute).recordEnvironment('p-1', inProduction, 'remembered');
+    assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [rivals, inProduction]);
   });
 
   // An announcement may be lost, and in a cluster it may come after the answer that it should precede.
@@ -110,10 +114,10 @@ describe('what an instance remembers by itself', () => {
     const state = createMemoryState();
     const mute = createFailingState(state);
     const one = instanceOn(state);
-    await one.learn('p-1', inSandbox, 'remembered');
+    await one.recordEnvironment('p-1', inSandbox, 'remembered');
     mute.fail('publish');
-    await instanceOn(mute).learn('p-1', inProduction, 'remembered');
-    assert.deepEqual(await one.homesOf('p-1', 'shop'), [inSandbox, inProduction]);
+    await instanceOn(mute).recordEnvironment('p-1', inProduction, 'remembered');
+    assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inSandbox, inProduction]);
   });
 
   test('is not forgotten because the shared state has forgotten it', async () => {
@@ -121,8 +125,8 @@ describe('what an instance remembers by itself', () => {
     const affinity = instanceOn(
       createFailingState({ ...state, keyValues: { ...state.keyValues, read: async () => undefined } }),
     );
-    await affinity.learn('p-1', inSandbox, 'remembered');
-    assert.deepEqual(await affinity.homesOf('p-1', 'shop'), [inSandbox]);
+    await affinity.recordEnvironment('p-1', inSandbox, 'remembered');
+    assert.deepEqual(await affinity.environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 });
 
@@ -140,13 +144,84 @@ describe('a record that cannot be read', () => {
     test(`refuses the request rather than guess: ${value || 'an empty one'}`, async () => {
       const state = createFailingState();
       const affinity = instanceOn(state);
-      await affinity.homesOf('p-1', 'shop');
-      const key = state.asked[0]?.replace('read ', '') ?? '';
+      await affinity.environmentsOf('p-1', 'shop');
+      const key = state.operations[0]?.replace('read ', '') ?? '';
       await state.keyValues.write(key, value);
-      const { code, message } = await errorOf(() => affinity.homesOf('p-1', 'shop'));
+      const { code, message } = await errorOf(() => affinity.environmentsOf('p-1', 'shop'));
       assert.equal(code, 'STATE_UNAVAILABLE');
       assert.doesNotMatch(message, /p-1|sandbox/);
       assert.equal(await state.keyValues.read(key), value);
     });
   }
+});
+
+// MERGED HEADER (rewrite or remove):
+/* How long a payment is remembered: for a time after its last use, standing orders without end. */
+
+const sandboxAffinity: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
+
+function startedAt(t: TestContext) {
+  const pass = useFakeClocks(t);
+  const state = createFailingState();
+  const instance = () => createAffinityStore(state, 400 * dayMs, captureLog().log);
+  /** What an instance that has just started finds. */
+  const found = () => instance().environmentsOf('p-1', 'shop');
+  const renewals = () => state.operations.filter((operation) => operation.startsWith('replace')).length;
+  return { pass, state, instance, found, renewals };
+}
+
+describe('a payment', () => {
+  test('that nobody asks for is forgotten after the time set', async (t) => {
+    const { pass, instance, found } = startedAt(t);
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'remembered');
+    pass(400 * dayMs);
+    assert.deepEqual(await found(), []);
+  });
+
+  test('that is used is remembered for that time again', async (t) => {
+    const { pass, instance, found } = startedAt(t);
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'remembered');
+    pass(399 * dayMs);
+    assert.deepEqual(await found(), [sandboxAffinity]);
+    pass(399 * dayMs);
+    assert.deepEqual(await found(), [sandboxAffinity]);
+    pass(400 * dayMs);
+    assert.deepEqual(await found(), []);
+  });
+
+  test('is renewed once a day at most, however often it is used', async (t) => {
+    const { pass, instance, renewals } = startedAt(t);
+    const affinity = instance();
+    await affinity.recordEnvironment('p-1', sandboxAffinity, 'remembered');
+    for (let minute = 0; minute < 3 * 24 * 60; minute += 1) {
+      await affinity.environmentsOf('p-1', 'shop');
+      pass(60_000);
+    }
+    assert.equal(renewals(), 2);
+  });
+
+  test('is found although its renewal fails: that can be done another day', async (t) => {
+    const { pass, state, instance, found } = startedAt(t);
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'remembered');
+    pass(2 * dayMs);
+    state.fail('replace');
+    assert.deepEqual(await found(), [sandboxAffinity]);
+  });
+
+  test('that is a standing order is remembered without end, and never needs renewal', async (t) => {
+    const { pass, instance, found, renewals } = startedAt(t);
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'endless');
+    pass(10_000 * dayMs);
+    assert.deepEqual(await found(), [sandboxAffinity]);
+    assert.equal(renewals(), 0);
+  });
+
+  test('that is a standing order stays one, even if a payment elsewhere has the same id', async (t) => {
+    const { pass, instance, found } = startedAt(t);
+    const elsewhere = { environment: 'production', tenant: 'shop' };
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'endless');
+    await instance().recordEnvironment('p-1', elsewhere, 'remembered');
+    pass(10_000 * dayMs);
+    assert.deepEqual(await found(), [sandboxAffinity, elsewhere]);
+  });
 });

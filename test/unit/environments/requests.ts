@@ -1,9 +1,9 @@
 /** Requests as the choice of an environment sees them, and what it comes to. */
 
 import assert from 'node:assert/strict';
-import { type ErrorCode, GatewayError } from '../../../src/flow/errors.ts';
-import type { Client, PisRequest, PisResponse } from '../../../src/flow/messages.ts';
 import { createMatcher, type Method } from '../../../src/pis/operations.ts';
+import { type ErrorCode, GatewayError } from '../../../src/request/errors.ts';
+import type { Client, PisRequest, PisResponse } from '../../../src/request/messages.ts';
 
 const match = createMatcher({
   segment: 'berlingroup',
@@ -18,31 +18,31 @@ export const shop: Client = { name: 'shop-1', tenant: 'shop', environments: ['sa
 /** A client of another tenant. */
 export const rival: Client = { name: 'rival-1', tenant: 'rival', environments: ['sandbox', 'production'] };
 
-interface Asked {
+interface RequestOptions {
   readonly client?: Client;
   /** What `Penstock-Environment` says. */
   readonly named?: string | undefined;
 }
 
-export const initiation = (asked: Asked = {}, service = 'payments') =>
+export const initiation = (asked: RequestOptions = {}, service = 'payments') =>
   requestOf('POST', `${service}/sepa-credit-transfers`, asked);
-export const statusRead = (asked: Asked = {}) =>
+export const statusRead = (asked: RequestOptions = {}) =>
   requestOf('GET', 'payments/sepa-credit-transfers/a-payment/status', asked);
-export const paymentRead = (asked: Asked = {}) =>
+export const paymentRead = (asked: RequestOptions = {}) =>
   requestOf('GET', 'payments/sepa-credit-transfers/a-payment', asked);
-export const cancellation = (asked: Asked = {}) =>
+export const cancellation = (asked: RequestOptions = {}) =>
   requestOf('DELETE', 'payments/sepa-credit-transfers/a-payment', asked);
-export const authorisation = (asked: Asked = {}) =>
+export const authorisation = (asked: RequestOptions = {}) =>
   requestOf('POST', 'payments/sepa-credit-transfers/a-payment/authorisations', asked);
 
-function requestOf(method: Method, path: string, { client = shop, named }: Asked): PisRequest {
+function requestOf(method: Method, path: string, { client = shop, named }: RequestOptions): PisRequest {
   const found = match(method, `/berlingroup/v1/${path}`);
   assert.ok(found.kind === 'operation');
   return {
     operation: found.operation,
     client,
     requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
-    ...(named !== undefined && { namedEnvironment: named }),
+    ...(named !== undefined && { requestedEnvironment: named }),
     headers: [],
     body: Buffer.alloc(0),
     arrivedAtMs: 0,
@@ -51,7 +51,7 @@ function requestOf(method: Method, path: string, { client = shop, named }: Asked
 }
 
 /** An answer of a side of the bank. */
-export function answerOf(environment: string, body: unknown = '', status = 201): PisResponse {
+export function bankResponse(environment: string, body: unknown = '', status = 201): PisResponse {
   const bytes = Buffer.isBuffer(body)
     ? body
     : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
@@ -70,7 +70,7 @@ export async function errorOf(act: () => unknown): Promise<GatewayError> {
 }
 
 /** What a caller can tell one error from another by. */
-export const lookOf = ({
+export const visibleParts = ({
   code,
   message,
   field,
@@ -89,7 +89,7 @@ export const lookOf = ({
 });
 
 /** Where a request goes, or the code of what refuses it. */
-export function goesTo(choose: () => string): string | ErrorCode {
+export function routedTo(choose: () => string): string | ErrorCode {
   try {
     return choose();
   } catch (thrown) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createActiveEnvironment } from '../../../src/environments/active-environment.ts';
-import { createAudit } from '../../../src/environments/audit.ts';
+import { createAuditLog } from '../../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../../src/environments/preflight.ts';
-import { createSwitch, type SwitchOrder } from '../../../src/environments/switch-environment.ts';
+import { createSwitchEnvironment, type SwitchRequest } from '../../../src/environments/switch-environment.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
-import { createLogLines } from '../../kit/log-lines.ts';
+import { captureLog } from '../../kit/log-capture.ts';
 import { errorOf } from './requests.ts';
 
 const healthy: PreflightReport = { ok: true, steps: [{ step: 'answer', ok: true, detail: 'status 200' }] };
@@ -14,16 +14,16 @@ const refused: PreflightReport = { ok: false, steps: [{ step: 'tcp', ok: false, 
 /** A switch between `sandbox`, `staging` and `production`, each with this pre-flight. */
 function startSwitch(report = healthy) {
   const state = createFailingState();
-  const { log, lines } = createLogLines();
+  const { log, lines } = captureLog();
   const active = createActiveEnvironment(state, 'sandbox', log);
-  const audit = createAudit(state.keyValues, log);
+  const audit = createAuditLog(state.keyValues, log);
   const tried: string[] = [];
-  const tryOut = (name: string) => {
+  const preflight = (name: string) => {
     tried.push(name);
     return ['sandbox', 'staging', 'production'].includes(name) ? Promise.resolve(report) : undefined;
   };
-  const use = createSwitch({ active, audit, tryOut });
-  const order = (environment: string, more: Partial<SwitchOrder> = {}) =>
+  const use = createSwitchEnvironment({ active, audit, preflight });
+  const order = (environment: string, more: Partial<SwitchRequest> = {}) =>
     use({ who: 'olga', environment, reason: 'go-live', force: false, ...more });
   return { state, active, audit, lines, tried, order };
 }

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createQuotas } from '../../../src/http/quota.ts';
-import { reservationsOn } from '../../../src/state/memory.ts';
+import { createQuotaCheck } from '../../../src/http/quota.ts';
+import { createMemoryTokenBuckets } from '../../../src/state/memory.ts';
 
 const shop = { name: 'shop', tenant: 'shop', environments: ['sandbox'] };
 
 function startQuotas(rate: number, burst: number) {
   const world = { nowMs: 0 };
-  const check = createQuotas(
+  const check = createQuotaCheck(
     [{ name: 'shop', quota: { rate, burst } }, { name: 'rival' }],
-    reservationsOn(() => world.nowMs),
+    createMemoryTokenBuckets(() => world.nowMs),
   );
   const send = async (client = shop) => {
     const fields = new Map<string, string>();

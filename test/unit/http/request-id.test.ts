@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { answerIdOf, requestIdOf } from '../../../src/http/request-id.ts';
+import { requestIdOf, responseIdOf } from '../../../src/http/request-id.ts';
 import type { HeaderFields } from '../../../src/pis/headers.ts';
 
 const uuid = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
@@ -15,7 +15,7 @@ describe('an X-Request-ID', () => {
     fc.assert(
       fc.property(spelled, (id) => {
         assert.equal(requestIdOf(of(id)), id);
-        assert.equal(answerIdOf(of(id)), id);
+        assert.equal(responseIdOf(of(id)), id);
       }),
     );
     for (const id of ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']) {
@@ -45,7 +45,7 @@ describe('an X-Request-ID', () => {
 
   test('that cannot be echoed is answered with a new one, every time another', () => {
     for (const fields of [of(), of('no uuid'), of(uuid, uuid)]) {
-      const [one, other] = [answerIdOf(fields), answerIdOf(fields)];
+      const [one, other] = [responseIdOf(fields), responseIdOf(fields)];
       assert.match(one, /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
       assert.notEqual(one, other);
       assert.notEqual(one, uuid);

@@ -4,14 +4,16 @@ import { once } from 'node:events';
 import { createServer, get } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
-import { writeWhole } from '../../../src/http/write-response.ts';
+import { writeCompleteResponse } from '../../../src/http/write-response.ts';
 import { listen } from '../../kit/ports.ts';
 
 describe('an answer', () => {
   for (const size of [0, 1, 16_384, 16_385, 100_000])
     test(`of ${size} bytes of any kind arrives as it is, with its length`, async (t) => {
       const body = randomBytes(size);
-      const server = createServer((_, answer) => writeWhole(answer, 200, [['Content-Type', 'a/b']], body));
+      const server = createServer((_, answer) =>
+        writeCompleteResponse(answer, 200, [['Content-Type', 'a/b']], body),
+      );
       t.after(() => server.close());
       const [answer] = await once(
         get(`http://127.0.0.1:${await listen(server)}`, { agent: false }),

@@ -1,12 +1,12 @@
 /** Requests as the duplicates' guard sees them. */
 
 import assert from 'node:assert/strict';
-import type { Client, PisRequest } from '../../../src/flow/messages.ts';
 import { createMatcher, type Method } from '../../../src/pis/operations.ts';
+import type { Client, PisRequest } from '../../../src/request/messages.ts';
 import type { Field } from '../../kit/fields.ts';
 
 /** What a request is made of; one of the tenant `shop` that may take ten seconds, unless told otherwise. */
-export interface Asking {
+export interface RequestOptions {
   readonly tenant?: string;
   readonly requestId?: string;
   readonly body?: string;
@@ -20,12 +20,12 @@ export interface Asking {
 
 export const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
 
-export const initiation = (asking: Asking = {}) => requestOf('POST', '', asking);
-export const cancellation = ({ payment = 'a-payment', ...asking }: Asking = {}) =>
+export const initiation = (asking: RequestOptions = {}) => requestOf('POST', '', asking);
+export const cancellation = ({ payment = 'a-payment', ...asking }: RequestOptions = {}) =>
   requestOf('DELETE', `/${payment}`, asking);
-export const authorisation = ({ payment = 'a-payment', ...asking }: Asking = {}) =>
+export const authorisation = ({ payment = 'a-payment', ...asking }: RequestOptions = {}) =>
   requestOf('POST', `/${payment}/authorisations`, asking);
-export const statusRead = (asking: Asking = {}) => requestOf('GET', '/a-payment/status', asking);
+export const statusRead = (asking: RequestOptions = {}) => requestOf('GET', '/a-payment/status', asking);
 
 const match = createMatcher({
   segment: 'berlingroup',
@@ -34,7 +34,7 @@ const match = createMatcher({
   authorisationTypes: 'any',
 });
 
-function requestOf(method: Method, tail: string, asking: Asking): PisRequest {
+function requestOf(method: Method, tail: string, asking: RequestOptions): PisRequest {
   const { service = 'payments', body = '', headers = json, named, withinMs = 10_000 } = asking;
   const found = match(method, `/berlingroup/v1/${service}/sepa-credit-transfers${tail}`);
   assert.ok(found.kind === 'operation');
@@ -43,7 +43,7 @@ function requestOf(method: Method, tail: string, asking: Asking): PisRequest {
     operation: found.operation,
     client: clientOf(asking),
     requestId: asking.requestId ?? requestId,
-    ...(named !== undefined && { namedEnvironment: named }),
+    ...(named !== undefined && { requestedEnvironment: named }),
     headers,
     body: Buffer.from(body),
     arrivedAtMs,
@@ -53,6 +53,6 @@ function requestOf(method: Method, tail: string, asking: Asking): PisRequest {
 
 const json: readonly Field[] = [['Content-Type', 'application/json']];
 
-function clientOf({ tenant = 'shop', environments = ['sandbox'] }: Asking): Client {
+function clientOf({ tenant = 'shop', environments = ['sandbox'] }: RequestOptions): Client {
   return { name: `${tenant}-1`, tenant, environments };
 }

@@ -3,15 +3,15 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
   connectionOptions,
-  endToEnd,
-  fieldsOf,
+  endToEndFields,
   type HeaderFields,
+  headerFieldsFrom,
   headerValue,
   headerValues,
   listMembers,
   lowerCase,
-  replaced,
-  without,
+  withField,
+  withoutFields,
 } from '../../../src/pis/headers.ts';
 
 const fields: HeaderFields = [
@@ -38,21 +38,21 @@ describe('header fields', () => {
   test('can be taken out and replaced without changing what was there', () => {
     const before = structuredClone(fields);
 
-    assert.deepEqual(without(fields, new Set(['x-request-id'])), [
+    assert.deepEqual(withoutFields(fields, new Set(['x-request-id'])), [
       ['Set-Cookie', 'a=1'],
       ['set-cookie', 'b=2'],
     ]);
-    assert.deepEqual(headerValues(replaced(fields, ['X-REQUEST-ID', 'three']), 'x-request-id'), ['three']);
-    assert.equal(replaced(fields, ['New', 'field']).length, 5);
+    assert.deepEqual(headerValues(withField(fields, ['X-REQUEST-ID', 'three']), 'x-request-id'), ['three']);
+    assert.equal(withField(fields, ['New', 'field']).length, 5);
     assert.deepEqual(fields, before);
   });
 
   test("are the pairs of Node's flat list", () => {
-    assert.deepEqual(fieldsOf(['A', '1', 'a', '2']), [
+    assert.deepEqual(headerFieldsFrom(['A', '1', 'a', '2']), [
       ['A', '1'],
       ['a', '2'],
     ]);
-    assert.deepEqual(fieldsOf([]), []);
+    assert.deepEqual(headerFieldsFrom([]), []);
   });
 
   test('that are lists give their members, over several fields, without the empty ones', () => {
@@ -86,7 +86,7 @@ describe('fields that travel on', () => {
     ];
 
     assert.deepEqual(connectionOptions(request), ['close', 'x-internal', 'extra', 'x-other']);
-    assert.deepEqual(endToEnd(request), [
+    assert.deepEqual(endToEndFields(request), [
       ['PSU-IP-Address', '192.168.8.16'],
       ['X-Bank-Own', 'stays'],
     ]);
@@ -96,12 +96,12 @@ describe('fields that travel on', () => {
     const name = fc.stringMatching(/^[A-Za-z-]{1,20}$/);
     fc.assert(
       fc.property(fc.array(fc.tuple(name, fc.string())), (list) => {
-        const kept = endToEnd(list);
+        const kept = endToEndFields(list);
         assert.deepEqual(
           kept,
           list.filter((field) => kept.includes(field)),
         );
-        assert.deepEqual(endToEnd(kept), kept);
+        assert.deepEqual(endToEndFields(kept), kept);
       }),
     );
   });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { kinds } from '../../../src/flow/errors.ts';
 import { errorBody, prefersProblem } from '../../../src/pis/tpp-messages.ts';
+import { errorTable } from '../../../src/request/errors.ts';
 
 const error = { code: 'REQUEST_ID_INVALID', tppCode: 'FORMAT_ERROR', text: 'X-Request-ID is not a UUID.' };
 const problemPlease = 'application/problem+json';
@@ -42,7 +42,7 @@ describe('an error body', () => {
   });
 
   test('names every error of the gateway within the 70 characters of the standard, uncut', () => {
-    for (const [code, { tppCode }] of Object.entries(kinds)) {
+    for (const [code, { tppCode }] of Object.entries(errorTable)) {
       const { type, title } = JSON.parse(errorBody({ code, tppCode, text: '' }, problemPlease).body);
       assert.equal(type, `urn:penstock:error:${code}`);
       assert.ok(type.length <= 70 && title.length <= 70 && !title.endsWith('…'), title);

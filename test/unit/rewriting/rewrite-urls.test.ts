@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { maxDecodedBytes } from '../../../src/flow/content-coding.ts';
-import { GatewayError } from '../../../src/flow/errors.ts';
-import type { PisResponse } from '../../../src/flow/messages.ts';
 import type { HeaderFields } from '../../../src/pis/headers.ts';
+import { maxDecodedBytes } from '../../../src/request/content-coding.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
+import type { PisResponse } from '../../../src/request/messages.ts';
 import { rewriteUrls } from '../../../src/rewriting/rewrite-urls.ts';
-import { answer, asked } from './exchange.ts';
+import { bankResponse, routedRequest } from './messages.ts';
 
 const stage = rewriteUrls('https://gateway.example', 'berlingroup');
-const request = asked('/berlingroup/v1/payments/p/1');
+const request = routedRequest('/berlingroup/v1/payments/p/1');
 
 /** What leaves the stage when the bank gave this answer. */
 const passed = (response: PisResponse) => stage(request, async () => response);
@@ -24,16 +24,16 @@ describe('rewriteUrls', () => {
   test('hands the request on as it is', async () => {
     const seen = await stage(request, async (handed) => {
       assert.equal(handed, request);
-      return answer([]);
+      return bankResponse([]);
     });
 
-    assert.deepEqual(seen, answer([]));
+    assert.deepEqual(seen, bankResponse([]));
   });
 
   test('rewrites every Location and Content-Location that points into the API, and keeps the others', async () => {
     const api = 'https://api.bank.example/psd2/berlingroup/v1/payments/p/1';
     const { headers } = await passed(
-      answer([
+      bankResponse([
         ['Location', api],
         ['X-Request-ID', 'r'],
         ['location', '/v1/payments/p/1/status'],
@@ -62,7 +62,7 @@ describe('rewriteUrls', () => {
     'application/json;charset=utf-8',
   ]) {
     test(`rewrites the links of ${type}`, async () => {
-      const { body } = await passed(answer([['content-type', type]], ofBank));
+      const { body } = await passed(bankResponse([['content-type', type]], ofBank));
 
       assert.equal(body.toString(), ofGateway);
     });
@@ -77,10 +77,10 @@ describe('rewriteUrls', () => {
       'json',
       '',
     ]) {
-      const response = answer([['Content-Type', type]], ofBank);
+      const response = bankResponse([['Content-Type', type]], ofBank);
       assert.deepEqual(await passed(response), response, type);
     }
-    assert.deepEqual(await passed(answer([], ofBank)), answer([], ofBank));
+    assert.deepEqual(await passed(bankResponse([], ofBank)), bankResponse([], ofBank));
   });
 
   test('drops the fields that were true of the old bytes only', async () => {
@@ -96,13 +96,13 @@ describe('rewriteUrls', () => {
       ['Content-Encoding', 'identity'],
     ];
 
-    assert.deepEqual((await passed(answer([...kept, ...stale], ofBank))).headers, kept);
-    assert.deepEqual((await passed(answer([...kept, ...stale], foreign))).headers, [...kept, ...stale]);
+    assert.deepEqual((await passed(bankResponse([...kept, ...stale], ofBank))).headers, kept);
+    assert.deepEqual((await passed(bankResponse([...kept, ...stale], foreign))).headers, [...kept, ...stale]);
   });
 
   test('gives an answer without links back byte for byte', async () => {
     for (const text of [foreign, '{"transactionStatus":"ACSP"}', '{"broken":', '']) {
-      const response = answer([json, ['ETag', '"1"']], text);
+      const response = bankResponse([json, ['ETag', '"1"']], text);
       const result = await passed(response);
       assert.equal(result.body, response.body);
       assert.deepEqual(result, response);
@@ -110,7 +110,7 @@ describe('rewriteUrls', () => {
   });
 
   test('gives the same result for the same request and answer, and changes neither', async () => {
-    const response = answer([json, ['Location', '/v1/payments/p/1']], ofBank);
+    const response = bankResponse([json, ['Location', '/v1/payments/p/1']], ofBank);
     const before = structuredClone(response);
 
     assert.deepEqual(await passed(response), await passed(response));
@@ -140,8 +140,8 @@ describe('an encoded answer', () => {
   for (const [coding, encode] of Object.entries(codings)) {
     test(`in ${coding} goes out decoded if a link changes, else as it came`, async () => {
       const headers: HeaderFields = [json, ['Content-Encoding', coding]];
-      const changed = await passed(answer(headers, encode(ofBank)));
-      const same = answer(headers, encode(foreign));
+      const changed = await passed(bankResponse(headers, encode(ofBank)));
+      const same = bankResponse(headers, encode(foreign));
 
       assert.equal(changed.body.toString(), ofGateway);
       assert.deepEqual(changed.headers, [json]);
@@ -150,20 +150,22 @@ describe('an encoded answer', () => {
   }
 
   test('in deflate may lack the zlib format around it', async () => {
-    const { body } = await passed(answer([json, ['Content-Encoding', 'deflate']], deflateRawSync(ofBank)));
+    const { body } = await passed(
+      bankResponse([json, ['Content-Encoding', 'deflate']], deflateRawSync(ofBank)),
+    );
 
     assert.equal(body.toString(), ofGateway);
   });
 
   test('in an unknown coding passes as it is', async () => {
     for (const coding of ['zstd', 'aes128gcm', 'gzip, zstd', '"gzip"']) {
-      const response = answer([json, ['Content-Encoding', coding]], zstdCompressSync(ofBank));
+      const response = bankResponse([json, ['Content-Encoding', coding]], zstdCompressSync(ofBank));
       assert.deepEqual(await passed(response), response, coding);
     }
   });
 
   test('that is not JSON is not even looked at', async () => {
-    const response = answer(
+    const response = bankResponse(
       [
         ['Content-Type', 'application/xml'],
         ['Content-Encoding', 'gzip'],
@@ -175,7 +177,7 @@ describe('an encoded answer', () => {
   });
 
   test('without a body, as 204 is, passes', async () => {
-    const response = { ...answer([json, ['Content-Encoding', 'gzip']]), status: 204 };
+    const response = { ...bankResponse([json, ['Content-Encoding', 'gzip']]), status: 204 };
 
     assert.deepEqual(await passed(response), response);
   });
@@ -188,7 +190,7 @@ describe('an encoded answer', () => {
     test(`that is not what it says (${coding}), or is cut off, is the bank's fault`, async () => {
       const encoded = encode(ofBank);
       for (const body of [Buffer.from('no such thing'), encoded.subarray(0, -6)]) {
-        await assert.rejects(passed(answer([json, ['Content-Encoding', coding]], body)), (error) => {
+        await assert.rejects(passed(bankResponse([json, ['Content-Encoding', coding]], body)), (error) => {
           assert.ok(error instanceof GatewayError && error.cause instanceof Error);
           assert.equal(error.code, 'UPSTREAM_MALFORMED');
           assert.equal(error.proxyError, 'http_response_content_coding');
@@ -201,7 +203,7 @@ describe('an encoded answer', () => {
 
   test('E6: that grows beyond the limit when decoded is refused, one at the limit is not', async () => {
     const bomb = (bytes: number) =>
-      answer([json, ['Content-Encoding', 'gzip']], gzipSync(Buffer.alloc(bytes, ' ')));
+      bankResponse([json, ['Content-Encoding', 'gzip']], gzipSync(Buffer.alloc(bytes, ' ')));
     const fits = bomb(maxDecodedBytes);
 
     assert.deepEqual(await passed(fits), fits);
@@ -209,7 +211,7 @@ describe('an encoded answer', () => {
       code: 'UPSTREAM_MALFORMED',
       proxyError: 'http_response_body_size',
     });
-    const nested = answer([json, ['Content-Encoding', 'gzip, gzip']], gzipSync(bomb(100_000_000).body));
+    const nested = bankResponse([json, ['Content-Encoding', 'gzip, gzip']], gzipSync(bomb(100_000_000).body));
     await assert.rejects(passed(nested), { code: 'UPSTREAM_MALFORMED' });
   });
 });

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { reserveTurn, takingOf } from '../../../src/state/token-bucket.ts';
-import { bucketCases } from './bucket-cases.ts';
+import { reservePermit, takeResultOf } from '../../../src/state/token-bucket.ts';
+import { tokenBucketCases } from './token-bucket-cases.ts';
 
 describe('a token bucket', () => {
-  for (const { name, turns } of bucketCases) {
+  for (const { name, requests } of tokenBucketCases) {
     test(name, () => {
       let arrivalMs: number | undefined;
-      for (const [atMs, rate, maxWaitMs, waitMs] of turns) {
-        const turn = reserveTurn(arrivalMs, atMs, rate, maxWaitMs);
+      for (const [atMs, rate, maxWaitMs, waitMs] of requests) {
+        const turn = reservePermit(arrivalMs, atMs, rate, maxWaitMs);
         assert.equal(turn?.waitMs, waitMs);
         arrivalMs = turn?.theoreticalArrivalMs ?? arrivalMs;
       }
@@ -46,13 +46,15 @@ describe('a token bucket', () => {
         let left = rate.burst;
         for (const gapMs of [0, ...gaps]) {
           nowMs += gapMs;
-          const turn = reserveTurn(arrivalMs, nowMs, rate, 0);
+          const turn = reservePermit(arrivalMs, nowMs, rate, 0);
           if (gapMs === 0) assert.equal(turn !== undefined, left > 0);
           arrivalMs = turn?.theoreticalArrivalMs ?? arrivalMs ?? nowMs;
-          const taking = takingOf(turn !== undefined, Math.max(0, arrivalMs - nowMs), rate);
-          assert.equal(taking.nextMs > 0, taking.left === 0);
-          assert.ok(taking.left < rate.burst || (taking.left === rate.burst && taking.fullMs === 0));
-          left = taking.left;
+          const taking = takeResultOf(turn !== undefined, Math.max(0, arrivalMs - nowMs), rate);
+          assert.equal(taking.nextPermitMs > 0, taking.remaining === 0);
+          assert.ok(
+            taking.remaining < rate.burst || (taking.remaining === rate.burst && taking.fullInMs === 0),
+          );
+          left = taking.remaining;
         }
       }),
     );
@@ -74,7 +76,7 @@ describe('a token bucket', () => {
 /** When the turns come that are asked for after these gaps. */
 function turnsAfter(
   gapsMs: readonly number[],
-  rate: Parameters<typeof reserveTurn>[2],
+  rate: Parameters<typeof reservePermit>[2],
   maxWaitMs: number,
 ): readonly number[] {
   const turns: number[] = [];
@@ -82,7 +84,7 @@ function turnsAfter(
   let arrivalMs: number | undefined;
   for (const gapMs of gapsMs) {
     nowMs += gapMs;
-    const turn = reserveTurn(arrivalMs, nowMs, rate, maxWaitMs);
+    const turn = reservePermit(arrivalMs, nowMs, rate, maxWaitMs);
     if (!turn) continue;
     assert.ok(turn.waitMs >= 0 && turn.waitMs <= maxWaitMs);
     turns.push(nowMs + turn.waitMs);

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { headerValue } from '../../../src/pis/headers.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
-import { createClock } from '../../../src/status-cache/clock.ts';
-import { answerOf, createInstance, statusAnswer, statusRead } from './instance.ts';
+import { createMonotonicClock } from '../../../src/status-cache/cache-control.ts';
+import { bankResponse, createCacheInstance, statusRead, statusResponse } from './cache-instance.ts';
 
 const second = 1_000;
 const hour = 3_600 * second;
@@ -14,17 +14,17 @@ const pain = (status: string) =>
   `<OrgnlGrpInfAndSts><GrpSts>${status}</GrpSts></OrgnlGrpInfAndSts></CstmrPmtStsRpt></Document>`;
 
 /** A payment at the bank, read by an instance whose time the test sets. */
-function payment(service: string, answer: () => ReturnType<typeof answerOf>) {
+function payment(service: string, answer: () => ReturnType<typeof bankResponse>) {
   let nowMs = Date.parse('2026-01-01T12:00:00Z');
   let asked = 0;
   const bank = async () => {
     asked++;
     return answer();
   };
-  const { ask } = createInstance(createMemoryState(), bank, {}, () => nowMs);
+  const { send } = createCacheInstance(createMemoryState(), bank, {}, () => nowMs);
   const isServed = async () => {
     const before = asked;
-    await ask(statusRead({ service }));
+    await send(statusRead({ service }));
     return asked === before;
   };
   /** Whether it is still served just before this time has passed, and no longer then. */
@@ -59,20 +59,20 @@ describe('a status that has just been seen', () => {
     ['payments', 'XXXX', second],
   ] as const) {
     test(`${status} of ${service} is served for ${ms / second} s`, async () => {
-      assert.ok(await payment(service, () => statusAnswer(status)).livesFor(ms));
+      assert.ok(await payment(service, () => statusResponse(status)).livesFor(ms));
     });
 
     test(`${status} of ${service} is served for ${ms / second} s as pain.002, too`, async () => {
-      const answer = answerOf(200, [['Content-Type', 'application/xml']], pain(status));
+      const answer = bankResponse(200, [['Content-Type', 'application/xml']], pain(status));
       assert.ok(await payment(service, () => answer).livesFor(ms));
     });
   }
 
   for (const [what, answer] of [
-    ['nothing', answerOf(200)],
-    ['no status', answerOf(200, [['Content-Type', 'application/json']], '{}')],
-    ['two statuses', answerOf(200, [['Content-Type', 'application/xml']], pain('ACCC') + pain('RJCT'))],
-    ['a broken coding', answerOf(200, [['Content-Encoding', 'gzip']], 'no gzip')],
+    ['nothing', bankResponse(200)],
+    ['no status', bankResponse(200, [['Content-Type', 'application/json']], '{}')],
+    ['two statuses', bankResponse(200, [['Content-Type', 'application/xml']], pain('ACCC') + pain('RJCT'))],
+    ['a broken coding', bankResponse(200, [['Content-Encoding', 'gzip']], 'no gzip')],
   ] as const) {
     test(`is served for 1 s where the bank says ${what}`, async () => {
       assert.ok(await payment('payments', () => answer).livesFor(second));
@@ -82,7 +82,7 @@ describe('a status that has just been seen', () => {
 
 describe('a status that rests', () => {
   test('is served for a tenth of the time it has rested, and for 15 s at most', async () => {
-    const { livesFor, isServed, pass } = payment('payments', () => statusAnswer('ACTC'));
+    const { livesFor, isServed, pass } = payment('payments', () => statusResponse('ACTC'));
     await isServed();
     for (const [rested, ms] of [
       [10, 1_000],
@@ -97,7 +97,7 @@ describe('a status that rests', () => {
 
   test('begins anew when it changes, and when the payment was forgotten', async () => {
     let status = 'ACTC';
-    const { livesFor, isServed, pass } = payment('payments', () => statusAnswer(status));
+    const { livesFor, isServed, pass } = payment('payments', () => statusResponse(status));
     await isServed();
     pass(hour);
     status = 'ACSP';
@@ -105,7 +105,7 @@ describe('a status that rests', () => {
   });
 
   test('is not taken to have rested for longer because of an Age of the bank', async () => {
-    const { livesFor } = payment('payments', () => statusAnswer('ACTC', [['Age', '0']]));
+    const { livesFor } = payment('payments', () => statusResponse('ACTC', [['Age', '0']]));
     assert.ok(await livesFor(second));
   });
 });
@@ -123,32 +123,32 @@ describe('a clock that is set (H11)', () => {
     test(`${how} never makes an entry live longer`, async () => {
       let steady = 0;
       let setBy = 0;
-      const clock = createClock(
+      const clock = createMonotonicClock(
         () => start + steady + setBy,
         () => steady,
       );
       let asked = 0;
-      const bank = async () => statusAnswer('ACSC', [], { n: asked++ });
-      const { ask } = createInstance(
+      const bank = async () => statusResponse('ACSC', [], { n: asked++ });
+      const { send } = createCacheInstance(
         createMemoryState(() => steady),
         bank,
         {},
         clock,
       );
-      await ask(statusRead());
+      await send(statusRead());
       for (const jump of jumps) {
         steady += (60 * second) / jumps.length;
         setBy += jump;
         clock(); // whoever asks for whatever
       }
-      await ask(statusRead());
+      await send(statusRead());
       assert.equal(asked, 2);
     });
   }
 
   test('goes on without a jump where it is set back, and follows where it is set forth', () => {
     let [wall, steady] = [5_000, 100];
-    const clock = createClock(
+    const clock = createMonotonicClock(
       () => wall,
       () => steady,
     );
@@ -164,11 +164,11 @@ describe('a clock that is set (H11)', () => {
     test(`${byMs} ms differently on two instances costs no second question`, async () => {
       const state = createMemoryState();
       let asked = 0;
-      const bank = async () => statusAnswer('ACCC', [], { n: asked++ });
-      const one = createInstance(state, bank, {}, () => start);
-      const other = createInstance(state, bank, {}, () => start + byMs);
-      await Promise.all([one.ask(statusRead()), other.ask(statusRead())]);
-      const { headers } = await other.ask(statusRead());
+      const bank = async () => statusResponse('ACCC', [], { n: asked++ });
+      const one = createCacheInstance(state, bank, {}, () => start);
+      const other = createCacheInstance(state, bank, {}, () => start + byMs);
+      await Promise.all([one.send(statusRead()), other.send(statusRead())]);
+      const { headers } = await other.send(statusRead());
       assert.equal(asked, 1);
       assert.equal(headerValue(headers, 'age'), '0');
     });
@@ -177,11 +177,11 @@ describe('a clock that is set (H11)', () => {
   test('differently on two instances never has an entry from the future served', async () => {
     const state = createMemoryState();
     let asked = 0;
-    const bank = async () => statusAnswer('ACCC', [], { n: asked++ });
-    const ahead = createInstance(state, bank, {}, () => start + hour);
-    const right = createInstance(state, bank, {}, () => start);
-    await ahead.ask(statusRead());
-    await right.ask(statusRead());
+    const bank = async () => statusResponse('ACCC', [], { n: asked++ });
+    const ahead = createCacheInstance(state, bank, {}, () => start + hour);
+    const right = createCacheInstance(state, bank, {}, () => start);
+    await ahead.send(statusRead());
+    await right.send(statusRead());
     assert.equal(asked, 2);
   });
 });

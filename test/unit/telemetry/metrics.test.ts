@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { kinds } from '../../../src/flow/errors.ts';
-import type { Fact } from '../../../src/flow/trail.ts';
-import { countRequests } from '../../../src/telemetry/count-requests.ts';
+import { errorTable } from '../../../src/request/errors.ts';
+import type { RequestEvent } from '../../../src/request/request-events.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { metricsTable } from '../../../src/telemetry/metrics-table.ts';
 import { readGauges } from '../../../src/telemetry/read-gauges.ts';
-import { decided, failedWith } from '../../kit/decisions.ts';
-import { readPrometheus } from '../../kit/prometheus.ts';
+import { createRequestMetrics } from '../../../src/telemetry/request-metrics.ts';
+import { parsePrometheus } from '../../kit/prometheus.ts';
+import { failedRecord, requestRecord } from '../../kit/request-records.ts';
 
 /** What has been counted of these, as Prometheus reads it. */
-async function counted(...decisions: readonly ReturnType<typeof decided>[]) {
+async function counted(...decisions: readonly ReturnType<typeof requestRecord>[]) {
   const metrics = createMetrics();
-  const observer = countRequests(metrics);
-  for (const decision of decisions) observer.decided(decision);
-  const families = readPrometheus(await metrics.text());
+  const observer = createRequestMetrics(metrics);
+  for (const decision of decisions) observer.onRequestEnd(decision);
+  const families = parsePrometheus(await metrics.text());
   return (name: string) =>
     [...families.values()].flatMap(({ samples }) => samples).filter((sample) => sample.name === name);
 }
 
-const everyFact: readonly Fact[] = [
+const everyFact: readonly RequestEvent[] = [
   { what: 'ledger', verdict: 'claimed', waitedMs: 1 },
   { what: 'environment', environment: 'sandbox', why: 'only-one' },
   { what: 'cache', verdict: 'miss' },
@@ -33,7 +33,7 @@ const everyFact: readonly Fact[] = [
 
 describe('the metrics', () => {
   test('are valid, every one of the table with its help, and those of the process beside them', async () => {
-    const families = readPrometheus(await createMetrics().text());
+    const families = parsePrometheus(await createMetrics().text());
     for (const [name, { kind, help }] of Object.entries(metricsTable))
       assert.deepEqual([families.get(name)?.type, families.get(name)?.help], [kind, help], name);
     for (const name of ['process_cpu_seconds_total', 'nodejs_eventloop_lag_p99_seconds'])
@@ -42,13 +42,13 @@ describe('the metrics', () => {
 
   test('are counted by each gateway for itself, though several share a process', async () => {
     const other = createMetrics();
-    countRequests(createMetrics()).decided(decided());
-    assert.equal(readPrometheus(await other.text()).get('penstock_requests_total')?.samples.length, 0);
+    createRequestMetrics(createMetrics()).onRequestEnd(requestRecord());
+    assert.equal(parsePrometheus(await other.text()).get('penstock_requests_total')?.samples.length, 0);
   });
 
   test('count a request by what became of it', async () => {
-    const samples = await counted(decided(), failedWith('CIRCUIT_OPEN', 503), {
-      ...failedWith('QUOTA_EXCEEDED', 429),
+    const samples = await counted(requestRecord(), failedRecord('CIRCUIT_OPEN', 503), {
+      ...failedRecord('QUOTA_EXCEEDED', 429),
       asked: undefined,
       environment: undefined,
     });
@@ -73,7 +73,7 @@ describe('the metrics', () => {
   });
 
   test('are made of every fact that tells of time, refusals or repeats, in seconds', async () => {
-    const samples = await counted(decided({}, everyFact));
+    const samples = await counted(requestRecord({}, everyFact));
     const [where, environment] = [{ environment: 'sandbox', lane: 'write' }, { environment: 'sandbox' }];
     const only = (name: string) => {
       const [sample, ...more] = samples(name);
@@ -95,15 +95,18 @@ describe('the metrics', () => {
 
   test('count what becomes known only later', async () => {
     const metrics = createMetrics();
-    countRequests(metrics).later?.({ what: 'late-answer', status: 201 }, failedWith('OUTCOME_UNKNOWN', 504));
-    const late = readPrometheus(await metrics.text()).get('penstock_late_answers_total');
+    createRequestMetrics(metrics).onLateEvent?.(
+      { what: 'late-answer', status: 201 },
+      failedRecord('OUTCOME_UNKNOWN', 504),
+    );
+    const late = parsePrometheus(await metrics.text()).get('penstock_late_answers_total');
     assert.equal(late?.samples[0]?.value, 1);
   });
 
   test('know every error of the table', async () => {
-    const codes = Object.keys(kinds) as (keyof typeof kinds)[]; // its keys, as its type says
+    const codes = Object.keys(errorTable) as (keyof typeof errorTable)[]; // its keys, as its type says
     const samples = await counted(
-      ...codes.map((code) => decided({ error: { code, why: '', proxyError: '' } })),
+      ...codes.map((code) => requestRecord({ error: { code, why: '', proxyError: '' } })),
     );
     assert.equal(samples('penstock_requests_total').length, codes.length);
   });
@@ -127,7 +130,7 @@ describe('the gauges that are looked at when they are read', () => {
     expectedInstances: () => 3,
   });
   const read = async (gauges: ReturnType<typeof world>) =>
-    readPrometheus(await createMetrics((metrics) => readGauges(metrics, gauges)).text());
+    parsePrometheus(await createMetrics((metrics) => readGauges(metrics, gauges)).text());
   const valuesOf = (families: Awaited<ReturnType<typeof read>>, name: string) =>
     families.get(name)?.samples.map(({ labels, value }) => [...Object.values(labels), value]);
 

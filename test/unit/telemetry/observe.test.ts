@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { GatewayError } from '../../../src/flow/errors.ts';
-import type { PisRequest, PisResponse } from '../../../src/flow/messages.ts';
-import { errorAnswer } from '../../../src/http/write-error.ts';
-import { toAll } from '../../../src/telemetry/decision.ts';
+import { errorResponse } from '../../../src/http/write-error.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
+import type { PisRequest, PisResponse } from '../../../src/request/messages.ts';
+import { createAccessLog } from '../../../src/telemetry/access-log.ts';
 import type { Log, LogFields } from '../../../src/telemetry/log.ts';
-import { logRequests } from '../../../src/telemetry/log-requests.ts';
 import { observe, observeRefusal } from '../../../src/telemetry/observe.ts';
+import { combineObservers } from '../../../src/telemetry/request-record.ts';
 
 const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
 const iban = 'DE89370400440532013000';
@@ -41,7 +41,7 @@ const answer: PisResponse = {
   upstreamMs: 12.345,
 };
 
-const watching = (log: Log) => toAll([logRequests(log)]);
+const watching = (log: Log) => combineObservers([createAccessLog(log)]);
 
 interface Line extends LogFields {
   readonly level: string;
@@ -140,7 +140,7 @@ describe('a bug', () => {
 
     assert.equal(error.code, 'INTERNAL');
     assert.match(String(line.stack), /^TypeError\n {4}at .*observe\.test\.ts/);
-    const told = errorAnswer(error, { requestId, accept: undefined });
+    const told = errorResponse(error, { requestId, accept: undefined });
     assert.doesNotMatch(JSON.stringify(told.headers) + told.body, /TypeError|observe|cannot read|\bat /);
   });
 

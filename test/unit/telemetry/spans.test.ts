@@ -1,32 +1,39 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Fact, Step } from '../../../src/flow/trail.ts';
+import type { RequestEvent, TimedEvent } from '../../../src/request/request-events.ts';
 import { lateSpansOf, spansOf } from '../../../src/telemetry/spans.ts';
-import { decided, failedWith } from '../../kit/decisions.ts';
+import { failedRecord, requestRecord } from '../../kit/request-records.ts';
 
 const trace = {
   traceId: 'a'.repeat(32),
   parentId: undefined,
   spanId: 'b'.repeat(16),
-  callId: 'c'.repeat(16),
+  upstreamSpanId: 'c'.repeat(16),
   sampled: true,
 };
-const unreached: Fact = {
+const unreached: RequestEvent = {
   what: 'call',
   attempt: 1,
   connection: 'none',
   totalMs: 2,
   error: 'UPSTREAM_UNREACHED',
 };
-const made: Fact = { what: 'call', attempt: 2, connection: 'new', connectMs: 1, totalMs: 50, status: 201 };
+const made: RequestEvent = {
+  what: 'call',
+  attempt: 2,
+  connection: 'new',
+  connectMs: 1,
+  totalMs: 50,
+  status: 201,
+};
 
-const stepsOf = (facts: readonly (readonly [number, Fact])[]): readonly Step[] =>
+const stepsOf = (facts: readonly (readonly [number, RequestEvent])[]): readonly TimedEvent[] =>
   facts.map(([afterMs, fact]) => ({ afterMs, fact }));
 
 describe('the spans of a request', () => {
   test('are one for it, one for each wait, and one for the call, however often it was tried', () => {
-    const decision = decided({
-      at: 1_000,
+    const decision = requestRecord({
+      receivedAtMs: 1_000,
       steps: stepsOf([
         [1, { what: 'ledger', verdict: 'claimed', waitedMs: 0.5 }],
         [1, { what: 'environment', environment: 'sandbox', why: 'active' }],
@@ -52,7 +59,7 @@ describe('the spans of a request', () => {
       ],
     );
     const call = spansOf(decision, trace).at(-1);
-    assert.deepEqual([call?.spanId, call?.parentId], [trace.callId, trace.spanId]);
+    assert.deepEqual([call?.spanId, call?.parentId], [trace.upstreamSpanId, trace.spanId]);
     assert.deepEqual(
       [call?.attributes['penstock.attempts'], call?.attributes['penstock.connect_ms']],
       [2, 1],
@@ -67,7 +74,7 @@ describe('the spans of a request', () => {
         [6, { what: 'retry', why: 'UPSTREAM_UNREACHED' }],
       ]),
     ];
-    const decision = { ...failedWith('OUTCOME_UNKNOWN', 504), steps };
+    const decision = { ...failedRecord('OUTCOME_UNKNOWN', 504), steps };
     const names = () => spansOf(decision, trace).map(({ name }) => name);
     assert.deepEqual(names(), ['initiatePayment', 'wait for a turn']);
     steps.push({ afterMs: 90, fact: made });
@@ -79,12 +86,12 @@ describe('the spans of a request', () => {
   });
 
   test('are errors where the gateway or the bank failed, and where a turn did not come', () => {
-    const refused: Fact = { what: 'turn-refused', code: 'QUEUE_FULL', waitedMs: 1 };
-    const decision = { ...failedWith('CIRCUIT_OPEN', 503), steps: stepsOf([[1, refused]]) };
+    const refused: RequestEvent = { what: 'turn-refused', code: 'QUEUE_FULL', waitedMs: 1 };
+    const decision = { ...failedRecord('CIRCUIT_OPEN', 503), steps: stepsOf([[1, refused]]) };
     assert.deepEqual(
       spansOf(decision, trace).map(({ failed }) => failed),
       [true, true],
     );
-    assert.equal(spansOf({ ...failedWith('QUOTA_EXCEEDED', 429), steps: [] }, trace)[0]?.failed, false);
+    assert.equal(spansOf({ ...failedRecord('QUOTA_EXCEEDED', 429), steps: [] }, trace)[0]?.failed, false);
   });
 });

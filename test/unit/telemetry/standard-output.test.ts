@@ -18,7 +18,7 @@ const program = (lines: number) => `
   for (let count = 0; count < ${lines}; count++) output.write('a'.repeat(1023) + '\\n');
   process.stderr.write('written');
   process.stdin.once('data', async () => {
-    await output.flushed();
+    await output.flush();
     process.exit(0);
   });`;
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HeaderFields } from '../../../src/pis/headers.ts';
-import { beginTrace } from '../../../src/telemetry/traceparent.ts';
+import { startTrace } from '../../../src/telemetry/traceparent.ts';
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const parentId = 'b7ad6b7169203331';
 const begun = (...values: readonly string[]) =>
-  beginTrace(
+  startTrace(
     values.map((value) => ['Traceparent', value] as const),
     0,
   );
@@ -22,7 +22,9 @@ describe("a caller's traceparent", () => {
     ] as const) {
       const { trace, headers } = begun(`00-${traceId}-${parentId}-${flags}`);
       assert.deepEqual([trace.traceId, trace.parentId, trace.sampled], [traceId, parentId, sampled]);
-      assert.deepEqual(headers, [['traceparent', `00-${traceId}-${trace.callId}-${sampled ? '01' : '00'}`]]);
+      assert.deepEqual(headers, [
+        ['traceparent', `00-${traceId}-${trace.upstreamSpanId}-${sampled ? '01' : '00'}`],
+      ]);
     }
   });
 
@@ -61,22 +63,22 @@ describe('what goes on to the bank', () => {
       ['Accept', '*/*'],
       ['tracestate', 'vendor=1'],
     ];
-    const known = beginTrace([...fields, ['traceparent', `00-${traceId}-${parentId}-01`]], 0);
+    const known = startTrace([...fields, ['traceparent', `00-${traceId}-${parentId}-01`]], 0);
     assert.deepEqual(known.headers.slice(0, -1), fields);
-    assert.deepEqual(beginTrace(fields, 0).headers.slice(0, -1), [['Accept', '*/*']]);
+    assert.deepEqual(startTrace(fields, 0).headers.slice(0, -1), [['Accept', '*/*']]);
   });
 
   test('is sampled in the configured part, where nobody has decided', () => {
     const sampled = (part: number) =>
-      Array.from({ length: 2_000 }, () => beginTrace([], part)).filter(({ trace }) => trace.sampled).length;
+      Array.from({ length: 2_000 }, () => startTrace([], part)).filter(({ trace }) => trace.sampled).length;
     assert.deepEqual([sampled(0), sampled(1)], [0, 2_000]);
     const tenth = sampled(0.1);
     assert.ok(tenth > 100 && tenth < 320, `${tenth}`); // six standard deviations of 13 to either side
   });
 
   test('has ids of its own every time', () => {
-    const ids = Array.from({ length: 100 }, () => beginTrace([], 1).trace).flatMap(
-      ({ traceId: trace, spanId, callId }) => [trace, spanId, callId],
+    const ids = Array.from({ length: 100 }, () => startTrace([], 1).trace).flatMap(
+      ({ traceId: trace, spanId, upstreamSpanId }) => [trace, spanId, upstreamSpanId],
     );
     assert.equal(new Set(ids).size, ids.length);
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
-import { createAgent, type Pool } from '../../../src/upstream/agent.ts';
+import { type ConnectionPool, createConnectionPool } from '../../../src/upstream/connection-pool.ts';
 import { createTransport, type OutboundRequest, type Transport } from '../../../src/upstream/transport.ts';
 import { listen } from '../../kit/ports.ts';
 import { until, within } from '../../kit/within.ts';
@@ -19,7 +19,7 @@ async function startTransport(t: TestContext, serve: RequestListener, maxSockets
   const server = createServer(serve);
   const origin = `http://127.0.0.1:${await listen(server)}`;
   const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
-  const agent = createAgent(environment, { maxSockets, idle: 4_000 });
+  const agent = createConnectionPool(environment, { maxSockets, idle: 4_000 });
   t.after(() => {
     agent.destroy();
     server.close();
@@ -106,8 +106,8 @@ describe('transport', () => {
       request.resume().on('end', () => answer.end('{}'));
     });
     const listenersAtRest = async () => {
-      await until(1_000, 'every socket is free', () => agent.view().busy === 0);
-      return listenersIn(agent) / agent.view().idle.length;
+      await until(1_000, 'every socket is free', () => agent.stats().busy === 0);
+      return listenersIn(agent) / agent.stats().idle.length;
     };
     await send(transport);
     const atFirst = await listenersAtRest();
@@ -116,7 +116,7 @@ describe('transport', () => {
     }
 
     assert.equal(await listenersAtRest(), atFirst, 'a socket has as many listeners as after its first call');
-    assert.ok(agent.view().idle.length <= 4, 'the pool is bounded');
+    assert.ok(agent.stats().idle.length <= 4, 'the pool is bounded');
     assert.deepEqual(heard, []);
   });
 
@@ -124,10 +124,10 @@ describe('transport', () => {
     const heard = warnings(t);
     const { transport, agent } = await startTransport(t, (request) => void request.socket.destroy());
     for (let call = 0; call < 500; call++) await assert.rejects(send(transport), { code: 'OUTCOME_UNKNOWN' });
-    await until(1_000, 'the last socket is gone', () => agent.view().busy === 0);
+    await until(1_000, 'the last socket is gone', () => agent.stats().busy === 0);
 
-    assert.equal(agent.view().idle.length, 0);
-    assert.equal(agent.view().waiting, 0);
+    assert.equal(agent.stats().idle.length, 0);
+    assert.equal(agent.stats().waiting, 0);
     assert.deepEqual(heard, []);
   });
 
@@ -142,17 +142,17 @@ describe('transport', () => {
     const others = codesOf(17, 100);
 
     assert.deepEqual(new Set(await Promise.all(others)), new Set(['QUEUE_TIMEOUT']));
-    assert.equal(agent.view().busy, 3);
+    assert.equal(agent.stats().busy, 3);
     assert.deepEqual(new Set(await Promise.all(holders)), new Set(['OUTCOME_UNKNOWN']));
-    await until(1_000, 'no socket is in use', () => agent.view().busy === 0);
-    assert.ok(agent.view().idle.length <= 3);
-    assert.equal(agent.view().waiting, 0);
+    await until(1_000, 'no socket is in use', () => agent.stats().busy === 0);
+    assert.ok(agent.stats().idle.length <= 3);
+    assert.equal(agent.stats().waiting, 0);
     assert.equal(arrived.length, 3);
   });
 });
 
-const listenersIn = (pool: Pool) =>
+const listenersIn = (pool: ConnectionPool) =>
   pool
-    .view()
+    .stats()
     .idle.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)))
     .reduce((sum, listeners) => sum + listeners, 0);

@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { kinds } from '../../../../src/flow/errors.ts';
-import { type Outcome, startCircuit } from './circuit-world.ts';
+import { errorTable } from '../../../../src/request/errors.ts';
+import { createCircuits } from '../../../../src/upstream/circuit/circuit.ts';
+import { type CallResult, settings, startCircuit } from './circuit-fixture.ts';
 
-const failures: readonly Outcome[] = [
+const failures: readonly CallResult[] = [
   500,
   502,
   503,
@@ -15,9 +16,9 @@ const failures: readonly Outcome[] = [
   'UPSTREAM_MALFORMED',
   'OUTCOME_UNKNOWN',
 ];
-const neither: readonly Outcome[] = [
+const neither: readonly CallResult[] = [
   ...[400, 401, 403, 404, 409, 429, 501],
-  ...(Object.keys(kinds) as Outcome[]).filter((code) => !failures.includes(code)),
+  ...(Object.keys(errorTable) as CallResult[]).filter((code) => !failures.includes(code)),
 ];
 
 for (const lane of ['write', 'read', 'status'] as const) {
@@ -184,4 +185,33 @@ test('a circuit that is shut down tells that what follows is closed, and nothing
   const { from, to } = changes.at(-1) ?? {};
   assert.deepEqual([from, to, reached.filter((one) => one === 'probe').length], ['probation', 'closed', 1]);
   circuit.close();
+});
+
+test('each environment and lane has a circuit of its own: what fails in one is no matter of another', async (t) => {
+  const changes: unknown[] = [];
+  const probe = async () => 'well' as const;
+  const circuits = createCircuits(settings, {
+    probes: new Map([
+      ['sandbox', probe],
+      ['production', probe],
+    ]),
+    holds: { of: () => undefined },
+    onChange: (change) => void changes.push(change),
+  });
+  t.after(() => circuits.close());
+
+  for (let one = 0; one < 10; one++) await circuits.of('sandbox', 'write').run(async () => ({ status: 500 }));
+  await Promise.resolve();
+
+  const states = circuits.views().map(({ environment, lane, state }) => `${environment} ${lane} ${state}`);
+  assert.deepEqual(states, [
+    'sandbox write open',
+    'sandbox read closed',
+    'sandbox status closed',
+    'production write closed',
+    'production read closed',
+    'production status closed',
+  ]);
+  assert.equal(changes.length, 1);
+  assert.throws(() => circuits.of('nowhere', 'read'), /no environment nowhere/);
 });

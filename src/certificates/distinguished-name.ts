@@ -1,0 +1,59 @@
+/** The names in a certificate: whose it is, and who issued it (RFC 5280 section 4.1.2.4). */
+
+import { type DerValue, parseObjectId, parseSequence, parseText, parseValues } from './der.ts';
+
+/** The parts of a name, in the order of the certificate: the country usually comes first. */
+export type DistinguishedName = readonly NamePart[];
+
+interface NamePart {
+  /** The type's object identifier, such as `2.5.4.3`. */
+  readonly type: string;
+  readonly value: string;
+}
+
+/** The PSP's number, such as `PSDDE-BAFIN-123456` (ETSI TS 119 495 section 5.2.1). */
+const organisationIdentifierType = '2.5.4.97';
+
+/** Parts that stand in one set are taken one by one. @throws RangeError if it is no name */
+export const parseName = (value: DerValue | undefined): DistinguishedName =>
+  parseSequence(value)
+    .flatMap((set) => parseValues(set.content))
+    .map((part) => {
+      const [type, text] = parseSequence(part);
+      return { type: parseObjectId(type), value: parseText(text) };
+    });
+
+/** Such as `PSDDE-BAFIN-123456`; `null` if there is none. */
+export const organisationIdentifierOf = (name: DistinguishedName): string | null =>
+  name.find(({ type }) => type === organisationIdentifierType)?.value ?? null;
+
+/** In the order and with the escapes of RFC 4514: `CN=Shop\, Ltd.,O=Shop,C=DE`. */
+export const formatName = (name: DistinguishedName): string =>
+  format(name, (value) => value.replace(/["+,;<>\\]|^[ #]| $/g, '\\$&'));
+
+/** The same with what may not stand in a header percent-encoded: `CN=D-TRUST%20CA,O=D-Trust%20GmbH,C=DE`. */
+export const formatNameForHeader = (name: DistinguishedName): string =>
+  format(name, (value) => encodeURIComponent(value.toWellFormed()));
+
+const format = (name: DistinguishedName, encode: (value: string) => string): string =>
+  name
+    .toReversed()
+    .map(({ type, value }) => `${keywords[type] ?? type}=${encode(value)}`)
+    .join(',');
+
+/** As OpenSSL writes them. */
+const keywords: Readonly<Record<string, string>> = {
+  '2.5.4.3': 'CN',
+  '2.5.4.4': 'SN',
+  '2.5.4.5': 'serialNumber',
+  '2.5.4.6': 'C',
+  '2.5.4.7': 'L',
+  '2.5.4.8': 'ST',
+  '2.5.4.9': 'street',
+  '2.5.4.10': 'O',
+  '2.5.4.11': 'OU',
+  '2.5.4.42': 'GN',
+  [organisationIdentifierType]: 'organizationIdentifier',
+  '0.9.2342.19200300.100.1.25': 'DC',
+  '1.2.840.113549.1.9.1': 'emailAddress',
+};

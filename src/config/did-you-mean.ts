@@ -1,0 +1,29 @@
+/** Finds what somebody probably meant. */
+
+/** The known name that is most like the given one, or `undefined` if none is near enough to be meant. */
+export function closestName(given: string, known: readonly string[]): string | undefined {
+  const text = given.slice(0, 100).toLowerCase();
+  const tolerance = Math.max(1, Math.floor(text.length / 3));
+  const [best] = known
+    .map((name) => ({ name, away: distance(text, name.toLowerCase()) }))
+    .filter(({ away }) => away <= tolerance)
+    .sort((one, other) => one.away - other.away);
+  return best?.name;
+}
+
+/** Optimal string alignment: how many letters must be inserted, removed, replaced or swapped with their neighbour. */
+function distance(from: string, to: string): number {
+  const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, column) => column)];
+  const at = (row: number, column: number) => rows[row]?.[column] ?? Infinity;
+
+  for (let row = 1; row <= from.length; row++) {
+    rows.push([row]);
+    for (let column = 1; column <= to.length; column++) {
+      const cost = from[row - 1] === to[column - 1] ? 0 : 1;
+      const swapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      const steps = [at(row - 1, column) + 1, at(row, column - 1) + 1, at(row - 1, column - 1) + cost];
+      rows[row]?.push(Math.min(...steps, swapped ? at(row - 2, column - 2) + 1 : Infinity));
+    }
+  }
+  return at(from.length, to.length);
+}

@@ -1,0 +1,84 @@
+/** The rules by which a request finds its side of the bank, apart from where the facts come from. */
+
+import { GatewayError } from '../request/errors.ts';
+import type { PisRequest } from '../request/messages.ts';
+import type { EnvironmentReason } from '../request/request-events.ts';
+import type { PaymentAffinity } from './affinity-record.ts';
+
+/** For a payment that does not exist yet: what is asked for, else the client's only environment, else the active one. */
+export function routeNewPayment(
+  { requestedEnvironment, client }: PisRequest,
+  active: string | undefined,
+): string {
+  if (requestedEnvironment !== undefined) return requestedEnvironment; // the door has checked that it exists and is allowed
+  const [only, ...more] = client.environments;
+  if (only !== undefined && more.length === 0) return only;
+  if (active === undefined) throw activeEnvironmentUnknownError();
+  return requireAllowed(active, client.environments);
+}
+
+/** Why `forNewPayment` chose as it did. */
+export function routingReason({ requestedEnvironment, client }: PisRequest): EnvironmentReason {
+  if (requestedEnvironment !== undefined) return 'named';
+  return client.environments.length === 1 ? 'only-one-of-client' : 'active';
+}
+
+/**
+ * For a payment that somebody remembers: where it lives. It is never guessed.
+ *
+ * @param homes every environment and tenant that its id was seen with; at least one
+ */
+export function routeKnownPayment(
+  { requestedEnvironment, client }: PisRequest,
+  homes: readonly PaymentAffinity[],
+): string {
+  const own = homes.filter(({ tenant }) => tenant === client.tenant).map(({ environment }) => environment);
+  const [first, ...more] = own;
+  if (first === undefined) throw paymentUnknownError();
+  if (requestedEnvironment !== undefined && !own.includes(requestedEnvironment))
+    throw otherEnvironmentError();
+  if (requestedEnvironment === undefined && more.length > 0) throw ambiguousEnvironmentError();
+  return requireAllowed(requestedEnvironment ?? first, client.environments);
+}
+
+/** For a payment that nobody remembers, where only one tenant could own it. */
+export function routeUnknownPayment(request: PisRequest, active: string | undefined): string {
+  if (request.requestedEnvironment === undefined && request.operation.lane === 'write')
+    throw environmentNotRecordedError();
+  return routeNewPayment(request, active);
+}
+
+/** Not known here, or another tenant's: the very same answer. */
+export function paymentUnknownError(): GatewayError {
+  return new GatewayError('PAYMENT_UNKNOWN', 'No payment with this id is known here.');
+}
+
+function requireAllowed(environment: string, environments: readonly string[]): string {
+  if (environments.includes(environment)) return environment;
+  throw new GatewayError(
+    'ENVIRONMENT_FORBIDDEN',
+    'This client may not use the environment that the request belongs to.',
+  );
+}
+
+function otherEnvironmentError(): GatewayError {
+  const text =
+    'The payment does not live in the environment that Penstock-Environment names; leave the header out.';
+  return new GatewayError('ENVIRONMENT_MISMATCH', text, { field: 'Penstock-Environment' });
+}
+
+function ambiguousEnvironmentError(): GatewayError {
+  const text =
+    'Payments with this id live in several environments; name the one you mean by Penstock-Environment.';
+  return new GatewayError('ENVIRONMENT_MISMATCH', text, { field: 'Penstock-Environment' });
+}
+
+function environmentNotRecordedError(): GatewayError {
+  const text = 'It is not known where this payment lives; name its environment by Penstock-Environment.';
+  return new GatewayError('ENVIRONMENT_MISMATCH', text, { field: 'Penstock-Environment' });
+}
+
+function activeEnvironmentUnknownError(): GatewayError {
+  const text = 'This instance does not know the environment that is active now; nothing was sent. Try again.';
+  return new GatewayError('STATE_UNAVAILABLE', text);
+}

@@ -1,0 +1,147 @@
+/** Sheds load: while this process cannot keep up, status reads are refused, and when that is not enough, everything. */
+
+import { constants, type NodeGCPerformanceDetail, PerformanceObserver } from 'node:perf_hooks';
+import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
+import { nodeFlags } from '../config/load.ts';
+import type { Lane } from '../pis/operations.ts';
+import { GatewayError } from '../request/errors.ts';
+import type { Shedding } from '../telemetry/overload-log.ts';
+
+/** How much of its capacity this process uses. */
+export interface LoadReading {
+  /** Mean delay of the event loop since the last reading. Milliseconds. */
+  readonly delayMs: number;
+  /** What the last full garbage collection left in the old generation, as a part of its limit: 0 to 1. */
+  readonly heap: number;
+}
+
+/** Event loop delays, in milliseconds: status reads are refused, every request is refused, shedding ends. */
+const lateMs = 200;
+const tooLateMs = 1_000;
+const onTimeMs = 100;
+
+/**
+ * Parts of the heap limit: every request is refused, shedding ends. From 80 % on, V8 ends the process when four full
+ * collections in a row took most of the time.
+ */
+const fullHeap = 0.78;
+const freeHeap = 0.7;
+
+/** Interval of the timer whose delay is measured, and the time that one reading covers. Milliseconds. */
+const timerMs = 20;
+const readingMs = 500;
+
+export interface LoadShedder {
+  /** @throws GatewayError OVERLOADED if requests of this lane are shed at the moment */
+  admit(lane: Lane): void;
+  /** Measures until it is stopped. */
+  start(): void;
+  stop(): void;
+}
+
+/** @param changed called with what is shed from now on, and the reading that caused it */
+export function createLoadShedder(changed: (shedding: Shedding, reading: LoadReading) => void): LoadShedder {
+  let shedding: Shedding = 'nothing';
+  let timer: NodeJS.Timeout | undefined;
+  let delayMs = 0;
+  let heap = 0;
+  const hysteresis = createHysteresis();
+  const change = (next: Shedding) => {
+    if (next === shedding) return;
+    shedding = next;
+    changed(shedding, { delayMs, heap });
+  };
+  const delays = createDelayReader((readMs) => {
+    delayMs = readMs;
+    change(hysteresis.delayed(delayMs));
+  });
+  const collections = new PerformanceObserver((list) => {
+    if (!list.getEntries().some(isFullCollection)) return;
+    heap = heapInUse();
+    change(hysteresis.collected(heap));
+  });
+  return {
+    admit(lane) {
+      if (shedding === 'nothing' || (shedding === 'status-reads' && lane !== 'status')) return;
+      throw new GatewayError('OVERLOADED', 'The gateway has more to do than it can; nothing was sent.');
+    },
+    start() {
+      timer = setInterval(delays, timerMs).unref();
+      collections.observe({ entryTypes: ['gc'] });
+    },
+    stop() {
+      clearInterval(timer);
+      collections.disconnect();
+    },
+  };
+}
+
+/** Node's types know `detail` only from the documentation of the entries of type gc. */
+const isFullCollection = (entry: { readonly detail?: NodeGCPerformanceDetail; readonly name: string }) =>
+  entry.detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+
+/** Called by a timer. Not `monitorEventLoopDelay`: each `reset` loses the delay that is in progress. */
+function createDelayReader(read: (delayMs: number) => void): () => void {
+  let sinceMs = performance.now();
+  let ticks = 0;
+  return () => {
+    ticks++;
+    const nowMs = performance.now();
+    const tookMs = nowMs - sinceMs;
+    if (tookMs < readingMs) return;
+    read(Math.max(0, tookMs / ticks - timerMs));
+    sinceMs = nowMs;
+    ticks = 0;
+  };
+}
+
+interface Hysteresis {
+  /** Takes a reading of the event loop's delay. @returns what is to be shed */
+  delayed(delayMs: number): Shedding;
+  /** Takes the part of the heap that a full collection left in use. @returns what is to be shed */
+  collected(heap: number): Shedding;
+}
+
+/**
+ * Decides what is shed. Two delays in a row must agree, because one long task is not overload. One reading of the heap
+ * is enough: it contains no garbage, and the heap may be exhausted before a second one.
+ */
+export function createHysteresis(): Hysteresis {
+  let shedding: Shedding = 'nothing';
+  let heap = 0;
+  let lastMs = 0;
+  return {
+    delayed(delayMs) {
+      const [lower, higher] = [Math.min(lastMs, delayMs), Math.max(lastMs, delayMs)];
+      lastMs = delayMs;
+      if (lower >= tooLateMs) shedding = 'everything';
+      else if (lower >= lateMs && shedding === 'nothing') shedding = 'status-reads';
+      else if (higher < onTimeMs && heap < freeHeap) shedding = 'nothing';
+      return shedding;
+    },
+    collected(left) {
+      heap = left;
+      if (heap >= fullHeap) shedding = 'everything';
+      return shedding;
+    },
+  };
+}
+
+function heapInUse(): number {
+  const sizes = getHeapSpaceStatistics().map((space) =>
+    isYoung(space.space_name) ? 0 : space.space_used_size,
+  );
+  return sizes.reduce((sum, size) => sum + size) / heapLimit;
+}
+
+/** The young generation has a limit of its own. */
+const isYoung = (space: string) => space.startsWith('new_');
+
+/**
+ * Bytes of the old generation. Node's own limit contains the young generation as well: with a small
+ * `--max-old-space-size` that is 192 MiB that the old generation can never use, with the default limit hardly anything.
+ */
+const heapLimit = ((): number => {
+  const asked = [...nodeFlags().matchAll(/--max[-_]old[-_]space[-_]size[= ](\d+)/g)].at(-1)?.[1];
+  return asked === undefined ? getHeapStatistics().heap_size_limit : Number(asked) * 1024 * 1024;
+})();

@@ -1,0 +1,107 @@
+/**
+ * What a request's head must look like before anything else is believed of it.
+ *
+ * Node's parser refuses what is ambiguous on the wire; this refuses what only becomes ambiguous when two
+ * programs read it: the bank must never see another request than the one that was checked here (RFC 9112 section 11.2).
+ */
+
+import { connectionOptions, type HeaderFields, headerValue, lowerCase } from '../pis/headers.ts';
+import { GatewayError } from '../request/errors.ts';
+
+/** More fields than this are refused; Node itself would drop those beyond its own limit without a word. */
+const maxFields = 100;
+
+/** Fields that mean one thing to one reader and another to the next when they stand twice. */
+const singletonFields: ReadonlySet<string> = new Set([
+  'authorization',
+  'consent-id',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'date',
+  'digest',
+  'expect',
+  'host',
+  'penstock-environment',
+  'psu-id',
+  'psu-id-type',
+  'psu-corporate-id',
+  'psu-corporate-id-type',
+  'psu-ip-address',
+  'signature',
+  'tpp-nok-redirect-uri',
+  'tpp-notification-uri',
+  'tpp-redirect-uri',
+  'tpp-signature-certificate',
+  'transfer-encoding',
+  'x-api-key',
+  'x-request-id',
+]);
+
+/**
+ * Refuses a head that another program might read differently.
+ *
+ * @throws GatewayError HEADERS_TOO_LARGE, HEADER_MALFORMED, REQUEST_ID_INVALID, EXPECTATION_FAILED
+ */
+export function validateHead(fields: HeaderFields, httpVersion: string): void {
+  if (fields.length > maxFields) {
+    throw new GatewayError('HEADERS_TOO_LARGE', `The request has more than ${maxFields} header fields.`);
+  }
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    throw malformedHeader(undefined, 'The versions of HTTP spoken here are 1.1 and 1.0.');
+  }
+  validateNames(fields);
+  if (httpVersion === '1.1' && headerValue(fields, 'host') === undefined) {
+    throw malformedHeader('host', 'A request needs a Host.');
+  }
+  const named = connectionOptions(fields).find((option) => singletonFields.has(option));
+  if (named) throw malformedHeader('connection', `Connection names ${named}, which must reach the bank.`);
+  validateLength(fields, httpVersion);
+
+  const expectation = headerValue(fields, 'expect');
+  if (expectation !== undefined && expectation.toLowerCase() !== '100-continue') {
+    throw new GatewayError('EXPECTATION_FAILED', 'The only expectation met here is 100-continue.', {
+      field: 'Expect',
+    });
+  }
+}
+
+function validateNames(fields: HeaderFields): void {
+  const seen = new Set<string>();
+  for (const [field] of fields) {
+    const name = lowerCase(field);
+    if (name.includes('_'))
+      throw malformedHeader(undefined, 'A header name holds an underscore; use a hyphen.');
+    if (singletonFields.has(name) && seen.has(name)) {
+      const code = name === 'x-request-id' ? 'REQUEST_ID_INVALID' : 'HEADER_MALFORMED';
+      throw new GatewayError(code, `The header ${name} stands there more than once; send it once.`, {
+        field: name,
+      });
+    }
+    seen.add(name);
+  }
+}
+
+function validateLength(fields: HeaderFields, httpVersion: string): void {
+  const coding = headerValue(fields, 'transfer-encoding');
+  if (coding !== undefined && coding !== 'chunked') {
+    throw malformedHeader(
+      'transfer-encoding',
+      'The only transfer coding understood here is exactly "chunked".',
+    );
+  }
+  if (coding !== undefined && httpVersion !== '1.1') {
+    throw malformedHeader('transfer-encoding', 'A transfer coding needs HTTP/1.1.');
+  }
+  const length = headerValue(fields, 'content-length');
+  if (length !== undefined && !/^(0|[1-9][0-9]{0,14})$/.test(length)) {
+    throw malformedHeader(
+      'content-length',
+      'Content-Length must be a plain decimal number without leading zeros.',
+    );
+  }
+}
+
+function malformedHeader(field: string | undefined, message: string): GatewayError {
+  return new GatewayError('HEADER_MALFORMED', message, field === undefined ? {} : { field });
+}

@@ -1,0 +1,61 @@
+/** Takes the content coding off an answer, to look for links in it. */
+
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
+import { listMembers } from '../pis/headers.ts';
+import { GatewayError } from './errors.ts';
+import type { PisResponse } from './messages.ts';
+
+/**
+ * How large a body may become. Answers with links are a few kilobytes; 4 MiB leaves room for a bulk payment
+ * of some ten thousand entries, and bounds what a compressed body, which can grow a thousandfold, may cost.
+ */
+export const maxDecodedBytes = 4 * 1024 * 1024;
+
+/**
+ * The body without its content codings (RFC 9110 section 8.4); the body itself if it has none.
+ *
+ * @returns undefined if a coding is not one we know
+ * @throws GatewayError UPSTREAM_MALFORMED if the body is not what its codings say, or grows beyond the limit
+ */
+export async function decodeBody(response: PisResponse): Promise<Buffer | undefined> {
+  const codings = listMembers(response.headers, 'content-encoding').filter((coding) => coding !== 'identity');
+  let body = response.body;
+  for (const coding of codings.reverse()) {
+    const decode = decoders.get(coding);
+    if (!decode) return undefined;
+    body = await decode(body).catch((cause: unknown) => {
+      throw undecodable(response, coding, cause);
+    });
+  }
+  return body;
+}
+
+type Decoder = (body: Buffer) => Promise<Buffer>;
+
+const options = { maxOutputLength: maxDecodedBytes };
+const unzip: Decoder = (body) => promisify(gunzip)(body, options);
+
+const decoders: ReadonlyMap<string, Decoder> = new Map([
+  ['gzip', unzip],
+  ['x-gzip', unzip],
+  ['deflate', (body) => promisify(isZlib(body) ? inflate : inflateRaw)(body, options)],
+  ['br', (body) => promisify(brotliDecompress)(body, options)],
+]);
+
+/** Some servers send deflate without the zlib format around it (RFC 9110 section 8.4.1.2; RFC 1950 section 2.2). */
+function isZlib(body: Buffer): boolean {
+  return body.length >= 2 && ((body[0] ?? 0) & 0x0f) === 8 && body.readUInt16BE(0) % 31 === 0;
+}
+
+function undecodable({ environment }: PisResponse, coding: string, cause: unknown): GatewayError {
+  const tooLarge = cause instanceof RangeError && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE';
+  const [what, proxyError] = tooLarge
+    ? [`is longer than ${maxDecodedBytes} bytes when decoded from ${coding}`, 'http_response_body_size']
+    : [`cannot be decoded from ${coding}`, 'http_response_content_coding'];
+  return new GatewayError('UPSTREAM_MALFORMED', `The bank's answer ${what}.`, {
+    cause,
+    environment,
+    proxyError,
+  });
+}

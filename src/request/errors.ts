@@ -1,0 +1,182 @@
+/** Every way in which the gateway itself can fail a request: one row each, in the order of the line. */
+
+import type { HeaderFields } from '../pis/headers.ts';
+import type { Lane } from '../pis/operations.ts';
+
+/** One row of the table. */
+export interface ErrorDefinition {
+  /** HTTP status of the answer. */
+  readonly status: number;
+  /** Whose fault it is: decides how loudly it is logged. */
+  readonly origin: 'tpp' | 'gateway' | 'aspsp';
+  /** Message code of the Berlin Group's error body. */
+  readonly tppCode: string;
+  /** Can the bank have seen the request? Decides about retries and the duplicates' ledger. */
+  readonly reachedBank: 'no' | 'maybe';
+  /** Error type of `Proxy-Status` (RFC 9209 section 2.3), unless the error says something finer. */
+  readonly proxyError: string;
+  /** After how many seconds it is worth asking again, where that is known of the row. */
+  readonly retryAfterSeconds?: number;
+}
+
+const refused = { origin: 'tpp', reachedBank: 'no', proxyError: 'http_request_error' } as const;
+const denied = { ...refused, proxyError: 'http_request_denied' } as const;
+const busy = {
+  status: 503,
+  origin: 'gateway',
+  tppCode: 'SERVICE_UNAVAILABLE',
+  reachedBank: 'no',
+  proxyError: 'connection_limit_reached',
+  retryAfterSeconds: 1,
+} as const;
+
+export const errorTable = {
+  PATH_MALFORMED: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  HEADER_MALFORMED: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  REQUEST_ID_INVALID: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  BODY_UNEXPECTED: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  ENVIRONMENT_UNKNOWN: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
+  PATH_UNKNOWN: { ...refused, status: 404, tppCode: 'RESOURCE_UNKNOWN' },
+  PRODUCT_UNKNOWN: { ...refused, status: 404, tppCode: 'PRODUCT_UNKNOWN' },
+  PAYMENT_UNKNOWN: { ...refused, status: 404, tppCode: 'RESOURCE_UNKNOWN' },
+  METHOD_NOT_ALLOWED: { ...refused, status: 405, tppCode: 'SERVICE_INVALID' },
+  CLIENT_UNKNOWN: { ...denied, status: 401, tppCode: 'TOKEN_UNKNOWN' },
+  ENVIRONMENT_FORBIDDEN: { ...denied, status: 403, tppCode: 'SERVICE_BLOCKED' },
+  ENVIRONMENT_MISMATCH: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
+  DUPLICATE_MISMATCH: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
+  DUPLICATE_IN_FLIGHT: { ...denied, status: 409, tppCode: 'STATUS_INVALID', retryAfterSeconds: 1 },
+  DUPLICATE_IN_DOUBT: { ...denied, status: 409, tppCode: 'STATUS_INVALID', reachedBank: 'maybe' },
+  REQUEST_TIMEOUT: { ...refused, status: 408, tppCode: 'FORMAT_ERROR' },
+  BODY_TOO_LARGE: { ...refused, status: 413, tppCode: 'FORMAT_ERROR' },
+  EXPECTATION_FAILED: { ...refused, status: 417, tppCode: 'FORMAT_ERROR' },
+  HEADERS_TOO_LARGE: { ...refused, status: 431, tppCode: 'FORMAT_ERROR' },
+  QUOTA_EXCEEDED: { ...denied, status: 429, tppCode: 'ACCESS_EXCEEDED' },
+  QUEUE_FULL: busy,
+  QUEUE_TIMEOUT: busy,
+  CIRCUIT_OPEN: { ...busy, origin: 'aspsp', proxyError: 'destination_unavailable' },
+  STATE_UNAVAILABLE: { ...busy, proxyError: 'proxy_internal_error' },
+  OVERLOADED: busy,
+  DRAINING: busy,
+  NOT_CACHED: { ...denied, status: 504, tppCode: 'SERVICE_UNAVAILABLE' },
+  UPSTREAM_UNREACHED: {
+    status: 502,
+    origin: 'aspsp',
+    tppCode: 'SERVICE_UNAVAILABLE',
+    reachedBank: 'no',
+    proxyError: 'destination_unavailable',
+  },
+  UPSTREAM_MALFORMED: {
+    status: 502,
+    origin: 'aspsp',
+    tppCode: 'SERVICE_UNAVAILABLE',
+    reachedBank: 'maybe',
+    proxyError: 'http_protocol_error',
+  },
+  OUTCOME_UNKNOWN: {
+    status: 504,
+    origin: 'aspsp',
+    tppCode: 'SERVICE_UNAVAILABLE',
+    reachedBank: 'maybe',
+    proxyError: 'http_response_timeout',
+  },
+  INTERNAL: {
+    status: 500,
+    origin: 'gateway',
+    tppCode: 'INTERNAL_SERVER_ERROR',
+    reachedBank: 'maybe',
+    proxyError: 'proxy_internal_error',
+  },
+} as const satisfies Record<string, ErrorDefinition>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+interface ErrorDetails {
+  readonly cause?: unknown;
+  /** Fields of the answer that belong to this error, such as `Allow`. */
+  readonly headers?: HeaderFields;
+  /** The environment that had been chosen, if any. */
+  readonly environment?: string | undefined;
+  /** A finer error type of RFC 9209 than the row's. */
+  readonly proxyError?: string;
+  /** A finer message code of the Berlin Group than the row's. */
+  readonly tppCode?: string;
+  /** Which header or field the fault lies in; `path` of the Berlin Group's message. */
+  readonly field?: string | undefined;
+  /** What the TPP is told besides, and the log is not: it may name the TPP's own payment. */
+  readonly privateDetail?: string | undefined;
+}
+
+/**
+ * A request that the gateway fails by itself.
+ *
+ * The message goes to the TPP and into the log: it says what happened, and what to do next unless that
+ * depends on the operation (`withAdvice`); it quotes nothing that came with the request, which may be secret
+ * or personal.
+ */
+export class GatewayError extends Error {
+  readonly code: ErrorCode;
+  readonly headers: HeaderFields;
+  readonly environment: string | undefined;
+  readonly proxyError: string;
+  readonly tppCode: string;
+  readonly field: string | undefined;
+  readonly privateDetail: string | undefined;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, { cause: details.cause });
+    this.name = 'GatewayError';
+    this.code = code;
+    this.headers = details.headers ?? [];
+    this.environment = details.environment;
+    this.proxyError = details.proxyError ?? errorTable[code].proxyError;
+    this.tppCode = details.tppCode ?? errorTable[code].tppCode;
+    this.field = details.field;
+    this.privateDetail = details.privateDetail;
+  }
+}
+
+/** The shared state cannot be asked, or not be told: in the same words wherever it is noticed. */
+export function stateUnavailable(cause?: unknown): GatewayError {
+  const text = 'The state that the gateway instances share cannot be used at the moment. Try again.';
+  return new GatewayError('STATE_UNAVAILABLE', text, { cause });
+}
+
+/** Nothing was sent, and it is known when to come again. @param waitMs told in whole seconds: never earlier, one at least */
+export function retryLater(waitMs: number, code: ErrorCode, what: string): GatewayError {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+  return new GatewayError(code, `${what}; nothing was sent. Try again in ${seconds} s.`, {
+    headers: [['Retry-After', String(seconds)]],
+  });
+}
+
+/** The deadline passed after the request may have been sent. @param environment where to, if that is not added later */
+export function outcomeUnknown(environment?: string): GatewayError {
+  return new GatewayError('OUTCOME_UNKNOWN', 'The bank did not answer in time.', { environment });
+}
+
+/** Any thrown value as a GatewayError: what is not one already is a fault of ours. */
+export function asGatewayError(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  return new GatewayError('INTERNAL', 'Something failed inside the gateway.', { cause: thrown });
+}
+
+/** The same error, with the environment that had been chosen when it happened. */
+export function withEnvironment(error: GatewayError, environment: string): GatewayError {
+  return new GatewayError(error.code, error.message, { ...error, cause: error.cause, environment });
+}
+
+/**
+ * The same error as the TPP is told it: with what is not for the log, and where the bank can have seen the request, with
+ * what the TPP does next.
+ */
+export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
+  if (errorTable[error.code].reachedBank === 'no') return error;
+  const advice = lane === 'write' ? writeAdvice : readAdvice;
+  const message = [error.message, error.privateDetail ?? [], advice].flat().join(' ');
+  return new GatewayError(error.code, message, { ...error, cause: error.cause });
+}
+
+const readAdvice = 'Reading changed nothing at the bank: ask again.';
+/** What a TPP does after a write whose outcome is not known. */
+export const writeAdvice =
+  'The bank may have acted on the request: do not initiate again; read the status of the payment, or ask with the same X-Request-ID.';

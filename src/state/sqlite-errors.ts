@@ -1,0 +1,92 @@
+/** What is wrong with the file of a state, in sentences that say what to do. */
+
+import { dirname } from 'node:path';
+
+/** A fault of the file that shows before SQLite looks at it, or in what it finds there. */
+export class StateFileError extends Error {}
+
+/** @param error what node:fs or node:sqlite threw */
+export function toStateFileError(file: string, error: unknown): StateFileError {
+  if (error instanceof StateFileError) return error;
+  const [what, toDo] = describe(file, error);
+  return new StateFileError(`state.file: ${file} ${what}; ${toDo}`, { cause: error });
+}
+
+/** Whether it stays so until somebody puts another file there. */
+export const isPermanent = (error: unknown): boolean => permanentCodes.has(codeOf(error));
+
+export const corruptFile = (file: string): StateFileError =>
+  new StateFileError(`state.file: ${file} ${corruptText.join('; ')}`);
+
+export const foreignFile = (file: string): StateFileError =>
+  new StateFileError(`state.file: ${file} belongs to another application; name another file`);
+
+export const newerFile = (file: string): StateFileError =>
+  new StateFileError(
+    `state.file: ${file} was written by a later version of Penstock; run that one, or name another file`,
+  );
+
+export const notRegularFile = (file: string): StateFileError =>
+  new StateFileError(
+    `state.file: ${file} is a directory or a device; name a file that the gateway may create`,
+  );
+
+const corruptText = [
+  'is damaged',
+  'put a backup in its place, or move it away to begin anew; what it remembered since, or at all, is then lost',
+] as const;
+
+function describe(file: string, error: unknown): readonly [string, string] {
+  switch (codeOf(error)) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return ['cannot be created', `there is no folder ${dirname(file)}; create it`];
+    case 'EACCES':
+    case 'EPERM':
+      return [
+        'may not be read and written by this user',
+        'change the owner or the mode of it and its folder',
+      ];
+    case 'EROFS':
+    case resultCode.readOnly:
+      return ['cannot be written', 'it, its folder or its disk is read-only; name a file that can'];
+    case 'ENOSPC':
+    case 'EDQUOT':
+    case resultCode.full:
+      return ['does not fit on its disk any more', 'make room there'];
+    case resultCode.busy:
+      return ['is in use by another process', 'stop that one, or name another file'];
+    case resultCode.cannotOpen:
+      return ['cannot be opened', 'this user must be allowed to create files in its folder, too'];
+    case resultCode.notDatabase:
+      return ['is no state of Penstock, or is damaged', 'name another file, or put a backup in its place'];
+    case resultCode.corrupt:
+    case resultCode.error: // of statements that are right: a table is missing
+      return corruptText;
+    default:
+      return [
+        `cannot be read or written (${error instanceof Error ? error.message : error})`,
+        'look at its disk',
+      ];
+  }
+}
+
+/** Primary result codes of SQLite (sqlite.org/rescode.html): the low byte of what it says. */
+const resultCode = {
+  error: 1,
+  busy: 5,
+  readOnly: 8,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  notDatabase: 26,
+} as const;
+
+const permanentCodes: ReadonlySet<unknown> = new Set([resultCode.corrupt, resultCode.notDatabase]);
+
+/** SQLite's number, or the name that the system's calls give. */
+function codeOf(error: unknown): unknown {
+  if (!(error instanceof Error)) return undefined;
+  if ('errcode' in error && typeof error.errcode === 'number') return error.errcode & 0xff;
+  return 'code' in error ? error.code : undefined;
+}

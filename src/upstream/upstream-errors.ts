@@ -1,0 +1,116 @@
+/** What can go wrong with one call to the bank, told as an error of the table: above all, whether the bank can have seen it. */
+
+import { GatewayError } from '../request/errors.ts';
+
+/** No connection was made within the time, or it was refused: nothing was sent. */
+export function bankUnreachable(cause: unknown): GatewayError {
+  return unreachableError(`${describeConnectError(cause)}; nothing was sent. Try again later.`, cause);
+}
+
+/** The bank has refused the client certificate after the request was written: it has not read any of it. */
+export function clientCertificateRefused(cause: unknown): GatewayError {
+  return unreachableError(`${describeConnectError(cause)}, and has taken nothing. Try again later.`, cause);
+}
+
+/**
+ * Whether this says that the bank refuses our certificate. In TLS 1.3 it can say so only when we have begun to send, and
+ * reads nothing before it is content with the certificate (RFC 8446 sections 4.4.2.4 and 4.6.2).
+ */
+export const isClientCertificateAlert = (cause: unknown): boolean =>
+  Object.hasOwn(clientCertificateAlerts, tlsAlertOf(errorCodeOf(cause)));
+
+const unreachableError = (message: string, cause: unknown): GatewayError =>
+  new GatewayError('UPSTREAM_UNREACHED', message, { cause, proxyError: proxyErrorOf(errorCodeOf(cause)) });
+
+/** The deadline passed before the request had a connection, or even before it was its turn: nothing was sent. */
+export function deadlineBeforeSending(): GatewayError {
+  return new GatewayError(
+    'QUEUE_TIMEOUT',
+    'The deadline passed before the turn of this request came; nothing was sent. Try again.',
+  );
+}
+
+/** A connection that had been made broke before the bank answered, or its answer makes no sense. */
+export function connectionBroken(cause: unknown): GatewayError {
+  if (errorCodeOf(cause) === 'HPE_HEADER_OVERFLOW')
+    return malformedResponse("The bank's header is too large", cause, 'http_response_header_section_size');
+  if (errorCodeOf(cause).startsWith('HPE_'))
+    return malformedResponse('The bank did not answer in valid HTTP', cause, 'http_protocol_error');
+  return new GatewayError('OUTCOME_UNKNOWN', 'The connection broke before the bank answered.', {
+    cause,
+    proxyError: 'connection_terminated',
+  });
+}
+
+/** The bank began to answer, but what came is not a whole HTTP answer. */
+export function malformedResponse(what: string, cause: unknown, proxyError: string): GatewayError {
+  return new GatewayError('UPSTREAM_MALFORMED', `${what}.`, { cause, proxyError });
+}
+
+/** In words for whoever has to do something about it. */
+function describeConnectError(cause: unknown): string {
+  const code = errorCodeOf(cause);
+  const kind = proxyErrorOf(code);
+  if (kind === 'tls_certificate_error')
+    return bankCertificateErrors[code] ?? "The bank's certificate is not believed";
+  if (kind === 'tls_alert_received')
+    return clientCertificateAlerts[tlsAlertOf(code)] ?? 'The bank has refused to speak TLS';
+  return kind === 'tls_protocol_error'
+    ? 'The bank does not speak TLS as it should'
+    : 'The bank could not be reached';
+}
+
+/** The name of a TLS alert in OpenSSL's code, such as `ERR_SSL_TLSV1_ALERT_UNKNOWN_CA`; empty if it is none. */
+const tlsAlertOf = (code: string): string => /^ERR_SSL_.*_ALERT_(.+)$/.exec(code)?.[1] ?? '';
+
+/** Alerts about the certificate that a client shows (RFC 8446 section 6.2). */
+const clientCertificateAlerts: Readonly<Record<string, string>> = {
+  BAD_CERTIFICATE: "The bank has refused the gateway's client certificate",
+  UNSUPPORTED_CERTIFICATE: "The bank has refused the gateway's client certificate",
+  CERTIFICATE_UNKNOWN: "The bank has refused the gateway's client certificate",
+  CERTIFICATE_REVOKED: "The bank has refused the gateway's client certificate as revoked",
+  CERTIFICATE_EXPIRED: "The bank has refused the gateway's client certificate as expired",
+  CERTIFICATE_REQUIRED: 'The bank wants a client certificate and was shown none',
+  UNKNOWN_CA: "The bank does not believe the issuer of the gateway's client certificate",
+  ACCESS_DENIED: "The bank does not let the gateway's client certificate in",
+};
+
+const bankCertificateErrors: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "The bank's certificate has expired",
+  CERT_NOT_YET_VALID: "The bank's certificate is not valid yet",
+  CERT_REVOKED: "The bank's certificate is revoked",
+  ERR_TLS_CERT_ALTNAME_INVALID: "The bank's certificate is for another name",
+};
+
+/** OpenSSL's own codes are too many for a table. */
+function proxyErrorOf(code: string): string {
+  if (!code.startsWith('ERR_SSL_')) return proxyErrors[code] ?? 'destination_unavailable';
+  return code.includes('_ALERT_') ? 'tls_alert_received' : 'tls_protocol_error';
+}
+
+/** Node's codes of a connection that was not made, as error types of RFC 9209 section 2.3. */
+const proxyErrors: Readonly<Record<string, string>> = {
+  CONNECT_TIMEOUT: 'connection_timeout',
+  ECONNREFUSED: 'connection_refused',
+  ECONNRESET: 'connection_terminated',
+  EAI_AGAIN: 'dns_error',
+  ENOTFOUND: 'dns_error',
+  EHOSTUNREACH: 'destination_ip_unroutable',
+  ENETUNREACH: 'destination_ip_unroutable',
+  ETIMEDOUT: 'connection_timeout',
+  CERT_HAS_EXPIRED: 'tls_certificate_error',
+  CERT_NOT_YET_VALID: 'tls_certificate_error',
+  CERT_REVOKED: 'tls_certificate_error',
+  CERT_UNTRUSTED: 'tls_certificate_error',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_certificate_error',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'tls_certificate_error',
+  SELF_SIGNED_CERT_IN_CHAIN: 'tls_certificate_error',
+  UNABLE_TO_GET_ISSUER_CERT: 'tls_certificate_error',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'tls_certificate_error',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls_certificate_error',
+  EPROTO: 'tls_protocol_error',
+};
+
+function errorCodeOf(cause: unknown): string {
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { consoleFiles, folderOf, type Source, sources } from './sources.ts';
+
+/** Folders (or files at the top of `src/`) that each folder may import from, apart from itself. */
+const foundation = ['pis', 'request', 'config', 'certificates', 'state', 'telemetry'];
+const parts = ['idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'];
+const allowedImports: Readonly<Record<string, readonly string[]>> = {
+  pis: [],
+  certificates: [],
+  'periodic-task.ts': [],
+  request: ['pis'],
+  config: ['pis', 'request', 'certificates'],
+  state: ['request', 'config'],
+  telemetry: ['pis', 'request', 'config', 'certificates'],
+  ...Object.fromEntries(parts.map((part) => [part, foundation])),
+  admin: [...foundation, 'environments', 'idempotency', 'status-cache', 'upstream'],
+  'pipeline.ts': [...foundation, ...parts],
+  'state-heartbeat.ts': [...foundation, ...parts, 'periodic-task.ts'],
+  'services.ts': [...foundation, ...parts, 'periodic-task.ts', 'state-heartbeat.ts'],
+  'request-handler.ts': [...foundation, ...parts, 'admin', 'pipeline.ts', 'services.ts'],
+  'admin-server.ts': [...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts'],
+  'gateway.ts': [
+    ...[...foundation, 'http', 'admin', 'periodic-task.ts'],
+    ...['services.ts', 'request-handler.ts', 'admin-server.ts'],
+  ],
+  commands: ['gateway.ts', 'admin', 'config', 'telemetry'],
+  'main.ts': ['commands', 'config'],
+  'simulated-bank': ['pis'],
+};
+
+/** `simulated-bank/demo.ts` starts the simulated banks and the gateway, so it may import from both. */
+const demo = 'simulated-bank/demo';
+
+/** The only files that may import each package. */
+const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
+  express: (path) => /^(http|admin)\//.test(path),
+  'http-proxy-middleware': (path) => path === 'upstream/transport.ts',
+  opossum: (path) => path === 'upstream/circuit/failure-window.ts',
+  ioredis: (path) => path === 'state/redis.ts',
+  'node:sqlite': (path) => path === 'state/sqlite.ts',
+  pino: (path) => path === 'telemetry/log.ts',
+  'prom-client': (path) => path === 'telemetry/metrics.ts',
+  '@opentelemetry/sdk-trace-node': (path) => path === 'telemetry/tracing.ts',
+  '@opentelemetry/exporter-trace-otlp-http': (path) => path === 'telemetry/tracing.ts',
+};
+
+/** No file may be longer. A file that approaches this limit usually holds two concepts. */
+const maxLines = 400;
+
+const violations = (rule: (source: Source) => readonly string[]) =>
+  sources.flatMap((source) => rule(source).map((violation) => `${source.path}: ${violation}`));
+
+describe('the architecture rules', () => {
+  test('a folder imports only from the folders below it, and stages never import each other', () => {
+    const found = violations(({ path, ours }) => {
+      if (path.startsWith(demo)) return [];
+      const folder = folderOf(path);
+      return ours
+        .map(folderOf)
+        .filter((other) => other !== folder && !allowedImports[folder]?.includes(other));
+    });
+    assert.deepEqual(found, []);
+  });
+
+  test('no file imports itself through other files, not even for types', () => {
+    const importsOf = new Map(sources.map(({ path, ours }) => [path, ours]));
+    const reaches = (from: string, goal: string, seen: Set<string>): boolean =>
+      (importsOf.get(from) ?? []).some((next) => {
+        if (next === goal) return true;
+        if (seen.has(next)) return false;
+        seen.add(next);
+        return reaches(next, goal, seen);
+      });
+    assert.deepEqual(
+      violations(({ path }) => (reaches(path, path, new Set()) ? ['import cycle'] : [])),
+      [],
+    );
+  });
+
+  test('each package of a vendor is imported in one place only', () => {
+    assert.deepEqual(
+      violations(({ path, packages }) =>
+        packages.filter((name) => allowedImporters[name]?.(path) === false).map((name) => `imports ${name}`),
+      ),
+      [],
+    );
+  });
+
+  test('only config/load.ts reads environment variables', () => {
+    assert.deepEqual(
+      violations(({ path, text }) =>
+        path !== 'config/load.ts' && /process\.env/.test(text) ? ['reads process.env'] : [],
+      ),
+      [],
+    );
+  });
+
+  test(`no file has more than ${maxLines} lines`, () => {
+    assert.deepEqual(
+      violations(({ lines }) => (lines > maxLines ? [`${lines} lines`] : [])),
+      [],
+    );
+  });
+
+  test(`each file of the console begins with a comment and has at most ${maxLines} lines`, () => {
+    const found = consoleFiles.flatMap(({ path, text }) => [
+      ...(text.split('\n').length > maxLines + 1 ? [`${path}: too long`] : []),
+      ...(/^\/\*\*|^<(!doctype html|svg)/.test(text) ? [] : [`${path}: does not begin with a comment`]),
+    ]);
+    assert.deepEqual(found, []);
+    assert.ok(consoleFiles.length > 10);
+  });
+
+  test('no file has a default export or re-exports another file', () => {
+    assert.deepEqual(
+      violations(({ text }) => text.match(/^export (?:default\b.*|\*.*|(?:type )?\{.*\} from .*)/gm) ?? []),
+      [],
+    );
+  });
+
+  test('every file begins with a comment that says what it is', () => {
+    assert.deepEqual(
+      violations(({ text }) => (/^(?:#!.*\n)?\/\*\*/.test(text) ? [] : ['does not begin with a comment'])),
+      [],
+    );
+  });
+});

@@ -1,0 +1,93 @@
+/** The operators' API in front of a switch, an audit log and a state that are real; only the bank is not. */
+
+import { createHash } from 'node:crypto';
+import type { RequestListener } from 'node:http';
+import { createAdminApi } from '../../src/admin/admin-api.ts';
+import { createAdminApp } from '../../src/admin/admin-app.ts';
+import type { DashboardSources } from '../../src/admin/dashboard-snapshot.ts';
+import { createEventStream, type EventStream } from '../../src/admin/event-stream.ts';
+import { createActiveEnvironment } from '../../src/environments/active-environment.ts';
+import { createAuditLog } from '../../src/environments/audit-log.ts';
+import type { PreflightReport } from '../../src/environments/preflight.ts';
+import { createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createFailingState, type FailingState } from '../kit/failing-state.ts';
+import { captureLog, type LogLine } from '../kit/log-capture.ts';
+
+/** Credentials: Olga may change things, Rita may look. */
+export const asOperator = { Authorization: 'Bearer token-of-olga' };
+export const asReader = { Authorization: 'Bearer token-of-rita' };
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const operators = [
+  { name: 'olga', tokenSha256: sha256('token-of-olga'), role: 'operate' },
+  { name: 'rita', tokenSha256: sha256('token-of-rita'), role: 'read' },
+] as const;
+
+const none = { circuits: [], certificate: null, signingCertificate: null };
+export const bankEnvironments = [
+  { name: 'sandbox', baseUrl: 'https://sandbox.bank.example', standardVersion: '1.3.11', ...none },
+  { name: 'production', baseUrl: 'https://bank.example/psd2', standardVersion: '1.3.6', ...none },
+];
+
+export const passedPreflight: PreflightReport = {
+  ok: true,
+  steps: [{ step: 'answer', ok: true, detail: 'status 200' }],
+};
+export const failedPreflight: PreflightReport = {
+  ok: false,
+  steps: [{ step: 'tcp', ok: false, detail: 'ECONNREFUSED' }],
+};
+
+interface AdminApiUnderTest {
+  readonly app: RequestListener;
+  readonly state: FailingState;
+  readonly lines: readonly LogLine[];
+  readonly events: Pick<EventStream, 'tick' | 'end'>;
+}
+
+/** An application; every pre-flight of its switch comes to this. @param sights what the console is to see, beside that */
+export function startAdminApi(
+  report = passedPreflight,
+  sights: Partial<DashboardSources> = {},
+): AdminApiUnderTest {
+  const state = createFailingState();
+  const { log, lines } = captureLog();
+  const active = createActiveEnvironment(state, 'sandbox', log);
+  const audit = createAuditLog(state.keyValues, log);
+  const tryOut = (name: string) =>
+    bankEnvironments.some((environment) => environment.name === name) ? Promise.resolve(report) : undefined;
+  const seen = { environments: () => bankEnvironments, active, circuits: () => [] };
+  const readiness = () => ({ ready: true, reasons: [] });
+  const events = createEventStream({
+    ...seen,
+    readiness,
+    shapers: () => [],
+    inDoubt: () => undefined,
+    recentSeconds: () => [],
+    listenerCertificate: () => null,
+    ...sights,
+  });
+  const api = createAdminApi({
+    ...seen,
+    tryOut,
+    events: events.handler,
+    switchEnvironment: createSwitchEnvironment({ active, audit, preflight: tryOut }),
+    audit,
+    purge: async () => {},
+    holdCircuit: async () => {},
+    decisions: { of: () => [] },
+    inDoubt: { all: async () => [] },
+    resolve: async () => ({ kind: 'unknown' }),
+    configuration: () => ({ log: { level: 'info' } }),
+  });
+  return {
+    events,
+    app: createAdminApp(
+      { host: 'gateway.internal', operators, readiness, metrics: createMetrics(), log },
+      api,
+    ),
+    state,
+    lines,
+  };
+}

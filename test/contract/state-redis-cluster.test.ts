@@ -1,0 +1,27 @@
+/** State in a cluster of Redis keeps the contract, in real time. */
+
+import { describe } from 'node:test';
+import { lifeOfAllTests } from '../kit/life.ts';
+import { skipWithoutRedisServer } from '../kit/redis.ts';
+import { startRedisCluster } from '../kit/redis-cluster.ts';
+import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
+import { testKeyValues } from './key-values-contract.ts';
+import { testPubSub } from './pubsub-contract.ts';
+import { createRedisTestStore } from './redis-test-store.ts';
+import { testSets } from './sets-contract.ts';
+import { testTokenBuckets } from './token-buckets-contract.ts';
+
+const urls = skipWithoutRedisServer ? [] : (await startRedisCluster(lifeOfAllTests())).urls;
+
+const inCluster: RawStateUnderTest = {
+  skip: skipWithoutRedisServer,
+  store: async (t) => createRedisTestStore(t, { kind: 'cluster', urls: [...urls] }),
+};
+
+describe('state in a cluster of Redis', () => {
+  testKeyValues(inCluster);
+  testInvalidUtf8(inCluster);
+  testSets(inCluster);
+  testTokenBuckets(inCluster);
+  testPubSub(inCluster);
+});

@@ -1,0 +1,65 @@
+/** The TPP systems' application with a line of a test's own behind it. */
+
+import type { RequestListener } from 'node:http';
+import { createRequestReader } from '../../src/http/read-request.ts';
+import { createTppApp } from '../../src/http/tpp-app.ts';
+import { createMatcher } from '../../src/pis/operations.ts';
+import type { ErrorCode } from '../../src/request/errors.ts';
+import type { PisRequest, PisResponse } from '../../src/request/messages.ts';
+import type { Handler } from '../../src/request/stage.ts';
+
+export const requestId = '99391C7E-AD88-49EC-A2AD-99DDCB1F7721';
+
+export interface AppUnderTest {
+  readonly app: RequestListener;
+  /** What came through to the line. */
+  readonly received: readonly PisRequest[];
+  /** What the door refused by itself, and with which id. */
+  readonly refused: readonly { readonly code: ErrorCode; readonly requestId: string }[];
+}
+
+/** An application whose line answers like this. */
+export function startApp(handler: Handler<PisRequest>): AppUnderTest {
+  const taken: PisRequest[] = [];
+  const refused: { code: ErrorCode; requestId: string }[] = [];
+  const app = createTppApp({
+    readRequest: createRequestReader({
+      match: createMatcher({
+        segment: 'berlingroup',
+        paymentServices: ['payments'],
+        paymentProducts: 'any',
+        authorisationTypes: ['authorisations'],
+      }),
+      admit: () => {},
+      authenticate: () => ({
+        name: 'anonymous',
+        tenant: 'anonymous',
+        environments: ['sandbox', 'production'],
+      }),
+      checkQuota: async () => {},
+      environments: ['sandbox', 'production'],
+      maxBodyBytes: 1_000,
+      deadlineMs: { write: 3_000, read: 2_000, status: 1_000 },
+    }),
+    networkOf: () => undefined,
+    pipeline: (request) => {
+      taken.push(request);
+      return handler(request);
+    },
+    onRefused: ({ code }, id) => void refused.push({ code, requestId: id }),
+  });
+  return { app, received: taken, refused };
+}
+
+/** An answer of the bank as the line gives it back. */
+export function bankResponse(over: Partial<PisResponse> = {}): PisResponse {
+  return {
+    status: 200,
+    headers: [['Content-Type', 'application/json']],
+    body: Buffer.from('{"transactionStatus":"ACCP"}'),
+    servedFrom: 'bank',
+    environment: 'sandbox',
+    upstreamMs: 1,
+    ...over,
+  };
+}

@@ -1,0 +1,161 @@
+/** What says nothing about the bank moves no circuit: neither opens it, nor counts towards it. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { call } from '../kit/call.ts';
+import { ask, callOf, circuitOf, lanes, loggedCircuitChanges, waitForCircuit } from '../kit/circuits.ts';
+import { type GatewayUnderTest, type Sections, startLine } from '../kit/gateway.ts';
+import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import * as tpp from '../kit/tpp.ts';
+import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
+import { until } from '../kit/within.ts';
+
+const minimumCalls = 3;
+const times = 4 * minimumCalls;
+const sections: Sections = { circuit: { minimumCalls, failureRate: '1%', window: '10min' } };
+
+/** Sends calls of every lane at once, many times what it takes to open a circuit. */
+async function storm(gateway: GatewayUnderTest): Promise<readonly string[]> {
+  const replies = await Promise.all(
+    lanes.flatMap((lane) => Array.from({ length: times }, () => ask(gateway, lane))),
+  );
+  return replies.map((reply) => reply.header('Penstock-Error') ?? String(reply.status));
+}
+
+async function assertStaysClosed(gateway: GatewayUnderTest): Promise<void> {
+  for (const lane of lanes) {
+    const { state, reason } = await circuitOf(gateway, lane);
+    assert.deepEqual([state, reason], ['closed', null], lane);
+  }
+  assert.deepEqual(loggedCircuitChanges(gateway), []);
+}
+
+const only = (answers: readonly string[]) => [...new Set(answers)].toSorted();
+
+describe('no circuit is moved by', { concurrency: true }, () => {
+  for (const status of [400, 401, 403, 404, 409, 501]) {
+    test(`a bank that answers ${status} to everything; and real failures are not outweighed by it`, async (t) => {
+      const { bank, gateway } = await startLine(t, {
+        ...sections,
+        circuit: { minimumCalls, failureRate: '90%' },
+      });
+      bank.injectFault({ name: 'status', status });
+      assert.deepEqual(only(await storm(gateway)), [String(status)]);
+      await assertStaysClosed(gateway);
+
+      bank.clearFaults();
+      bank.injectFault({ name: 'status', status: 500 });
+      for (let calls = 0; calls < minimumCalls; calls++) await ask(gateway, 'write');
+      assert.equal((await circuitOf(gateway, 'write')).state, 'open');
+    });
+  }
+
+  test('a bank that answers 429', async (t) => {
+    const { bank, gateway } = await startLine(t, sections);
+    bank.injectFault({ name: 'too-many-requests', retryAfterSeconds: 20 });
+    for (const answer of await storm(gateway)) assert.match(answer, /^(429|QUEUE_TIMEOUT)$/);
+    await assertStaysClosed(gateway);
+  });
+
+  test('TPPs that hang up while the bank takes its time', async (t) => {
+    const { bank, gateway } = await startLine(t, sections);
+    bank.injectFault({ name: 'latency', ms: 1_500, strikes: 'before-effect' });
+    const hangUp = new AbortController();
+    const calls = lanes.flatMap((lane) =>
+      Array.from({ length: times }, () => {
+        const one = tpp.callOf(callOf[lane].method as tpp.Method, callOf[lane].path); // the three that there are
+        return assert.rejects(tpp.send(gateway.url, one, hangUp.signal), { name: 'AbortError' });
+      }),
+    );
+    await bank.waitUntil(() => bank.requests.length === 2 * times + 1); // equal status reads share a question
+    hangUp.abort();
+    await Promise.all(calls);
+    await until(5_000, 'the bank has answered', () => bank.payments.length === times);
+    await assertStaysClosed(gateway);
+  });
+
+  test('a queue of our own that is full, and turns that do not come in time', async (t) => {
+    const shaping = {
+      rate: '7/s',
+      burst: 2,
+      queue: 4,
+      maxWait: { write: '200ms', read: '200ms', status: '200ms' },
+    };
+    const { gateway } = await startLine(t, { ...sections, shaping });
+    const answers = await storm(gateway);
+    for (const code of ['QUEUE_FULL', 'QUEUE_TIMEOUT']) assert.ok(answers.includes(code), code);
+    await assertStaysClosed(gateway);
+  });
+
+  test('a client that has used up its quota', async (t) => {
+    const clients = clientSettings().map((client) => ({ ...client, quota: { rate: '1/h', burst: 1 } }));
+    const { gateway } = await startLine(t, { ...sections, clients });
+    const headers = [['X-API-Key', apiKeyOf('shop')]] as const;
+    const replies = [];
+    for (let calls = 0; calls <= times; calls++)
+      replies.push(await call(gateway.url, { ...callOf.status, headers }));
+    assert.equal(replies.filter(({ header }) => header('Penstock-Error') === 'QUOTA_EXCEEDED').length, times);
+    await assertStaysClosed(gateway);
+  });
+
+  test('a Redis that does not answer', { skip: skipWithoutRedisServer }, async (t) => {
+    const redis = await startRedis(t);
+    const { gateway } = await startLine(t, { ...sections, state: { redis: redis.url } });
+    redis.freeze();
+    t.after(redis.thaw);
+    const answers = await storm(gateway);
+    assert.ok(answers.includes('STATE_UNAVAILABLE'));
+    await assertStaysClosed(gateway);
+  });
+
+  test('a Redis that stops answering when a payment is about to be sent', {
+    skip: skipWithoutRedisServer,
+  }, async (t) => {
+    const redis = await startRedis(t);
+    const shaping = { maxConcurrent: 1 };
+    const { bank, gateway } = await startLine(t, { ...sections, shaping, state: { redis: redis.url } });
+    bank.injectFault({ name: 'latency', ms: 2_000, strikes: 'before-effect' }, { times: 1 });
+    const holder = ask(gateway, 'read');
+    await bank.waitUntil(() => bank.requests.length === 1);
+    const before = Number(await redis.command('DBSIZE'));
+    const waiting = Array.from({ length: times }, () => ask(gateway, 'write'));
+    await until(
+      5_000,
+      'all are claimed',
+      async () => Number(await redis.command('DBSIZE')) >= before + times,
+    );
+    redis.freeze();
+    t.after(redis.thaw);
+    await holder;
+    for (const { header } of await Promise.all(waiting))
+      assert.equal(header('Penstock-Error'), 'STATE_UNAVAILABLE');
+    assert.equal(bank.requests.length, 1);
+    await assertStaysClosed(gateway);
+  });
+
+  test('calls that were sent before it opened, and end after it has closed again', async (t) => {
+    const circuit = { minimumCalls, openFor: '100ms' };
+    const { bank, gateway } = await startLine(t, { circuit });
+    bank.injectFault(
+      { name: 'latency', ms: 1_000, strikes: 'before-effect' },
+      { operation: 'getPayment', times },
+    );
+    bank.injectFault({ name: 'status', status: 500 }, { operation: 'getPayment', times });
+    const slow = Array.from({ length: times }, () => ask(gateway, 'read'));
+    await bank.waitUntil(() => bank.requests.length === times);
+    bank.injectFault(
+      { name: 'status', status: 500 },
+      { operation: 'listAuthorisations', times: minimumCalls },
+    );
+    const list = { method: 'GET', path: `${callOf.read.path}/authorisations` };
+    for (let calls = 0; calls < minimumCalls; calls++) await call(gateway.url, list);
+    assert.ok(loggedCircuitChanges(gateway).includes('read: closed > open'));
+    await waitForCircuit(gateway, 'read', 'closed');
+    for (const { status } of await Promise.all(slow)) assert.equal(status, 500);
+    assert.equal((await circuitOf(gateway, 'read')).state, 'closed');
+    assert.equal(
+      loggedCircuitChanges(gateway).filter((change) => change === 'read: closed > open').length,
+      1,
+    );
+  });
+});

@@ -1,0 +1,28 @@
+import { describe } from 'node:test';
+import { type ExpectedFailure, testEveryMethodFails } from './fault-contract.ts';
+
+const malformed = (proxyError: string): ExpectedFailure => ({
+  status: 502,
+  code: 'UPSTREAM_MALFORMED',
+  proxyError,
+});
+
+describe('an answer of the bank that cannot be believed (C6, E9, E12)', { concurrency: true }, () => {
+  testEveryMethodFails({ name: 'garbage' }, malformed('http_protocol_error'));
+  testEveryMethodFails({ name: 'two-content-lengths' }, malformed('http_protocol_error'));
+  testEveryMethodFails({ name: 'carriage-return-in-header' }, malformed('http_protocol_error'));
+  testEveryMethodFails({ name: 'huge-headers' }, malformed('http_response_header_section_size'));
+  testEveryMethodFails({ name: 'switching-protocols' }, malformed('http_upgrade_failed'));
+  const unasked = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n'; // without Connection: Upgrade
+  testEveryMethodFails({ name: 'garbage', bytes: unasked }, malformed('http_upgrade_failed'));
+  for (const status of ['099', '600', '999']) {
+    const bytes = `HTTP/1.1 ${status} Odd\r\nContent-Length: 0\r\n\r\n`;
+    testEveryMethodFails({ name: 'garbage', bytes }, malformed('http_protocol_error'));
+  }
+  testEveryMethodFails({ name: 'corrupt-gzip-answer' }, malformed('http_response_content_coding'));
+
+  const tooLarge = malformed('http_response_body_size');
+  const bytes = 4 * 1024 * 1024 + 1;
+  testEveryMethodFails({ name: 'huge-answer', bytes }, tooLarge);
+  testEveryMethodFails({ name: 'huge-answer', bytes, framing: 'content-length' }, tooLarge);
+});

@@ -1,0 +1,15 @@
+import { describe } from 'node:test';
+import { type ExpectedFailure, shortDeadlines, testEveryMethodFails } from './fault-contract.ts';
+
+const unknown: ExpectedFailure = {
+  status: 504,
+  code: 'OUTCOME_UNKNOWN',
+  proxyError: 'http_response_timeout',
+};
+
+describe('a bank that is not done when the deadline passes (E8)', { concurrency: true }, () => {
+  testEveryMethodFails({ name: 'never-answer' }, unknown, shortDeadlines);
+  testEveryMethodFails({ name: 'drip', everyMs: 20 }, unknown, shortDeadlines);
+  testEveryMethodFails({ name: 'drip', everyMs: 20, from: 'body' }, unknown, shortDeadlines);
+  testEveryMethodFails({ name: 'latency', ms: 10_000 }, unknown, shortDeadlines);
+});

@@ -1,0 +1,107 @@
+/** Operators see which certificates are in use and when they expire, before it is too late. */
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { readAdminApi } from '../kit/admin-api.ts';
+import { call } from '../kit/call.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { startGateway } from '../kit/gateway.ts';
+import { lifeOfAllTests } from '../kit/life.ts';
+import {
+  copyCertificateFiles,
+  createAuthority,
+  inDays,
+  psd2Statements,
+  replaceCertificateFiles,
+} from '../kit/openssl.ts';
+import { until } from '../kit/within.ts';
+
+const authority = createAuthority(lifeOfAllTests());
+const subject = '/C=DE/O=Shop GmbH/organizationIdentifier=PSDDE-BAFIN-123456/CN=shop.example';
+const qwac = authority.issue('qwac', {
+  subject,
+  until: '20991231120000Z',
+  extensions: psd2Statements('web', 'PSP_PI', 'PSP_AI'),
+});
+const seal = authority.issue('seal', {
+  subject,
+  until: inDays(12.5),
+  extensions: psd2Statements('seal', 'PSP_PI'),
+});
+const door = authority.issue('door', { until: inDays(29.5) });
+
+/** A gateway with a certificate for every use; production has none. */
+async function startCertified(t: TestContext) {
+  const used = copyCertificateFiles(temporaryFolder(t), 'seal', seal);
+  const gateway = await startGateway(t, {
+    listen: { tls: { certFile: door.certFile, keyFile: door.keyFile } },
+    environments: {
+      active: 'sandbox',
+      sandbox: {
+        baseUrl: 'https://127.0.0.1:9',
+        tls: { certFile: qwac.certFile, keyFile: qwac.keyFile },
+        signing: { certFile: used.certFile, keyFile: used.keyFile, algorithm: 'ecdsa-sha256' },
+      },
+      production: { baseUrl: 'https://127.0.0.1:10' },
+    },
+  });
+  const text = async (path: string) => (await call(gateway.adminUrl, { method: 'GET', path })).text;
+  const ready = async () => {
+    const { status, text: body } = await call(gateway.adminUrl, { method: 'GET', path: '/health/ready' });
+    const { reasons }: { reasons: readonly string[] } = JSON.parse(body);
+    return { status, reasons: reasons.filter((reason) => /certificate|QWAC|QSEAL/.test(reason)) };
+  };
+  const expiries = async () =>
+    (await text('/metrics'))
+      .split('\n')
+      .filter((line) => line.startsWith('penstock_certificate_expiry_seconds{'));
+  return { gateway, used, ready, expiries };
+}
+
+describe('operators', () => {
+  test('see whose certificates they are, what they may do, and how long they last', async (t) => {
+    const { gateway } = await startCertified(t);
+    const { environments } = await readAdminApi(gateway, '/api/environments');
+    const [sandbox, production] = environments as Record<string, Record<string, unknown>>[]; // as the API has it
+    const { certificate = {}, signingCertificate = {} } = sandbox ?? {};
+    assert.equal(
+      certificate.subject,
+      'CN=shop.example,organizationIdentifier=PSDDE-BAFIN-123456,O=Shop GmbH,C=DE',
+    );
+    assert.equal(certificate.organisationIdentifier, 'PSDDE-BAFIN-123456');
+    assert.deepEqual(certificate.roles, ['PSP_PI', 'PSP_AI']);
+    assert.deepEqual([certificate.qcType, signingCertificate.qcType], ['web', 'seal']);
+    assert.equal(certificate.notAfter, '2099-12-31T12:00:00.000Z');
+    assert.equal(signingCertificate.daysLeft, 12);
+    assert.deepEqual([production?.certificate, production?.signingCertificate], [null, null]);
+  });
+
+  test('have a metric of every one, which follows the files', async (t) => {
+    const { used, expiries } = await startCertified(t);
+    const [listener, ofSandbox, ofSeal, ...more] = await expiries();
+    assert.match(listener ?? '', /\{environment="",use="listener"\} \d+$/);
+    assert.equal(
+      ofSandbox,
+      'penstock_certificate_expiry_seconds{environment="sandbox",use="qwac"} 4102401600',
+    );
+    assert.match(ofSeal ?? '', /\{environment="sandbox",use="qseal"\} \d+$/);
+    assert.deepEqual(more, []);
+    replaceCertificateFiles(used, authority.issue('next-seal', { until: '20991231120000Z' }));
+    await until(
+      5_000,
+      'the metric follows',
+      async () => (await expiries())[2]?.endsWith(' 4102401600') === true,
+    );
+  });
+
+  test('are warned for thirty days, and the gateway stays ready', async (t) => {
+    const { ready, used } = await startCertified(t);
+    const { status, reasons } = await ready();
+    assert.equal(status, 200);
+    assert.equal(reasons.length, 2);
+    assert.match(reasons[0] ?? '', /^the certificate of the listener expires in 29 days, on 20/);
+    assert.match(reasons[1] ?? '', /^the QSEAL of sandbox expires in 12 days, on 20/);
+    replaceCertificateFiles(used, authority.issue('renewed-seal'));
+    await until(5_000, 'the warning is over', async () => (await ready()).reasons.length === 1);
+  });
+});

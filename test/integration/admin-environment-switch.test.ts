@@ -1,0 +1,115 @@
+/** The safest click of the day, over HTTP and before real banks: proven, confirmed, and on record. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { callAdminApi, readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
+import { jsonOf } from '../kit/call.ts';
+import { apiKeyOf, startTwoEnvironments } from '../kit/two-environments.ts';
+
+const active = '/api/environments/active';
+
+describe('an operator', () => {
+  test('sees both sides and which is active, and sees a switch at once', async (t) => {
+    const { gateway, sandbox, production } = await startTwoEnvironments(t);
+    const { environments, ...rest } = await readAdminApi(gateway, '/api/environments');
+    assert.deepEqual(rest, { active: 'sandbox', version: 1 });
+    assert.ok(Array.isArray(environments));
+    assert.deepEqual(
+      environments.map(({ name, baseUrl, standardVersion }) => [name, baseUrl, standardVersion]),
+      [
+        ['sandbox', sandbox.baseUrl, '1.3.11'],
+        ['production', production.baseUrl, '1.3.6'],
+      ],
+    );
+    await switchEnvironment(gateway, 'production');
+    assert.equal((await readAdminApi(gateway, '/api/environments')).active, 'production');
+  });
+
+  test('cannot switch to a side of the bank that is down, sees why, and can by force', async (t) => {
+    const { gateway, production, pay } = await startTwoEnvironments(t);
+    await production.stop();
+    const order = { environment: 'production', reason: 'go-live', confirm: 'production' };
+
+    const refused = await callAdminApi(gateway, 'PUT', active, order);
+    assert.equal(refused.status, 409);
+    assert.deepEqual(jsonOf(refused), {
+      error: 'Not switched: the pre-flight failed.',
+      preflight: { ok: false, steps: [{ step: 'tcp', ok: false, detail: 'ECONNREFUSED' }] },
+    });
+    assert.match(await pay('shop'), /^sandbox-/);
+
+    assert.equal((await callAdminApi(gateway, 'PUT', active, { ...order, force: true })).status, 200);
+    assert.equal((await readAdminApi(gateway, '/api/environments')).active, 'production');
+  });
+
+  test('does not get to production unconfirmed: the bank there is not even asked', async (t) => {
+    const { gateway, production } = await startTwoEnvironments(t);
+    for (const confirm of [{}, { confirm: 'PRODUCTION' }, { confirm: '' }, { confirm: 'production ' }]) {
+      const order = { environment: 'production', reason: 'go-live', force: true, ...confirm };
+      assert.equal((await callAdminApi(gateway, 'PUT', active, order)).status, 409);
+    }
+    assert.equal(production.connections, 0);
+    assert.equal((await readAdminApi(gateway, '/api/environments')).version, 1);
+  });
+
+  test('finds every order in the audit log, refused ones included, and in the log stream', async (t) => {
+    const { gateway, production } = await startTwoEnvironments(t);
+    await callAdminApi(gateway, 'PUT', active, { environment: 'production', reason: 'a slip' });
+    await switchEnvironment(gateway, 'production');
+    await switchEnvironment(gateway, 'sandbox');
+    await production.stop();
+    await callAdminApi(gateway, 'PUT', active, {
+      environment: 'production',
+      reason: 'broken',
+      confirm: 'production',
+    });
+    await callAdminApi(gateway, 'PUT', active, {
+      environment: 'production',
+      reason: 'so be it',
+      confirm: 'production',
+      force: true,
+    });
+
+    const records: unknown = JSON.parse((await callAdminApi(gateway, 'GET', '/api/audit')).text);
+    assert.ok(Array.isArray(records));
+    const facts = records.map(({ who, outcome, details }) => [
+      who,
+      outcome,
+      details.reason,
+      details.from,
+      details.environment,
+    ]);
+    assert.deepEqual(facts.reverse(), [
+      ['admin', 'refused', 'a slip', undefined, 'production'],
+      ['admin', 'switched', 'a test', 'sandbox', 'production'],
+      ['admin', 'switched', 'a test', 'production', 'sandbox'],
+      ['admin', 'refused', 'broken', undefined, 'production'],
+      ['admin', 'forced', 'so be it', 'sandbox', 'production'],
+    ]);
+    assert.deepEqual(await readAdminApi(gateway, '/api/audit/verify'), { records: 5 });
+    const lines = gateway.logLines
+      .map((line) => JSON.parse(line))
+      .filter(({ message }) => message === 'audit');
+    assert.deepEqual(
+      lines.map(({ outcome }) => outcome),
+      ['refused', 'switched', 'switched', 'refused', 'forced'],
+    );
+  });
+
+  test('sees the configuration, and none of its secrets', async (t) => {
+    const operators = [{ name: 'olga', tokenSha256: 'ab'.repeat(32), role: 'read' }];
+    const { gateway } = await startTwoEnvironments(t, { admin: { operators } });
+    const { text } = await callAdminApi(gateway, 'GET', '/api/config');
+    const { admin, clients, environments } = JSON.parse(text);
+    assert.deepEqual(admin.operators, [{ name: 'olga', tokenSha256: '***', role: 'read' }]);
+    assert.deepEqual(clients[1], {
+      name: 'till',
+      tenant: 'shop',
+      apiKeySha256: '***',
+      environments: ['sandbox'],
+    });
+    assert.equal(environments.active, 'sandbox');
+    assert.doesNotMatch(text, /[0-9a-f]{64}/);
+    assert.ok(!text.includes(apiKeyOf('shop')));
+  });
+});

@@ -1,0 +1,131 @@
+/** Operators hold circuits open or closed: on all instances, for a time, across restarts, and on record. */
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { callAdminApi } from '../kit/admin-api.ts';
+import { ask, circuitOf, loggedCircuitChanges } from '../kit/circuits.ts';
+import { startBank } from '../kit/gateway.ts';
+import { startInstances } from '../kit/instances.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { assertRefused } from '../kit/refusal.ts';
+import { startServed } from '../kit/served.ts';
+import { until } from '../kit/within.ts';
+
+const path = '/api/circuits/sandbox/write';
+const circuit = { minimumCalls: 3, openFor: '100ms' };
+
+describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, () => {
+  test('open stops the lane on both instances, probes included, until it is lifted; and is on record', async (t) => {
+    const bank = await startBank(t);
+    const [here, there] = await startInstances(t, bank, await sharedRedisUrl(t), { circuit });
+    const held = await callAdminApi(here, 'PUT', path, {
+      hold: 'open',
+      reason: 'the bank has called',
+      for: '10min',
+    });
+    assert.equal(held.status, 200);
+    await until(
+      2_500,
+      'the other instance knows',
+      async () => (await circuitOf(there, 'write')).hold === 'open',
+    );
+
+    for (const instance of [here, there]) {
+      const { state, hold, reason, until: end } = await circuitOf(instance, 'write');
+      assert.deepEqual([state, hold, reason], ['closed', 'open', 'the bank has called']);
+      assert.ok(Math.abs(Date.parse(end ?? '') - Date.now() - 600_000) < 20_000, `${end}`);
+      const refused = await ask(instance, 'write');
+      assertRefused(refused, 503, 'CIRCUIT_OPEN', 'SERVICE_UNAVAILABLE');
+      assert.equal(refused.header('Retry-After'), '60');
+      assert.match(refused.text, /stopped by the operators.* nothing was sent/);
+      assert.equal((await ask(instance, 'read')).header('Penstock-Error'), undefined, 'other lanes go on');
+    }
+    assert.equal(bank.requests.filter(({ method }) => method === 'POST').length, 0);
+
+    assert.equal((await callAdminApi(there, 'PUT', path, { hold: null, reason: 'all is well' })).status, 200);
+    await until(
+      2_500,
+      'the first instance knows',
+      async () => (await circuitOf(here, 'write')).hold === null,
+    );
+    assert.equal((await ask(here, 'write')).status, 201);
+
+    const records = JSON.parse((await callAdminApi(here, 'GET', '/api/audit')).text);
+    const told = JSON.stringify(records);
+    for (const part of [
+      'hold circuit',
+      'the bank has called',
+      'all is well',
+      '"lane":"write"',
+      '"outcome":"done"',
+    ])
+      assert.ok(told.includes(part), `${part} in ${told}`);
+  });
+
+  test('closed lets everything through, whatever the bank answers, on both instances', async (t) => {
+    const bank = await startBank(t);
+    const instances = await startInstances(t, bank, await sharedRedisUrl(t), { circuit });
+    await callAdminApi(instances[0], 'PUT', path, { hold: 'closed', reason: 'a test run', for: '1min' });
+    await until(2_500, 'both know', async () => (await circuitOf(instances[1], 'write')).hold === 'closed');
+    bank.injectFault({ name: 'status', status: 500 });
+    for (const instance of instances) {
+      for (let calls = 0; calls < 10; calls++) assert.equal((await ask(instance, 'write')).status, 500);
+      assert.deepEqual(loggedCircuitChanges(instance), []);
+    }
+  });
+
+  test('ends by itself when its time is over', async (t) => {
+    const bank = await startBank(t);
+    const [here, there] = await startInstances(t, bank, await sharedRedisUrl(t), { circuit });
+    const held = await callAdminApi(here, 'PUT', path, {
+      hold: 'open',
+      reason: 'for a moment',
+      for: '1500ms',
+    });
+    assert.equal(held.status, 200, held.text);
+    assert.equal((await ask(here, 'write')).header('Penstock-Error'), 'CIRCUIT_OPEN');
+    for (const instance of [here, there]) {
+      await until(5_000, 'it is over', async () => (await circuitOf(instance, 'write')).hold === null);
+      assert.equal((await ask(instance, 'write')).status, 201);
+    }
+  });
+
+  test('survives a restart, from the first request on; penstock circuits shows it', async (t) => {
+    const bank = await startBank(t);
+    const state = { redis: await sharedRedisUrl(t), prefix: `test-${randomUUID()}:` };
+    const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, state };
+    const first = await startServed(t, sections);
+    const held = await callAdminApi(first, 'PUT', path, {
+      hold: 'open',
+      reason: 'maintenance',
+      for: '10min',
+    });
+    assert.equal(held.status, 200, held.text);
+    first.command.kill('SIGKILL');
+    await first.command.exitCode();
+
+    const second = await startServed(t, sections);
+    assert.equal((await ask(second, 'write')).header('Penstock-Error'), 'CIRCUIT_OPEN');
+    assert.equal(bank.requests.length, 0);
+
+    const command = second.run('circuits');
+    assert.equal(await command.exitCode(), 0, command.stderr());
+    const lines = command.stdout().split('\n');
+    assert.match(lines[0] ?? '', /^sandbox {6}write {3}closed {5}held open until \d{4}-.*Z maintenance$/);
+    assert.deepEqual(lines.slice(1), ['sandbox      read    closed', 'sandbox      status  closed', '']);
+  });
+
+  for (const [what, wrong] of [
+    ['without a reason', { hold: 'open' }],
+    ['for too long', { hold: 'open', reason: 'a slip', for: '25h' }],
+    ['as something else', { hold: 'shut', reason: 'a slip' }],
+  ] as const) {
+    test(`is refused ${what}, and nothing changes`, async (t) => {
+      const bank = await startBank(t);
+      const [here] = await startInstances(t, bank, await sharedRedisUrl(t), { circuit });
+      assert.equal((await callAdminApi(here, 'PUT', path, wrong)).status, 400);
+      assert.equal((await circuitOf(here, 'write')).hold, null);
+    });
+  }
+});

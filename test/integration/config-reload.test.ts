@@ -1,0 +1,157 @@
+/** A gateway that is told to read its configuration again (SIGHUP), without a request being lost. */
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, type TestContext, test } from 'node:test';
+import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
+import { call } from '../kit/call.ts';
+import { callOf } from '../kit/circuits.ts';
+import { type Sections, startBank } from '../kit/gateway.ts';
+import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { initiation } from '../kit/request.ts';
+import { type Served, startServed } from '../kit/served.ts';
+import { until } from '../kit/within.ts';
+
+const client = (name: string) => ({
+  name,
+  tenant: 'shop',
+  apiKeySha256: createHash('sha256').update(name).digest('hex'),
+});
+
+/** What comes of a payment by a client, whose key is its name. */
+async function initiateAs({ url }: Served, name: string): Promise<readonly [number, string | undefined]> {
+  const { status, header } = await call(url, {
+    ...initiation,
+    headers: [...initiation.headers, ['X-API-Key', name]],
+  });
+  return [status, header('Penstock-Environment')];
+}
+
+async function start(t: TestContext, more: Sections = {}) {
+  const [sandbox, production] = [
+    await startBank(t, { name: 'sandbox' }),
+    await startBank(t, { name: 'production' }),
+  ];
+  const environments = { active: 'sandbox', sandbox: { baseUrl: sandbox.baseUrl } };
+  const sections: Sections = { clients: [client('one')], environments, ...more };
+  const served = await startServed(t, sections);
+  return { sandbox, production, served, sections, environments };
+}
+
+/** Rewrites the file, and waits until the gateway has said what it made of it. @returns the line of its log */
+async function reload(
+  { command, rewrite }: Served,
+  content: Sections | string,
+): Promise<Record<string, unknown>> {
+  const about = () =>
+    command
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('the configuration') || line.includes('the old one stays'));
+  const before = about().length;
+  rewrite(content);
+  command.kill('SIGHUP');
+  await until(10_000, 'the gateway has read its configuration', () => about().length > before);
+  return JSON.parse(about().at(-1) ?? '{}');
+}
+
+describe('a reload (H5)', () => {
+  test('lets a new client in, and keeps one out that is gone', async (t) => {
+    const { served, sections } = await start(t);
+    assert.deepEqual(
+      [(await initiateAs(served, 'one'))[0], (await initiateAs(served, 'two'))[0]],
+      [201, 401],
+    );
+    const { level, message } = await reload(served, { ...sections, clients: [client('two')] });
+    assert.deepEqual([level, message], ['info', 'the configuration was read again']);
+    assert.deepEqual(
+      [(await initiateAs(served, 'one'))[0], (await initiateAs(served, 'two'))[0]],
+      [401, 201],
+    );
+  });
+
+  test('brings in an environment that can be switched to, and leaves the active one alone', async (t) => {
+    const { served, sections, environments, production } = await start(t);
+    const both = { ...environments, active: 'production', production: { baseUrl: production.baseUrl } };
+    await reload(served, { ...sections, environments: both });
+    assert.deepEqual(await initiateAs(served, 'one'), [201, 'sandbox']);
+    await switchEnvironment(served, 'production');
+    assert.deepEqual(await initiateAs(served, 'one'), [201, 'production']);
+    assert.equal((await readAdminApi(served, '/api/environments')).version, 2);
+  });
+
+  for (const [what, content] of [
+    ['is faulty', { environments: { sandbox: { baseUrl: 'nowhere' } } }],
+    ['is no YAML', 'environments: {{'],
+    ['is empty', ''],
+  ] as const) {
+    test(`keeps the old configuration if the new one ${what}, and says every fault`, async (t) => {
+      const { served } = await start(t);
+      const { level, message, faults } = await reload(served, content);
+      assert.deepEqual([level, message], ['error', 'the configuration is faulty; the old one stays']);
+      assert.match(String(faults), /environments|penstock\.yaml/);
+      assert.deepEqual(await initiateAs(served, 'one'), [201, 'sandbox']);
+    });
+  }
+
+  test('names the settings that need a restart, and takes over the others', async (t) => {
+    const { served, sections } = await start(t);
+    const { level, needRestart } = await reload(served, {
+      ...sections,
+      clients: [client('two')],
+      listen: { port: 0, host: '127.0.0.2' },
+      log: { level: 'debug' },
+      payments: { rememberFor: '30d' },
+    });
+    assert.deepEqual([level, needRestart], ['info', 'listen.host, payments, log']);
+    assert.equal((await initiateAs(served, 'two'))[0], 201);
+    const again = await reload(served, sections);
+    assert.equal(again.needRestart, undefined, 'back to what it was started with');
+  });
+
+  test('keeps to the pause that the bank has asked for', async (t) => {
+    const { served, sections, sandbox } = await start(t);
+    sandbox.injectFault({ name: 'rate-limit', perSecond: 0.001, burst: 1, retryAfterSeconds: 60 });
+    const pay = async () => (await initiateAs(served, 'one'))[0];
+    assert.deepEqual([await pay(), await pay(), await pay()], [201, 429, 503]);
+    await reload(served, sections);
+    const statuses = await Promise.all(Array.from({ length: 10 }, pay));
+    assert.deepEqual(new Set(statuses), new Set([503]));
+    assert.equal(sandbox.requests.length, 2);
+  });
+
+  test('while Redis is out of reach does not give the rate anew, and the end of that is told of', {
+    skip: skipWithoutRedisServer,
+  }, async (t) => {
+    const redis = await startRedis(t);
+    const { served, sections } = await start(t, {
+      state: { redis: redis.url },
+      shaping: { rate: '20/min', burst: 60, maxWait: { read: '500ms' } },
+      deadlines: { read: '1min' },
+    });
+    const read = () => call(served.url, { ...callOf.read, headers: [['X-API-Key', 'one']] });
+    const alone = async () =>
+      /penstock_shaping_alone 1$/m.test(
+        (await call(served.adminUrl, { method: 'GET', path: '/metrics' })).text,
+      );
+    assert.equal((await read()).status, 404);
+    redis.freeze();
+    t.after(redis.thaw);
+    await until(10_000, 'it is alone', async () => (await read()).status === 503 && alone());
+    await reload(served, sections);
+    assert.equal((await read()).status, 503);
+    redis.thaw();
+    await until(10_000, 'it is told of', async () => (await read()).status === 404 && !(await alone()));
+  });
+
+  test('shows in the configuration that operators see', async (t) => {
+    const { served, sections } = await start(t);
+    await reload(served, { ...sections, clients: [client('one'), client('two')] });
+    const { clients } = await readAdminApi(served, '/api/config');
+    assert.ok(Array.isArray(clients));
+    assert.deepEqual(
+      clients.map(({ name }) => name),
+      ['one', 'two'],
+    );
+  });
+});

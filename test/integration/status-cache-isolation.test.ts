@@ -1,0 +1,74 @@
+/** Two tenants, tokens, PSUs, consents, formats and codings on one path of two instances: each gets its own answer. */
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import { call, jsonOf } from '../kit/call.ts';
+import type { Field } from '../kit/fields.ts';
+import { startInstances } from '../kit/instances.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { initiation, transfers } from '../kit/request.ts';
+import { seeded } from '../kit/seeded.ts';
+import { type StubRequest, type StubResponse, startStubBank } from '../kit/stub-bank.ts';
+import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
+
+const asker = fc.record({
+  client: fc.constantFrom('shop', 'rival'),
+  fields: fc.record({
+    Authorization: fc.constantFrom('Bearer one', 'Bearer two'),
+    'PSU-ID': fc.constantFrom('anna', 'berta'),
+    'Consent-ID': fc.constantFrom('1', '2'),
+    Accept: fc.constantFrom('application/json', 'application/xml'),
+    'Accept-Encoding': fc.constantFrom('identity', 'gzip'),
+  }),
+});
+const names = ['authorization', 'psu-id', 'consent-id', 'accept', 'accept-encoding'];
+
+/** Every tenant has a payment of the same id; the bank tells who asked. */
+const says = ({ method, header }: StubRequest): StubResponse => {
+  const json = ['Content-Type', 'application/json'] as const;
+  if (method === 'POST')
+    return { status: 201, headers: [json], body: '{"paymentId":"twin","transactionStatus":"RCVD"}' };
+  const body = { transactionStatus: 'ACTC', tenant: header('x-tenant'), madeFor: names.map(header) };
+  return { headers: [json], body: JSON.stringify(body) };
+};
+
+async function startPair(t: TestContext) {
+  const bank = await startStubBank(t, says);
+  const instances = await startInstances(t, bank, await sharedRedisUrl(t), { clients: clientSettings() });
+  for (const client of ['shop', 'rival'] as const) {
+    const headers = [...initiation.headers, ['X-API-Key', apiKeyOf(client)] as const];
+    assert.equal((await call(instances[0].url, { ...initiation, headers })).status, 201);
+  }
+  return { bank, instances };
+}
+
+describe('on one path of two instances', { skip: skipWithoutRedis }, () => {
+  test('every answer is one that the bank made for this very asker, from the cache or not', async (t) => {
+    const { bank, instances } = await startPair(t);
+    const reads = fc.array(fc.record({ asker, instance: fc.nat(1) }), { minLength: 20, maxLength: 40 });
+    let answered = 0;
+    await fc.assert(
+      fc.asyncProperty(reads, async (all) => {
+        const answers = all.map(async ({ asker: { client, fields }, instance }) => {
+          const headers: readonly Field[] = [
+            ...Object.entries(fields),
+            ['X-API-Key', apiKeyOf(client as 'shop' | 'rival')], // one of the two above
+            ['X-Tenant', client],
+          ];
+          const path = `${transfers}/twin/status`;
+          const reply = await call(instances[instance]?.url ?? '', { method: 'GET', path, headers });
+          assert.equal(reply.status, 200, reply.text);
+          const { tenant, madeFor } = jsonOf(reply);
+          assert.deepEqual({ tenant, madeFor }, { tenant: client, madeFor: Object.values(fields) });
+          answered++;
+        });
+        await Promise.all(answers);
+      }),
+      seeded(t, 25),
+    );
+    const asked = bank.requests.filter(({ method }) => method === 'GET').length;
+    assert.ok(asked < answered, 'the cache was of no use');
+    t.diagnostic(`${answered} answers, ${asked} of them asked for at the bank`);
+  });
+});

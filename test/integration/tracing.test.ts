@@ -1,0 +1,164 @@
+/** A request can be followed from the TPP's own trace to the bank's: by spans that a collector gets, and by traceparent. */
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import { createGateway } from '../../src/gateway.ts';
+import { createTracing } from '../../src/telemetry/tracing.ts';
+import { call } from '../kit/call.ts';
+import { configOf, type Sections, startLine, unlimited } from '../kit/gateway.ts';
+import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from '../kit/otlp-collector.ts';
+import { initiation, statusRead } from '../kit/request.ts';
+import { requestRecord } from '../kit/request-records.ts';
+import { until } from '../kit/within.ts';
+
+const callers = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+/** A gateway that traces, its bank and its collector. */
+async function startTraced(t: TestContext, sections: Sections = {}, sample = '100%') {
+  const collector = await startOtlpCollector(t);
+  return { collector, ...(await startLine(t, { tracing: { otlpUrl: collector.url, sample }, ...sections })) };
+}
+
+const spansNamed = ({ spans }: OtlpCollector, name: string) => spans.filter((span) => span.name === name);
+
+async function spanOf(collector: OtlpCollector, name: string): Promise<CollectedSpan> {
+  await until(8_000, name, () => spansNamed(collector, name).length > 0);
+  return spansNamed(collector, name)[0] ?? assert.fail();
+}
+
+/** What the bank was told of the trace at its last call. */
+function toldBank({
+  requests,
+}: {
+  readonly requests: readonly { readonly rawHeaders: readonly string[] }[];
+}) {
+  const raw = requests.at(-1)?.rawHeaders ?? [];
+  return raw.filter((_, index) => /^traceparent$/i.test(raw[index - 1] ?? '') && index % 2 === 1);
+}
+
+const withFields = (...fields: readonly (readonly [string, string])[]) => ({
+  ...initiation,
+  headers: [...fields, ...initiation.headers],
+});
+
+test('a payment is one span in the trace of its caller, with a span for each wait and for the call', async (t) => {
+  const { collector, bank, gateway } = await startTraced(t);
+  const id = randomUUID();
+  const before = Date.now();
+  await call(gateway.url, withFields(['traceparent', callers], ['X-Request-ID', id]));
+
+  const payment = await spanOf(collector, 'initiatePayment');
+  const [, traceId, parentId] = callers.split('-');
+  assert.deepEqual([payment.traceId, payment.parentSpanId, payment.kind], [traceId, parentId, 2]);
+  assert.deepEqual(payment.attributes, {
+    'penstock.request_id': id,
+    'http.response.status_code': 201,
+    'penstock.client': 'anonymous',
+    'penstock.tenant': 'anonymous',
+    'penstock.environment': 'sandbox',
+    'penstock.served_from': 'bank',
+    'penstock.environment_why': 'only-one',
+  });
+  for (const name of ['wait for the ledger', 'wait for a turn', 'call the bank']) {
+    const child = await spanOf(collector, name);
+    assert.deepEqual([child.traceId, child.parentSpanId], [traceId, payment.spanId], name);
+    assert.ok(child.startMs >= payment.startMs - 1 && child.endMs <= payment.endMs + 1, name);
+  }
+  assert.ok(payment.startMs >= before - 1 && payment.endMs <= Date.now() + 1);
+  const toBank = await spanOf(collector, 'call the bank');
+  assert.deepEqual(toldBank(bank), [`00-${traceId}-${toBank.spanId}-01`]);
+  assert.equal(toBank.attributes['http.response.status_code'], 201);
+  assert.deepEqual([...collector.services], ['penstock']);
+});
+
+test('a request without a trace begins one, and one with an unreadable traceparent too', async (t) => {
+  const { collector, bank, gateway } = await startTraced(t);
+  await call(gateway.url, withFields(['traceparent', '00-not-a-trace'], ['tracestate', 'vendor=1']));
+  const payment = await spanOf(collector, 'initiatePayment');
+  assert.equal(payment.parentSpanId, undefined);
+  assert.match(toldBank(bank)[0] ?? '', new RegExp(`^00-${payment.traceId}-[0-9a-f]{16}-01$`));
+  assert.ok(!bank.requests[0]?.rawHeaders.some((field) => /tracestate/i.test(field)));
+});
+
+test('a caller who does not sample is not sampled, and one who does is, whatever the configured part', async (t) => {
+  const { collector, bank, gateway } = await startTraced(t, {}, '0%');
+  await call(gateway.url, initiation);
+  assert.match(toldBank(bank)[0] ?? '', /-00$/);
+  await call(gateway.url, withFields(['traceparent', callers.replace(/01$/, '00')]));
+  assert.match(toldBank(bank)[0] ?? '', /^00-0af7651916cd43dd8448eb211c80319c-.{16}-00$/);
+  await call(gateway.url, withFields(['traceparent', callers]));
+  await spanOf(collector, 'initiatePayment');
+  assert.equal(spansNamed(collector, 'initiatePayment').length, 1);
+});
+
+test('without tracing, what a TPP says of its trace reaches the bank as it is', async (t) => {
+  const { bank, gateway } = await startLine(t);
+  const odd = '00-NOT even A trace';
+  await call(gateway.url, withFields(['TraceParent', odd], ['tracestate', 'vendor=1']));
+  assert.deepEqual(toldBank(bank), [odd]);
+  assert.ok(bank.requests[0]?.rawHeaders.includes('vendor=1'));
+});
+
+test('a call that outlives its request has its span all the same, and a refusal is an error', async (t) => {
+  const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
+  const shaping = { maxWait: { write: '100ms', read: '100ms', status: '100ms' } };
+  const { collector, bank, gateway } = await startTraced(t, {
+    deadlines,
+    shaping,
+    idempotency: { wait: '50ms' },
+  });
+  bank.injectFault({ name: 'latency', ms: 700 }, { times: 1 });
+  assert.equal((await call(gateway.url, initiation)).status, 504);
+  const payment = await spanOf(collector, 'initiatePayment');
+  assert.deepEqual([payment.failed, payment.attributes['error.type']], [true, 'OUTCOME_UNKNOWN']);
+  const late = await spanOf(collector, 'call the bank');
+  assert.equal(late.parentSpanId, payment.spanId);
+  assert.ok(late.endMs > payment.endMs);
+  assert.equal(spansNamed(collector, 'call the bank').length, 1);
+});
+
+test('a collector that fails, or does not answer, harms no request, and the log says so once', async (t) => {
+  const { collector, gateway } = await startTraced(t);
+  const lost = () => gateway.logLines.filter((line) => line.includes('traces cannot be sent')).length;
+  collector.respondWith(400);
+  assert.equal((await call(gateway.url, initiation)).status, 201);
+  await until(8_000, 'the warning', () => lost() > 0);
+  collector.respondWith(0);
+  for (let one = 0; one < 10; one++) assert.equal((await call(gateway.url, statusRead)).status, 404);
+  assert.equal(lost(), 1);
+});
+
+test('spans that wait are sent when the gateway stops, and a collector that hangs holds it up for 2 s at most', async (t) => {
+  const collector = await startOtlpCollector(t);
+  const { bank } = await startLine(t);
+  const sections = {
+    listen: { port: 0 },
+    admin: { port: 0 },
+    environments: { sandbox: { baseUrl: bank.baseUrl } },
+    tracing: { otlpUrl: collector.url, sample: '100%' },
+  };
+  for (const status of [200, 0]) {
+    collector.respondWith(status);
+    const gateway = createGateway(configOf(unlimited(sections)), () => {});
+    const { tppPort } = await gateway.start();
+    await call(`http://127.0.0.1:${tppPort}`, initiation);
+    const sinceMs = performance.now();
+    await gateway.stop();
+    assert.ok(performance.now() - sinceMs < 4_000);
+    assert.equal(spansNamed(collector, 'initiatePayment').length, 1);
+  }
+});
+
+test('of the spans that wait for a collector that hangs a bounded number is kept', async (t) => {
+  const collector = await startOtlpCollector(t);
+  const tracing = createTracing({ otlpUrl: collector.url, sample: 1 }, () => {}) ?? assert.fail();
+  await tracing.open();
+  collector.respondWith(0);
+  const { trace } = tracing.startTrace([]);
+  for (let one = 0; one < 10_000; one++) tracing.onRequestEnd(requestRecord({ trace }));
+  collector.respondWith(200);
+  await tracing.close();
+  const { length } = collector.spans;
+  assert.ok(length > 0 && length <= 2_048 + 512, `${length} spans`); // a full queue, and the batch that was on its way
+});

@@ -1,0 +1,211 @@
+/** An installation of which everything is heard that it tells: to the log, to operators, to a collector, to Redis, to TPPs. */
+
+import { createHash } from 'node:crypto';
+import type { TestContext } from 'node:test';
+import { format } from 'node:util';
+import { Redis } from 'ioredis';
+import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
+import { explain } from '../../src/commands/explain.ts';
+import { createGateway } from '../../src/gateway.ts';
+import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { createRedisState } from '../../src/state/redis.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { callAdminApi } from './admin-api.ts';
+import { apiKeys, paymentIdWithCanary } from './canaries.ts';
+import { adminToken, configOf, type Sections, startBank, unlimited } from './gateway.ts';
+import { startOtlpCollector } from './otlp-collector.ts';
+import { type RawAnswer, sendRaw } from './raw.ts';
+import { skipWithoutRedisServer, startRedis } from './redis.ts';
+import { within } from './within.ts';
+
+/** The ways by which something can come out, and what each says if it says anything at all. */
+export const outputChannels = {
+  'the log, as JSON': /"message":"/,
+  'the log, as text': / INFO | WARN /,
+  'the console and warnings': /^/,
+  metrics: /penstock_requests_total/,
+  'decisions, and penstock explain': /answered \d+/,
+  'the stream of events': /"samples":/,
+  'what operators are shown': /"standardVersion":/,
+  spans: /penstock\.request_id|"resourceSpans"/,
+  'errors to TPPs': /^/,
+  'keys in Redis': /penstock:/,
+  'commands to Redis': /environment:active/,
+} as const;
+export type OutputChannel = keyof typeof outputChannels;
+
+export interface CapturedGateway {
+  readonly bank: SimulatedBank;
+  readonly port: number;
+  readonly adminUrl: string;
+  /** Every line of the log so far, at its most talkative. */
+  readonly lines: readonly string[];
+  /** What stands in the configuration and must never be told. */
+  readonly secrets: readonly string[];
+  /** A connection to its Redis, if there is one here. */
+  readonly redis: Redis | undefined;
+  /** Sends a request; what is known of it will be asked for. */
+  send(request: string): Promise<RawAnswer>;
+  /** Stops the gateway. @returns everything it has told, by way; none by Redis if there is none here */
+  outputs(): Promise<Partial<Readonly<Record<OutputChannel, string>>>>;
+}
+
+/** What differs from the installation that most tests want. */
+export interface CaptureOptions {
+  readonly bank?: BankOptions;
+  /** Of the environment, besides its address. */
+  readonly environment?: object;
+  /** Of the configuration. */
+  readonly sections?: Sections;
+  readonly secrets?: readonly string[];
+}
+
+/** The password of its Redis. */
+export const redisPassword = 'canary-redis-password';
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** A gateway, a bank, a collector and, if there is one, a Redis: all that is said is kept. Ended with the test. */
+export async function startCapturedGateway(
+  t: TestContext,
+  options: CaptureOptions = {},
+): Promise<CapturedGateway> {
+  const captured = captureLogsAndConsole(t);
+  const [collector, bank, redis] = [
+    await startOtlpCollector(t),
+    await startBank(t, options.bank),
+    skipWithoutRedisServer ? undefined : await startMonitoredRedis(t),
+  ];
+  bank.nextPaymentId(paymentIdWithCanary);
+  const config = configOf(
+    unlimited({
+      ...{ listen: { port: 0 }, admin: { port: 0 } },
+      environments: { sandbox: { baseUrl: bank.baseUrl, ...options.environment } },
+      clients: Object.entries(apiKeys).map(([name, key]) => ({
+        name,
+        tenant: name,
+        apiKeySha256: sha256(key),
+      })),
+      deadlines: { connect: '500ms', status: '2s', read: '2s', write: '2s' },
+      shaping: { maxWait: { write: '300ms', read: '300ms', status: '300ms' } },
+      idempotency: { wait: '1s' },
+      tracing: { otlpUrl: collector.url, sample: '100%' },
+      ...options.sections,
+    }),
+    redis && { PENSTOCK_STATE_REDIS: redis.url },
+  );
+  const { operators } = configuredOperators(config.admin, adminToken);
+  // Patient, so that on a busy machine nothing but what a test does makes the state unavailable.
+  const onTrouble = (trouble?: string) => captured.log('warn', 'the state', { why: trouble ?? 'is well' });
+  const state =
+    redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onTrouble, 500);
+  const gateway = createGateway(config, captured.log, operators, state);
+  const { tppPort: port, adminPort } = await gateway.start();
+  t.after(() => gateway.stop());
+  const adminListener = { adminUrl: `http://127.0.0.1:${adminPort}` };
+  const answers: RawAnswer[] = [];
+
+  return {
+    ...{ bank, port, adminUrl: adminListener.adminUrl, lines: captured.json, redis: redis?.client },
+    secrets: [adminToken, redisPassword, ...Object.values(apiKeys).map(sha256), ...(options.secrets ?? [])],
+    async send(request) {
+      const answer = await sendRaw(port, request);
+      answers.push(answer);
+      return answer;
+    },
+    async outputs() {
+      const shown = await adminOutputs(adminListener, answers);
+      const keys = await redis?.keys();
+      await gateway.stop(); // which sends the last spans
+      return {
+        'the log, as JSON': captured.json.join(''),
+        'the log, as text': captured.text.join(''),
+        'the console and warnings': captured.elsewhere.join('\n'),
+        ...shown,
+        spans: collector.bodies.join('\n'),
+        // What is not an error of the gateway's own is the bank's answer, passed on as it is.
+        'errors to TPPs': answers
+          .filter(({ headers }) => headers.has('penstock-error'))
+          .map(({ headers, body }) => JSON.stringify([...headers]) + body)
+          .join('\n'),
+        ...(redis && { 'keys in Redis': keys ?? '', 'commands to Redis': redis.commands.join('\n') }),
+      };
+    },
+  };
+}
+
+/** The log in both formats, and whatever comes out elsewhere. */
+function captureLogsAndConsole(t: TestContext) {
+  const [json, text, elsewhere]: [string[], string[], string[]] = [[], [], []];
+  const logs = [
+    createLog({ level: 'trace', format: 'json' }, { write: (line) => void json.push(line) }),
+    createLog({ level: 'trace', format: 'text' }, { write: (line) => void text.push(line) }),
+  ];
+  for (const name of ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const)
+    t.mock.method(console, name, (...said: unknown[]) => void elsewhere.push(format(...said)));
+  const warned = (warning: Error) => void elsewhere.push(format(warning));
+  process.on('warning', warned);
+  t.after(() => process.off('warning', warned));
+  const log: Parameters<typeof createGateway>[1] = (...line) => {
+    for (const one of logs) one(...line);
+  };
+  return { log, json, text, elsewhere };
+}
+
+function disconnectAfter(t: TestContext, client: Redis): Redis {
+  t.after(() => client.disconnect());
+  return client.on('error', () => {});
+}
+
+/** A Redis with a password, and every command that it gets, with its keys and values. */
+async function startMonitoredRedis(t: TestContext) {
+  const { port } = await startRedis(t, ['--requirepass', redisPassword]);
+  const url = `redis://:${redisPassword}@127.0.0.1:${port}`;
+  // Nothing is said on either connection while the second one begins to listen: ioredis would take it for an answer.
+  const client = disconnectAfter(t, new Redis(url, { enableReadyCheck: false }));
+  await client.ping();
+  const monitor = disconnectAfter(t, await client.monitor());
+  const commands: string[] = [];
+  monitor.on('monitor', (_time: string, args: readonly string[]) => void commands.push(args.join(' ')));
+  return { url, client, commands, keys: async () => (await client.keys('*')).join('\n') };
+}
+
+const pages = ['environments', 'circuits', 'in-doubt', 'audit', 'audit/verify', 'config'].map(
+  (page) => `/api/${page}`,
+);
+
+/** What operators see: pages, metrics, the console's stream, and what became of each request. */
+async function adminOutputs(door: Pick<CapturedGateway, 'adminUrl'>, answers: readonly RawAnswer[]) {
+  const textAt = async (path: string) => (await callAdminApi(door, 'GET', path)).text;
+  const accounts: string[] = [];
+  for (const { headers } of answers) {
+    const id = headers.get('x-request-id') ?? '';
+    accounts.push(await textAt(`/api/decisions/${id}`));
+    const callAdmin = async (method: string, path: string) => {
+      const { status, text } = await callAdminApi(door, method, `/api${path}`);
+      return { ok: status === 200, status, body: JSON.parse(text) };
+    };
+    accounts.push(...(await explain(callAdmin, id)).lines);
+  }
+  const shown = await Promise.all([...pages, '/health/live', '/health/ready', '/'].map(textAt));
+  return {
+    'decisions, and penstock explain': accounts.join('\n'),
+    'what operators are shown': shown.join('\n'),
+    metrics: await textAt('/metrics'),
+    'the stream of events': await firstEvents(door.adminUrl),
+  };
+}
+
+/** The snapshot, and the tick after it. */
+async function firstEvents(adminUrl: string): Promise<string> {
+  const headers = { Authorization: `Bearer ${adminToken}` };
+  const { body } = await fetch(`${adminUrl}/api/events`, { headers });
+  let text = '';
+  const reading = async () => {
+    for await (const piece of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += piece;
+      if (text.split('\n\n').length > 2) return;
+    }
+  };
+  await within(5_000, 'two events', reading());
+  return text;
+}

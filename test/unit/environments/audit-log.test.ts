@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { type AuditRecord, createAuditLog } from '../../../src/environments/audit-log.ts';
+import type { AuditEvent } from '../../../src/request/audit-event.ts';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import { createFailingState } from '../../kit/failing-state.ts';
+import { captureLog } from '../../kit/log-capture.ts';
+import { errorOf } from './requests.ts';
+
+const event = (reason: string): AuditEvent => ({
+  who: 'olga',
+  action: 'switch environment',
+  outcome: 'switched',
+  details: { environment: 'production', reason, preflight: { ok: true, steps: [] } },
+});
+
+const silentLog = captureLog().log;
+
+describe('the audit log', () => {
+  test('gives each record the next number, the time, and the hash of the one before', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: Date.parse('2026-01-01T12:00:00Z') });
+    const audit = createAuditLog(createMemoryState().keyValues, silentLog);
+    const [first, second] = [await audit.append(event('one')), await audit.append(event('two'))];
+    assert.deepEqual([first.number, second.number], [1, 2]);
+    assert.equal(second.at, '2026-01-01T12:00:00.000Z');
+    assert.equal(second.previous, first.hash);
+    assert.match(first.previous, /^0{64}$/);
+    assert.match(first.hash, /^[0-9a-f]{64}$/);
+    assert.deepEqual(second.details, event('two').details);
+    assert.deepEqual(await audit.verify(), { records: 2 });
+  });
+
+  test('shows the newest records first, as many as are asked for', async () => {
+    const audit = createAuditLog(createMemoryState().keyValues, silentLog);
+    const records = [];
+    for (const reason of ['one', 'two', 'three']) records.push(await audit.append(event(reason)));
+    assert.deepEqual(await audit.newest(2), records.toReversed().slice(0, 2));
+    assert.deepEqual(await audit.newest(100), records.toReversed());
+  });
+
+  test('is empty and whole before anything happened', async () => {
+    const audit = createAuditLog(createMemoryState().keyValues, silentLog);
+    assert.deepEqual(await audit.newest(100), []);
+    assert.deepEqual(await audit.verify(), { records: 0 });
+  });
+
+  test('is one chain, whichever instances write to it at the same moment', async () => {
+    const { keyValues } = createMemoryState();
+    const instances = [createAuditLog(keyValues, silentLog), createAuditLog(keyValues, silentLog)];
+    const reasons = Array.from({ length: 20 }, (_, index) => `reason ${index}`);
+    await Promise.all(reasons.map((reason, index) => instances[index % 2]?.append(event(reason))));
+
+    for (const audit of instances) assert.deepEqual(await audit.verify(), { records: 20 });
+    const written = (await createAuditLog(keyValues, silentLog).newest(100)).map(
+      ({ details }) => details.reason,
+    );
+    assert.deepEqual(new Set(written), new Set(reasons));
+  });
+
+  test('goes on behind a record whose writer died before it moved the head', async () => {
+    const state = createFailingState();
+    const audit = createAuditLog(state.keyValues, silentLog);
+    await audit.append(event('one'));
+    state.fail('write');
+    await audit.append(event('two'));
+    state.recover();
+    assert.equal((await audit.append(event('three'))).number, 3);
+    assert.deepEqual(await audit.verify(), { records: 3 });
+  });
+
+  test('keeps every character as it was given', async () => {
+    const audit = createAuditLog(createMemoryState().keyValues, silentLog);
+    const reason = 'ü 🏦 "quoted" \\ \n \u0000 \u2028 \ud800';
+    await audit.append(event(reason));
+    assert.equal((await audit.newest(1))[0]?.details.reason, reason);
+    assert.deepEqual(await audit.verify(), { records: 1 });
+  });
+
+  test('stands in the log stream too, whatever becomes of the state', async () => {
+    const { log, lines } = captureLog();
+    const state = createFailingState();
+    const audit = createAuditLog(state.keyValues, log);
+    for (const operation of ['read', 'writeIfAbsent'] as const) {
+      state.fail(operation);
+      assert.equal((await errorOf(() => audit.append(event(operation)))).code, 'STATE_UNAVAILABLE');
+      const { message, fields } = lines.at(-1) ?? assert.fail('nothing was logged');
+      assert.equal(message, 'audit');
+      assert.deepEqual(
+        [fields.who, fields.action, fields.outcome],
+        ['olga', 'switch environment', 'switched'],
+      );
+      assert.deepEqual(JSON.parse(String(fields.details)), event(operation).details);
+    }
+  });
+});
+
+// MERGED HEADER (rewrite or remove):
+/*
+ * Somebody who can write to the state changes the audit log afterwards, to hide who switched what and why.
+ *
+ * What the chain shows, and the two things that it cannot show: those need the log stream beside it.
+ */
+
+const chainLength = 5;
+
+/** A chain of five records, and a hand that can write to the state. */
+async function chainOfFive() {
+  const { keyValues } = createMemoryState();
+  const audit = createAuditLog(keyValues, captureLog().log);
+  for (let number = 1; number <= chainLength; number += 1) {
+    const details = { environment: 'production', reason: `reason ${number}`, force: false };
+    await audit.append({ who: 'olga', action: 'switch environment', outcome: 'switched', details });
+  }
+  const write = (number: number, value: unknown) => keyValues.write(`audit:${number}`, JSON.stringify(value));
+  const recordAt = async (number: number): Promise<AuditRecord> =>
+    JSON.parse((await keyValues.read(`audit:${number}`)) ?? 'null');
+  const change = async (number: number, changes: Partial<AuditRecord>) =>
+    write(number, { ...(await recordAt(number)), ...changes });
+  return { keyValues, audit, write, recordAt, change };
+}
+
+const hashOf = ({ number, at, who, action, outcome, details, previous }: AuditRecord) =>
+  createHash('sha256')
+    .update(JSON.stringify([number, at, who, action, outcome, details, previous]))
+    .digest('hex');
+
+describe('verifying the audit log finds', () => {
+  const changes: readonly Partial<AuditRecord>[] = [
+    { number: 4 },
+    { at: '2020-01-01T00:00:00.000Z' },
+    { who: 'Olga' },
+    { action: 'switch environment ' },
+    { outcome: 'refused' },
+    { details: { environment: 'production', reason: 'reason 3', force: true } },
+    { details: { environment: 'production', reason: 'reason 3' } },
+    { previous: '0'.repeat(64) },
+    { hash: '0'.repeat(64) },
+  ];
+  for (const one of changes) {
+    test(`a change of ${JSON.stringify(one)} in a record`, async () => {
+      const { audit, change } = await chainOfFive();
+      await change(3, one);
+      assert.deepEqual(await audit.verify(), { records: chainLength, broken: 'record 3 was altered' });
+    });
+  }
+
+  test('a change in any record of the chain, the first and the last included', async () => {
+    for (let number = 1; number <= chainLength; number += 1) {
+      const { audit, change } = await chainOfFive();
+      await change(number, { who: 'somebody else' });
+      assert.deepEqual(await audit.verify(), {
+        records: chainLength,
+        broken: `record ${number} was altered`,
+      });
+    }
+  });
+
+  test('a change whose hash was computed anew, in that record alone', async () => {
+    const { audit, recordAt, write } = await chainOfFive();
+    const changed = { ...(await recordAt(3)), who: 'somebody else' };
+    await write(3, { ...changed, hash: hashOf(changed) });
+    assert.deepEqual(await audit.verify(), {
+      records: chainLength,
+      broken: 'record 4 does not follow record 3',
+    });
+  });
+
+  test('a record that was removed', async () => {
+    const { audit, keyValues } = await chainOfFive();
+    await keyValues.remove('audit:3');
+    assert.deepEqual(await audit.verify(), {
+      records: chainLength,
+      broken: 'record 3 is missing or unreadable',
+    });
+  });
+
+  test('a record that was removed and the later ones moved up', async () => {
+    const { audit, keyValues, recordAt, write } = await chainOfFive();
+    await write(3, await recordAt(4));
+    await write(4, await recordAt(5));
+    await keyValues.remove('audit:5');
+    await keyValues.write('audit:head', '4');
+    assert.deepEqual(await audit.verify(), { records: 4, broken: 'record 3 was altered' });
+  });
+
+  test('a record that was inserted with right hashes of its own', async () => {
+    const { audit, recordAt, write } = await chainOfFive();
+    for (let number = chainLength; number > 2; number -= 1) await write(number + 1, await recordAt(number));
+    const [second, third] = [await recordAt(2), await recordAt(4)];
+    const inserted = { ...third, number: 3, previous: second.hash, who: 'nobody' };
+    await write(3, { ...inserted, hash: hashOf(inserted) });
+    assert.deepEqual(await audit.verify(), { records: 6, broken: 'record 4 was altered' });
+  });
+
+  test('two records that changed places', async () => {
+    const { audit, recordAt, write } = await chainOfFive();
+    const [second, third] = [await recordAt(2), await recordAt(3)];
+    await write(2, third);
+    await write(3, second);
+    assert.deepEqual(await audit.verify(), { records: chainLength, broken: 'record 2 was altered' });
+  });
+
+  test('what is no record', async () => {
+    for (const value of ['', 'null', '{}', '[]', 'no JSON']) {
+      const { audit, keyValues } = await chainOfFive();
+      await keyValues.write('audit:2', value);
+      assert.deepEqual(await audit.verify(), {
+        records: chainLength,
+        broken: 'record 2 is missing or unreadable',
+      });
+    }
+  });
+
+  test('a head that promises more records than there are', async () => {
+    const { audit, keyValues } = await chainOfFive();
+    await keyValues.write('audit:head', '9');
+    assert.deepEqual(await audit.verify(), { records: 9, broken: 'record 6 is missing or unreadable' });
+  });
+
+  test('every record behind a head that was set back, removed or made unreadable, and appends behind them', async () => {
+    for (const value of ['3', '0', '-7', '1.5', 'no number', '']) {
+      const { audit, keyValues, change } = await chainOfFive();
+      await keyValues.write('audit:head', value);
+      assert.deepEqual(await audit.verify(), { records: chainLength }, `head ${value}`);
+      await change(5, { who: 'somebody else' });
+      assert.equal((await audit.verify()).broken, 'record 5 was altered', `head ${value}`);
+      const next = await audit.append({ who: 'olga', action: 'a', outcome: 'done', details: {} });
+      assert.equal(next.number, chainLength + 1, `head ${value}`);
+    }
+  });
+});
+
+describe('verifying the audit log cannot find', () => {
+  test('that its newest records were cut off, together with the head: the log stream still has them', async () => {
+    const { audit, keyValues } = await chainOfFive();
+    await keyValues.remove('audit:5');
+    await keyValues.remove('audit:4');
+    await keyValues.write('audit:head', '3');
+    assert.deepEqual(await audit.verify(), { records: 3 });
+  });
+
+  test('that every hash from a changed record on was computed anew: the log stream still has the old ones', async () => {
+    const { audit, recordAt, write } = await chainOfFive();
+    let previous = (await recordAt(2)).hash;
+    for (let number = 3; number <= chainLength; number += 1) {
+      const forged = { ...(await recordAt(number)), who: 'somebody else', previous };
+      previous = hashOf(forged);
+      await write(number, { ...forged, hash: previous });
+    }
+    assert.deepEqual(await audit.verify(), { records: chainLength });
+  });
+});

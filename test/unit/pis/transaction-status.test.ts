@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { isFinalScaStatus, scaStatuses } from '../../../src/pis/sca-status.ts';
+import { finalityOf, transactionStatuses, transactionStatusIn } from '../../../src/pis/transaction-status.ts';
+
+describe('a transaction status', () => {
+  const finalCodes = {
+    payments: ['ACCC', 'RJCT', 'CANC'],
+    'periodic-payments': ['RJCT', 'CANC'],
+    'bulk-payments': ['ACCC', 'RJCT', 'CANC'],
+  };
+  for (const [service, final] of Object.entries(finalCodes)) {
+    test(`of ${service} is final for ${final.join(', ')}, settled for ACSC, else pending`, () => {
+      assert.equal(transactionStatuses.length, 14);
+      for (const code of transactionStatuses) {
+        const expected = final.includes(code) ? 'final' : code === 'ACSC' ? 'settled' : 'pending';
+        assert.equal(finalityOf(service, code), expected, code);
+      }
+    });
+  }
+
+  test('that is unknown, or of an unknown payment service, counts as pending', () => {
+    for (const code of ['ACCT', '', 'rjct', 'constructor', '__proto__']) {
+      assert.equal(finalityOf('payments', code), 'pending', code);
+    }
+    for (const service of ['card-payments', 'toString', '']) {
+      for (const code of transactionStatuses) assert.equal(finalityOf(service, code), 'pending', service);
+    }
+  });
+});
+
+describe('an SCA status', () => {
+  test('is final when finalised, failed or exempted, and only then', () => {
+    assert.equal(scaStatuses.length, 9);
+    assert.deepEqual(scaStatuses.filter(isFinalScaStatus), ['finalised', 'failed', 'exempted']);
+    assert.equal(isFinalScaStatus('Finalised'), false);
+  });
+});
+
+describe('the status in an answer', () => {
+  const read = (body: string, contentType?: string) => transactionStatusIn(Buffer.from(body), contentType);
+
+  test('is transactionStatus in JSON, with any parameters and extensions', () => {
+    const body = '{"fundsAvailable": true, "transactionStatus": "ACCP", "scaStatus": "started"}';
+
+    assert.equal(read(body, 'application/json'), 'ACCP');
+    assert.equal(read(body, 'Application/JSON ; charset=UTF-8'), 'ACCP');
+    assert.equal(read(body, 'application/vnd.bank+json'), 'ACCP');
+  });
+
+  test('is GrpSts in pain.002, with or without a prefix', () => {
+    const report = (tag: string) => `<?xml version="1.0"?><D><X><${tag}>ACSC</${tag}></X></D>`;
+
+    assert.equal(read(report('GrpSts'), 'application/xml'), 'ACSC');
+    assert.equal(read(report('ns2:GrpSts'), 'text/xml; charset=utf-8'), 'ACSC');
+    assert.equal(read('<a:GrpSts xmlns:a="urn:x">\n ACCT\n</a:GrpSts >', 'application/pain.002+xml'), 'ACCT');
+  });
+
+  test('is not known if there is none, or any doubt', () => {
+    const json = ['', '{', '[]', 'null', '"RJCT"', '{"transactionStatus":7}', '{"transactionStatus":null}'];
+    const nested = ['{"payment":{"transactionStatus":"RJCT"}}', '{"transactionStatus":"RJCT but long"}'];
+    for (const body of [...json, ...nested]) assert.equal(read(body, 'application/json'), undefined, body);
+
+    const xml = [
+      '<PmtInfSts>RJCT</PmtInfSts>',
+      '<MyGrpSts>RJCT</MyGrpSts>',
+      '<GrpStsX>RJCT</GrpStsX>',
+      '<GrpSts/>',
+      '<GrpSts></GrpSts>',
+      '<GrpSts>RJCT',
+      '<!-- <GrpSts>RJCT</GrpSts> --><GrpSts>ACSP</GrpSts>',
+      '<Ustrd><![CDATA[<GrpSts>RJCT</GrpSts>]]></Ustrd>',
+      '<GrpSts>RJCT</GrpSts><GrpSts>ACSP</GrpSts>',
+      '&lt;GrpSts&gt;RJCT&lt;/GrpSts&gt;',
+    ];
+    for (const body of xml) assert.equal(read(body, 'application/xml'), undefined, body);
+
+    assert.equal(read('{"transactionStatus":"RJCT"}'), undefined);
+    assert.equal(read('{"transactionStatus":"RJCT"}', 'text/html'), undefined);
+    assert.equal(read('<GrpSts>RJCT</GrpSts>', 'application/json'), undefined);
+  });
+
+  test('never throws, whatever the bytes', () => {
+    const types = fc.constantFrom('application/json', 'application/xml');
+    fc.assert(
+      fc.property(fc.uint8Array(), types, (bytes, type) => {
+        const found = transactionStatusIn(Buffer.from(bytes), type);
+        assert.ok(found === undefined || /^[A-Z0-9]{1,4}$/.test(found));
+      }),
+    );
+  });
+
+  test('is looked for in linear time', { timeout: 5_000 }, () => {
+    for (const piece of ['<', '<GrpSts ', '<GrpSts> ', 'a:', '<a.', '<GrpSts>A']) {
+      read(piece.repeat(500_000), 'application/xml');
+    }
+    assert.equal(read(`<GrpSts>${' '.repeat(1_000_000)}`, 'application/xml'), undefined);
+    assert.equal(read('['.repeat(1_000_000), 'application/json'), undefined);
+  });
+});

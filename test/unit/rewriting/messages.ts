@@ -1,0 +1,40 @@
+/** A request and an answer as the rewriting stage sees them. */
+
+import assert from 'node:assert/strict';
+import { createMatcher } from '../../../src/pis/operations.ts';
+import type { Environment, PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
+
+export const environment: Environment = {
+  name: 'sandbox',
+  origin: 'https://api.bank.example',
+  basePath: '/psd2',
+  standardVersion: '1.3.11',
+};
+
+/** A routed GET of a path (or a POST, where there is none). */
+export function routedRequest(path: string): RoutedRequest {
+  const match = createMatcher({
+    segment: path.slice(1, path.indexOf('v1/payments')),
+    paymentServices: 'any',
+    paymentProducts: 'any',
+    authorisationTypes: 'any',
+  });
+  const found = [match('GET', path), match('POST', path)].find(({ kind }) => kind === 'operation');
+  assert.ok(found?.kind === 'operation', path);
+  return {
+    operation: found.operation,
+    client: { name: 'shop', tenant: 'shop', environments: ['sandbox'] },
+    requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+    headers: [],
+    body: Buffer.alloc(0),
+    arrivedAtMs: 0,
+    deadlineAtMs: 1000,
+    environment,
+  };
+}
+
+/** An answer of the bank. */
+export function bankResponse(headers: PisResponse['headers'], body: Buffer | string = ''): PisResponse {
+  const bytes = Buffer.from(body);
+  return { status: 200, headers, body: bytes, servedFrom: 'bank', environment: 'sandbox', upstreamMs: 1 };
+}
