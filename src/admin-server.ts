@@ -54,7 +54,7 @@ export function createAdminServer({
   };
   const events = createEventStream({
     ...sources,
-    shapers: () => current().upstreams.shapers(),
+    shapers: () => current().upstreams.limiters(),
     inDoubt: inDoubtCount,
     readiness: condition,
     listenerCertificate() {

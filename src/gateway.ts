@@ -70,7 +70,7 @@ export function createGateway(
   const { host } = config.admin;
   const adminServer = createAdminServer({
     ...{ host, operators, services, current, readiness, condition },
-    listenerCertificate: () => listenerCertificate.certificates()[0]?.facts,
+    listenerCertificate: () => listenerCertificate.certificates()[0]?.info,
   });
   const { events } = adminServer;
   const eventTicks = createPeriodicTask(async () => {

@@ -122,7 +122,7 @@ function viewEnvironments(
   return environments.map(({ name, baseUrl, standardVersion }) => {
     const certificateFor = (wantedUse: 'qwac' | 'qseal') => {
       const found = certificates.find(({ environment, use }) => environment === name && use === wantedUse);
-      return found ? certificateView(found.facts, Date.now()) : null;
+      return found ? certificateView(found.info, Date.now()) : null;
     };
     return {
       name,

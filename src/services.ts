@@ -52,7 +52,7 @@ export interface Services {
 interface CurrentState {
   readonly current: () => {
     readonly config: Config;
-    readonly upstreams: Pick<Upstreams, 'circuits' | 'shapers'>;
+    readonly upstreams: Pick<Upstreams, 'circuits' | 'limiters'>;
   };
   /** All of this instance. */
   readonly certificates: () => readonly InstalledCertificate[];
@@ -64,7 +64,7 @@ export function createServices(config: Config, log: Log, state: State, currentSt
   const expected = () => current().config.shaping.expectedInstances;
   const telemetry = createTelemetry(log, config.tracing, {
     circuits: () => current().upstreams.circuits(),
-    shapers: () => current().upstreams.shapers(),
+    shapers: () => current().upstreams.limiters(),
     certificates,
     liveInstances: () => instances.live(),
     expectedInstances: expected,
@@ -86,7 +86,7 @@ export function createServices(config: Config, log: Log, state: State, currentSt
   const limits = createAdaptiveRates(state);
   const turns = createBankPermits(state.tokenBuckets, {
     expectedInstances: expected,
-    told(alone) {
+    onFallback(alone) {
       const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
       log('warn', `this instance shapes its calls ${what}`);
       metrics.set('penstock_shaping_alone', {}, Number(alone));

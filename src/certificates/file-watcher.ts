@@ -15,9 +15,9 @@ export interface FileWatcher<Made> {
 
 /** Told of what a look has found. */
 export interface FileWatcherEvents<Made> {
-  readonly renewed: (made: Made) => void;
+  readonly onChange: (made: Made) => void;
   /** The files have changed and cannot be used: told once, until they can be. */
-  readonly kept: (why: string) => void;
+  readonly onInvalid: (why: string) => void;
 }
 
 /** Reads from the disk. */
@@ -42,7 +42,7 @@ export const readFromDisk: ReadFile = (file) => {
 export function watchFiles<Made>(
   files: readonly string[],
   make: (read: ReadFile) => Made,
-  { renewed, kept }: FileWatcherEvents<Made>,
+  { onChange, onInvalid }: FileWatcherEvents<Made>,
 ): FileWatcher<Made> {
   const first = new Map<string, FileContent>(files.map((file) => [file, readFromDisk(file)]));
   let value = make((file) => contentOf(first, file));
@@ -53,11 +53,11 @@ export function watchFiles<Made>(
   function apply(found: ReadonlyMap<string, FileContent>): void {
     try {
       value = make((file) => contentOf(found, file));
-      renewed(value);
+      onChange(value);
       inUse = new Map(found);
       isReported = false;
     } catch (cause) {
-      if (!isReported) kept(cause instanceof Error ? cause.message : String(cause));
+      if (!isReported) onInvalid(cause instanceof Error ? cause.message : String(cause));
       isReported = true;
     }
   }

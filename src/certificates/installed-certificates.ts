@@ -10,7 +10,7 @@ export interface InstalledCertificate {
   /** Empty for the one at the door. */
   readonly environment: string;
   readonly use: CertificateUse;
-  readonly facts: CertificateInfo;
+  readonly info: CertificateInfo;
 }
 
 /** One certificate as the operators' API tells it; times as ISO 8601. */
@@ -44,14 +44,14 @@ const warningDays = 30;
 
 /** A sentence if it expires soon or has expired. @param nowMs milliseconds since 1970 */
 export function expiryWarning(
-  { environment, use, facts }: InstalledCertificate,
+  { environment, use, info }: InstalledCertificate,
   nowMs: number,
 ): string | undefined {
-  const days = daysLeft(facts, nowMs);
+  const days = daysLeft(info, nowMs);
   if (days >= warningDays) return undefined;
   const whose =
     environment === '' ? 'the certificate of the listener' : `the ${useNames[use]} of ${environment}`;
-  const until = new Date(facts.notAfterMs).toISOString();
+  const until = new Date(info.notAfterMs).toISOString();
   return days < 0 ? `${whose} has expired on ${until}` : `${whose} expires in ${days} days, on ${until}`;
 }
 

@@ -59,14 +59,14 @@ export function watchListenerTls(
 ): ListenerCertificate {
   if (!tls || !(server instanceof TlsServer)) return { certificates: () => [], refresh: async () => {} };
   const watched = watchFiles(filesOf(tls), (read) => made(tls, read), {
-    kept: (why) => news.onRejected('', 'listener', why),
-    renewed({ options, facts }) {
+    onInvalid: (why) => news.onRejected('', 'listener', why),
+    onChange({ options, facts }) {
       server.setSecureContext(options);
       news.onRenewed('', 'listener', facts);
     },
   });
   return {
-    certificates: () => [{ environment: '', use: 'listener', facts: watched.current().facts }],
+    certificates: () => [{ environment: '', use: 'listener', info: watched.current().facts }],
     refresh: watched.poll,
   };
 }

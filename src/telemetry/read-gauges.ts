@@ -51,8 +51,8 @@ export function readGauges(metrics: Pick<Metrics, 'set' | 'clear'>, gauges: Gaug
   }
 
   metrics.clear('penstock_certificate_expiry_seconds');
-  for (const { environment, use, facts } of gauges.certificates())
-    metrics.set('penstock_certificate_expiry_seconds', { environment, use }, facts.notAfterMs / 1_000);
+  for (const { environment, use, info } of gauges.certificates())
+    metrics.set('penstock_certificate_expiry_seconds', { environment, use }, info.notAfterMs / 1_000);
 
   const live = gauges.liveInstances();
   if (live !== undefined) metrics.set('penstock_instances_live', {}, live);

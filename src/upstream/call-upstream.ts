@@ -76,11 +76,11 @@ async function sendToBank(request: RoutedRequest, transport: Transport): Promise
     headers,
     body,
     deadlineAtMs,
-    ...(recordEvent && { note: recordEvent }),
+    ...(recordEvent && { recordEvent: recordEvent }),
     ...(writeAheadMark && {
       sendingMark: {
-        pass: () => writeAheadMark.pass(environment.name),
-        listenUntilMs: writeAheadMark.lateAnswerUntilMs,
+        markSending: () => writeAheadMark.pass(environment.name),
+        lateAnswerUntilMs: writeAheadMark.lateAnswerUntilMs,
       },
     }),
   });

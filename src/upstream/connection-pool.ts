@@ -44,7 +44,7 @@ interface PooledConnection {
   isIdle: boolean;
   /** For how long the bank keeps it, by its last answer. Milliseconds. */
   keepAliveMs: number;
-  unusedSinceMs: number;
+  idleSinceMs: number;
 }
 
 /**
@@ -99,7 +99,7 @@ export function createConnectionPool(
   }
 
   function newConnection(): PooledConnection {
-    const connection = { socket: connect(), isIdle: false, keepAliveMs: idleMs, unusedSinceMs: 0 };
+    const connection = { socket: connect(), isIdle: false, keepAliveMs: idleMs, idleSinceMs: 0 };
     const { socket } = connection;
     open.add(connection);
     // For as long as it lives: listeners that come and go with every call cost more.
@@ -127,7 +127,7 @@ export function createConnectionPool(
 
   function release(connection: PooledConnection): void {
     connection.isIdle = true;
-    connection.unusedSinceMs = performance.now();
+    connection.idleSinceMs = performance.now();
     // Node's own: it would keep the last call for as long as the connection.
     Object.assign(connection.socket, { _httpMessage: null });
     quarantine(connection);
@@ -165,7 +165,7 @@ export function createConnectionPool(
 
   function closeIdle(forMs: number): void {
     const latestMs = performance.now() - forMs;
-    closeIdleExcept(({ unusedSinceMs }) => unusedSinceMs > latestMs);
+    closeIdleExcept(({ idleSinceMs }) => idleSinceMs > latestMs);
   }
 
   return Object.assign(new HttpAgent({ protocol, defaultPort, keepAlive: true, maxSockets }), {
@@ -186,8 +186,8 @@ export function createConnectionPool(
   });
 }
 
-const hasExpired = ({ unusedSinceMs, keepAliveMs }: PooledConnection) =>
-  performance.now() >= unusedSinceMs + keepAliveMs;
+const hasExpired = ({ idleSinceMs, keepAliveMs }: PooledConnection) =>
+  performance.now() >= idleSinceMs + keepAliveMs;
 
 // MERGED HEADER (rewrite or remove):
 /* How long a bank says that it keeps an idle connection: `Keep-Alive: timeout=5`, which nginx, Apache and Node write. */

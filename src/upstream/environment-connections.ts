@@ -32,8 +32,8 @@ export function createEnvironmentConnections(
     credentialFiles(tls),
     (read) => loadCredentials(tls, read),
     {
-      kept: (why) => events.onRejected(name, 'qwac', why),
-      renewed({ certificate }) {
+      onInvalid: (why) => events.onRejected(name, 'qwac', why),
+      onChange({ certificate }) {
         pool.drain(); // whoever begins from now on takes the new one: a bank may refuse the old certificate from now on
         pool = newPool();
         events.onRenewed(name, 'qwac', certificate);
@@ -43,8 +43,8 @@ export function createEnvironmentConnections(
   let pool = newPool();
   const signer = signing && watchSigner(name, signing, events);
 
-  const installed = (use: CertificateUse, facts: InstalledCertificate['facts'] | undefined) =>
-    facts ? [{ environment: name, use, facts }] : [];
+  const installed = (use: CertificateUse, info: InstalledCertificate['info'] | undefined) =>
+    info ? [{ environment: name, use, info }] : [];
 
   return {
     pool: () => pool,
@@ -66,7 +66,7 @@ function watchSigner(
   events: CertificateLog,
 ): FileWatcher<RequestSigner> {
   return watchFiles([signing.certFile, signing.keyFile], (read) => createRequestSigner(signing, read), {
-    kept: (why) => events.onRejected(environment, 'qseal', why),
-    renewed: ({ certificate }) => events.onRenewed(environment, 'qseal', certificate),
+    onInvalid: (why) => events.onRejected(environment, 'qseal', why),
+    onChange: ({ certificate }) => events.onRenewed(environment, 'qseal', certificate),
   });
 }

@@ -5,7 +5,7 @@
 
 interface QuarantinedConnection {
   /** When its rest began, on the clock of `performance.now()`. */
-  readonly unusedSinceMs: number;
+  readonly idleSinceMs: number;
 }
 
 /** How long a connection must stay silent after an answer. Milliseconds. */
@@ -30,10 +30,10 @@ export function createIdleQuarantine<One extends QuarantinedConnection>(
   }
 
   function releaseSince(untilMs: number): void {
-    const over = quarantined.filter(({ unusedSinceMs }) => unusedSinceMs <= untilMs);
-    quarantined = quarantined.filter(({ unusedSinceMs }) => unusedSinceMs > untilMs);
+    const over = quarantined.filter(({ idleSinceMs }) => idleSinceMs <= untilMs);
+    quarantined = quarantined.filter(({ idleSinceMs }) => idleSinceMs > untilMs);
     const [next] = quarantined;
-    if (next) scheduleCheck(Math.max(1, Math.ceil(next.unusedSinceMs + quarantineMs - performance.now())));
+    if (next) scheduleCheck(Math.max(1, Math.ceil(next.idleSinceMs + quarantineMs - performance.now())));
     for (const one of over) onReleased(one);
   }
 

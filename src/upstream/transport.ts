@@ -43,7 +43,7 @@ export interface OutboundRequest {
   /** Holds the request back until a connection is made and this is passed. */
   readonly sendingMark?: OutboundSendingMark;
   /** Told of every attempt. */
-  readonly note?: RecordEvent;
+  readonly recordEvent?: RecordEvent;
 }
 
 export interface Transport {
@@ -116,7 +116,7 @@ export function createTransport(
     const beganAtMs = performance.now();
     const over = (trace: ConnectionInfo, outcome: Pick<CallEvent, 'status' | 'error'>) => {
       leave();
-      outbound.note?.({ ...callEvent(number, beganAtMs, trace), ...outcome });
+      outbound.recordEvent?.({ ...callEvent(number, beganAtMs, trace), ...outcome });
     };
     const pool = currentPool();
     const carry = proxies.get(pool) ?? proxyOver(pool);
@@ -154,7 +154,7 @@ export function createTransport(
           const failed = { lane, error, ...trace, remainingMs: deadlineAtMs - performance.now() };
           if (!mayRetry(failed)) return lost(error);
           currentPool().closeIdle(0); // the other kept connections may be as dead: once more is on a new one
-          outbound.note?.({ what: 'retry', why: error.code });
+          outbound.recordEvent?.({ what: 'retry', why: error.code });
           attempt(outbound, 2, done, lost);
         });
       }),

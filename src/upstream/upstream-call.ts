@@ -35,8 +35,8 @@ export interface UpstreamCall {
 
 /** The fence of a write, told where it leads. */
 export interface OutboundSendingMark {
-  readonly pass: () => Promise<number>;
-  readonly listenUntilMs: number;
+  readonly markSending: () => Promise<number>;
+  readonly lateAnswerUntilMs: number;
 }
 
 interface CallLimits {
@@ -45,7 +45,7 @@ interface CallLimits {
   /** How long making a connection may take, in milliseconds. */
   readonly connectMs: number;
   /** Passed when the connection is made; until then nothing is released. */
-  readonly fence?: OutboundSendingMark;
+  readonly sendingMark?: OutboundSendingMark;
 }
 
 /** What a call that is over tells of its connection. */
@@ -74,7 +74,7 @@ export const maxResponseBytes = 4 * 1024 * 1024;
 
 /** Follows one call from now on until its one end. */
 export function createUpstreamCall(
-  { deadlineAtMs, connectMs, fence }: CallLimits,
+  { deadlineAtMs, connectMs, sendingMark }: CallLimits,
   handlers: CallHandlers,
 ): UpstreamCall {
   let phase: 'waiting' | 'connecting' | 'at-the-fence' | 'sent' | 'answering' | 'over' = 'waiting';
@@ -111,22 +111,22 @@ export function createUpstreamCall(
   function connected(request: ClientRequest): void {
     clearTimeout(connectTimer);
     times.connectMs = performance.now() - beganAtMs;
-    if (fence) markAndSend(fence, request);
+    if (sendingMark) markAndSend(sendingMark, request);
     else send(request);
   }
 
   async function markAndSend(
-    { pass, listenUntilMs }: OutboundSendingMark,
+    { markSending, lateAnswerUntilMs }: OutboundSendingMark,
     request: ClientRequest,
   ): Promise<void> {
     phase = 'at-the-fence';
     try {
-      const sendUntilMs = await pass();
+      const sendUntilMs = await markSending();
       if (phase !== 'at-the-fence') return;
       if (connectionError) throw bankUnreachable(connectionError);
       if (performance.now() > sendUntilMs) throw stateUnavailable(sentTooLate);
       clearTimeout(deadline);
-      deadline = failAt(listenUntilMs);
+      deadline = failAt(lateAnswerUntilMs);
       send(request);
     } catch (thrown) {
       fail(asGatewayError(thrown));

@@ -20,7 +20,7 @@ export interface Upstreams {
   /** @throws Error if there is no such environment */
   of(environment: string): Upstream;
   circuits(): readonly CircuitView[];
-  shapers(): readonly EnvironmentLimiterStats[];
+  limiters(): readonly EnvironmentLimiterStats[];
   /** The client certificates and seals in use. */
   certificates(): readonly InstalledCertificate[];
   /** Takes over certificates that have changed on the disk; for the heartbeat. Never rejects. */
@@ -71,18 +71,18 @@ export function createUpstreams(
 
   function createUpstream(environment: EnvironmentSettings) {
     const { name, shaping } = environment;
-    const holdings = createEnvironmentConnections(environment, config.upstream, events.certificates);
+    const connections = createEnvironmentConnections(environment, config.upstream, events.certificates);
     const times = { connectMs: config.deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
-    const plain = createTransport(environment, holdings.pool, times);
-    const transport = holdings.currentSigner ? signed(plain, holdings.currentSigner) : plain;
+    const plain = createTransport(environment, connections.pool, times);
+    const transport = connections.currentSigner ? signed(plain, connections.currentSigner) : plain;
     const limit = adaptiveRates.of(name, { perSecond: shaping.rate, burst: shaping.burst });
-    const shaper = createRateLimiter(name, shaping, { reservations: permits, adaptiveRate: limit });
+    const limiter = createRateLimiter(name, shaping, { permits: permits, adaptiveRate: limit });
     const get = (deadlineAtMs: number) => getProbePath(environment, transport, deadlineAtMs);
     return {
-      holdings,
+      holdings: connections,
       transport,
-      shaper,
-      probe: createProbe({ limiter: shaper, get, timeoutMs: config.deadlines.status }),
+      shaper: limiter,
+      probe: createProbe({ limiter: limiter, get, timeoutMs: config.deadlines.status }),
     };
   }
 
@@ -98,7 +98,7 @@ export function createUpstreams(
       return { limiter: shaper, transport, circuitOf: (lane) => circuits.of(name, lane) };
     },
     circuits: circuits.views,
-    shapers: () => Array.from(byName, ([environment, { shaper }]) => ({ environment, ...shaper.view() })),
+    limiters: () => Array.from(byName, ([environment, { shaper }]) => ({ environment, ...shaper.stats() })),
     certificates: () => Array.from(byName.values(), ({ holdings }) => holdings.certificates()).flat(),
     async pollCertificateFiles() {
       await Promise.all(Array.from(byName.values(), ({ holdings }) => holdings.pollFiles()));

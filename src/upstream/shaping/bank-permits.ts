@@ -8,18 +8,18 @@ interface BankPermitSettings {
   /** How many instances there are supposed to be: without the state, each takes its part. */
   readonly expectedInstances: () => number;
   /** Told whenever this instance begins to go on alone, and when it is with the others again. */
-  readonly told: (alone: boolean) => void;
+  readonly onFallback: (alone: boolean) => void;
 }
 
 /** Never fails, and hardly waits for a state that is slow. */
 export function createBankPermits(
   shared: TokenBuckets,
-  { expectedInstances, told }: BankPermitSettings,
+  { expectedInstances, onFallback }: BankPermitSettings,
 ): TokenBuckets {
   const part = () => 1 / expectedInstances();
   return createFallbackLimiter(createOptimisticLimiter(shared, part), {
     share: part,
     initialFill: 'nothing',
-    onFallback: told,
+    onFallback: onFallback,
   });
 }

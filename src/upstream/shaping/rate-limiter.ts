@@ -22,14 +22,14 @@ export interface RateLimiter {
    * @throws GatewayError QUEUE_FULL or QUEUE_TIMEOUT, nothing was sent then; and whatever `send` throws
    */
   run<Answer extends ThrottleResponse>(call: LimitedCall, send: () => Promise<Answer>): Promise<Answer>;
-  view(): RateLimiterStats;
+  stats(): RateLimiterStats;
   /** For a reload: it is told of no pause any more, and keeps those it learns of with the next turn. */
   close(): void;
 }
 
 interface RateLimiterDependencies {
   /** Never fails: goes on alone while the state is out of reach. */
-  readonly reservations: Pick<TokenBuckets, 'reserve'>;
+  readonly permits: Pick<TokenBuckets, 'reserve'>;
   readonly adaptiveRate: AdaptiveRate;
   /** Milliseconds on a clock that does not run backwards. */
   readonly now?: () => number;
@@ -44,7 +44,7 @@ export function createRateLimiter(
   settings: ShapingSettings,
   parts: RateLimiterDependencies,
 ): RateLimiter {
-  const { reservations, adaptiveRate, now = () => performance.now() } = parts;
+  const { permits, adaptiveRate, now = () => performance.now() } = parts;
   const { maxConcurrent, maxWait } = settings;
   const queue = createFairQueue<QueuedCall>(settings.queue);
   const untimed = createLinkedList<() => void>();
@@ -53,7 +53,7 @@ export function createRateLimiter(
 
   const prefetchFor = (whom: (waiter: QueuedCall) => boolean, rate: () => BucketRate) =>
     createPermitPrefetch({
-      reserve: (maxWaitMs) => reservations.reserve(`bucket:${environment}`, rate(), maxWaitMs),
+      reserve: (maxWaitMs) => permits.reserve(`bucket:${environment}`, rate(), maxWaitMs),
       maxWaitMs: Math.max(...Object.values(maxWait)),
       onPermit: admitNext,
       onOutOfReach: () => refuseAll(whom, queueTimeout),
@@ -145,7 +145,7 @@ export function createRateLimiter(
         proceed();
       }
     },
-    view: () => ({
+    stats: () => ({
       waiting: { write: queue.size('write'), read: queue.size('read'), status: queue.size('status') },
       running,
       perSecond: adaptiveRate.rate().perSecond,

@@ -94,7 +94,7 @@ describe('the facts about a certificate', () => {
 
   test('become a warning when fewer than thirty days are left, and another when none is', () => {
     const at = (day: string, environment = 'production') =>
-      expiryWarning({ environment, use: 'qwac', facts: facts(qwac) }, Date.parse(day));
+      expiryWarning({ environment, use: 'qwac', info: facts(qwac) }, Date.parse(day));
     assert.equal(at('2027-05-31T23:00:00Z'), undefined);
     assert.equal(
       at('2027-06-01T00:00:00Z'),

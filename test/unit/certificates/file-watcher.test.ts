@@ -23,7 +23,10 @@ function startWatch(t: TestContext) {
       if (!read(cert).equals(read(key))) throw new Error('they do not fit');
       return read(cert).toString();
     },
-    { renewed: (made) => void news.push(`renewed ${made}`), kept: (why) => void news.push(`kept: ${why}`) },
+    {
+      onChange: (made) => void news.push(`renewed ${made}`),
+      onInvalid: (why) => void news.push(`kept: ${why}`),
+    },
   );
   const look = async (times = 1) => {
     for (let time = 0; time < times; time += 1) await watched.poll();
@@ -110,7 +113,7 @@ describe('watched files', () => {
     publish('one');
     for (const name of ['cert', 'key']) symlinkSync(`..data/${name}`, join(folder, name));
     const files = [join(folder, 'cert'), join(folder, 'key')];
-    const told = { renewed: () => {}, kept: () => {} };
+    const told = { onChange: () => {}, onInvalid: () => {} };
     const watched = watchFiles(files, (read) => files.map((file) => read(file).toString()).join(), told);
     publish('two');
     await watched.poll();
@@ -130,7 +133,7 @@ describe('watched files', () => {
 
   test('must fit at the beginning', (t) => {
     const { folder } = startWatch(t);
-    const none = { renewed: () => {}, kept: () => {} };
+    const none = { onChange: () => {}, onInvalid: () => {} };
     assert.throws(
       () => watchFiles([join(folder, 'nowhere')], () => 1, none),
       /nowhere cannot be read \(ENOENT\)/,

@@ -23,7 +23,7 @@ test('what came while this process stood still is heard before anybody has reste
   await nextTurn(); // the timers come next, and the sockets after them
 
   const startedAtMs = performance.now();
-  rest({ unusedSinceMs: startedAtMs });
+  rest({ idleSinceMs: startedAtMs });
   bank.write('unasked');
   while (performance.now() < startedAtMs + 10);
   await until(2_000, 'the rest is over', () => seen.includes('rested'));
@@ -32,11 +32,11 @@ test('what came while this process stood still is heard before anybody has reste
 
 test('each rests for 5 ms of its own, and they are told of in their order', async () => {
   const told: { readonly name: string; readonly restedMs: number }[] = [];
-  const rest = createIdleQuarantine<{ readonly name: string; readonly unusedSinceMs: number }>(
-    ({ name, unusedSinceMs }) => told.push({ name, restedMs: performance.now() - unusedSinceMs }),
+  const rest = createIdleQuarantine<{ readonly name: string; readonly idleSinceMs: number }>(
+    ({ name, idleSinceMs }) => told.push({ name, restedMs: performance.now() - idleSinceMs }),
   );
   for (const name of ['a', 'b', 'c']) {
-    rest({ name, unusedSinceMs: performance.now() });
+    rest({ name, idleSinceMs: performance.now() });
     const beganAtMs = performance.now();
     await until(2_000, 'a moment has passed', () => performance.now() > beganAtMs + 1);
   }

@@ -31,7 +31,7 @@ export function startCall(totalMs = 1_000, fence?: OutboundSendingMark): CallUnd
   let abandoned = 0;
   let released = 0;
   const exchange = createUpstreamCall(
-    { deadlineAtMs: performance.now() + totalMs, connectMs: 100, ...(fence && { fence }) },
+    { deadlineAtMs: performance.now() + totalMs, connectMs: 100, ...(fence && { sendingMark: fence }) },
     {
       onResponse: (answer) => void outcomes.push(answer),
       onFailure: (error) => void outcomes.push(error),

@@ -244,8 +244,8 @@ for (const [status, proxyError] of [
 /** A call at its fence: the connection is there, the last step is on its way. */
 function atTheFence(socket = connectedSocket()) {
   const step = Promise.withResolvers<number>();
-  const listenUntilMs = performance.now() + 60_000;
-  const call = startCall(10_000, { pass: () => step.promise, listenUntilMs });
+  const lateAnswerUntilMs = performance.now() + 60_000;
+  const call = startCall(10_000, { markSending: () => step.promise, lateAnswerUntilMs });
   call.call.onConnection(requestOn(socket));
   return { ...call, step };
 }
@@ -264,12 +264,12 @@ describe('a write at its fence', () => {
 
   test('is not asked for its step before the connection is made', async () => {
     let asked = 0;
-    const pass = async () => {
+    const markSending = async () => {
       asked += 1;
       return performance.now() + 1_000;
     };
     const socket = connectingSocket();
-    const call = startCall(10_000, { pass, listenUntilMs: performance.now() + 60_000 });
+    const call = startCall(10_000, { markSending, lateAnswerUntilMs: performance.now() + 60_000 });
     call.call.onConnection(requestOn(socket));
     await setImmediate();
     assert.equal(asked, 0);

@@ -101,7 +101,7 @@ export function createFakeBank(steps: Scheduler, network: SimulatedProcess): Fak
         {
           deadlineAtMs,
           connectMs: 2_000,
-          fence: { pass, listenUntilMs: writeAheadMark?.lateAnswerUntilMs ?? 0 },
+          sendingMark: { markSending: pass, lateAnswerUntilMs: writeAheadMark?.lateAnswerUntilMs ?? 0 },
         },
         {
           sendBytes: () => void act(),

@@ -189,12 +189,12 @@ describe('a probe', () => {
 
   test('that never left the line says nothing of the bank', async (t) => {
     const time = simulateTime(t);
-    const reservations = { reserve: async () => 60_000 };
+    const permits = { reserve: async () => 60_000 };
     const state = createMemoryState();
     const adaptiveRate = createAdaptiveRate('sandbox', { perSecond: 50, burst: 50 }, state);
     const maxWait = { write: 10_000, read: 10_000, status: 10_000 };
     const settings = { rate: 50, burst: 50, maxConcurrent: 100, queue: 1_000, maxWait, expectedInstances: 1 };
-    const limiter = createRateLimiter('sandbox', settings, { reservations, adaptiveRate, now: time.now });
+    const limiter = createRateLimiter('sandbox', settings, { permits, adaptiveRate, now: time.now });
     const asked = createProbe({ limiter, get: answers(200), timeoutMs: 10_000, now: time.now })('write');
     await time.pass(10_001);
     assert.equal(await asked, 'nothing');

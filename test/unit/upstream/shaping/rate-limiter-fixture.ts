@@ -81,7 +81,7 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
       { perSecond: settings.rate, burst: settings.burst },
       { ...way, now, wall: now },
     );
-    return createRateLimiter('sandbox', settings, { reservations, adaptiveRate: limit, now });
+    return createRateLimiter('sandbox', settings, { permits: reservations, adaptiveRate: limit, now });
   });
 
   async function call(over: CallOptions = {}): Promise<void> {

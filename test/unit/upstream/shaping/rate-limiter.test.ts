@@ -265,9 +265,9 @@ test('no more calls are under way than may be, and a slot that is free goes to a
   const { time, sent, limiters, call } = startLimiters(t, { settings: { maxConcurrent: 2 }, latencyMs: 100 });
   for (const lane of ['read', 'read', 'status', 'read', 'write'] as const) void call({ lane });
   await time.pass(50);
-  assert.deepEqual([sent.length, limiters[0]?.view().running], [2, 2]);
+  assert.deepEqual([sent.length, limiters[0]?.stats().running], [2, 2]);
   await time.pass(60);
-  assert.deepEqual([sent.length, limiters[0]?.view().running], [4, 2]);
+  assert.deepEqual([sent.length, limiters[0]?.stats().running], [4, 2]);
   assert.deepEqual(
     sent.map(({ lane }) => lane),
     ['write', 'read', 'read', 'read'],
@@ -282,7 +282,7 @@ test('a slot comes back from a call that fails', async (t) => {
     await assert.rejects(limiters[0]?.run(one, fails) ?? Promise.resolve(), /away/);
   }
   await time.settle();
-  assert.equal(limiters[0]?.view().running, 0);
+  assert.equal(limiters[0]?.stats().running, 0);
 });
 
 test('a call too many is refused at once', async (t) => {
