@@ -116,7 +116,7 @@ export function createServices(config: Config, log: Log, state: State, currentSt
     onConnectionRefused,
     audit: createAuditLog(state.keyValues, log),
     upstream: { permits: turns, adaptiveRates: limits, holds },
-    quotaLimiter: createFallbackLimiter(state.tokenBuckets, { share: () => 1, initialFill: 'all of it' }),
+    quotaLimiter: createFallbackLimiter(state.tokenBuckets, { share: () => 1, initialFill: 'full' }),
     inDoubtCount: () => inDoubt,
     async loadSharedState() {
       await Promise.allSettled([

@@ -52,7 +52,7 @@ interface StoredRecord {
 
 /** @param configured the value that a new installation begins with */
 export function createActiveEnvironment(
-  { keyValues, announcements }: Pick<State, 'keyValues' | 'announcements'>,
+  { keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>,
   configured: string,
   log: Log,
 ): ActiveEnvironment {
@@ -60,7 +60,7 @@ export function createActiveEnvironment(
   let emptied = false;
   const recordIn = createParseCache(parseRecord);
 
-  announcements.subscribe(channel, () => void read().catch(() => {})); // missed or failed: the next regular read sees it
+  pubsub.subscribe(channel, () => void read().catch(() => {})); // missed or failed: the next regular read sees it
 
   const read = async () => (await load()).record;
 
@@ -109,7 +109,7 @@ export function createActiveEnvironment(
     const to = { ...from, environment, version: from.version + 1 };
     if (!(await keyValues.replace(key, raw, JSON.stringify(to)))) return change(environment);
     adopt(to);
-    await announcements.publish(channel, String(to.version)).catch(() => {}); // the others read it every second besides
+    await pubsub.publish(channel, String(to.version)).catch(() => {}); // the others read it every second besides
     return { from, to };
   }
 

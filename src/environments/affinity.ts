@@ -54,7 +54,7 @@ const channel = 'payment';
 
 /** @param rememberForMs how long a payment is remembered after it was last used; standing orders without end */
 export function createAffinityStore(
-  { keyValues, announcements }: Pick<State, 'keyValues' | 'announcements'>,
+  { keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>,
   rememberForMs: number,
   log: Log,
 ): AffinityStore {
@@ -64,7 +64,7 @@ export function createAffinityStore(
   const pending = createPendingWrites<readonly PendingRecord[]>(async (lessons) => {
     for (const lesson of lessons) await write(lesson);
   });
-  announcements.subscribe(channel, (key) => void stored.delete(key)); // what is kept here may lack the new home
+  pubsub.subscribe(channel, (key) => void stored.delete(key)); // what is kept here may lack the new home
 
   /** Homes are only ever added: what is kept here, or not told yet, joins what the state says. */
   function store(key: string, record: AffinityRecord): readonly PaymentAffinity[] {
@@ -136,7 +136,7 @@ export function createAffinityStore(
       : keyValues.replace(key, raw, written, ttlMs));
     if (!done) return false;
     store(key, record);
-    if (record.affinities.length > 1) await announcements.publish(channel, key);
+    if (record.affinities.length > 1) await pubsub.publish(channel, key);
     return true;
   }
 

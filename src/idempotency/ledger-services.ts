@@ -32,11 +32,11 @@ const beatsPerScan = 5;
 
 /** @param count told how many doubts there are */
 export function createLedgerServices(
-  { keyValues, sets, announcements }: Pick<State, 'keyValues' | 'sets' | 'announcements'>,
+  { keyValues, sets, pubsub }: Pick<State, 'keyValues' | 'sets' | 'pubsub'>,
   log: Log,
   count: (doubts: number) => void,
 ): LedgerServices {
-  const changes = createChangeWaiter(announcements, 'ledger');
+  const changes = createChangeWaiter(pubsub, 'ledger');
   const changed = changes.notify;
   const [entries, open] = [createLedgerStore(keyValues), createUnresolvedIndex(sets)];
   const holders = createInstanceLeases(keyValues, sets);

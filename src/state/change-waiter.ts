@@ -1,4 +1,4 @@
-/** Waiting for a value to change, in this instance or another: woken by announcements, and looking by itself besides. */
+/** Waiting for a value to change, in this instance or another: woken by pubsub, and looking by itself besides. */
 
 import type { PubSub } from './ports.ts';
 

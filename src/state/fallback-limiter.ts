@@ -11,10 +11,10 @@ interface FallbackLimiterOptions {
   /** The part of the rate and of the bucket that this instance takes alone: 0 to 1. */
   readonly share: () => number;
   /**
-   * What its own bucket holds when it begins. `nothing` where the sum must be kept: the others may have emptied the
+   * What its own bucket holds when it begins. `empty` where the sum must be kept: the others may have emptied the
    * shared one just now. What is then taken alone is taken out of the shared one as soon as that is back.
    */
-  readonly initialFill: 'all of it' | 'nothing';
+  readonly initialFill: 'full' | 'empty';
   /** Told whenever this instance begins to go on alone, and when it is with the others again. */
   readonly onFallback?: (alone: boolean) => void;
   /** Milliseconds on a clock that does not run backwards. */
@@ -53,7 +53,7 @@ export function createFallbackLimiter(shared: TokenBuckets, insurance: FallbackL
     const share = shareOf(rate);
     const size = Math.max(1, share.burst);
     const lacking = size - (begun.get(bucket) ?? 0);
-    if (initialFill === 'nothing' && lacking > 0) {
+    if (initialFill === 'empty' && lacking > 0) {
       begun.set(bucket, size);
       // One turn, however late it comes, at a rate at which it lasts as long as filling what lacks.
       await local.reserve(
@@ -73,8 +73,7 @@ export function createFallbackLimiter(shared: TokenBuckets, insurance: FallbackL
   async function reserveAlone(bucket: string, rate: BucketRate, maxWaitMs: number) {
     const waitMs = await local.reserve(bucket, await ownBucket(bucket, rate), maxWaitMs);
     const { permits } = localUse.get(bucket) ?? { permits: 0 };
-    if (waitMs !== undefined && initialFill === 'nothing')
-      localUse.set(bucket, { rate, permits: permits + 1 });
+    if (waitMs !== undefined && initialFill === 'empty') localUse.set(bucket, { rate, permits: permits + 1 });
     return waitMs;
   }
 

@@ -10,7 +10,7 @@ export function createMemoryState(now: () => number = () => performance.now()): 
     keyValues: createKeyValues(now),
     sets: createSets(),
     tokenBuckets: createMemoryTokenBuckets(now),
-    announcements: createPubSub(),
+    pubsub: createPubSub(),
     async open() {},
     problem: () => undefined,
     async close() {},

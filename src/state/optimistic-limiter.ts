@@ -59,7 +59,7 @@ export function createOptimisticLimiter(
 /* How long others took to answer, apart from the time that this process was busy itself. */
 
 /** Begins to count. @returns milliseconds since then in which the event loop had nothing to do */
-export function startIdleStopwatch(): () => number {
+function startIdleStopwatch(): () => number {
   const begun = performance.eventLoopUtilization();
   return () => performance.eventLoopUtilization(begun).idle;
 }

@@ -91,7 +91,7 @@ export interface State {
   readonly keyValues: KeyValues;
   readonly sets: Sets;
   readonly tokenBuckets: TokenBuckets;
-  readonly announcements: PubSub;
+  readonly pubsub: PubSub;
   /**
    * Makes the state ready to be used, and sees whether it may be relied on.
    *

@@ -1,4 +1,4 @@
-/** Hears the announcements of all instances, on a connection of its own that finds its way back when it breaks. */
+/** Hears the pubsub of all instances, on a connection of its own that finds its way back when it breaks. */
 
 import type { PubSub } from './ports.ts';
 import { createSubscriptions } from './subscriptions.ts';

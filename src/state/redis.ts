@@ -89,7 +89,7 @@ export function createRedisState(
     keyValues: createKeyValues(ask, bytesOf, named),
     sets: createSets(ask, named),
     tokenBuckets: createTokenBuckets(ask, named),
-    announcements: {
+    pubsub: {
       publish: async (channel, message) => void (await ask('PUBLISH', named(channel), message)),
       subscribe: (channel, listener) => ears.subscribe(named(channel), listener),
     },

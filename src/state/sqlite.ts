@@ -58,13 +58,13 @@ export function createSqliteState(
   });
   const ask: RunOnTables = (operation) => answered(() => operation(tables()));
   const change: RunOnTables = (operation) => answered(() => groupCommit(() => operation(tables())));
-  const { tokenBuckets, announcements } = createMemoryState(systemClocks.steady);
+  const { tokenBuckets, pubsub } = createMemoryState(systemClocks.steady);
 
   return {
     keyValues: keyValuesBy(ask, change),
     sets: setsBy(ask, change),
     tokenBuckets,
-    announcements,
+    pubsub,
     async open() {
       try {
         createIfMissing(file);

@@ -39,17 +39,14 @@ export function paymentKeyOf(environment: string, paymentId: string): string {
 }
 
 /** Places under a secret of the installation, made by whoever comes first and kept in the state. */
-export function createCacheKeys({
-  keyValues,
-  announcements,
-}: Pick<State, 'keyValues' | 'announcements'>): CacheKeys {
+export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>): CacheKeys {
   let secret: string | undefined;
   /**
    * Who polls asks the same again and again: hashing costs more than all the rest of a hit. By the secret and all that the
    * hashes are made of, each on lines of its own: none of it can hold a line break.
    */
   const memoized = new LRUCache<string, CacheKey>({ max: maxMemoizedKeys });
-  announcements.subscribe(channel, () => void refreshSecret().catch(() => {})); // the next regular look sees it
+  pubsub.subscribe(channel, () => void refreshSecret().catch(() => {})); // the next regular look sees it
 
   async function refreshSecret(): Promise<void> {
     const known = secret;
@@ -66,7 +63,7 @@ export function createCacheKeys({
     const made = newSecret();
     await keyValues.write(secretKey, made);
     secret = made;
-    await announcements.publish(channel, '').catch(() => {});
+    await pubsub.publish(channel, '').catch(() => {});
   }
 
   return {

@@ -5,12 +5,12 @@
  * truth than with an error. Without the shared state, the bank is asked.
  */
 
+import { performance } from 'node:perf_hooks';
 import type { Config } from '../config/schema.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import { createChangeWaiter } from '../state/change-waiter.ts';
-import { startIdleStopwatch } from '../state/optimistic-limiter.ts';
 import type { KeyValues, State } from '../state/ports.ts';
 import { type Clock, cacheModeOf, createMonotonicClock } from './cache-control.ts';
 import { type CacheResult, withCacheHeaders } from './cache-headers.ts';
@@ -134,11 +134,12 @@ function createStatusReads(parts: StatusReadsDependencies): StatusReads {
   async function lookOrAsk(request: RoutedRequest, next: Next, place: CacheKey): Promise<CacheResult> {
     const question = { request, next, place, why: 'miss' } as const;
     const asOfMs = performance.now();
-    const tookMs = startIdleStopwatch();
+    const before = performance.eventLoopUtilization();
     let document = await readIfPossible(place.key);
     const hit = document && freshIn(document, place, request);
     if (hit) return { ...hit, verdict: 'hit', asOfMs };
-    if (!document || tookMs() > promptReadMs) return fetchStatus(question, document);
+    const idleMs = performance.eventLoopUtilization(before).idle; // not counting the time that this process was busy
+    if (!document || idleMs > promptReadMs) return fetchStatus(question, document);
     return singleFlight.runAcrossInstances(place.key, `${place.variant}:${document.generation}`, {
       async lookup() {
         const lookedAtMs = performance.now();
@@ -217,12 +218,12 @@ export type Purge = (which: {
 }) => Promise<void>;
 
 export function createStatusCacheServices(
-  state: Pick<State, 'keyValues' | 'announcements'>,
+  state: Pick<State, 'keyValues' | 'pubsub'>,
   now: Clock = createMonotonicClock(),
 ): StatusCacheServices {
   const places = createCacheKeys(state);
-  const { keyValues, announcements } = state;
-  const changes = createChangeWaiter(announcements, 'status');
+  const { keyValues, pubsub } = state;
+  const changes = createChangeWaiter(pubsub, 'status');
   return {
     keyValues,
     cacheKeys: places,

@@ -5,9 +5,9 @@ import { describe, type TestContext, test } from 'node:test';
 import type { State } from '../../src/state/ports.ts';
 import type { StateUnderTest, TestStore } from './state-contract.ts';
 
-/** Puts the announcements of a kind of state to the test. */
+/** Puts the pubsub of a kind of state to the test. */
 export function testPubSub({ skip, store }: StateUnderTest): void {
-  describe('announcements', { skip }, () => {
+  describe('pubsub', { skip }, () => {
     const twoClients = async (t: TestContext) => {
       const place = await store(t);
       return { place, one: await place.client(), other: await place.client() };
@@ -20,7 +20,7 @@ export function testPubSub({ skip, store }: StateUnderTest): void {
         await startSubscriber(place, other, 'news'),
       ];
       const sent = Array.from({ length: 50 }, (_, index) => `message ${index} €\0`);
-      for (const message of sent) await one.announcements.publish('news', message);
+      for (const message of sent) await one.pubsub.publish('news', message);
       await place.until(5_000, 'all have come', () => here.length >= 50 && there.length >= 50);
       assert.deepEqual(here.toSorted(), sent.toSorted());
       assert.deepEqual(there.toSorted(), sent.toSorted());
@@ -29,7 +29,7 @@ export function testPubSub({ skip, store }: StateUnderTest): void {
     test('publish does not call the listeners itself', async (t) => {
       const { place, one } = await twoClients(t);
       const heard = await startSubscriber(place, one, 'news');
-      const published = one.announcements.publish('news', 'message');
+      const published = one.pubsub.publish('news', 'message');
       assert.deepEqual(heard, []);
       await published;
       await place.until(5_000, 'it has come', () => heard.length === 1);
@@ -39,20 +39,17 @@ export function testPubSub({ skip, store }: StateUnderTest): void {
       const { place, one } = await twoClients(t);
       const stopped: string[] = [];
       const listener = (message: string) => void (message !== probe && stopped.push(message));
-      const stops = [
-        one.announcements.subscribe('news', listener),
-        one.announcements.subscribe('news', listener),
-      ];
+      const stops = [one.pubsub.subscribe('news', listener), one.pubsub.subscribe('news', listener)];
       const others = await startSubscriber(place, one, 'news');
 
       stops[0]?.();
       stops[0]?.();
-      await one.announcements.publish('news', 'to the second');
+      await one.pubsub.publish('news', 'to the second');
       await place.until(5_000, 'it has come', () => others.length === 1);
       assert.deepEqual(stopped, ['to the second']);
 
       stops[1]?.();
-      await one.announcements.publish('news', 'to the others');
+      await one.pubsub.publish('news', 'to the others');
       await place.until(5_000, 'it has come', () => others.length === 2);
       assert.deepEqual(stopped, ['to the second']);
     });
@@ -60,9 +57,9 @@ export function testPubSub({ skip, store }: StateUnderTest): void {
     test('who listens again after everybody stopped hears again', async (t) => {
       const { place, one, other } = await twoClients(t);
       const first: string[] = [];
-      one.announcements.subscribe('news', (message) => first.push(message))();
+      one.pubsub.subscribe('news', (message) => first.push(message))();
       const again = await startSubscriber(place, one, 'news');
-      await other.announcements.publish('news', 'message');
+      await other.pubsub.publish('news', 'message');
       await place.until(5_000, 'it has come', () => again.length === 1);
       assert.deepEqual(first, []);
     });
@@ -75,9 +72,9 @@ export function testPubSub({ skip, store }: StateUnderTest): void {
         await startSubscriber(place, one, 'other'),
         await startSubscriber(place, stranger, 'news'),
       ];
-      await one.announcements.publish('news', 'ours');
-      await stranger.announcements.publish('news', 'theirs');
-      await one.announcements.publish('other', 'other');
+      await one.pubsub.publish('news', 'ours');
+      await stranger.pubsub.publish('news', 'theirs');
+      await one.pubsub.publish('other', 'other');
       await place.until(5_000, 'all have come', () => heard.every((messages) => messages.length > 0));
       assert.deepEqual(heard, [['ours'], ['other'], ['theirs']]);
     });
@@ -90,12 +87,12 @@ const probe = 'is it on?';
 async function startSubscriber(place: TestStore, state: State, channel: string): Promise<readonly string[]> {
   const heard: string[] = [];
   let on = false;
-  state.announcements.subscribe(channel, (message) => {
+  state.pubsub.subscribe(channel, (message) => {
     if (message === probe) on = true;
     else heard.push(message);
   });
   await place.until(5_000, `${channel} is heard`, async () => {
-    await state.announcements.publish(channel, probe);
+    await state.pubsub.publish(channel, probe);
     return on;
   });
   return heard;

@@ -16,9 +16,9 @@ describe('Redis', { skip: skipWithoutRedisServer }, () => {
     const redis = await startRedis(t);
     await redis.command('ACL', 'SETUSER', 'gateway', 'on', '>p@ss/word', '~test:*', '&test:*', '+@all');
     const url = redis.url.replace('//', '//gateway:p%40ss%2Fword@').concat('/3');
-    const { keyValues, announcements } = await openRedisState(t, { kind: 'single', url });
+    const { keyValues, pubsub } = await openRedisState(t, { kind: 'single', url });
     await keyValues.write('key', 'value');
-    await announcements.publish('channel', 'message');
+    await pubsub.publish('channel', 'message');
     assert.match(String(await redis.command('INFO', 'keyspace')), /^db3:keys=1/m);
   });
 

@@ -77,8 +77,7 @@ describe('a cluster of Redis', { skip: skipWithoutRedisServer }, () => {
     const settings = { kind: 'cluster' as const, urls: [cluster.urls[0] ?? '', cluster.urls[1] ?? ''] };
     const [one, other] = [await openRedisState(t, settings), await openRedisState(t, settings)];
     const heard = new Set<string>();
-    for (const { announcements } of [one, other])
-      announcements.subscribe('channel', (message) => heard.add(message));
+    for (const { pubsub } of [one, other]) pubsub.subscribe('channel', (message) => heard.add(message));
     await one.keyValues.write(key, 'before');
 
     await cluster.masters[0]?.kill();
@@ -86,7 +85,7 @@ describe('a cluster of Redis', { skip: skipWithoutRedisServer }, () => {
     const recovery = await timeToRecover(10_000, () => one.keyValues.write(key, 'after'));
     await timeToRecover(2_000, async () => assert.equal(await other.keyValues.read(key), 'after'));
     await until(5_000, 'it is heard', async () => {
-      await one.announcements.publish('channel', 'message').catch(() => {});
+      await one.pubsub.publish('channel', 'message').catch(() => {});
       return heard.has('message');
     });
     await until(5_000, 'it is well again', () => one.problem() === undefined);

@@ -34,7 +34,7 @@ const uses: Readonly<Record<string, (state: WatchedState) => Promise<unknown>>> 
   'replace what is no text': ({ keyValues }) => keyValues.replace('key', '\uFFFD', 'next'),
   remove: ({ keyValues }) => keyValues.remove('key'),
   reserve: ({ tokenBuckets }) => tokenBuckets.reserve('bucket', { perSecond: 1_000, burst: 1 }, 60_000),
-  publish: ({ announcements }) => announcements.publish('channel', 'message'),
+  publish: ({ pubsub }) => pubsub.publish('channel', 'message'),
 };
 
 describe('while Redis is out of reach', { skip: skipWithoutRedisServer, concurrency: 3 }, () => {
@@ -169,18 +169,18 @@ describe('after an outage of Redis', { skip: skipWithoutRedisServer, concurrency
       const heard = new Set<string>();
       const hears = (message: string) =>
         until(4_000, `${message} is heard`, async () => {
-          await state.announcements.publish('channel', message).catch(() => {});
+          await state.pubsub.publish('channel', message).catch(() => {});
           return heard.has(message);
         });
-      state.announcements.subscribe('channel', (message) => heard.add(message));
+      state.pubsub.subscribe('channel', (message) => heard.add(message));
       await hears('before');
       await redis[away]();
       await timesToFail(1_500, () => state.keyValues.read('key'));
-      state.announcements.subscribe('asked for meanwhile', (message) => heard.add(message));
+      state.pubsub.subscribe('asked for meanwhile', (message) => heard.add(message));
       await redis[back]();
       await hears('after');
       await until(4_000, 'the other channel is heard', async () => {
-        await state.announcements.publish('asked for meanwhile', 'this too').catch(() => {});
+        await state.pubsub.publish('asked for meanwhile', 'this too').catch(() => {});
         return heard.has('this too');
       });
     });

@@ -12,7 +12,7 @@ describe('a master that sentinels watch', { skip: skipWithoutRedisServer, concur
     const { urls, name, master } = await startSentinels(t);
     const state = await openRedisState(t, { kind: 'sentinels', urls: [...urls], name });
     const heard = new Set<string>();
-    state.announcements.subscribe('channel', (message) => heard.add(message));
+    state.pubsub.subscribe('channel', (message) => heard.add(message));
     await state.keyValues.write('key', 'before');
 
     await master.kill();
@@ -21,7 +21,7 @@ describe('a master that sentinels watch', { skip: skipWithoutRedisServer, concur
     const recovery = await timeToRecover(15_000, () => state.keyValues.write('key', 'after'));
     assert.equal(await state.keyValues.read('key'), 'after');
     await until(5_000, 'it is heard', async () => {
-      await state.announcements.publish('channel', 'message').catch(() => {});
+      await state.pubsub.publish('channel', 'message').catch(() => {});
       return heard.has('message');
     });
     await until(1_000, 'it is well again', () => state.problem() === undefined);
@@ -33,7 +33,7 @@ describe('a master that sentinels watch', { skip: skipWithoutRedisServer, concur
     const { urls, name, master, replica } = await startSentinels(t);
     const state = await openRedisState(t, { kind: 'sentinels', urls: [...urls], name });
     const heard = new Set<string>();
-    state.announcements.subscribe('channel', (message) => heard.add(message));
+    state.pubsub.subscribe('channel', (message) => heard.add(message));
 
     await sendRedisCommand(Number(new URL(urls[0] ?? '').port), 'SENTINEL', 'FAILOVER', name);
     await until(15_000, 'there are two masters', async () => (await roleOf(replica.port)) === 'master');

@@ -16,7 +16,7 @@ export interface CountingState extends State {
 
 /** @param isCounted which operations, told as in `trips` */
 export function createCountingState(shared: State, isCounted: (operation: string) => boolean): CountingState {
-  const { keyValues, sets, announcements } = shared;
+  const { keyValues, sets, pubsub } = shared;
   const newCount = () => ({ trips: [] as string[][], underWay: 0 });
   let current = newCount();
   let silent: readonly string[] = [];
@@ -50,10 +50,9 @@ export function createCountingState(shared: State, isCounted: (operation: string
       remove: (key, member) => counted('remove', key, () => sets.remove(key, member)),
       members: (key) => counted('members', key, () => sets.members(key)),
     },
-    announcements: {
-      ...announcements,
-      publish: (channel, message) =>
-        counted('publish', channel, () => announcements.publish(channel, message)),
+    pubsub: {
+      ...pubsub,
+      publish: (channel, message) => counted('publish', channel, () => pubsub.publish(channel, message)),
     },
     get roundTrips() {
       return current.trips;

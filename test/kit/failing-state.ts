@@ -25,7 +25,7 @@ const allOperations: readonly Operation[] = [
  * @param shared the state behind it; two instances on one state have a way each, and fail each for itself
  */
 export function createFailingState(shared: State = createMemoryState()): FailingState {
-  const { keyValues, sets, announcements } = shared;
+  const { keyValues, sets, pubsub } = shared;
   let asked: readonly string[] = [];
   let failing: readonly Operation[] = [];
 
@@ -73,11 +73,11 @@ export function createFailingState(shared: State = createMemoryState()): Failing
         return sets.members(key);
       },
     },
-    announcements: {
-      ...announcements,
+    pubsub: {
+      ...pubsub,
       async publish(channel, message) {
         enter('publish', channel);
-        return announcements.publish(channel, message);
+        return pubsub.publish(channel, message);
       },
     },
     get operations() {

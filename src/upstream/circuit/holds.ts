@@ -43,17 +43,14 @@ export interface Holds {
 
 interface HoldsDependencies {
   readonly keyValues: KeyValues;
-  readonly announcements: PubSub;
+  readonly pubsub: PubSub;
 }
 
 /** @param wall milliseconds since 1970 */
-export function createHolds(
-  { keyValues, announcements }: HoldsDependencies,
-  wall: () => number = Date.now,
-): Holds {
+export function createHolds({ keyValues, pubsub }: HoldsDependencies, wall: () => number = Date.now): Holds {
   let known: readonly Hold[] = [];
 
-  announcements.subscribe(channel, () => void refresh().catch(() => {})); // missed: the next heartbeat sees it
+  pubsub.subscribe(channel, () => void refresh().catch(() => {})); // missed: the next heartbeat sees it
 
   async function refresh(): Promise<void> {
     known = inEffect(await keyValues.read(key));
@@ -72,7 +69,7 @@ export function createHolds(
       : keyValues.replace(key, raw, text, keptMs));
     if (!done) return change(next); // somebody else changed it meanwhile
     known = holds;
-    await announcements.publish(channel, '').catch(() => {}); // the others read it with their heartbeat besides
+    await pubsub.publish(channel, '').catch(() => {}); // the others read it with their heartbeat besides
   }
 
   const others = (place: CircuitId) => (hold: Hold) => !isFor(hold, place);

@@ -46,7 +46,7 @@ export interface ThrottleResponse {
 
 export interface AdaptiveRateDependencies {
   readonly keyValues: KeyValues;
-  readonly announcements: PubSub;
+  readonly pubsub: PubSub;
   /** Milliseconds on a clock that does not run backwards. */
   readonly now?: () => number;
   /** Milliseconds since 1970. */
@@ -64,14 +64,14 @@ export function createAdaptiveRate(
   rate: BucketRate,
   parts: AdaptiveRateDependencies,
 ): AdaptiveRate {
-  const { keyValues, announcements, now = () => performance.now(), wall = Date.now } = parts;
+  const { keyValues, pubsub, now = () => performance.now(), wall = Date.now } = parts;
   const name = `limit:${environment}`;
   let configured = rate;
   let current: ThrottleSignal | undefined;
   let resumesAtMs = Number.NEGATIVE_INFINITY;
   let listeners: readonly (() => void)[] = [];
 
-  announcements.subscribe(name, (message) => {
+  pubsub.subscribe(name, (message) => {
     const lesson = parseSignal(message);
     if (lesson) adopt(lesson, lesson.pauseMs);
   });
@@ -116,7 +116,7 @@ export function createAdaptiveRate(
     adopt(lesson, lesson.pauseMs);
     const text = JSON.stringify(lesson);
     // Whoever cannot be reached is told by the bank itself, or reads it with the next heartbeat.
-    announcements.publish(name, text).catch(() => {});
+    pubsub.publish(name, text).catch(() => {});
     keyValues.write(name, text, storedMs).catch(() => {});
   }
 

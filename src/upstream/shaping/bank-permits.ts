@@ -19,7 +19,7 @@ export function createBankPermits(
   const part = () => 1 / expectedInstances();
   return createFallbackLimiter(createOptimisticLimiter(shared, part), {
     share: part,
-    initialFill: 'nothing',
-    onFallback: onFallback,
+    initialFill: 'empty',
+    onFallback,
   });
 }

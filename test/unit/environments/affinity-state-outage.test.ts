@@ -102,7 +102,7 @@ describe('while the shared state is out of reach', () => {
     await other.recordEnvironment('p-1', inProduction, 'remembered');
     await other.recordEnvironment('p-1', rivals, 'remembered');
     let heard = false;
-    shared.announcements.subscribe('payment', () => {
+    shared.pubsub.subscribe('payment', () => {
       heard = true;
     });
     await until(2_000, 'the announcement has been heard', () => heard);
@@ -119,7 +119,7 @@ describe('while the shared state is out of reach', () => {
   test('what another instance has announced a second home of is refused: it would be a guess', async () => {
     const { shared, way, one, other } = startTwo();
     let heard = false;
-    shared.announcements.subscribe('payment', () => {
+    shared.pubsub.subscribe('payment', () => {
       heard = true;
     });
     await one.recordEnvironment('p-1', inSandbox, 'remembered');

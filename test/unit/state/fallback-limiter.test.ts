@@ -7,7 +7,7 @@ import type { TokenBuckets } from '../../../src/state/ports.ts';
 
 const rate = { perSecond: 1, burst: 4 };
 
-function insured(initialFill: 'all of it' | 'nothing') {
+function insured(initialFill: 'full' | 'empty') {
   const world = { nowMs: 0, broken: false, asked: 0, told: [] as boolean[] };
   const now = () => world.nowMs;
   const well = createMemoryTokenBuckets(now);
@@ -25,7 +25,7 @@ function insured(initialFill: 'all of it' | 'nothing') {
 
 describe('while the state is out of reach', () => {
   test('an instance takes its part of the rate and of the bucket', async () => {
-    const { world, own } = insured('all of it');
+    const { world, own } = insured('full');
     world.broken = true;
     const waits = [];
     for (let turn = 0; turn < 4; turn++) waits.push(await own.reserve('bucket', rate, 60_000));
@@ -34,7 +34,7 @@ describe('while the state is out of reach', () => {
   });
 
   test('a bucket that begins with nothing gives its first turn after one interval', async () => {
-    const { world, own } = insured('nothing');
+    const { world, own } = insured('empty');
     world.broken = true;
     const waits = [];
     for (let turn = 0; turn < 3; turn++) waits.push(await own.reserve('bucket', rate, 60_000));
@@ -43,7 +43,7 @@ describe('while the state is out of reach', () => {
   });
 
   test('a bucket that begins with nothing holds nothing for payments either, if a read comes first', async () => {
-    const { world, own } = insured('nothing');
+    const { world, own } = insured('empty');
     world.broken = true;
     const asReadsSeeIt = { ...rate, burst: rate.burst / 2 };
     assert.equal(await own.reserve('bucket', asReadsSeeIt, 0), undefined);
@@ -54,7 +54,7 @@ describe('while the state is out of reach', () => {
   });
 
   test('the state is asked once a second, and told of once', async () => {
-    const { world, own } = insured('all of it');
+    const { world, own } = insured('full');
     world.broken = true;
     for (; world.nowMs < 3_000; world.nowMs += 100) await own.take('bucket', rate);
     assert.deepEqual([world.asked, world.told], [3, [true]]);
@@ -66,7 +66,7 @@ describe('while the state is out of reach', () => {
 
 describe('when the state is back', () => {
   test('what was just taken alone is missing in the shared bucket', async () => {
-    const { world, own } = insured('nothing');
+    const { world, own } = insured('empty');
     world.broken = true;
     assert.equal(await own.reserve('bucket', rate, 0), undefined); // its own bucket begins to fill
     world.nowMs = 10_000;
@@ -83,7 +83,7 @@ describe('when the state is back', () => {
   });
 
   test('what was taken long ago is not, nor what only could not be had in the beginning', async () => {
-    const { world, own } = insured('nothing');
+    const { world, own } = insured('empty');
     world.broken = true;
     await own.reserve('bucket', rate, 2_000);
     await own.reserve('other', rate, 0);
@@ -95,9 +95,6 @@ describe('when the state is back', () => {
 
 test('any other error is nothing to go on alone about', async () => {
   const fails = () => Promise.reject(new TypeError('a bug'));
-  const own = createFallbackLimiter(
-    { reserve: fails, take: fails },
-    { share: () => 1, initialFill: 'all of it' },
-  );
+  const own = createFallbackLimiter({ reserve: fails, take: fails }, { share: () => 1, initialFill: 'full' });
   await assert.rejects(own.reserve('bucket', rate, 0), TypeError);
 });

@@ -41,7 +41,7 @@ export function createUnreliableState(
     };
   };
 
-  const { keyValues, sets, announcements } = shared;
+  const { keyValues, sets, pubsub } = shared;
   return {
     ...shared,
     keyValues: {
@@ -52,7 +52,7 @@ export function createUnreliableState(
       remove: slowly(keyValues.remove),
     },
     sets: { add: slowly(sets.add), remove: slowly(sets.remove), members: slowly(sets.members) },
-    announcements: { ...announcements, publish: slowly(announcements.publish) },
+    pubsub: { ...pubsub, publish: slowly(pubsub.publish) },
     fail(failure, operations) {
       failures = Array.from({ length: operations }, () => failure);
     },

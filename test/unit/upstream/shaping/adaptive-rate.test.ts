@@ -128,7 +128,7 @@ describe('all instances', () => {
     assert.equal(limit.pausedMs(), 3_000);
     for (const garbage of ['', '{', '{"id":"1","pauseMs":-5,"untilMs":9e15,"lowered":null}']) {
       await state.keyValues.write('limit:sandbox', garbage);
-      await state.announcements.publish('limit:sandbox', garbage);
+      await state.pubsub.publish('limit:sandbox', garbage);
       const other = limitOn();
       await other.refresh();
       await time.settle();

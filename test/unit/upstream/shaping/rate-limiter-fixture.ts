@@ -73,7 +73,7 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
     const part = () => 1 / settings.expectedInstances;
     const reservations = createFallbackLimiter(way.tokenBuckets, {
       share: part,
-      initialFill: 'nothing',
+      initialFill: 'empty',
       now,
     });
     const limit = createAdaptiveRate(
