@@ -105,12 +105,12 @@ async function runToCompletion(
   request: PisRequest,
   next: Handler<PisRequest>,
 ): Promise<PisResponse> {
-  const pass = async (environment: string) =>
+  const markSending = async (environment: string) =>
     claim.markSending(environment).catch((thrown: unknown) => {
       continueUnprotectedIfAllowed(guard, request)(thrown);
       return claim.markSendingUnrecorded(environment);
     });
-  const writeAheadMark = { pass, lateAnswerUntilMs: request.deadlineAtMs + guard.lateAnswerMs };
+  const writeAheadMark = { markSending, lateAnswerUntilMs: request.deadlineAtMs + guard.lateAnswerMs };
   try {
     const response = await next({ ...request, writeAheadMark });
     // Too many requests: the bank has done nothing, and asks for the same request later.

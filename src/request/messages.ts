@@ -22,7 +22,7 @@ export interface WriteAheadMark {
    * @returns until when it may go: milliseconds of `performance.now()`; later, nothing may be sent any more
    * @throws GatewayError if nothing may be sent
    */
-  pass(environment: string): Promise<number>;
+  markSending(environment: string): Promise<number>;
   /** Until when an answer is worth hearing, though the TPP has long been told: milliseconds of `performance.now()`. */
   readonly lateAnswerUntilMs: number;
 }

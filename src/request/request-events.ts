@@ -71,5 +71,5 @@ export type RecordEvent = (fact: RequestEvent) => void;
 export interface TimedEvent {
   /** Milliseconds since the request came in. */
   readonly afterMs: number;
-  readonly fact: RequestEvent;
+  readonly event: RequestEvent;
 }

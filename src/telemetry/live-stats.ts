@@ -102,7 +102,7 @@ function createSecondCounter(at: number) {
         const step = bucketOf(durationMs);
         durations.set(step, (durations.get(step) ?? 0) + 1);
       }
-      for (const { fact } of steps) if (fact.what === 'cache') cache[cacheResultOf[fact.verdict]] += 1;
+      for (const { event } of steps) if (event.what === 'cache') cache[cacheResultOf[event.verdict]] += 1;
     },
     stats: (): SecondStats => {
       return { at, ...counts, p50Ms: quantile(0.5), p99Ms: quantile(0.99), cache: { ...cache } };

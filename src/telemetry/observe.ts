@@ -28,12 +28,12 @@ export function observe(observer: Required<RequestObserver>, startTrace?: StartT
     const { trace, headers = request.headers } = startTrace?.(request.headers) ?? {};
     const steps: TimedEvent[] = [];
     let record: RequestRecord | undefined;
-    const note = (fact: RequestEvent) => {
-      steps.push({ afterMs: performance.now() - arrivedAtMs, fact });
-      if (record) observer.onLateEvent(fact, record);
+    const recordEvent = (event: RequestEvent) => {
+      steps.push({ afterMs: performance.now() - arrivedAtMs, event });
+      if (record) observer.onLateEvent(event, record);
     };
     try {
-      const response = await next({ ...request, headers, recordEvent: note });
+      const response = await next({ ...request, headers, recordEvent });
       record = recordOfResponse(request, response, { steps, trace });
       return response;
     } catch (thrown) {

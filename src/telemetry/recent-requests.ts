@@ -96,7 +96,7 @@ function reportOf(decision: RequestRecord): RequestReport {
     ...(error && { error: error.code, why: error.why }),
     ...(servedFrom && { servedFrom }),
     durationMs: durationMs === undefined ? null : roundMs(durationMs),
-    steps: steps.map(({ afterMs, fact }) => ({ afterMs: roundMs(afterMs), ...withRoundTimes(fact) })),
+    steps: steps.map(({ afterMs, event }) => ({ afterMs: roundMs(afterMs), ...withRoundTimes(event) })),
   };
 }
 

@@ -65,7 +65,7 @@ export function createRequestMetrics(metrics: Pick<Metrics, 'count' | 'note'>): 
         const labels = { operation, served_from: servedFrom };
         metrics.note('penstock_request_duration_seconds', labels, durationMs / 1_000);
       }
-      for (const step of steps) countEvent(step.fact, decision);
+      for (const step of steps) countEvent(step.event, decision);
     },
     onLateEvent: countEvent,
   };

@@ -68,10 +68,10 @@ function requestSpan(decision: RequestRecord, { traceId, spanId, parentId }: Tra
 /** What takes no time worth a span. */
 function eventAttributes(steps: readonly TimedEvent[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    steps.flatMap(({ fact }) => {
-      if (fact.what === 'environment') return [['penstock.environment_why', fact.why]];
-      if (fact.what === 'cache') return [['penstock.cache', fact.verdict]];
-      if (fact.what === 'circuit-refused') return [['penstock.circuit', fact.state]];
+    steps.flatMap(({ event }) => {
+      if (event.what === 'environment') return [['penstock.environment_why', event.why]];
+      if (event.what === 'cache') return [['penstock.cache', event.verdict]];
+      if (event.what === 'circuit-refused') return [['penstock.circuit', event.state]];
       return [];
     }),
   );
@@ -85,13 +85,13 @@ const waitNames: Readonly<Record<string, string>> = {
 };
 
 function waitSpan(
-  { afterMs, fact }: TimedEvent,
+  { afterMs, event }: TimedEvent,
   { receivedAtMs }: RequestRecord,
   { traceId, spanId }: Trace,
 ): readonly SpanData[] {
-  if (!('waitedMs' in fact)) return [];
-  const { what, waitedMs } = fact;
-  const attributes = what === 'ledger' ? { 'penstock.verdict': fact.verdict } : { 'penstock.outcome': what };
+  if (!('waitedMs' in event)) return [];
+  const { what, waitedMs } = event;
+  const attributes = what === 'ledger' ? { 'penstock.verdict': event.verdict } : { 'penstock.outcome': what };
   const span = { kind: 'internal', traceId, spanId: undefined, parentId: spanId, attributes } as const;
   const endMs = receivedAtMs + afterMs;
   const failed = what !== 'ledger' && what !== 'turn';
@@ -100,7 +100,7 @@ function waitSpan(
 
 /** From the first attempt to the end of the last: the bank is told of one span, however often it is asked. */
 function callSpan({ receivedAtMs, steps, environment }: RequestRecord, trace: Trace): readonly SpanData[] {
-  const calls = steps.flatMap(({ afterMs, fact }) => (fact.what === 'call' ? [{ afterMs, fact }] : []));
+  const calls = steps.flatMap(({ afterMs, event }) => (event.what === 'call' ? [{ afterMs, event }] : []));
   const [first, last] = [calls[0], calls.at(-1)];
   if (!first || !last) return [];
   const { traceId, upstreamSpanId, spanId } = trace;
@@ -111,13 +111,13 @@ function callSpan({ receivedAtMs, steps, environment }: RequestRecord, trace: Tr
       traceId,
       spanId: upstreamSpanId,
       parentId: spanId,
-      startMs: receivedAtMs + first.afterMs - first.fact.totalMs,
+      startMs: receivedAtMs + first.afterMs - first.event.totalMs,
       endMs: receivedAtMs + last.afterMs,
-      failed: last.fact.error !== undefined || (last.fact.status ?? 0) >= 500,
+      failed: last.event.error !== undefined || (last.event.status ?? 0) >= 500,
       attributes: {
         ...(environment !== undefined && { 'penstock.environment': environment }),
         'penstock.attempts': calls.length,
-        ...callAttributes(last.fact),
+        ...callAttributes(last.event),
       },
     },
   ];
@@ -133,6 +133,6 @@ const callAttributes = ({ connection, connectMs, firstByteMs, status, error }: C
 
 /** A turn or a retry is followed by an attempt, which may outlive the request. */
 function isCallFinished(steps: readonly TimedEvent[]): boolean {
-  const last = steps.findLast(({ fact }) => ['turn', 'retry', 'call'].includes(fact.what));
-  return last?.fact.what === 'call';
+  const last = steps.findLast(({ event }) => ['turn', 'retry', 'call'].includes(event.what));
+  return last?.event.what === 'call';
 }

@@ -79,7 +79,7 @@ async function sendToBank(request: RoutedRequest, transport: Transport): Promise
     ...(recordEvent && { recordEvent: recordEvent }),
     ...(writeAheadMark && {
       sendingMark: {
-        markSending: () => writeAheadMark.pass(environment.name),
+        markSending: () => writeAheadMark.markSending(environment.name),
         lateAnswerUntilMs: writeAheadMark.lateAnswerUntilMs,
       },
     }),

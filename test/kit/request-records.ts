@@ -20,7 +20,7 @@ export function requestRecord(
     upstreamMs: 10,
     error: undefined,
     trace: undefined,
-    steps: facts.map((fact, index) => ({ afterMs: index, fact })),
+    steps: facts.map((fact, index) => ({ afterMs: index, event: fact })),
     ...over,
   };
 }

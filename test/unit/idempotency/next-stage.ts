@@ -21,7 +21,7 @@ export function createNextStage(environment = 'sandbox'): NextStage {
   return {
     async next(request) {
       requests.push(request);
-      await request.writeAheadMark?.pass(environment);
+      await request.writeAheadMark?.markSending(environment);
       sent++;
       return promise;
     },

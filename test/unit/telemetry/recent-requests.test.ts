@@ -58,7 +58,7 @@ describe('what an instance remembers of requests', () => {
     const decisions = createRecentRequests();
     const steps = [...requestRecord().steps];
     decisions.onRequestEnd(requestRecord({ requestId: 'an-id', steps }));
-    steps.push({ afterMs: 40_000, fact: { what: 'late-answer', status: 201 } });
+    steps.push({ afterMs: 40_000, event: { what: 'late-answer', status: 201 } });
     assert.deepEqual(decisions.of('an-id')[0]?.steps, [
       { afterMs: 40_000, what: 'late-answer', status: 201 },
     ]);

@@ -28,7 +28,7 @@ const made: RequestEvent = {
 };
 
 const stepsOf = (facts: readonly (readonly [number, RequestEvent])[]): readonly TimedEvent[] =>
-  facts.map(([afterMs, fact]) => ({ afterMs, fact }));
+  facts.map(([afterMs, event]) => ({ afterMs, event }));
 
 describe('the spans of a request', () => {
   test('are one for it, one for each wait, and one for the call, however often it was tried', () => {
@@ -77,7 +77,7 @@ describe('the spans of a request', () => {
     const decision = { ...failedRecord('OUTCOME_UNKNOWN', 504), steps };
     const names = () => spansOf(decision, trace).map(({ name }) => name);
     assert.deepEqual(names(), ['initiatePayment', 'wait for a turn']);
-    steps.push({ afterMs: 90, fact: made });
+    steps.push({ afterMs: 90, event: made });
     const [late, ...more] = lateSpansOf(decision, trace);
     assert.deepEqual(
       [late?.name, late?.attributes['penstock.attempts'], more.length],

@@ -96,7 +96,7 @@ export function createFakeBank(steps: Scheduler, network: SimulatedProcess): Fak
       const manner: Behaviour = behaviours[call.behaviour];
       const { promise, resolve, reject } = Promise.withResolvers<PisResponse>();
       const pass = () =>
-        writeAheadMark?.pass(environment) ?? Promise.reject(new Error('a write without a fence'));
+        writeAheadMark?.markSending(environment) ?? Promise.reject(new Error('a write without a fence'));
       const exchange = createUpstreamCall(
         {
           deadlineAtMs,
