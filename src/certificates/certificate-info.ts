@@ -1,4 +1,4 @@
-/** What there is to say about a certificate. */
+/** Parses a certificate into the fields that the gateway reports, checks and signs with. */
 
 import { X509Certificate } from 'node:crypto';
 import { parseObjectId, parseSequence, parseValues, tags } from './der.ts';
@@ -22,16 +22,16 @@ export interface CertificateInfo extends QcStatements {
   readonly notAfterMs: number;
   /** In lower-case hex. */
   readonly sha256: string;
-  /** The certificate itself. */
+  /** The whole certificate. */
   readonly der: Buffer;
 }
 
-/** The facts about the first certificate in a PEM text, the holder's own. @throws Error if there is none */
+/** Parses the first certificate of a PEM file: the leaf of a chain. @throws Error if there is none */
 export function parseCertificate(pem: Buffer): CertificateInfo {
   const certificate = new X509Certificate(pem);
   const [whole] = parseValues(certificate.raw);
   const [content] = parseSequence(whole);
-  // Version, serial number, algorithm, issuer, validity, subject, key (RFC 5280 section 4.1); the first may be absent.
+  // version (optional), serial number, algorithm, issuer, validity, subject, key (RFC 5280 section 4.1)
   const fields = parseSequence(content);
   const [, , issuer, , subject] = fields[0]?.tag === tags.version ? fields.slice(1) : fields;
   const name = parseName(subject);
@@ -40,7 +40,7 @@ export function parseCertificate(pem: Buffer): CertificateInfo {
     issuer: parseName(issuer),
     serialNumber: certificate.serialNumber,
     organisationIdentifier: organisationIdentifierOf(name),
-    ...parseExtensions(fields.find(({ tag }) => tag === tags.extensions)?.content),
+    ...qcStatementsOf(fields.find(({ tag }) => tag === tags.extensions)?.content),
     notBeforeMs: certificate.validFromDate.getTime(),
     notAfterMs: certificate.validToDate.getTime(),
     sha256: certificate.fingerprint256.replaceAll(':', '').toLowerCase(),
@@ -48,8 +48,8 @@ export function parseCertificate(pem: Buffer): CertificateInfo {
   };
 }
 
-/** What an issuer has written oddly is taken for not stated: the certificate may be good for all else. */
-function parseExtensions(extensions: Buffer | undefined): QcStatements {
+/** Ignores malformed QC statements: the certificate may be valid in every other respect. */
+function qcStatementsOf(extensions: Buffer | undefined): QcStatements {
   try {
     const [list] = parseValues(extensions ?? Buffer.alloc(0));
     const values = list ? parseSequence(list).map((one) => parseSequence(one)) : [];

@@ -1,12 +1,12 @@
-/** The names in a certificate: whose it is, and who issued it (RFC 5280 section 4.1.2.4). */
+/** Distinguished names, as in the subject and issuer of a certificate (RFC 5280 section 4.1.2.4). */
 
 import { type DerValue, parseObjectId, parseSequence, parseText, parseValues } from './der.ts';
 
-/** The parts of a name, in the order of the certificate: the country usually comes first. */
-export type DistinguishedName = readonly NamePart[];
+/** The attributes of a name, in the order of the certificate: usually from the country to the common name. */
+export type DistinguishedName = readonly NameAttribute[];
 
-interface NamePart {
-  /** The type's object identifier, such as `2.5.4.3`. */
+interface NameAttribute {
+  /** Object identifier, such as `2.5.4.3`. */
   readonly type: string;
   readonly value: string;
 }
@@ -14,24 +14,24 @@ interface NamePart {
 /** The PSP's number, such as `PSDDE-BAFIN-123456` (ETSI TS 119 495 section 5.2.1). */
 const organisationIdentifierType = '2.5.4.97';
 
-/** Parts that stand in one set are taken one by one. @throws RangeError if it is no name */
+/** Flattens multi-valued RDNs. @throws RangeError if the value is not a name */
 export const parseName = (value: DerValue | undefined): DistinguishedName =>
   parseSequence(value)
     .flatMap((set) => parseValues(set.content))
-    .map((part) => {
-      const [type, text] = parseSequence(part);
+    .map((attribute) => {
+      const [type, text] = parseSequence(attribute);
       return { type: parseObjectId(type), value: parseText(text) };
     });
 
-/** Such as `PSDDE-BAFIN-123456`; `null` if there is none. */
+/** @returns such as `PSDDE-BAFIN-123456`; `null` if the name has none */
 export const organisationIdentifierOf = (name: DistinguishedName): string | null =>
   name.find(({ type }) => type === organisationIdentifierType)?.value ?? null;
 
-/** In the order and with the escapes of RFC 4514: `CN=Shop\, Ltd.,O=Shop,C=DE`. */
+/** Formats a name with the order and the escapes of RFC 4514: `CN=Shop\, Ltd.,O=Shop,C=DE`. */
 export const formatName = (name: DistinguishedName): string =>
   format(name, (value) => value.replace(/["+,;<>\\]|^[ #]| $/g, '\\$&'));
 
-/** The same with what may not stand in a header percent-encoded: `CN=D-TRUST%20CA,O=D-Trust%20GmbH,C=DE`. */
+/** The same, with percent-encoding instead of escapes: `CN=D-TRUST%20CA,O=D-Trust%20GmbH,C=DE`. */
 export const formatNameForHeader = (name: DistinguishedName): string =>
   format(name, (value) => encodeURIComponent(value.toWellFormed()));
 
@@ -41,7 +41,7 @@ const format = (name: DistinguishedName, encode: (value: string) => string): str
     .map(({ type, value }) => `${keywords[type] ?? type}=${encode(value)}`)
     .join(',');
 
-/** As OpenSSL writes them. */
+/** Attribute names as in OpenSSL. */
 const keywords: Readonly<Record<string, string>> = {
   '2.5.4.3': 'CN',
   '2.5.4.4': 'SN',

@@ -1,26 +1,24 @@
-/** Files that belong together and may be exchanged while they are in use: certificates, their keys, authorities. */
+/** Watches files that belong together and may be replaced while in use: certificates, their keys, authorities. */
 
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 
-/** The bytes of a file. @throws Error that names the file, if it cannot be read */
+/** Reads a file. @throws Error that names the file, if it cannot be read */
 export type ReadFile = (file: string) => Buffer;
 
-/** What was last made of files that fit. */
-export interface FileWatcher<Made> {
-  current(): Made;
-  /** Reads the files again, and takes over what has changed if it fits. Never rejects. */
+/** The value that was built from the last valid contents of the files. */
+export interface FileWatcher<Value> {
+  current(): Value;
+  /** Reads the files again, and builds a new value from changed contents if they are valid. Never rejects. */
   poll(): Promise<void>;
 }
 
-/** Told of what a look has found. */
-export interface FileWatcherEvents<Made> {
-  readonly onChange: (made: Made) => void;
-  /** The files have changed and cannot be used: told once, until they can be. */
+export interface FileWatcherEvents<Value> {
+  readonly onChange: (value: Value) => void;
+  /** The files have changed and are invalid. Called once, until they are valid again. */
   readonly onInvalid: (why: string) => void;
 }
 
-/** Reads from the disk. */
 export const readFromDisk: ReadFile = (file) => {
   try {
     return readFileSync(file);
@@ -30,31 +28,31 @@ export const readFromDisk: ReadFile = (file) => {
 };
 
 /**
- * Makes something of these files now, and again whenever their contents change.
+ * Builds a value from these files now, and again when a poll finds other contents.
  *
- * Contents are compared, not times or names: whatever was renamed or linked anew is seen, and nothing else is. They are
- * taken over when two looks have found the same: a file that is still being written, or a certificate whose key is still
- * to come, is not judged halfway (ADR 49).
+ * Compares contents, not times or names: a renamed file or a changed link is a change only if the bytes differ. Contents
+ * count when two polls have found the same: a file that is still being written, or a certificate whose new key has not
+ * arrived yet, is not judged halfway (ADR 49).
  *
- * @param make makes it of what it reads, these files alone. @throws Error with a sentence if they do not fit
- * @throws Error what `make` throws at first
+ * @param build builds the value from the given files. @throws Error with a sentence if they are invalid
+ * @throws Error if a file cannot be read, and the error of the first `build`
  */
-export function watchFiles<Made>(
+export function watchFiles<Value>(
   files: readonly string[],
-  make: (read: ReadFile) => Made,
-  { onChange, onInvalid }: FileWatcherEvents<Made>,
-): FileWatcher<Made> {
+  build: (read: ReadFile) => Value,
+  { onChange, onInvalid }: FileWatcherEvents<Value>,
+): FileWatcher<Value> {
   const first = new Map<string, FileContent>(files.map((file) => [file, readFromDisk(file)]));
-  let value = make((file) => contentOf(first, file));
+  let value = build((file) => contentOf(first, file));
   let inUse = first;
   let previous = first;
   let isReported = false;
 
-  function apply(found: ReadonlyMap<string, FileContent>): void {
+  function apply(contents: ReadonlyMap<string, FileContent>): void {
     try {
-      value = make((file) => contentOf(found, file));
+      value = build((file) => contentOf(contents, file));
       onChange(value);
-      inUse = new Map(found);
+      inUse = new Map(contents);
       isReported = false;
     } catch (cause) {
       if (!isReported) onInvalid(cause instanceof Error ? cause.message : String(cause));
@@ -65,35 +63,35 @@ export function watchFiles<Made>(
   return {
     current: () => value,
     async poll() {
-      const found = new Map(
+      const contents = new Map(
         await Promise.all(files.map(async (file) => [file, await readOrError(file)] as const)),
       );
-      const settled = areEqual(found, previous);
-      previous = found;
-      if (areEqual(found, inUse)) isReported = false;
-      else if (settled) apply(found);
+      const isStable = areEqual(contents, previous);
+      previous = contents;
+      if (areEqual(contents, inUse)) isReported = false;
+      else if (isStable) apply(contents);
     },
   };
 }
 
-/** What a file holds, or why that cannot be read. */
+/** The bytes of a file, or the error of reading it. */
 type FileContent = Buffer | Error;
 
 const readOrError = (file: string): Promise<FileContent> =>
   readFile(file).catch((cause) => unreadableError(file, cause));
 
-function contentOf(found: ReadonlyMap<string, FileContent>, file: string): Buffer {
-  const content = found.get(file) ?? new Error(`${file} is not watched`);
+function contentOf(contents: ReadonlyMap<string, FileContent>, file: string): Buffer {
+  const content = contents.get(file) ?? new Error(`${file} is not watched`);
   if (content instanceof Error) throw content;
   return content;
 }
 
 const areEqual = (one: ReadonlyMap<string, FileContent>, other: ReadonlyMap<string, FileContent>): boolean =>
   [...one].every(([file, content]) => {
-    const found = other.get(file);
-    if (content instanceof Error || found instanceof Error)
-      return content instanceof Error && found instanceof Error;
-    return found?.equals(content) ?? false;
+    const otherContent = other.get(file);
+    if (content instanceof Error || otherContent instanceof Error)
+      return content instanceof Error && otherContent instanceof Error;
+    return otherContent?.equals(content) ?? false;
   });
 
 function unreadableError(file: string, cause: unknown): Error {

@@ -1,19 +1,18 @@
-/** The certificates that a gateway holds, as operators see them. */
+/** The certificates in use, as the admin API shows them, and the warning before they expire. */
 
 import type { CertificateInfo } from './certificate-info.ts';
 
-/** What it is shown or used for: TLS with the bank, signing requests, TLS at the door. */
+/** `qwac`: TLS with the bank. `qseal`: signed requests. `listener`: TLS of the public API. */
 export type CertificateUse = 'qwac' | 'qseal' | 'listener';
 
-/** One certificate, and where it is used. */
 export interface InstalledCertificate {
-  /** Empty for the one at the door. */
+  /** Empty for the certificate of the listener. */
   readonly environment: string;
   readonly use: CertificateUse;
   readonly info: CertificateInfo;
 }
 
-/** One certificate as the operators' API tells it; times as ISO 8601. */
+/** A certificate in the admin API; times as in ISO 8601. */
 export interface CertificateView {
   readonly subject: string;
   readonly organisationIdentifier: string | null;
@@ -24,35 +23,35 @@ export interface CertificateView {
   readonly sha256: string;
   readonly notBefore: string;
   readonly notAfter: string;
-  /** Whole days that are left; negative once it has expired. */
+  /** Whole days until it expires; negative afterwards. */
   readonly daysLeft: number;
 }
 
 /** @param nowMs milliseconds since 1970 */
-export function certificateView(facts: CertificateInfo, nowMs: number): CertificateView {
-  const { notBeforeMs, notAfterMs, issuer: _issuer, der: _der, ...rest } = facts;
+export function certificateView(info: CertificateInfo, nowMs: number): CertificateView {
+  const { notBeforeMs, notAfterMs, issuer: _issuer, der: _der, ...rest } = info;
   return {
     ...rest,
     notBefore: new Date(notBeforeMs).toISOString(),
     notAfter: new Date(notAfterMs).toISOString(),
-    daysLeft: daysLeft(facts, nowMs),
+    daysLeft: daysLeft(info, nowMs),
   };
 }
 
-/** When operators are warned: renewing a qualified certificate takes weeks. */
+/** Renewing a qualified certificate takes weeks. */
 const warningDays = 30;
 
-/** A sentence if it expires soon or has expired. @param nowMs milliseconds since 1970 */
+/** @returns a sentence if the certificate expires soon or has expired @param nowMs milliseconds since 1970 */
 export function expiryWarning(
   { environment, use, info }: InstalledCertificate,
   nowMs: number,
 ): string | undefined {
   const days = daysLeft(info, nowMs);
   if (days >= warningDays) return undefined;
-  const whose =
+  const name =
     environment === '' ? 'the certificate of the listener' : `the ${useNames[use]} of ${environment}`;
-  const until = new Date(info.notAfterMs).toISOString();
-  return days < 0 ? `${whose} has expired on ${until}` : `${whose} expires in ${days} days, on ${until}`;
+  const notAfter = new Date(info.notAfterMs).toISOString();
+  return days < 0 ? `${name} has expired on ${notAfter}` : `${name} expires in ${days} days, on ${notAfter}`;
 }
 
 const useNames = { qwac: 'QWAC', qseal: 'QSEAL', listener: 'listener certificate' } as const;

@@ -1,29 +1,29 @@
-/** What a qualified certificate states: its kind, and what a PSP may do (ETSI EN 319 412-5, ETSI TS 119 495 section 5.1). */
+/** The QC statements of a certificate: its type and the roles of the PSP (ETSI EN 319 412-5, ETSI TS 119 495 section 5.1). */
 
 import { type DerValue, parseObjectId, parseSequence, parseText, parseValues } from './der.ts';
 
 export interface QcStatements {
-  /** What it is for: websites is a QWAC, seals a QSEAL; `null` if it does not say. */
+  /** `web` is a QWAC, `seal` a QSEAL; `null` if the certificate states no type. */
   readonly qcType: 'web' | 'seal' | 'signature' | null;
-  /** Roles of the PSP: `PSP_PI`, `PSP_AI`, `PSP_AS`, `PSP_IC`. */
+  /** `PSP_PI`, `PSP_AI`, `PSP_AS`, `PSP_IC`. */
   readonly roles: readonly string[];
-  /** The competent authority that has authorised it, such as `DE-BAFIN`. */
+  /** The competent authority that has authorised the PSP, such as `DE-BAFIN`. */
   readonly authority: { readonly id: string; readonly name: string } | null;
 }
 
-/** A certificate that states nothing. */
+/** The statements of a certificate without the extension. */
 export const noStatements: QcStatements = { qcType: null, roles: [], authority: null };
 
-/** What the extension 1.3.6.1.5.5.7.1.3 holds. @throws RangeError if that is no such thing */
+/** Parses the content of extension 1.3.6.1.5.5.7.1.3. @throws RangeError if it is malformed */
 export function parseQcStatements(extension: Buffer): QcStatements {
   const [all] = parseValues(extension);
-  let known = noStatements;
+  let statements = noStatements;
   for (const one of parseSequence(all)) {
     const [id, info] = parseSequence(one);
     const read = readers[parseObjectId(id)];
-    if (read && info) known = { ...known, ...read(info) };
+    if (read && info) statements = { ...statements, ...read(info) };
   }
-  return known;
+  return statements;
 }
 
 const readers: Readonly<Record<string, (info: DerValue) => Partial<QcStatements>>> = {
@@ -40,7 +40,7 @@ const readers: Readonly<Record<string, (info: DerValue) => Partial<QcStatements>
   },
 };
 
-/** The name is written beside the identifier; that decides, where it is known. */
+/** A role has an identifier and a name: a known identifier takes precedence over the name. */
 function parseRole(role: DerValue): string {
   const [id, name] = parseSequence(role);
   return roles[parseObjectId(id)] ?? parseText(name);

@@ -1,18 +1,18 @@
-/** How requests may be signed, and with which keys (draft-cavage-http-signatures-12, appendix E.2). */
+/** The signature algorithms for requests, and the keys they need (draft-cavage-http-signatures-12, appendix E.2). */
 
 import { createPrivateKey } from 'node:crypto';
-import { type KeyPair, type KeyPairError, keyPairErrors } from './validate-key-pair.ts';
+import { type KeyPair, type KeyPairError, validateKeyPair } from './validate-key-pair.ts';
 
 interface SignatureAlgorithm {
-  /** As node:crypto names it. */
+  /** Name in node:crypto. */
   readonly hash: 'sha256' | 'sha512';
-  /** As the `Digest` header names it. */
+  /** Name in the `Digest` header. */
   readonly digest: 'SHA-256' | 'SHA-512';
   /** `asymmetricKeyType` of node:crypto. */
   readonly keyType: 'rsa' | 'ec';
 }
 
-/** By the name that stands in the `Signature` header. */
+/** By the name in the `Signature` header. */
 export const signatureAlgorithms = {
   'rsa-sha256': { hash: 'sha256', digest: 'SHA-256', keyType: 'rsa' },
   'rsa-sha512': { hash: 'sha512', digest: 'SHA-512', keyType: 'rsa' },
@@ -21,14 +21,14 @@ export const signatureAlgorithms = {
 
 export type SignatureAlgorithmName = keyof typeof signatureAlgorithms;
 
-/** Every reason why requests cannot be sealed with these. @param nowMs milliseconds since 1970 */
-export function signingKeyErrors(
+/** @returns every reason why this pair cannot sign requests @param nowMs milliseconds since 1970 */
+export function validateSigningKeyPair(
   pair: KeyPair,
   algorithm: SignatureAlgorithmName,
   nowMs: number,
 ): readonly KeyPairError[] {
-  const faults = keyPairErrors(pair, nowMs);
-  if (faults.some(({ file }) => file === 'key')) return faults;
-  if (createPrivateKey(pair.key).asymmetricKeyType === signatureAlgorithms[algorithm].keyType) return faults;
-  return [...faults, { file: 'key', message: `holds no key for ${algorithm}` }];
+  const errors = validateKeyPair(pair, nowMs);
+  if (errors.some(({ file }) => file === 'key')) return errors;
+  if (createPrivateKey(pair.key).asymmetricKeyType === signatureAlgorithms[algorithm].keyType) return errors;
+  return [...errors, { file: 'key', message: `holds no key for ${algorithm}` }];
 }

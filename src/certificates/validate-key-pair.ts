@@ -1,67 +1,65 @@
-/** Whether a certificate can be used: with its key, today, for what it is meant for. */
+/** Validates certificates and keys before they are used: they match, are within their validity, and work for TLS. */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { parseCertificate } from './certificate-info.ts';
 
-/** PEM texts. */
+/** PEM files. */
 export interface KeyPair {
   readonly cert: Buffer;
   readonly key: Buffer;
 }
 
-/** What is wrong, and in which of the files. */
 export interface KeyPairError {
   readonly file: 'cert' | 'key' | 'ca';
-  /** Goes on from the file's name; quotes nothing of it. */
+  /** Completes a sentence that begins with the file's name. Quotes nothing of the content. */
   readonly message: string;
 }
 
-/** Every reason why a certificate and its key cannot be used at that time, in milliseconds since 1970. */
-export function keyPairErrors({ cert, key }: KeyPair, nowMs: number): readonly KeyPairError[] {
+/** @returns every reason why the certificate and its key cannot be used @param nowMs milliseconds since 1970 */
+export function validateKeyPair({ cert, key }: KeyPair, nowMs: number): readonly KeyPairError[] {
   const certificate = valueOrUndefined(() => parsePem(cert));
-  const secret = valueOrUndefined(() => createPrivateKey(key));
-  const faults: KeyPairError[] = [];
-  if (!certificate) faults.push({ file: 'cert', message: 'holds no certificate as PEM' });
-  if (!secret) faults.push({ file: 'key', message: 'holds no private key as PEM without a passphrase' });
-  if (!certificate) return faults;
-  if (secret && !certificate.checkPrivateKey(secret))
-    faults.push({ file: 'key', message: 'holds the key of another certificate' });
-  const time = validityError(certificate, nowMs);
-  return time ? [...faults, { file: 'cert', message: time }] : faults;
+  const privateKey = valueOrUndefined(() => createPrivateKey(key));
+  const errors: KeyPairError[] = [];
+  if (!certificate) errors.push({ file: 'cert', message: 'holds no certificate as PEM' });
+  if (!privateKey) errors.push({ file: 'key', message: 'holds no private key as PEM without a passphrase' });
+  if (!certificate) return errors;
+  if (privateKey && !certificate.checkPrivateKey(privateKey))
+    errors.push({ file: 'key', message: 'holds the key of another certificate' });
+  const invalid = validityError(certificate, nowMs);
+  return invalid ? [...errors, { file: 'cert', message: invalid }] : errors;
 }
 
-/** Every reason why TLS cannot be spoken with these. @param nowMs milliseconds since 1970 */
-export function tlsErrors(
+/** @returns every reason why TLS cannot use these files @param nowMs milliseconds since 1970 */
+export function validateTls(
   { pair, ca }: { readonly pair?: KeyPair | undefined; readonly ca?: Buffer | undefined },
   nowMs: number,
 ): readonly KeyPairError[] {
-  const faults = pair ? keyPairErrors(pair, nowMs) : [];
-  const unusable = ca && !valueOrUndefined(() => parseAuthorities(ca));
-  if (unusable)
-    return [...faults, { file: 'ca', message: 'holds no certificate as PEM, or one that is cut off' }];
-  // What OpenSSL finds, above all a chain that is cut off, and keys that are too short for it.
-  if (faults.length > 0 || valueOrUndefined(() => createSecureContext({ ...pair, ca }))) return faults;
+  const errors = pair ? validateKeyPair(pair, nowMs) : [];
+  if (ca && !valueOrUndefined(() => parseAuthorities(ca)))
+    return [...errors, { file: 'ca', message: 'holds no certificate as PEM, or one that is cut off' }];
+  // OpenSSL also rejects truncated chains, and keys that are too short.
+  if (errors.length > 0 || valueOrUndefined(() => createSecureContext({ ...pair, ca }))) return errors;
   return [{ file: pair ? 'cert' : 'ca', message: 'holds what TLS cannot use: it is cut off, or too weak' }];
 }
 
-/** @throws Error that names every fault */
+/** @param files the names of the files @throws Error with every error, if there are any */
 export function throwKeyPairErrors(
-  faults: readonly KeyPairError[],
+  errors: readonly KeyPairError[],
   files: Readonly<Record<string, string>>,
 ): void {
-  if (faults.length === 0) return;
-  throw new Error(faults.map(({ file, message }) => `${files[file]} ${message}`).join('; '));
+  if (errors.length === 0) return;
+  throw new Error(errors.map(({ file, message }) => `${files[file]} ${message}`).join('; '));
 }
 
-/** OpenSSL would take DER from here as well, and refuse it for TLS later. */
+/** Requires PEM: X509Certificate also accepts DER, which TLS would reject later. */
 function parsePem(pem: Buffer): X509Certificate {
   if (!pem.includes('-----BEGIN CERTIFICATE-----')) throw new Error('no PEM');
   parseCertificate(pem);
   return new X509Certificate(pem);
 }
 
-/** Every one must be whole: OpenSSL would stop at the first that is not, and believe only those before it. */
+/** Requires every certificate to be complete: OpenSSL would stop at the first damaged one and ignore the rest. */
 function parseAuthorities(pem: Buffer): readonly X509Certificate[] {
   parsePem(pem);
   return pem

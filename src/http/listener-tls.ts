@@ -6,7 +6,7 @@ import type { TlsOptions } from 'node:tls';
 import { parseCertificate } from '../certificates/certificate-info.ts';
 import { type ReadFile, readFromDisk, watchFiles } from '../certificates/file-watcher.ts';
 import type { InstalledCertificate } from '../certificates/installed-certificates.ts';
-import { throwKeyPairErrors, tlsErrors } from '../certificates/validate-key-pair.ts';
+import { throwKeyPairErrors, validateTls } from '../certificates/validate-key-pair.ts';
 import type { ListenSettings } from '../config/schema.ts';
 import type { CertificateLog } from '../telemetry/certificate-log.ts';
 
@@ -28,7 +28,7 @@ export function readListenerTls(
   const { certFile, keyFile, clientCaFile, clientCertificate } = tls;
   const pair = { cert: read(certFile), key: read(keyFile) };
   const ca = clientCaFile === undefined ? undefined : read(clientCaFile);
-  throwKeyPairErrors(tlsErrors({ pair, ca }, Date.now()), {
+  throwKeyPairErrors(validateTls({ pair, ca }, Date.now()), {
     cert: certFile,
     key: keyFile,
     ca: clientCaFile ?? '',

@@ -3,7 +3,7 @@
 import type { SecureContextOptions } from 'node:tls';
 import { type CertificateInfo, parseCertificate } from '../certificates/certificate-info.ts';
 import type { ReadFile } from '../certificates/file-watcher.ts';
-import { throwKeyPairErrors, tlsErrors } from '../certificates/validate-key-pair.ts';
+import { throwKeyPairErrors, validateTls } from '../certificates/validate-key-pair.ts';
 import type { EnvironmentTlsSettings } from '../config/schema.ts';
 
 /** The client certificate (QWAC) with its key, the authorities, and the name expected in the bank's certificate. */
@@ -34,7 +34,7 @@ export function loadCredentials(tls: EnvironmentTlsSettings = {}, read: ReadFile
       : undefined;
   const ca = caFile === undefined ? undefined : read(caFile);
   const files = { cert: certFile ?? '', key: keyFile ?? '', ca: caFile ?? '' };
-  throwKeyPairErrors(tlsErrors({ pair, ca }, Date.now()), files);
+  throwKeyPairErrors(validateTls({ pair, ca }, Date.now()), files);
   return {
     credentials: { ...pair, ...(ca && { ca }), ...(serverName !== undefined && { servername: serverName }) },
     certificate: pair && parseCertificate(pair.cert),

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { type CertificateInfo, parseCertificate } from '../certificates/certificate-info.ts';
 import { formatNameForHeader } from '../certificates/distinguished-name.ts';
 import type { ReadFile } from '../certificates/file-watcher.ts';
-import { signatureAlgorithms, signingKeyErrors } from '../certificates/signature-algorithms.ts';
+import { signatureAlgorithms, validateSigningKeyPair } from '../certificates/signature-algorithms.ts';
 import { throwKeyPairErrors } from '../certificates/validate-key-pair.ts';
 import type { SigningSettings } from '../config/schema.ts';
 import { type HeaderFields, headerValue, headerValues, withoutFields } from '../pis/headers.ts';
@@ -31,7 +31,7 @@ export function createRequestSigner(
   read: ReadFile,
 ): RequestSigner {
   const pair = { cert: read(certFile), key: read(keyFile) };
-  throwKeyPairErrors(signingKeyErrors(pair, algorithm, Date.now()), { cert: certFile, key: keyFile });
+  throwKeyPairErrors(validateSigningKeyPair(pair, algorithm, Date.now()), { cert: certFile, key: keyFile });
   const facts = parseCertificate(pair.cert);
   const secret = createPrivateKey(pair.key);
   const { hash, digest } = signatureAlgorithms[algorithm];

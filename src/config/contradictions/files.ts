@@ -2,8 +2,8 @@
 
 import { isAbsolute, resolve } from 'node:path';
 import type { ReadFile } from '../../certificates/file-watcher.ts';
-import { signingKeyErrors } from '../../certificates/signature-algorithms.ts';
-import { type KeyPair, type KeyPairError, tlsErrors } from '../../certificates/validate-key-pair.ts';
+import { validateSigningKeyPair } from '../../certificates/signature-algorithms.ts';
+import { type KeyPair, type KeyPairError, validateTls } from '../../certificates/validate-key-pair.ts';
 import type { SettingPath } from '../object-path.ts';
 import type { CrossCheck, CrossCheckError } from './contradiction.ts';
 
@@ -17,7 +17,7 @@ export const listenerCertificateUnusable: CrossCheck = ({ listen: { tls } }, { r
   const cert = opened([...path, 'certFile'], tls?.certFile, read);
   const key = opened([...path, 'keyFile'], tls?.keyFile, read);
   const ca = opened([...path, 'clientCaFile'], tls?.clientCaFile, read);
-  return faultsOf({ cert, key, ca }, (pair) => tlsErrors({ pair, ca: ca.content }, Date.now()));
+  return faultsOf({ cert, key, ca }, (pair) => validateTls({ pair, ca: ca.content }, Date.now()));
 };
 
 export const clientCertificateUnusable: CrossCheck = ({ environments }, { read }) =>
@@ -26,7 +26,7 @@ export const clientCertificateUnusable: CrossCheck = ({ environments }, { read }
     const cert = opened([...path, 'certFile'], tls?.certFile, read);
     const key = opened([...path, 'keyFile'], tls?.keyFile, read);
     const ca = opened([...path, 'caFile'], tls?.caFile, read);
-    return faultsOf({ cert, key, ca }, (pair) => tlsErrors({ pair, ca: ca.content }, Date.now()));
+    return faultsOf({ cert, key, ca }, (pair) => validateTls({ pair, ca: ca.content }, Date.now()));
   });
 
 export const sealUnusable: CrossCheck = ({ environments }, { read }) =>
@@ -35,7 +35,7 @@ export const sealUnusable: CrossCheck = ({ environments }, { read }) =>
     const cert = opened([...path, 'certFile'], signing?.certFile, read);
     const key = opened([...path, 'keyFile'], signing?.keyFile, read);
     return faultsOf({ cert, key }, (pair) =>
-      pair && signing ? signingKeyErrors(pair, signing.algorithm, Date.now()) : [],
+      pair && signing ? validateSigningKeyPair(pair, signing.algorithm, Date.now()) : [],
     );
   });
 

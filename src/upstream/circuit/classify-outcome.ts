@@ -1,25 +1,24 @@
-/** What an outcome says about the bank: the one table of what moves a circuit. */
+/** Classifies the outcome of a call: whether it is evidence that the bank works, or that it fails. */
 
 import { asGatewayError, type ErrorCode } from '../../request/errors.ts';
 
-/** `nothing` where the bank is as well or unwell as before: its refusals, ours, a TPP that left. */
-export type CallOutcome = 'well' | 'failing' | 'nothing';
+/** `neutral`: no evidence about the bank, such as a 4xx, a refusal of the gateway, or a TPP that has disconnected. */
+export type CallOutcome = 'success' | 'failure' | 'neutral';
 
-/** Of an answer: its status. 501 is an answer about the operation; 429 is about the rate, which the shaper looks after. */
+/** 501 concerns the operation, not the bank; 429 concerns the rate, which the rate limiter handles. */
 export function classifyStatus(status: number): CallOutcome {
-  if (status >= 500 && status !== 501) return 'failing';
-  return status < 400 ? 'well' : 'nothing';
+  if (status >= 500 && status !== 501) return 'failure';
+  return status < 400 ? 'success' : 'neutral';
 }
 
-/** Of an answer to the gateway's own question: whatever the bank says below 500, it is there. */
-export const classifyProbeStatus = (status: number): CallOutcome => (status < 500 ? 'well' : 'failing');
+/** Any status below 500 shows that the bank answers. */
+export const classifyProbeStatus = (status: number): CallOutcome => (status < 500 ? 'success' : 'failure');
 
-/** Of a call that brought no answer. */
-export function classifyError(thrown: unknown): CallOutcome {
-  return failureCodes.has(asGatewayError(thrown).code) ? 'failing' : 'nothing';
-}
+/** Classifies a call without a response. */
+export const classifyError = (thrown: unknown): CallOutcome =>
+  failureCodes.has(asGatewayError(thrown).code) ? 'failure' : 'neutral';
 
-/** Refused, reset, timed out, malformed. All else is ours, and was never the bank's doing. */
+/** Refused, reset, timed out or malformed. The gateway itself causes every other error. */
 const failureCodes: ReadonlySet<ErrorCode> = new Set([
   'UPSTREAM_UNREACHED',
   'UPSTREAM_MALFORMED',

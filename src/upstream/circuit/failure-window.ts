@@ -1,8 +1,8 @@
 /**
- * How the calls of one circuit went: counted by opossum, which only this file knows.
+ * The failure rate of recent calls in a sliding window, counted by opossum. The only file that imports opossum.
  *
- * opossum is told outcomes that say something about the bank and nothing else, for it takes a filtered error for a
- * success. It never half-opens by itself: the next call would be a payment.
+ * opossum receives successes and failures only: it would count a filtered error as a success. It never half-opens by
+ * itself: the next call could be a payment.
  */
 
 import { EventEmitter } from 'node:events';
@@ -11,20 +11,20 @@ import type { CircuitSettings } from '../../config/schema.ts';
 import type { CallOutcome } from './classify-outcome.ts';
 
 export interface FailureWindow {
-  record(verdict: Exclude<CallOutcome, 'nothing'>): void;
-  /** Begins anew, with an empty window. */
+  record(outcome: Exclude<CallOutcome, 'neutral'>): void;
+  /** Empties the window. */
   reset(): void;
-  /** Counts nothing any more. */
+  /** Stops counting. */
   close(): void;
 }
 
-/** The window is made of so many parts, and loses one at a time. */
+/** The window slides by one bucket at a time. */
 const bucketCount = 10;
 
-/** The longest that Node's timers take: opossum is to be closed or gone before, and is never asked while it is open. */
+/** The longest timeout that Node supports: opossum is closed or shut down earlier, and is never called while open. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** @param onThreshold told when too many failed, with how many of how many */
+/** @param onThreshold called when the failure rate is reached, with the number of failures and of calls */
 export function createFailureWindow(
   { failureRate, minimumCalls, window }: CircuitSettings,
   now: () => number,
@@ -34,13 +34,13 @@ export function createFailureWindow(
   const bucketMs = window / bucketCount;
   let bucketSinceMs = now();
   const breaker = new CircuitBreaker(
-    async (verdict: CallOutcome) => {
-      if (verdict === 'failing') throw new Error('the bank failed');
+    async (outcome: CallOutcome) => {
+      if (outcome === 'failure') throw new Error('the bank failed');
     },
     {
       timeout: false,
       resetTimeout: maxTimerMs,
-      errorThresholdPercentage: failureRate * 100 - 1e-6, // it opens above its threshold, we at ours
+      errorThresholdPercentage: failureRate * 100 - 1e-6, // opossum opens above its threshold, this circuit at it
       volumeThreshold: minimumCalls,
       rollingCountTimeout: window,
       rollingCountBuckets: bucketCount,
@@ -52,16 +52,16 @@ export function createFailureWindow(
   breaker.on('open', () => onThreshold(breaker.stats.failures, breaker.stats.fires));
 
   const rotate = (times: number) => {
-    for (let turn = 0; turn < Math.min(times, bucketCount); turn++) rotation.emit('rotate');
+    for (let count = 0; count < Math.min(times, bucketCount); count++) rotation.emit('rotate');
   };
 
   return {
-    record(verdict) {
-      // The calls themselves show that time has passed: no timer is needed for it.
-      const passed = Math.floor((now() - bucketSinceMs) / bucketMs);
-      rotate(passed);
-      bucketSinceMs += passed * bucketMs;
-      breaker.fire(verdict).catch(() => {});
+    record(outcome) {
+      // Slides the window with each call instead of a timer.
+      const elapsedBuckets = Math.floor((now() - bucketSinceMs) / bucketMs);
+      rotate(elapsedBuckets);
+      bucketSinceMs += elapsedBuckets * bucketMs;
+      breaker.fire(outcome).catch(() => {});
     },
     reset() {
       rotate(bucketCount);

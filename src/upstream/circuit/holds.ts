@@ -1,43 +1,39 @@
-/** What operators decided about circuits: held open or closed, for a time, on all instances and across restarts. */
+/** Holds: operators keep a circuit open or closed for a time, on all instances and across restarts. */
 
 import { z } from 'zod';
 import { type Lane, lanes } from '../../pis/operations.ts';
 import type { AuditRecorder } from '../../request/audit-event.ts';
 import type { KeyValues, PubSub } from '../../state/ports.ts';
 
-const key = 'circuit:holds';
-const channel = 'circuit';
-
-const holdShape = z.object({
-  environment: z.string(),
-  lane: z.enum(lanes),
-  /** Open: nothing is sent. Closed: all is sent, whatever becomes of it. */
-  as: z.enum(['open', 'closed']),
-  reason: z.string(),
-  /** Milliseconds since 1970; as far as dates go (ECMA-262, time values and time range). */
-  untilMs: z.number().max(8.64e15),
-});
-
-export type Hold = Readonly<z.output<typeof holdShape>>;
-
-/** Which circuit. */
 export interface CircuitId {
   readonly environment: string;
   readonly lane: Lane;
 }
 
+const holdSchema = z.object({
+  environment: z.string(),
+  lane: z.enum(lanes),
+  /** Open: no call is sent. Closed: every call is sent, whatever its outcome. */
+  as: z.enum(['open', 'closed']),
+  reason: z.string(),
+  /** Milliseconds since 1970, up to the largest date (ECMA-262, time values and time range). */
+  untilMs: z.number().max(8.64e15),
+});
+
+export type Hold = Readonly<z.output<typeof holdSchema>>;
+
 export interface Holds {
-  /** The hold on a circuit, as far as this instance knows; one that is over is none. */
-  of(place: CircuitId): Hold | undefined;
+  /** The current hold on a circuit, as far as this instance knows. */
+  of(id: CircuitId): Hold | undefined;
   /**
-   * Holds a circuit, in place of any hold before.
+   * Holds a circuit; replaces an earlier hold.
    *
-   * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; it is not known then whether it was done
+   * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; the hold may be stored nevertheless
    */
   hold(hold: Hold): Promise<void>;
-  /** Lets a circuit go as it measures. @throws GatewayError STATE_UNAVAILABLE as above */
-  release(place: CircuitId): Promise<void>;
-  /** Reads what is decided; for the start and the heartbeat. @throws GatewayError STATE_UNAVAILABLE: what was known stays */
+  /** Removes the hold. @throws GatewayError STATE_UNAVAILABLE as above */
+  release(id: CircuitId): Promise<void>;
+  /** Reads the holds from the state. @throws GatewayError STATE_UNAVAILABLE; the known holds then stay in effect */
   refresh(): Promise<void>;
 }
 
@@ -46,38 +42,42 @@ interface HoldsDependencies {
   readonly pubsub: PubSub;
 }
 
+const key = 'circuit:holds';
+const channel = 'circuit';
+
 /** @param wall milliseconds since 1970 */
 export function createHolds({ keyValues, pubsub }: HoldsDependencies, wall: () => number = Date.now): Holds {
   let known: readonly Hold[] = [];
 
-  pubsub.subscribe(channel, () => void refresh().catch(() => {})); // missed: the next heartbeat sees it
+  // After a missed message the next state heartbeat refreshes.
+  pubsub.subscribe(channel, () => void refresh().catch(() => {}));
 
   async function refresh(): Promise<void> {
-    known = inEffect(await keyValues.read(key));
+    known = currentHolds(await keyValues.read(key));
   }
 
-  const inEffect = (raw: string | undefined): readonly Hold[] =>
+  const currentHolds = (raw: string | undefined): readonly Hold[] =>
     parseHolds(raw).filter(({ untilMs }) => untilMs > wall());
 
-  async function change(next: (holds: readonly Hold[]) => readonly Hold[]): Promise<void> {
+  async function update(change: (holds: readonly Hold[]) => readonly Hold[]): Promise<void> {
     const raw = await keyValues.read(key);
-    const holds = next(inEffect(raw));
+    const holds = change(currentHolds(raw));
     const text = JSON.stringify(holds);
-    const keptMs = Math.max(1, ...holds.map(({ untilMs }) => untilMs - wall()));
-    const done = await (raw === undefined
-      ? keyValues.writeIfAbsent(key, text, keptMs)
-      : keyValues.replace(key, raw, text, keptMs));
-    if (!done) return change(next); // somebody else changed it meanwhile
+    const ttlMs = Math.max(1, ...holds.map(({ untilMs }) => untilMs - wall()));
+    const isStored = await (raw === undefined
+      ? keyValues.writeIfAbsent(key, text, ttlMs)
+      : keyValues.replace(key, raw, text, ttlMs));
+    if (!isStored) return update(change); // another instance has changed the holds
     known = holds;
-    await pubsub.publish(channel, '').catch(() => {}); // the others read it with their heartbeat besides
+    await pubsub.publish(channel, '').catch(() => {}); // the other instances also refresh with their heartbeat
   }
 
-  const others = (place: CircuitId) => (hold: Hold) => !isFor(hold, place);
+  const isOther = (id: CircuitId) => (hold: Hold) => !isFor(hold, id);
 
   return {
-    of: (place) => known.find((hold) => isFor(hold, place) && hold.untilMs > wall()),
-    hold: (hold) => change((holds) => [...holds.filter(others(hold)), hold]),
-    release: (place) => change((holds) => holds.filter(others(place))),
+    of: (id) => known.find((hold) => isFor(hold, id) && hold.untilMs > wall()),
+    hold: (hold) => update((holds) => [...holds.filter(isOther(hold)), hold]),
+    release: (id) => update((holds) => holds.filter(isOther(id))),
     refresh,
   };
 }
@@ -85,31 +85,28 @@ export function createHolds({ keyValues, pubsub }: HoldsDependencies, wall: () =
 const isFor = (hold: Hold, { environment, lane }: CircuitId) =>
   hold.environment === environment && hold.lane === lane;
 
-/** What is not ours, or of a later version, is no hold. */
+/** Ignores a foreign value, or one of a later version. */
 function parseHolds(raw: string | undefined): readonly Hold[] {
   try {
-    return z.array(holdShape).safeParse(JSON.parse(raw ?? '[]')).data ?? [];
+    return z.array(holdSchema).safeParse(JSON.parse(raw ?? '[]')).data ?? [];
   } catch {
     return [];
   }
 }
 
-// MERGED HEADER (rewrite or remove):
-/* How operators hold a circuit open or closed, or let it go as it measures; every use of it is an audit record. */
-
-/** What an operator asks for. */
-export interface HoldRequest extends CircuitId {
+/** A request of an operator to hold a circuit, or to release it. */
+interface HoldRequest extends CircuitId {
   readonly who: string;
   readonly hold: Hold['as'] | null;
-  /** Stands in the audit log, and in the view of the circuit. */
+  /** Appears in the audit log and in the view of the circuit. */
   readonly reason: string;
-  /** How long, in milliseconds. */
   readonly forMs: number;
 }
 
-/** @throws GatewayError STATE_UNAVAILABLE; it is not known then whether it was done */
-export type HoldCircuit = (order: HoldRequest) => Promise<void>;
+/** @throws GatewayError STATE_UNAVAILABLE; the request may have taken effect nevertheless */
+export type HoldCircuit = (request: HoldRequest) => Promise<void>;
 
+/** Carries out the requests of operators, and records each in the audit log. */
 export function createHoldCircuit(holds: Holds, audit: AuditRecorder): HoldCircuit {
   return async ({ who, environment, lane, hold, reason, forMs }) => {
     const untilMs = Date.now() + forMs;

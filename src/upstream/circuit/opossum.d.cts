@@ -1,21 +1,21 @@
-/** The few members of opossum that circuit.ts uses; the package brings no types of its own. */
+/** Types of the few members of opossum that failure-window.ts uses; the package has none of its own. */
 
 declare module 'opossum' {
   import type { EventEmitter } from 'node:events';
 
   interface Options {
     readonly timeout: false;
-    /** Milliseconds until it half-opens by itself. */
+    /** Milliseconds until it half-opens automatically. */
     readonly resetTimeout: number;
-    /** Opens above this, never at it. */
+    /** Opens above this percentage, not at it. */
     readonly errorThresholdPercentage: number;
-    /** Does not open while there were fewer calls than these in the window. */
+    /** Stays closed with fewer calls in the window. */
     readonly volumeThreshold: number;
     readonly rollingCountTimeout: number;
     readonly rollingCountBuckets: number;
     readonly rollingPercentilesEnabled: false;
     readonly enableSnapshots: false;
-    /** Moves the window on by one bucket with each event `rotate`. */
+    /** Each `rotate` event slides the window by one bucket. */
     readonly rotateBucketController: EventEmitter;
   }
 

@@ -1,19 +1,18 @@
-/** How an open circuit finds out that the bank is back: after a pause, which grows with each attempt that was in vain. */
+/** Probes the bank while a circuit is open: after a pause that doubles with each failure, and never with a payment. */
 
 import type { Lane } from '../../pis/operations.ts';
 import type { ThrottleResponse } from '../shaping/adaptive-rate.ts';
 import type { RateLimiter } from '../shaping/rate-limiter.ts';
 import { type CallOutcome, classifyError, classifyProbeStatus } from './classify-outcome.ts';
 
-/** The longest pause, in milliseconds. */
 const maxPauseMs = 120_000;
-/** How soon it is tried again if the bank could not be asked at all. Milliseconds. */
+/** Pause before another attempt if the probe could not be sent. */
 const retryMs = 1_000;
 
 export interface Recovery {
-  /** The circuit has opened. @returns how long it will be left alone, in milliseconds */
+  /** Schedules the next probe. @returns milliseconds until then */
   start(): number;
-  /** The bank has done what it was asked for: the next pause is the first again. */
+  /** Resets the pause to its first length, after a successful call. */
   reset(): void;
   close(): void;
 }
@@ -22,12 +21,10 @@ interface RecoveryDependencies {
   readonly openForMs: number;
   /** Never rejects. */
   readonly probe: () => Promise<CallOutcome>;
-  /** Whether operators want nothing to be sent, probes included. */
+  /** Whether operators have stopped all calls, probes included. */
   readonly isHeldOpen: () => boolean;
-  /** The pause is over, and the bank is being asked. */
   readonly onProbeStart: () => void;
-  /** What it answered. */
-  readonly onProbeResult: (verdict: 'well' | 'failing') => void;
+  readonly onProbeResult: (outcome: 'success' | 'failure') => void;
 }
 
 export function createRecovery({
@@ -37,34 +34,34 @@ export function createRecovery({
   onProbeStart,
   onProbeResult,
 }: RecoveryDependencies): Recovery {
-  let nextMs = openForMs;
+  let nextPauseMs = openForMs;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
 
   async function attempt(): Promise<void> {
-    if (isHeldOpen()) return attemptIn(retryMs);
+    if (isHeldOpen()) return scheduleAttempt(retryMs);
     onProbeStart();
-    const verdict = await probe();
+    const outcome = await probe();
     if (isClosed) return;
-    if (verdict === 'nothing') attemptIn(retryMs);
-    else onProbeResult(verdict);
+    if (outcome === 'neutral') scheduleAttempt(retryMs);
+    else onProbeResult(outcome);
   }
 
-  function attemptIn(ms: number): void {
+  function scheduleAttempt(inMs: number): void {
     if (isClosed) return;
-    timer = setTimeout(attempt, ms);
+    timer = setTimeout(attempt, inMs);
     timer.unref();
   }
 
   return {
     start() {
-      const pauseMs = nextMs;
-      nextMs = Math.min(pauseMs * 2, maxPauseMs);
-      attemptIn(pauseMs);
+      const pauseMs = nextPauseMs;
+      nextPauseMs = Math.min(pauseMs * 2, maxPauseMs);
+      scheduleAttempt(pauseMs);
       return pauseMs;
     },
     reset() {
-      nextMs = openForMs;
+      nextPauseMs = openForMs;
     },
     close() {
       isClosed = true;
@@ -73,29 +70,26 @@ export function createRecovery({
   };
 }
 
-// MERGED HEADER (rewrite or remove):
-/* Asks the bank whether it is back: by a GET of the gateway's own, never by a payment. */
-
 /**
- * Never rejects, and comes back in bounded time.
+ * Sends a GET of the gateway's own to the bank. Never rejects, and settles in bounded time.
  *
- * @param lane whose circuit wants to know
- * @returns `nothing` if the bank could not be asked
+ * @param lane the lane of the circuit
+ * @returns `neutral` if the probe could not be sent
  */
 export type Probe = (lane: Lane) => Promise<CallOutcome>;
 
 interface ProbeDependencies {
-  /** The probe takes a turn like any call. */
+  /** A probe takes a permit like any other call. */
   readonly limiter: Pick<RateLimiter, 'run'>;
   /** Reads the environment's `probePath`. @param deadlineAtMs on the clock of `now` */
   readonly get: (deadlineAtMs: number) => Promise<ThrottleResponse>;
-  /** How long a probe may take in all, its turn included. Milliseconds. */
+  /** Longest duration of a probe in milliseconds, including the wait for its permit. */
   readonly timeoutMs: number;
   readonly now?: () => number;
 }
 
-/** Nobody's: the gateway stands in the line beside the tenants. */
-const tenant = '';
+/** Queues the probes of the gateway beside the calls of the tenants. */
+const probeTenant = '';
 
 export function createProbe({
   limiter,
@@ -104,9 +98,9 @@ export function createProbe({
   now = () => performance.now(),
 }: ProbeDependencies): Probe {
   return (lane) => {
-    const deadlineAtMs = now() + timeoutMs; // kept by the shaper, and by the transport
+    const deadlineAtMs = now() + timeoutMs; // enforced by the rate limiter and by the transport
     return limiter
-      .run({ lane, tenant, deadlineAtMs }, () => get(deadlineAtMs))
+      .run({ lane, tenant: probeTenant, deadlineAtMs }, () => get(deadlineAtMs))
       .then(({ status }) => classifyProbeStatus(status), classifyError);
   };
 }

@@ -1,5 +1,3 @@
-/** What openssl has put into a certificate is what is said about it. */
-
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -26,16 +24,16 @@ const seal = authority.issue('seal', {
 });
 const plain = authority.issue('plain');
 
-const facts = ({ cert }: Pick<IssuedCertificate, 'cert'>): CertificateInfo =>
+const infoOf = ({ cert }: Pick<IssuedCertificate, 'cert'>): CertificateInfo =>
   parseCertificate(Buffer.from(cert));
 const printed = ({ certFile }: IssuedCertificate, ...options: readonly string[]) =>
   openssl('x509', '-in', certFile, '-noout', '-nameopt', 'RFC2253,utf8,-esc_msb', ...options)
     .trim()
     .replace(/^.*?=/, '');
 
-describe('the facts about a certificate', () => {
-  test('are the PSP, its roles, its authority and the kind of a QWAC', () => {
-    const { qcType, roles, authority: nca, organisationIdentifier } = facts(qwac);
+describe('certificate info', () => {
+  test('contains the PSP, its roles, its authority and the type of a QWAC', () => {
+    const { qcType, roles, authority: nca, organisationIdentifier } = infoOf(qwac);
     assert.deepEqual(
       { qcType, roles, nca, organisationIdentifier },
       {
@@ -47,13 +45,13 @@ describe('the facts about a certificate', () => {
     );
   });
 
-  test('tell a seal from a QWAC', () => {
-    assert.deepEqual([facts(seal).qcType, facts(seal).roles], ['seal', ['PSP_PI']]);
+  test('distinguishes a QSEAL from a QWAC', () => {
+    assert.deepEqual([infoOf(seal).qcType, infoOf(seal).roles], ['seal', ['PSP_PI']]);
   });
 
-  test('name subject, issuer, serial number and fingerprint as openssl does', () => {
+  test('formats subject, issuer, serial number and fingerprint as openssl does', () => {
     for (const issued of [qwac, seal, plain, authority]) {
-      const { subject, issuer, serialNumber, sha256 } = facts(issued);
+      const { subject, issuer, serialNumber, sha256 } = infoOf(issued);
       assert.equal(subject, printed(issued, '-subject'));
       assert.equal(formatName(issuer), printed(issued, '-issuer'));
       assert.equal(serialNumber, printed(issued, '-serial'));
@@ -61,40 +59,40 @@ describe('the facts about a certificate', () => {
     }
   });
 
-  test('hold the issuer in a form that may stand in a header, as the OpenAPI file shows it', () => {
-    assert.equal(formatNameForHeader(facts(qwac).issuer), 'CN=authority,O=Trust%20Services%2C%20Ltd.,C=DE');
+  test('percent-encodes the issuer for the Signature header, as in the OpenAPI file of the standard', () => {
+    assert.equal(formatNameForHeader(infoOf(qwac).issuer), 'CN=authority,O=Trust%20Services%2C%20Ltd.,C=DE');
   });
 
-  test('are few for a certificate that states nothing, or has no extensions that matter', () => {
+  test('has no PSD2 fields if the certificate has no QC statements', () => {
     for (const { qcType, roles, authority: nca, organisationIdentifier } of [
-      facts(plain),
-      facts({ cert: certificate }),
+      infoOf(plain),
+      infoOf({ cert: certificate }),
     ])
       assert.deepEqual([qcType, roles, nca, organisationIdentifier], [null, [], null, null]);
   });
 
-  test('leave out what an issuer has stated oddly', () => {
+  test('ignores malformed QC statements', () => {
     const odd = authority.issue('odd', { extensions: '1.3.6.1.5.5.7.1.3 = ASN1:UTF8:PSP_PI' });
-    assert.deepEqual([facts(odd).qcType, facts(odd).roles], [null, []]);
+    assert.deepEqual([infoOf(odd).qcType, infoOf(odd).roles], [null, []]);
   });
 
-  test('are those of the first certificate of a chain', () => {
+  test('describes the first certificate of a chain', () => {
     const chain = Buffer.from(qwac.cert + authority.cert);
-    assert.equal(parseCertificate(chain).subject, facts(qwac).subject);
+    assert.equal(parseCertificate(chain).subject, infoOf(qwac).subject);
   });
 
-  test('are told with the days that are left', () => {
-    const view = certificateView(facts(qwac), Date.parse('2027-06-01T00:00:00Z'));
+  test('counts the days until the certificate expires', () => {
+    const view = certificateView(infoOf(qwac), Date.parse('2027-06-01T00:00:00Z'));
     assert.equal(view.notBefore, '2026-01-01T00:00:00.000Z');
     assert.equal(view.notAfter, '2027-06-30T23:59:59.000Z');
     assert.equal(view.daysLeft, 29);
-    assert.equal(certificateView(facts(qwac), Date.parse('2027-07-01T00:00:00Z')).daysLeft, -1);
+    assert.equal(certificateView(infoOf(qwac), Date.parse('2027-07-01T00:00:00Z')).daysLeft, -1);
     assert.doesNotThrow(() => JSON.stringify(view));
   });
 
-  test('become a warning when fewer than thirty days are left, and another when none is', () => {
+  test('yields a warning when fewer than 30 days are left, and another after the certificate has expired', () => {
     const at = (day: string, environment = 'production') =>
-      expiryWarning({ environment, use: 'qwac', info: facts(qwac) }, Date.parse(day));
+      expiryWarning({ environment, use: 'qwac', info: infoOf(qwac) }, Date.parse(day));
     assert.equal(at('2027-05-31T23:00:00Z'), undefined);
     assert.equal(
       at('2027-06-01T00:00:00Z'),
@@ -107,8 +105,8 @@ describe('the facts about a certificate', () => {
     assert.match(at('2027-06-30T00:00:00Z', '') ?? '', /^the certificate of the listener expires in 0 days/);
   });
 
-  test('are found or refused, whatever bytes of a certificate are wrong', (t) => {
-    const { der } = facts(qwac);
+  test('is parsed or refused with an Error, whichever bytes of a certificate are corrupt', (t) => {
+    const { der } = infoOf(qwac);
     const bytes = fc.array(fc.tuple(fc.nat(der.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 });
     fc.assert(
       fc.property(bytes, (changes) => {
@@ -116,7 +114,7 @@ describe('the facts about a certificate', () => {
         for (const [at, byte] of changes) broken[at] = byte;
         const pem = `-----BEGIN CERTIFICATE-----\n${broken.toString('base64')}\n-----END CERTIFICATE-----\n`;
         try {
-          facts({ cert: pem });
+          infoOf({ cert: pem });
         } catch (thrown) {
           assert.ok(thrown instanceof Error && !(thrown instanceof TypeError), String(thrown));
         }

@@ -16,15 +16,15 @@ import { seeded } from '../../kit/seeded.ts';
 const hex = (text: string) => Buffer.from(text, 'hex');
 const objectId = (text: string): DerValue => ({ tag: tags.objectId, content: hex(text) });
 
-describe('the reader of DER', () => {
-  test('reads values that stand one behind the other', () => {
+describe('DER parser', () => {
+  test('parses consecutive values', () => {
     assert.deepEqual(parseValues(hex('0501aa0600')), [
       { tag: 5, content: hex('aa') },
       { tag: 6, content: hex('') },
     ]);
   });
 
-  test('reads lengths of one octet and of several', () => {
+  test('parses lengths of one octet and of several', () => {
     for (const [head, length] of [
       ['047f', 127],
       ['048180', 128],
@@ -39,28 +39,28 @@ describe('the reader of DER', () => {
 
   for (const [what, bytes] of Object.entries({
     'a value without a length': '30',
-    'a value that is cut off': '300500',
-    'a length that is cut off': '3082',
-    'a length without an end, as BER has it': '30800000',
+    'a truncated value': '300500',
+    'a truncated length': '3082',
+    'the indefinite length of BER': '30800000',
     'a length of five octets': '30850000000000',
     'a tag of several octets': '1f8101',
   }))
     test(`refuses ${what}`, () => void assert.throws(() => parseValues(hex(bytes)), RangeError));
 
-  test('reads object identifiers, those with a first arc of 2 and with large ones included', () => {
+  test('parses object identifiers, including a first arc of 2 and large arcs', () => {
     assert.equal(parseObjectId(objectId('550461')), '2.5.4.97');
     assert.equal(parseObjectId(objectId('040081982702')), '0.4.0.19495.2');
     assert.equal(parseObjectId(objectId('2b06010505070103')), '1.3.6.1.5.5.7.1.3');
     assert.equal(parseObjectId(objectId('883703')), '2.999.3');
   });
 
-  test('refuses object identifiers that are empty, cut off, or beyond all numbers', () => {
+  test('refuses object identifiers that are empty, truncated, or exceed a safe integer', () => {
     for (const text of ['', '5504ff', `${'ff'.repeat(12)}7f`])
       assert.throws(() => parseObjectId(objectId(text)), RangeError);
     assert.throws(() => parseObjectId({ tag: 4, content: hex('5504') }), RangeError);
   });
 
-  test('reads texts in the alphabets that certificates use', () => {
+  test('parses the string types that certificates use', () => {
     assert.equal(parseText({ tag: 12, content: Buffer.from('Zürich') }), 'Zürich');
     assert.equal(parseText({ tag: 19, content: Buffer.from('DE') }), 'DE');
     assert.equal(parseText({ tag: 20, content: Buffer.from('Zürich', 'latin1') }), 'Zürich');
@@ -68,8 +68,8 @@ describe('the reader of DER', () => {
     assert.throws(() => parseText({ tag: 2, content: hex('01') }), RangeError);
   });
 
-  test('survives any bytes: it reads them or refuses them, and everything that reads with it', (t) => {
-    const readers = [
+  test('parses or refuses with a RangeError any bytes, and so do the parsers of names and QC statements', (t) => {
+    const parsers = [
       (bytes: Buffer) => parseValues(bytes),
       (bytes: Buffer) => parseValues(bytes).map((value) => parseSequence(value)),
       (bytes: Buffer) => parseObjectId({ tag: tags.objectId, content: bytes }),
@@ -77,19 +77,19 @@ describe('the reader of DER', () => {
       (bytes: Buffer) => parseQcStatements(bytes),
     ];
     fc.assert(
-      fc.property(anyDer, (bytes) => {
-        for (const read of readers) assertReadOrRefused(() => read(bytes));
+      fc.property(anyBytes, (bytes) => {
+        for (const parse of parsers) assertParsedOrRefused(() => parse(bytes));
       }),
       seeded(t, 3_000),
     );
   });
 
-  test('reads back what was written', (t) => {
-    const written = fc.array(
+  test('parses every value that was encoded', (t) => {
+    const encoded = fc.array(
       fc.tuple(fc.constantFrom(2, 4, 12, 0x30, 0xa3), fc.uint8Array({ maxLength: 300 })),
     );
     fc.assert(
-      fc.property(written, (values) => {
+      fc.property(encoded, (values) => {
         const bytes = Buffer.concat(values.map(([tag, content]) => der(tag, content)));
         assert.deepEqual(
           parseValues(bytes),
@@ -101,15 +101,15 @@ describe('the reader of DER', () => {
   });
 });
 
-/** Bytes of any kind, and such as look like DER down to a random depth. */
-const { anyDer } = fc.letrec<{ anyDer: Buffer; inner: Buffer }>((tie) => ({
-  anyDer: fc.oneof(
+/** Arbitrary bytes, and bytes that are DER down to a random depth. */
+const { anyBytes } = fc.letrec<{ anyBytes: Buffer; inner: Buffer }>((tie) => ({
+  anyBytes: fc.oneof(
     { maxDepth: 5 },
     fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
     fc.array(tie('inner'), { maxLength: 4 }).map((parts) => Buffer.concat(parts)),
   ),
   inner: fc
-    .tuple(fc.constantFrom(0x30, 0x31, 0x06, 0x0c, 0x04, 0x1f, 0xa3), tie('anyDer'))
+    .tuple(fc.constantFrom(0x30, 0x31, 0x06, 0x0c, 0x04, 0x1f, 0xa3), tie('anyBytes'))
     .map(([tag, content]) => der(tag, content)),
 }));
 
@@ -124,9 +124,9 @@ function der(tag: number, content: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(head), content]);
 }
 
-function assertReadOrRefused(read: () => unknown): void {
+function assertParsedOrRefused(parse: () => unknown): void {
   try {
-    read();
+    parse();
   } catch (thrown) {
     assert.ok(thrown instanceof RangeError, String(thrown));
   }

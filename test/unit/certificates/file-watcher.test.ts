@@ -1,5 +1,3 @@
-/** Files that are exchanged while they are in use, in all the ways in which that is done. */
-
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,8 +5,8 @@ import { describe, type TestContext, test } from 'node:test';
 import { watchFiles } from '../../../src/certificates/file-watcher.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 
-/** Two files that fit if they hold the same. */
-function startWatch(t: TestContext) {
+/** Two files that are valid if their contents are equal; the value is their content. */
+function startWatcher(t: TestContext) {
   const folder = temporaryFolder(t);
   const [cert, key] = [join(folder, 'cert'), join(folder, 'key')];
   const write = (inCert: string, inKey = inCert) => {
@@ -16,93 +14,95 @@ function startWatch(t: TestContext) {
     writeFileSync(key, inKey);
   };
   write('one');
-  const news: string[] = [];
-  const watched = watchFiles(
+  const events: string[] = [];
+  const watcher = watchFiles(
     [cert, key],
     (read) => {
-      if (!read(cert).equals(read(key))) throw new Error('they do not fit');
+      if (!read(cert).equals(read(key))) throw new Error('they differ');
       return read(cert).toString();
     },
     {
-      onChange: (made) => void news.push(`renewed ${made}`),
-      onInvalid: (why) => void news.push(`kept: ${why}`),
+      onChange: (value) => void events.push(`changed: ${value}`),
+      onInvalid: (why) => void events.push(`invalid: ${why}`),
     },
   );
-  const look = async (times = 1) => {
-    for (let time = 0; time < times; time += 1) await watched.poll();
-    return watched.current();
+  const poll = async (times = 1) => {
+    for (let time = 0; time < times; time += 1) await watcher.poll();
+    return watcher.current();
   };
-  return { folder, cert, key, write, news, look };
+  return { folder, cert, key, write, events, poll };
 }
 
-describe('watched files', () => {
-  test('are taken over when two looks have found the same', async (t) => {
-    const { write, look, news } = startWatch(t);
-    assert.equal(await look(3), 'one');
+const noEvents = { onChange: () => {}, onInvalid: () => {} };
+
+describe('file watcher', () => {
+  test('uses new contents when two polls have found them', async (t) => {
+    const { write, poll, events } = startWatcher(t);
+    assert.equal(await poll(3), 'one');
     write('two');
-    assert.equal(await look(), 'one');
-    assert.equal(await look(), 'two');
-    assert.equal(await look(3), 'two');
-    assert.deepEqual(news, ['renewed two']);
+    assert.equal(await poll(), 'one');
+    assert.equal(await poll(), 'two');
+    assert.equal(await poll(3), 'two');
+    assert.deepEqual(events, ['changed: two']);
   });
 
-  test('are not judged while they are still being written', async (t) => {
-    const { write, look, news } = startWatch(t);
+  test('ignores a file while it is being written', async (t) => {
+    const { write, poll, events } = startWatcher(t);
     for (const part of ['t', 'tw', 'two']) {
       write(part);
-      assert.equal(await look(), 'one');
+      assert.equal(await poll(), 'one');
     }
-    assert.equal(await look(), 'two');
-    assert.deepEqual(news, ['renewed two']);
+    assert.equal(await poll(), 'two');
+    assert.deepEqual(events, ['changed: two']);
   });
 
-  test('keep what was, and say so once, until they fit', async (t) => {
-    const { write, look, news } = startWatch(t);
+  test('keeps the old value while the files are invalid, and reports them once', async (t) => {
+    const { write, poll, events } = startWatcher(t);
     write('two', 'one');
-    assert.equal(await look(5), 'one');
+    assert.equal(await poll(5), 'one');
     write('three', 'one');
-    assert.equal(await look(5), 'one');
-    assert.deepEqual(news, ['kept: they do not fit']);
+    assert.equal(await poll(5), 'one');
+    assert.deepEqual(events, ['invalid: they differ']);
     write('three');
-    assert.equal(await look(2), 'three');
+    assert.equal(await poll(2), 'three');
     write('four', 'one');
-    await look(5);
-    assert.deepEqual(news, ['kept: they do not fit', 'renewed three', 'kept: they do not fit']);
+    await poll(5);
+    assert.deepEqual(events, ['invalid: they differ', 'changed: three', 'invalid: they differ']);
   });
 
-  test('count as mended if they are put back as they were', async (t) => {
-    const { write, look, news } = startWatch(t);
+  test('reports invalid files again after the old contents were restored', async (t) => {
+    const { write, poll, events } = startWatcher(t);
     for (let round = 0; round < 2; round += 1) {
       write('two', 'one');
-      await look(3);
+      await poll(3);
       write('one');
-      await look(3);
+      await poll(3);
     }
-    assert.deepEqual(news, ['kept: they do not fit', 'kept: they do not fit']);
+    assert.deepEqual(events, ['invalid: they differ', 'invalid: they differ']);
   });
 
-  test('may be missing for a while', async (t) => {
-    const { cert, key, write, look, news } = startWatch(t);
+  test('keeps the old value while a file is missing', async (t) => {
+    const { cert, key, write, poll, events } = startWatcher(t);
     rmSync(key);
-    assert.equal(await look(5), 'one');
-    assert.deepEqual(news, [`kept: ${key} cannot be read (ENOENT)`]);
+    assert.equal(await poll(5), 'one');
+    assert.deepEqual(events, [`invalid: ${key} cannot be read (ENOENT)`]);
     rmSync(cert);
-    await look(5);
+    await poll(5);
     write('two');
-    assert.equal(await look(2), 'two');
-    assert.equal(news.length, 2);
+    assert.equal(await poll(2), 'two');
+    assert.equal(events.length, 2);
   });
 
-  test('may be renamed into place', async (t) => {
-    const { cert, key, look } = startWatch(t);
+  test('detects files that are renamed into place', async (t) => {
+    const { cert, key, poll } = startWatcher(t);
     for (const file of [cert, key]) {
       writeFileSync(`${file}.next`, 'two');
       renameSync(`${file}.next`, file);
     }
-    assert.equal(await look(2), 'two');
+    assert.equal(await poll(2), 'two');
   });
 
-  test('may lie behind a link that leads elsewhere now, as Kubernetes does it', async (t) => {
+  test('detects a changed symbolic link in the path, as Kubernetes updates secrets', async (t) => {
     const folder = temporaryFolder(t);
     const publish = (version: string) => {
       mkdirSync(join(folder, version));
@@ -113,34 +113,32 @@ describe('watched files', () => {
     publish('one');
     for (const name of ['cert', 'key']) symlinkSync(`..data/${name}`, join(folder, name));
     const files = [join(folder, 'cert'), join(folder, 'key')];
-    const told = { onChange: () => {}, onInvalid: () => {} };
-    const watched = watchFiles(files, (read) => files.map((file) => read(file).toString()).join(), told);
+    const watcher = watchFiles(files, (read) => files.map((file) => read(file).toString()).join(), noEvents);
     publish('two');
-    await watched.poll();
-    await watched.poll();
-    assert.equal(watched.current(), 'two,two');
+    await watcher.poll();
+    await watcher.poll();
+    assert.equal(watcher.current(), 'two,two');
   });
 
-  test('are seen to change though size and time stay the same', async (t) => {
-    const { cert, key, write, look } = startWatch(t);
+  test('detects new contents of the same size and modification time', async (t) => {
+    const { cert, key, write, poll } = startWatcher(t);
     write('eno');
     for (const file of [cert, key]) utimesSync(file, 0, 0);
-    assert.equal(await look(2), 'eno');
+    assert.equal(await poll(2), 'eno');
     write('neo');
     for (const file of [cert, key]) utimesSync(file, 0, 0);
-    assert.equal(await look(2), 'neo');
+    assert.equal(await poll(2), 'neo');
   });
 
-  test('must fit at the beginning', (t) => {
-    const { folder } = startWatch(t);
-    const none = { onChange: () => {}, onInvalid: () => {} };
+  test('throws at the start if a file is missing or the files are invalid', (t) => {
+    const { folder } = startWatcher(t);
     assert.throws(
-      () => watchFiles([join(folder, 'nowhere')], () => 1, none),
+      () => watchFiles([join(folder, 'nowhere')], () => 1, noEvents),
       /nowhere cannot be read \(ENOENT\)/,
     );
     const refuse = () => {
-      throw new Error('they do not fit');
+      throw new Error('they differ');
     };
-    assert.throws(() => watchFiles([], refuse, none), /they do not fit/);
+    assert.throws(() => watchFiles([], refuse, noEvents), /they differ/);
   });
 });

@@ -1,4 +1,4 @@
-/** A circuit in front of a bank that a test makes well or unwell, on a time that the test sets. */
+/** A circuit with simulated calls, probes and time. */
 
 import type { TestContext } from 'node:test';
 import type { CircuitSettings } from '../../../../src/config/schema.ts';
@@ -16,23 +16,23 @@ export const settings: CircuitSettings = {
   openFor: 10_000,
 };
 
-/** What becomes of a call: a status, or the code of an error. */
+/** How a call ends: a status, or the code of an error. */
 export type CallResult = number | GatewayError['code'];
 
 export interface CircuitFixture {
   readonly time: SimulatedTime;
   readonly circuit: Circuit;
-  /** Calls and probes that reached the bank, such as `write` and `probe`. */
+  /** Calls and probes that reached the bank, as `write` or `probe`. */
   readonly reached: readonly string[];
   readonly changes: readonly CircuitChange[];
-  /** What the next probes bring. */
+  /** The outcome of the next probes. */
   probeOutcome: CallOutcome;
   hold: Hold | undefined;
-  /** A call, and what it came to: `200`, `CIRCUIT_OPEN 7` with the seconds to wait, or another code. */
+  /** Makes a call. @returns `200`, `CIRCUIT_OPEN 7` with the seconds of Retry-After, or another code */
   call(outcome?: CallResult): Promise<string>;
-  /** A call that is under way until the returned function says what becomes of it. */
+  /** Starts a call that lasts until `end` is called. */
   begin(): { readonly end: (outcome: CallResult) => void; readonly result: Promise<string> };
-  /** Calls until the circuit opens. */
+  /** Makes calls that fail. */
   fail(times?: number): Promise<void>;
 }
 
@@ -46,11 +46,11 @@ export function startCircuit(
   const changes: CircuitChange[] = [];
   const place = { environment: 'sandbox', lane };
 
-  const world: CircuitFixture = {
+  const fixture: CircuitFixture = {
     time,
     reached,
     changes,
-    probeOutcome: 'well',
+    probeOutcome: 'success',
     hold: undefined,
     circuit: createCircuit(
       place,
@@ -58,39 +58,39 @@ export function startCircuit(
       {
         probe: async () => {
           reached.push('probe');
-          return world.probeOutcome;
+          return fixture.probeOutcome;
         },
-        holdOf: () => world.hold,
+        holdOf: () => fixture.hold,
         onChange: (change) => void changes.push(change),
         now: time.now,
         wall: time.now,
       },
     ),
     call(outcome = 200) {
-      const { end, result } = world.begin();
+      const { end, result } = fixture.begin();
       end(outcome);
       return result;
     },
     begin() {
       const { promise, resolve } = Promise.withResolvers<CallResult>();
-      const result = world.circuit
-        .run(async (goOn) => {
-          goOn();
+      const result = fixture.circuit
+        .run(async (beforeSending) => {
+          beforeSending();
           reached.push(lane);
           const outcome = await promise;
-          if (typeof outcome === 'string') throw new GatewayError(outcome, 'as the test says');
+          if (typeof outcome === 'string') throw new GatewayError(outcome, 'simulated');
           return { status: outcome };
         })
         .then(({ status }) => String(status), describeError);
       return { end: resolve, result };
     },
     async fail(times = 10) {
-      for (let one = 0; one < times; one++) await world.call('UPSTREAM_UNREACHED');
+      for (let count = 0; count < times; count++) await fixture.call('UPSTREAM_UNREACHED');
       await time.settle();
     },
   };
-  t.after(() => world.circuit.close());
-  return world;
+  t.after(() => fixture.circuit.close());
+  return fixture;
 }
 
 function describeError(thrown: unknown): string {

@@ -13,25 +13,25 @@ function startHolds(t: TestContext) {
   const state = createMemoryState(time.now);
   const untilMs = time.now() + 60_000;
   const open: Hold = { ...write, as: 'open', reason: 'maintenance', untilMs };
-  return { time, state, open, holdsOn: (way = state) => createHolds(way, time.now) };
+  return { time, state, open, createHoldsOn: (on = state) => createHolds(on, time.now) };
 }
 
-describe('a hold', () => {
-  test('reaches all instances at once, and those that start later', async (t) => {
-    const { time, open, holdsOn } = startHolds(t);
-    const [one, other] = [holdsOn(), holdsOn()];
+describe('hold', () => {
+  test('takes effect on all running instances and on those that start later', async (t) => {
+    const { time, open, createHoldsOn } = startHolds(t);
+    const [one, other] = [createHoldsOn(), createHoldsOn()];
     await one.hold(open);
     await time.settle();
-    const late = holdsOn();
+    const late = createHoldsOn();
     await late.refresh();
     for (const holds of [one, other, late]) {
       assert.deepEqual([holds.of(write), holds.of(read)], [open, undefined]);
     }
   });
 
-  test('ends by itself', async (t) => {
-    const { time, open, holdsOn } = startHolds(t);
-    const holds = holdsOn();
+  test('ends at its time', async (t) => {
+    const { time, open, createHoldsOn } = startHolds(t);
+    const holds = createHoldsOn();
     await holds.hold(open);
     await time.pass(59_999);
     assert.deepEqual(holds.of(write), open);
@@ -41,9 +41,9 @@ describe('a hold', () => {
     assert.equal(holds.of(write), undefined);
   });
 
-  test('is replaced by the next one on the same circuit, and lifted for all', async (t) => {
-    const { time, open, holdsOn } = startHolds(t);
-    const [one, other] = [holdsOn(), holdsOn()];
+  test('is replaced by a later hold on the same circuit, and released on all instances', async (t) => {
+    const { time, open, createHoldsOn } = startHolds(t);
+    const [one, other] = [createHoldsOn(), createHoldsOn()];
     await one.hold(open);
     await other.hold({ ...open, as: 'closed' });
     await other.hold({ ...open, ...read });
@@ -54,20 +54,20 @@ describe('a hold', () => {
     assert.deepEqual([other.of(write), other.of(read)?.as], [undefined, 'open']);
   });
 
-  test('is not lost when two are set at the same moment', async (t) => {
-    const { time, open, holdsOn } = startHolds(t);
-    const [one, other] = [holdsOn(), holdsOn()];
+  test('is kept if another instance sets a hold on another circuit at the same time', async (t) => {
+    const { time, open, createHoldsOn } = startHolds(t);
+    const [one, other] = [createHoldsOn(), createHoldsOn()];
     await Promise.all([one.hold(open), other.hold({ ...open, ...read })]);
     await time.settle();
     for (const holds of [one, other]) assert.ok(holds.of(write) && holds.of(read));
   });
 });
 
-describe('while the state is out of reach', () => {
-  test('no hold is set half, and those that are known stay', async (t) => {
-    const { open, state, holdsOn } = startHolds(t);
+describe('holds while the state is unavailable', () => {
+  test('stay in effect, and changes are refused', async (t) => {
+    const { open, state, createHoldsOn } = startHolds(t);
     const failing = createFailingState(state);
-    const holds = holdsOn(failing);
+    const holds = createHoldsOn(failing);
     await holds.hold(open);
     failing.fail();
     await assert.rejects(holds.release(write), { code: 'STATE_UNAVAILABLE' });
@@ -75,10 +75,10 @@ describe('while the state is out of reach', () => {
     assert.deepEqual(holds.of(write), open);
   });
 
-  test('a hold whose announcement got lost comes with the heartbeat', async (t) => {
-    const { open, state, holdsOn } = startHolds(t);
+  test('take effect with the next refresh if the message about a change was lost', async (t) => {
+    const { open, state, createHoldsOn } = startHolds(t);
     const failing = createFailingState(state);
-    const [one, other] = [holdsOn(failing), holdsOn()];
+    const [one, other] = [createHoldsOn(failing), createHoldsOn()];
     failing.fail('publish');
     await one.hold(open);
     assert.equal(other.of(write), undefined);
@@ -87,9 +87,9 @@ describe('while the state is out of reach', () => {
   });
 });
 
-test('what is not ours in the state is no hold, and is replaced', async (t) => {
-  const { open, state, holdsOn } = startHolds(t);
-  const holds = holdsOn();
+test('foreign values under the key of the holds are ignored and replaced', async (t) => {
+  const { open, state, createHoldsOn } = startHolds(t);
+  const holds = createHoldsOn();
   for (const garbage of ['', '{', '[{"as":"ajar"}]', 'null']) {
     await state.keyValues.write('circuit:holds', garbage);
     await holds.refresh();

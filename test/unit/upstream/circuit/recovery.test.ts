@@ -1,5 +1,3 @@
-/** How a circuit finds out that the bank is back, and that no payment is ever used for it. */
-
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { GatewayError } from '../../../../src/request/errors.ts';
@@ -10,8 +8,8 @@ import { createRateLimiter, type RateLimiter } from '../../../../src/upstream/sh
 import { simulateTime } from '../../../kit/simulated-time.ts';
 import { startCircuit } from './circuit-fixture.ts';
 
-describe('an open circuit', () => {
-  test('asks the bank by itself when the pause is over, without traffic; reads go on at once then', async (t) => {
+describe('recovery of a circuit', () => {
+  test('probes the bank after the pause without any traffic, and then resumes all reads', async (t) => {
     const { time, circuit, reached, call, fail } = startCircuit(t, 'read');
     await fail();
     await time.pass(9_999);
@@ -21,49 +19,49 @@ describe('an open circuit', () => {
     assert.deepEqual(await Promise.all([call(), call()]), ['200', '200']);
   });
 
-  test('refuses while the bank is being asked, however long that takes', async (t) => {
-    const world = startCircuit(t, 'write');
-    await world.fail();
-    world.probeOutcome = 'nothing'; // it could not be asked
-    await world.time.pass(15_000);
-    assert.equal(world.circuit.view().state, 'half-open');
-    assert.equal(await world.call(), 'CIRCUIT_OPEN 1');
-    world.probeOutcome = 'well';
-    await world.time.pass(1_000);
-    assert.equal(world.circuit.view().state, 'probation');
+  test('refuses calls until a probe could be sent, and retries the probe every second', async (t) => {
+    const fixture = startCircuit(t, 'write');
+    await fixture.fail();
+    fixture.probeOutcome = 'neutral'; // it could not be sent
+    await fixture.time.pass(15_000);
+    assert.equal(fixture.circuit.view().state, 'half-open');
+    assert.equal(await fixture.call(), 'CIRCUIT_OPEN 1');
+    fixture.probeOutcome = 'success';
+    await fixture.time.pass(1_000);
+    assert.equal(fixture.circuit.view().state, 'probation');
   });
 
-  test('waits twice as long after each probe in vain, two minutes at most', async (t) => {
-    const world = startCircuit(t, 'read');
-    await world.fail();
-    world.probeOutcome = 'failing';
+  test('doubles the pause after each failed probe, up to two minutes', async (t) => {
+    const fixture = startCircuit(t, 'read');
+    await fixture.fail();
+    fixture.probeOutcome = 'failure';
     const probes: number[] = [];
-    let last = world.time.now();
+    let last = fixture.time.now();
     for (let count = 0; probes.length < 6; ) {
-      await world.time.pass(1_000, 1_000);
-      const now = world.reached.filter((one) => one === 'probe').length;
+      await fixture.time.pass(1_000, 1_000);
+      const now = fixture.reached.filter((kind) => kind === 'probe').length;
       if (now === count) continue;
       count = now;
-      probes.push(world.time.now() - last);
-      last = world.time.now();
+      probes.push(fixture.time.now() - last);
+      last = fixture.time.now();
     }
     assert.deepEqual(probes, [10_000, 20_000, 40_000, 80_000, 120_000, 120_000]);
   });
 
-  test('is not closed, nor opened again, by calls that were sent before it opened', async (t) => {
-    const world = startCircuit(t, 'read');
-    const slow = Array.from({ length: 12 }, () => world.begin());
-    await world.fail();
-    for (const one of slow.slice(0, 2)) one.end(200);
-    await world.time.settle();
-    assert.equal(world.circuit.view().state, 'open');
-    await world.time.pass(10_000);
-    for (const one of slow) one.end('OUTCOME_UNKNOWN');
-    await world.time.settle();
-    assert.equal(world.circuit.view().state, 'closed');
+  test('ignores the outcome of calls that were sent before the circuit opened', async (t) => {
+    const fixture = startCircuit(t, 'read');
+    const slow = Array.from({ length: 12 }, () => fixture.begin());
+    await fixture.fail();
+    for (const call of slow.slice(0, 2)) call.end(200);
+    await fixture.time.settle();
+    assert.equal(fixture.circuit.view().state, 'open');
+    await fixture.time.pass(10_000);
+    for (const call of slow) call.end('OUTCOME_UNKNOWN');
+    await fixture.time.settle();
+    assert.equal(fixture.circuit.view().state, 'closed');
   });
 
-  test('has forgotten the old failures when it closes', async (t) => {
+  test('starts with an empty failure window', async (t) => {
     const { time, circuit, call, fail } = startCircuit(t, 'read');
     await fail();
     await time.pass(10_000);
@@ -75,19 +73,19 @@ describe('an open circuit', () => {
   });
 });
 
-describe('payments after a pause', () => {
-  test('none is sent while the circuit is open, whatever the traffic: only probes', async (t) => {
-    const world = startCircuit(t, 'write');
-    await world.fail();
-    world.probeOutcome = 'failing';
+describe('payments while the circuit recovers', () => {
+  test('are never sent while the circuit is open; only probes are', async (t) => {
+    const fixture = startCircuit(t, 'write');
+    await fixture.fail();
+    fixture.probeOutcome = 'failure';
     for (let second = 0; second < 300; second++) {
-      assert.match(await world.call(), /^CIRCUIT_OPEN \d+$/);
-      await world.time.pass(1_000, 1_000);
+      assert.match(await fixture.call(), /^CIRCUIT_OPEN \d+$/);
+      await fixture.time.pass(1_000, 1_000);
     }
-    assert.deepEqual(new Set(world.reached.slice(10)), new Set(['probe']));
+    assert.deepEqual(new Set(fixture.reached.slice(10)), new Set(['probe']));
   });
 
-  test('go one at a time until one has succeeded', async (t) => {
+  test('are sent one at a time until one has succeeded', async (t) => {
     const { time, circuit, begin, call, fail } = startCircuit(t, 'write');
     await fail();
     await time.pass(10_000);
@@ -100,7 +98,7 @@ describe('payments after a pause', () => {
     assert.deepEqual(await Promise.all([call(), call()]), ['200', '200']);
   });
 
-  test('one that the bank refuses, or that never went, proves nothing: the next one may try', async (t) => {
+  test('are tried again after a trial that the bank refused or that was not sent', async (t) => {
     const { time, circuit, call, fail } = startCircuit(t, 'write');
     await fail();
     await time.pass(10_000);
@@ -112,24 +110,24 @@ describe('payments after a pause', () => {
     assert.equal(circuit.view().state, 'closed');
   });
 
-  // The bank's front answers the probe, with 404 perhaps, while what is behind it is still down.
-  test('cost one payment a probation, and the pauses grow, if the probe says well and payments fail', async (t) => {
+  // A proxy in front of the bank may answer the probe, with 404 for example, while the bank itself still fails.
+  test('fail at most once per probation, with growing pauses, while only the probes succeed', async (t) => {
     const { time, reached, circuit, call, fail } = startCircuit(t, 'write');
     await fail();
-    const tries: number[] = [];
+    const pauses: number[] = [];
     let last = time.now();
-    while (tries.length < 6) {
+    while (pauses.length < 6) {
       await time.pass(1_000, 1_000);
       if (circuit.view().state === 'open') continue;
-      tries.push(time.now() - last);
+      pauses.push(time.now() - last);
       last = time.now();
-      for (let one = 0; one < 20; one++) await call(503);
+      for (let count = 0; count < 20; count++) await call(503);
     }
-    assert.deepEqual(tries, [10_000, 20_000, 40_000, 80_000, 120_000, 120_000]);
-    assert.equal(reached.filter((one) => one === 'write').length, 10 + 6);
+    assert.deepEqual(pauses, [10_000, 20_000, 40_000, 80_000, 120_000, 120_000]);
+    assert.equal(reached.filter((kind) => kind === 'write').length, 10 + 6);
   });
 
-  test('that succeed make the next pause the first again', async (t) => {
+  test('reset the pause to its first length when one succeeds', async (t) => {
     const { time, circuit, call, fail } = startCircuit(t, 'write');
     await fail();
     await time.pass(10_000);
@@ -142,7 +140,7 @@ describe('payments after a pause', () => {
   });
 });
 
-test('reads that fail again after the probe make the next pause longer, until one succeeds', async (t) => {
+test('the pause keeps doubling while reads fail after a successful probe, and resets when one succeeds', async (t) => {
   const { time, call, fail } = startCircuit(t, 'status');
   await fail();
   await time.pass(10_000);
@@ -154,40 +152,40 @@ test('reads that fail again after the probe make the next pause longer, until on
   assert.equal(await call(), 'CIRCUIT_OPEN 10');
 });
 
-/** A shaper that gives a turn at once. */
-const open: Pick<RateLimiter, 'run'> = { run: (_call, send) => send() };
-const answers = (status: number) => async (): Promise<ThrottleResponse> => ({ status, headers: [] });
+/** Admits every call immediately. */
+const unlimited: Pick<RateLimiter, 'run'> = { run: (_call, send) => send() };
+const respondWith = (status: number) => async (): Promise<ThrottleResponse> => ({ status, headers: [] });
 
-describe('a probe', () => {
-  for (const [status, verdict] of [
-    [200, 'well'],
-    [302, 'well'],
-    [404, 'well'],
-    [429, 'well'],
-    [500, 'failing'],
-    [503, 'failing'],
+describe('probe', () => {
+  for (const [status, outcome] of [
+    [200, 'success'],
+    [302, 'success'],
+    [404, 'success'],
+    [429, 'success'],
+    [500, 'failure'],
+    [503, 'failure'],
   ] as const) {
-    test(`that is answered ${status} finds the bank ${verdict}`, async () => {
+    test(`is a ${outcome} after status ${status}`, async () => {
       assert.equal(
-        await createProbe({ limiter: open, get: answers(status), timeoutMs: 100 })('read'),
-        verdict,
+        await createProbe({ limiter: unlimited, get: respondWith(status), timeoutMs: 100 })('read'),
+        outcome,
       );
     });
   }
 
-  for (const [code, verdict] of [
-    ['UPSTREAM_UNREACHED', 'failing'],
-    ['OUTCOME_UNKNOWN', 'failing'],
-    ['QUEUE_TIMEOUT', 'nothing'],
-    ['QUEUE_FULL', 'nothing'],
+  for (const [code, outcome] of [
+    ['UPSTREAM_UNREACHED', 'failure'],
+    ['OUTCOME_UNKNOWN', 'failure'],
+    ['QUEUE_TIMEOUT', 'neutral'],
+    ['QUEUE_FULL', 'neutral'],
   ] as const) {
-    test(`that ends in ${code} finds the bank ${verdict}`, async () => {
-      const get = () => Promise.reject(new GatewayError(code, 'as the test says'));
-      assert.equal(await createProbe({ limiter: open, get, timeoutMs: 100 })('read'), verdict);
+    test(`is a ${outcome} after the error ${code}`, async () => {
+      const get = () => Promise.reject(new GatewayError(code, 'simulated'));
+      assert.equal(await createProbe({ limiter: unlimited, get, timeoutMs: 100 })('read'), outcome);
     });
   }
 
-  test('that never left the line says nothing of the bank', async (t) => {
+  test('is neutral if it got no permit in time', async (t) => {
     const time = simulateTime(t);
     const permits = { reserve: async () => 60_000 };
     const state = createMemoryState();
@@ -195,26 +193,26 @@ describe('a probe', () => {
     const maxWait = { write: 10_000, read: 10_000, status: 10_000 };
     const settings = { rate: 50, burst: 50, maxConcurrent: 100, queue: 1_000, maxWait, expectedInstances: 1 };
     const limiter = createRateLimiter('sandbox', settings, { permits, adaptiveRate, now: time.now });
-    const asked = createProbe({ limiter, get: answers(200), timeoutMs: 10_000, now: time.now })('write');
+    const result = createProbe({ limiter, get: respondWith(200), timeoutMs: 10_000, now: time.now })('write');
     await time.pass(10_001);
-    assert.equal(await asked, 'nothing');
+    assert.equal(await result, 'neutral');
   });
 
-  test('takes a turn in its lane, and must be over in time', async (t) => {
+  test('takes a permit in the lane of its circuit and has a deadline', async (t) => {
     const time = simulateTime(t);
-    const seen: unknown[] = [];
+    const received: unknown[] = [];
     const limiter: Pick<RateLimiter, 'run'> = {
       run(call, send) {
-        seen.push(call);
+        received.push(call);
         return send();
       },
     };
     const get = async (deadlineAtMs: number) => {
-      seen.push(deadlineAtMs);
+      received.push(deadlineAtMs);
       return { status: 200, headers: [] };
     };
     await createProbe({ limiter, get, timeoutMs: 5_000, now: time.now })('write');
     const deadlineAtMs = time.now() + 5_000;
-    assert.deepEqual(seen, [{ lane: 'write', tenant: '', deadlineAtMs }, deadlineAtMs]);
+    assert.deepEqual(received, [{ lane: 'write', tenant: '', deadlineAtMs }, deadlineAtMs]);
   });
 });
