@@ -6,10 +6,9 @@ import type { Operator } from './admin/authenticate-operator.ts';
 import { createAdminServer } from './admin-server.ts';
 import { expiryWarning, type InstalledCertificate } from './certificates/installed-certificates.ts';
 import type { Config } from './config/schema.ts';
-import { createListener, defaultListenerLimits } from './http/listener.ts';
+import { closeServer, createListener, defaultListenerLimits, openServer } from './http/listener.ts';
 import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { reusePortWarning } from './http/reuse-port.ts';
-import { closeServer, openServer } from './http/server-lifecycle.ts';
 import { createPeriodicTask, heartbeatMs } from './periodic-task.ts';
 import { asGatewayError } from './request/errors.ts';
 import { createRequestHandler } from './request-handler.ts';
@@ -112,7 +111,7 @@ export function createGateway(
 
   async function stop(): Promise<void> {
     drain();
-    await Promise.all([closeServer(listener.server, listener.isBusy), closeServer(adminServer.server)]);
+    await Promise.all([listener.close(), closeServer(adminServer.server)]);
     phase = 'closed';
     for (const heart of tasks) heart.stop();
     handler.upstreams.close();
@@ -134,9 +133,9 @@ export function createGateway(
         await state.open();
         await telemetry.open();
         await services.loadSharedState();
-        const adminPort = await openServer(adminServer.server, host, config.admin.port);
+        const adminPort = await openServer(adminServer.server, { host, port: config.admin.port });
         const { host: tppHost, port, reusePort } = config.listen;
-        const tppPort = await openServer(listener.server, tppHost, port, reusePort ? 'with others' : 'alone');
+        const tppPort = await openServer(listener.server, { host: tppHost, port, reusePort });
         for (const heart of tasks) heart.start();
         phase = 'serving';
         return { tppPort, adminPort };

@@ -1,209 +1,213 @@
-/** The requests of one connection, one at a time: the next begins when the answer to the one before is out. */
+/** The connections of the listener: one record per socket, for its queued requests, its idle state and its unread response. */
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { type BatchScheduler, createBatchScheduler } from '../request/batch-scheduler.ts';
 import type { GatewayError } from '../request/errors.ts';
 
-/** A request and the answer to it. */
-export interface QueuedRequest {
-  readonly request: IncomingMessage;
-  readonly answer: ServerResponse;
-  /** Whether somebody listens to the request already. */
-  isBegun: boolean;
+export interface ConnectionLimits {
+  readonly maxConnections: number;
+  /** How long a client may read nothing of its response, in milliseconds; detected within twice that. */
+  readonly writeTimeout: number;
+  /** Bytes of all responses that clients have not read yet. Beyond it, the connections of the oldest ones are closed. */
+  readonly maxUnreadBytes: number;
 }
 
-/** What is known of a connection. */
-interface ConnectionQueue {
-  /** The first one runs, the others wait. Once the last of the connection has begun to end, it stays. */
-  readonly exchanges: QueuedRequest[];
-  /** `undefined` while nothing is due: what a connection that rests was used for is not kept. */
-  latest: QueuedRequest | undefined;
-  /** Came behind the last one that will be served. */
-  passedOver: number;
-  /** What was found wrong with the latest request, while it waited. */
-  wrong?: GatewayError;
-}
-
-export interface RequestQueue {
-  /** Takes the next request of a connection. */
+export interface Connections {
+  /** Queues the next request of a connection. */
   readonly enqueue: RequestListener;
-  /** The latest request of a connection that was or will be served; `undefined` if its answer is out. */
-  latestOn(socket: Socket): QueuedRequest | undefined;
-  /** Tells a request that not all of it will come, now or when it begins. */
-  failLatest(socket: Socket, error: GatewayError): void;
-  /** Whether an answer on this connection is still to be written, or still being sent. */
-  isBusy(socket: Socket): boolean;
-  /** From now on every answer whose head is not written yet says `Connection: close`. */
+  /**
+   * Ends a connection whose input cannot be parsed any further. A request that is still being received gets the error.
+   *
+   * @param respond called after the responses that are due, unless a request gets the error; at most once per connection
+   */
+  fail(socket: Socket, error: GatewayError, respond: () => void): void;
+  /** From now on, every response whose head is not sent yet closes its connection. */
   drain(): void;
+  /** Closes the connections on which no response is due or being sent. */
+  closeIdle(): void;
 }
 
 /**
- * How many requests may wait on a connection. The answer to the last of them is the last of the connection; who goes on
- * sending in spite of that is hung up on when as many more have come.
+ * How many requests may wait on a connection. The response to the last of them is the last one of the connection, which is
+ * closed if the client then sends as many requests again.
  */
 export const maxQueuedRequests = 32;
 
-/**
- * @param begin  serves a request; those that come together begin together
- * @param rested told of a connection on which nothing is due any more
- */
-export function createRequestQueue(
-  begin: RequestListener,
-  rested: (socket: Socket) => void,
-  schedule: BatchScheduler = createBatchScheduler(),
-): RequestQueue {
-  // A Map, because connections live long: exchanges would not be kept in one (flow/roll.ts).
-  const lines = new Map<Socket, ConnectionQueue>();
-  let draining = false;
-
-  const lineOf = (socket: Socket): ConnectionQueue => {
-    const known = lines.get(socket);
-    if (known) return known;
-    const line: ConnectionQueue = { exchanges: [], latest: undefined, passedOver: 0 };
-    lines.set(socket, line);
-    socket.once('close', () => lines.delete(socket));
-    return line;
-  };
-
-  const beginNext = (line: ConnectionQueue, socket: Socket): void => {
-    const [next] = line.exchanges;
-    if (!next) {
-      line.latest = undefined;
-      rested(socket);
-      return;
-    }
-    next.answer.once('close', () => {
-      if (!next.answer.shouldKeepAlive || socket.destroyed) return; // nobody would get another answer
-      line.exchanges.shift();
-      beginNext(line, socket);
-    });
-    if (draining) next.answer.shouldKeepAlive = false;
-    schedule(() => {
-      if (next.answer.closed) return; // the TPP has hung up
-      next.isBegun = true;
-      begin(next.request, next.answer);
-      if (line.wrong && next === line.latest) next.request.emit('error', line.wrong);
-    });
-  };
-
-  return {
-    enqueue(request, answer) {
-      const { socket } = request;
-      const line = lineOf(socket);
-      const { exchanges } = line;
-      if (exchanges.at(-1)?.answer.shouldKeepAlive === false) {
-        if (++line.passedOver > maxQueuedRequests) socket.destroy();
-        return;
-      }
-      line.latest = { request, answer, isBegun: false };
-      exchanges.push(line.latest);
-      if (exchanges.length > maxQueuedRequests) answer.shouldKeepAlive = false;
-      if (exchanges.length === 1) beginNext(line, socket);
-    },
-    latestOn: (socket) => lines.get(socket)?.latest,
-    failLatest(socket, error) {
-      const line = lines.get(socket);
-      if (!line?.latest) return;
-      if (line.latest.isBegun) line.latest.request.emit('error', error);
-      else line.wrong = error;
-    },
-    isBusy: (socket) => lines.get(socket)?.exchanges[0]?.answer.closed === false,
-    drain() {
-      draining = true;
-      for (const { exchanges } of lines.values()) {
-        const [running] = exchanges;
-        if (running && !running.answer.headersSent) running.answer.shouldKeepAlive = false;
-      }
-    },
-  };
-}
-
-// MERGED HEADER (rewrite or remove):
-/* Room for new connections: when the door is nearly full, those that rest have to go. */
-
-/** Which connections rest between two requests, as far as they are told of. */
-export interface ConnectionLimit {
-  markIdle(socket: Socket): void;
-  markActive(socket: Socket): void;
-}
-
-/** At which part of the limit resting connections are closed: what is left is room for those that come at once. */
+/** Above this part of the limit, idle connections are closed: the rest is a margin for connections that arrive together. */
 const nearlyFull = 0.95;
 
+interface Connection {
+  readonly socket: Socket;
+  /** The first request is being served. The last request of the connection stays here. */
+  readonly queue: QueuedRequest[];
+  /** The request that was received last; `undefined` while no response is due. */
+  latest: QueuedRequest | undefined;
+  /** Requests behind the last one that is served. */
+  ignoredRequests: number;
+  /** A parse error in the body of the latest request, until that request is started. */
+  pendingError: GatewayError | undefined;
+  hasFailed: boolean;
+  /** Bytes of a response that the client has not read yet. */
+  unreadBytes: number;
+}
+
+interface QueuedRequest {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  isStarted: boolean;
+}
+
 /**
- * Limits the connections of a server. What comes beyond the limit is closed without a word, and the server emits `drop`:
- * so it is only when hardly any connection rests.
+ * Serves the requests of each connection one after the other, and limits the connections of a server: what exceeds
+ * `maxConnections` is closed without a response, and the server emits `drop`.
+ *
+ * @param serve    called when the response before is sent
+ * @param schedule starts requests that arrive together in one batch
  */
-export function limitConnections(server: Server, maxConnections: number): ConnectionLimit {
-  // Cluster workers would otherwise pass on to one another what is too much for them.
-  Object.assign(server, { maxConnections, dropMaxConnection: true });
-  const resting = new Set<Socket>(); // in the order in which they began to rest
-  const known = new WeakSet<Socket>();
-  let open = 0;
+export function createConnections(
+  server: Server,
+  serve: RequestListener,
+  limits: ConnectionLimits,
+  schedule: BatchScheduler = createBatchScheduler(),
+): Connections {
+  // Maps and sets, because connections live long: request objects would not be collected early in one (linked-list.ts).
+  const connections = new Map<Socket, Connection>();
+  const idle = new Set<Connection>(); // longest idle first
+  const slowReaders = new Set<Connection>(); // oldest response first
+  let totalUnreadBytes = 0;
+  let openSockets = 0;
+  let draining = false;
+
+  // Without `dropMaxConnection`, workers of node:cluster pass excess connections on to each other.
+  Object.assign(server, { maxConnections: limits.maxConnections, dropMaxConnection: true });
   server.on('connection', (socket: Socket) => {
-    open++;
-    socket.once('close', () => open--);
-    if (open <= maxConnections * nearlyFull) return;
-    const [longest] = resting;
-    longest?.destroy();
-    if (longest) resting.delete(longest);
+    openSockets++; // TLS handshakes included
+    socket.once('close', () => openSockets--);
+    if (openSockets > limits.maxConnections * nearlyFull) closeLongestIdle();
   });
-  return {
-    markIdle(socket) {
-      if (socket.destroyed) return;
-      resting.add(socket);
-      if (known.has(socket)) return; // it rests after every request
-      known.add(socket);
-      socket.once('close', () => resting.delete(socket));
-    },
-    markActive: (socket) => void resting.delete(socket),
-  };
-}
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', connectionOf);
 
-// MERGED HEADER (rewrite or remove):
-/* Answers that are on their way to TPPs that do not read them: how long they are kept, and how many. */
+  function connectionOf(socket: Socket): Connection {
+    const known = connections.get(socket);
+    if (known) return known;
+    const connection: Connection = {
+      socket,
+      queue: [],
+      latest: undefined,
+      ignoredRequests: 0,
+      pendingError: undefined,
+      hasFailed: false,
+      unreadBytes: 0,
+    };
+    connections.set(socket, connection);
+    socket.once('close', () => {
+      connections.delete(socket);
+      idle.delete(connection);
+      forgetUnread(connection);
+    });
+    return connection;
+  }
 
-interface SlowReaderLimits {
-  /** How long a TPP may take nothing of its answer, in milliseconds; noticed within twice that. */
-  readonly writeTimeout: number;
-  /** Bytes of all answers together; beyond it, whoever has been reading for longest is hung up on. */
-  readonly maxUnread: number;
-}
-
-/** Watches an answer from its end being written until its last byte is with the system. */
-export type WatchResponse = (answer: ServerResponse) => void;
-
-/** Nothing is unread yet. */
-export function createSlowReaderLimit({ writeTimeout, maxUnread }: SlowReaderLimits): WatchResponse {
-  const unread = new Map<ServerResponse, number>(); // in the order in which they were written
-  let total = 0;
-  const forget = (answer: ServerResponse) => {
-    total -= unread.get(answer) ?? 0;
-    unread.delete(answer);
-  };
-
-  return (answer) => {
-    const { socket } = answer.req;
-    // Emitted when all of the answer is handed to the connection, after it was written and those before it are out.
-    answer.once('prefinish', () => {
-      const bytes = socket.writableLength;
-      if (bytes === 0) return; // the system has taken it all: so it is with nearly every answer
-      unread.set(answer, bytes);
-      total += bytes;
-      // Node looks whether anything was taken since it looked last, and hangs up if not.
-      socket.setTimeout(writeTimeout);
-      // Before Node's own listener, which limits how long the connection may rest from then on.
-      answer.prependOnceListener('finish', () => {
-        forget(answer);
-        socket.setTimeout(0);
-      });
-      answer.once('close', () => forget(answer));
-      for (const slowest of unread.keys()) {
-        if (total <= maxUnread) return;
-        slowest.req.socket.destroy();
-        forget(slowest); // a small one: more than one may have to go
+  function startNext(connection: Connection): void {
+    const { socket, queue } = connection;
+    const [next] = queue;
+    if (!next) {
+      connection.latest = undefined;
+      if (!socket.destroyed) idle.add(connection);
+      return;
+    }
+    const { request, response } = next;
+    response.once('close', () => {
+      if (!response.shouldKeepAlive || socket.destroyed) return; // no other response can be sent
+      queue.shift();
+      startNext(connection);
+    });
+    if (draining) response.shouldKeepAlive = false;
+    schedule(() => {
+      if (response.closed) return; // the client has disconnected
+      next.isStarted = true;
+      watchReader(connection, response);
+      serve(request, response);
+      if (connection.pendingError && next === connection.latest) {
+        request.emit('error', connection.pendingError);
       }
     });
+  }
+
+  /** Limits how long a written response waits for its client, and how many bytes wait on all connections. */
+  function watchReader(connection: Connection, response: ServerResponse): void {
+    const { socket } = connection;
+    // Emitted when the whole response is handed to the socket, behind all responses before it.
+    response.once('prefinish', () => {
+      const bytes = socket.writableLength;
+      if (bytes === 0) return; // nearly every response fits into the buffers of the system
+      connection.unreadBytes = bytes;
+      slowReaders.add(connection);
+      totalUnreadBytes += bytes;
+      // Node destroys the socket if nothing was read between two checks.
+      socket.setTimeout(limits.writeTimeout);
+      // Before Node's own listener, which sets the timeout of the idle connection.
+      response.prependOnceListener('finish', () => {
+        forgetUnread(connection);
+        socket.setTimeout(0);
+      });
+      for (const oldest of slowReaders) {
+        if (totalUnreadBytes <= limits.maxUnreadBytes) return;
+        oldest.socket.destroy();
+        forgetUnread(oldest);
+      }
+    });
+  }
+
+  function forgetUnread(connection: Connection): void {
+    if (!slowReaders.delete(connection)) return;
+    totalUnreadBytes -= connection.unreadBytes;
+  }
+
+  function closeLongestIdle(): void {
+    const [longest] = idle;
+    if (!longest) return;
+    longest.socket.destroy();
+    idle.delete(longest);
+  }
+
+  return {
+    enqueue(request, response) {
+      const connection = connectionOf(request.socket);
+      const { socket, queue } = connection;
+      idle.delete(connection);
+      if (queue.at(-1)?.response.shouldKeepAlive === false) {
+        if (++connection.ignoredRequests > maxQueuedRequests) socket.destroy();
+        return;
+      }
+      connection.latest = { request, response, isStarted: false };
+      queue.push(connection.latest);
+      if (queue.length > maxQueuedRequests) response.shouldKeepAlive = false;
+      if (queue.length === 1) startNext(connection);
+    },
+    fail(socket, error, respond) {
+      const connection = connectionOf(socket);
+      if (connection.hasFailed) return; // the parser fails again with every packet that follows
+      connection.hasFailed = true;
+      const { latest } = connection;
+      if (!latest || latest.response.writableFinished) respond();
+      else if (latest.request.complete) latest.response.once('finish', respond);
+      else if (latest.isStarted) latest.request.emit('error', error);
+      else connection.pendingError = error;
+    },
+    drain() {
+      draining = true;
+      for (const { queue } of connections.values()) {
+        const [running] = queue;
+        if (running && !running.response.headersSent) running.response.shouldKeepAlive = false;
+      }
+    },
+    closeIdle() {
+      for (const { socket, queue } of connections.values()) {
+        if (queue[0]?.response.closed !== false) socket.destroy();
+      }
+    },
   };
 }

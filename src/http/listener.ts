@@ -1,31 +1,25 @@
-/** The TPP systems' door to the network: limits and time-outs of connections, and answers to what is not even HTTP. */
+/** The listener of the public API: limits and timeouts of its connections, and responses to input that is not HTTP. */
 
 import { randomUUID } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { TLSSocket, type TlsOptions } from 'node:tls';
 import { GatewayError } from '../request/errors.ts';
-import { createRequestQueue, createSlowReaderLimit, limitConnections } from './connection.ts';
-import { type ErrorResponse, errorResponse, lingerMs } from './write-error.ts';
+import { type ConnectionLimits, createConnections } from './connection.ts';
+import { errorResponse, lingerMs } from './write-error.ts';
 
 /** What one connection may take, and all of them together. Times in milliseconds. */
-interface ListenerLimits {
-  /** For a request's head, and for the whole of it. */
+interface ListenerLimits extends ConnectionLimits {
+  /** For the head of a request, and for the whole request. */
   readonly headersTimeout: number;
   readonly requestTimeout: number;
-  /** How often the two are looked at. */
+  /** How often these two are checked. */
   readonly connectionsCheckingInterval: number;
-  /** How long a connection may rest between two requests. */
+  /** How long a connection may be idle between two requests. */
   readonly keepAliveTimeout: number;
-  /** Bytes of the request line and header. */
+  /** Bytes of the request line and the headers. */
   readonly maxHeaderSize: number;
-  /** How long a TPP may take nothing of its answer. */
-  readonly writeTimeout: number;
-  /** Bytes of all answers that TPPs have not taken yet. */
-  readonly maxUnread: number;
-  /** How many connections there are at most. */
-  readonly maxConnections: number;
 }
 
 /** As Envoy, HAProxy and nginx advise for a server at the edge. */
@@ -36,90 +30,120 @@ export const defaultListenerLimits: ListenerLimits = {
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16_384,
   writeTimeout: 30_000,
-  maxUnread: 256 * 1024 * 1024,
+  maxUnreadBytes: 256 * 1024 * 1024,
   maxConnections: 5_000,
 };
 
-/** The door, and how it is closed without a failed request. */
 export interface Listener {
+  /** To be opened with `openServer`. */
   readonly server: Server;
-  /** From now on every answer, of running requests too, asks the TPP to take another connection. */
+  /** From now on, every response whose head is not sent yet closes its connection. */
   drain(): void;
-  /** Whether an answer on this connection is still to be written, or still being sent. */
-  isBusy(socket: Socket): boolean;
+  /** Accepts no more connections, and closes when all requests that were received have their responses. */
+  close(): Promise<void>;
 }
 
 /**
- * A server whose requests all go to `serve`, whatever they expect or want to upgrade to.
+ * A server that passes every request to `serve`, including those with `Expect` or `Upgrade`.
  *
- * @param unreadable told of what could not be read as a request at all, and was answered here
- * @param tls        makes it speak TLS
+ * @param onUnreadable called with the error when input is answered here, because it is not an HTTP request
+ * @param tls          makes the server speak TLS
  */
 export function createListener(
   serve: RequestListener,
-  unreadable: (error: GatewayError) => void,
+  onUnreadable: (error: GatewayError) => void,
   limits = defaultListenerLimits,
   tls?: TlsOptions,
 ): Listener {
-  // The door asks for a Host itself: Node would refuse in words of its own.
+  // validateHead checks Host: Node's own refusal is not in the format of the standard.
   const settings = { ...limits, requireHostHeader: false };
   const server = tls ? createTlsServer({ ...settings, ...tls }) : createServer(settings);
-  // 0 = no limit: the door counts and refuses, where Node would silently drop what is beyond.
+  // 0 = no limit: validateHead counts the fields, where Node silently drops those above its limit.
   server.maxHeadersCount = 0;
-  // A TPP may end its side when it has asked, and still gets its answer. Node's types do not know the property.
+  // A TPP that has ended its side of the connection still gets its response. Node's types do not know the property.
   Object.assign(server, { httpAllowHalfOpen: true });
 
-  const room = limitConnections(server, limits.maxConnections);
-  const watchReader = createSlowReaderLimit(limits);
-  const turns = createRequestQueue((request, answer) => {
-    watchReader(answer);
-    serve(request, answer);
-  }, room.markIdle);
-  const take: RequestListener = (request, answer) => {
-    room.markActive(request.socket);
-    // Nothing is served behind a wish to upgrade: Node drops what came in the same packet, and would go on in the middle of a request.
-    if (request.headers.upgrade !== undefined) answer.shouldKeepAlive = false;
-    request.on('error', ignored); // whoever reads the body is told as well; without a listener Node would throw
-    turns.enqueue(request, answer);
+  const connections = createConnections(server, serve, limits);
+  const receive: RequestListener = (request, response) => {
+    // No request is served behind an Upgrade: Node drops the rest of the packet, and would continue inside of a request.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
+    request.on('error', ignore); // readBody handles it; without any listener Node would throw
+    connections.enqueue(request, response);
   };
-  server.on('request', take).on('checkContinue', take).on('checkExpectation', take);
+  server.on('request', receive).on('checkContinue', receive).on('checkExpectation', receive);
 
-  const givenUp = new WeakSet<Socket>();
-  const giveUp = (socket: Socket, error: GatewayError) => {
-    if (givenUp.has(socket)) return; // the parser fails again with every packet that follows
-    givenUp.add(socket);
-    const answerHere = () => {
+  const fail = (socket: Socket, error: GatewayError) =>
+    connections.fail(socket, error, () => {
       if (!socket.writable) return;
-      unreadable(error);
-      endAndLinger(socket, raw(error));
-    };
-    const exchange = turns.latestOn(socket);
-    if (!exchange || exchange.answer.writableFinished) return answerHere();
-    // The fault lies in what follows on the connection: the running request gets its answer first.
-    if (exchange.request.complete) return exchange.answer.once('finish', answerHere);
-    turns.failLatest(socket, error);
-  };
-  server.on('connect', (_request, socket: Socket) => giveUp(socket.on('error', ignored), noTunnels()));
+      onUnreadable(error);
+      endAndLinger(socket, serializeError(error));
+    });
+  server.on('connect', (_request, socket: Socket) => fail(socket.on('error', ignore), tunnelRefused()));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
     const inHandshake = socket instanceof TLSSocket && socket.getProtocol() === null;
     if (inHandshake || cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else giveUp(socket, protocolError(cause));
+    else fail(socket, parseError(cause));
   });
-  return { server, drain: turns.drain, isBusy: turns.isBusy };
+  return { server, drain: connections.drain, close: () => closeServer(server, connections.closeIdle) };
 }
 
-/** Says the last words on a connection, and reads over what is still coming: a reset would overtake them. */
-function endAndLinger(socket: Socket, lastWords: string): void {
+interface ListenOptions {
+  readonly host: string;
+  /** 0 = any free port. */
+  readonly port: number;
+  /** Whether other processes of this user may listen on the same port (SO_REUSEPORT; Linux and some others). */
+  readonly reusePort?: boolean;
+}
+
+/** @returns the port. Rejects if it is not available. */
+export function openServer(server: Server, options: ListenOptions): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options, () => {
+      server.off('error', reject);
+      resolve((server.address() as AddressInfo).port); // an address object, because it listens on a port
+    });
+  });
+}
+
+/** Interval of `closeIdle`, in milliseconds. A request that is on its way on a new connection arrives before the first. */
+const closeIdleMs = 100;
+
+/**
+ * Accepts no more connections, and closes when none is left.
+ *
+ * @param closeIdle closes the connections that are not waited for. Node's `closeIdleConnections` does not fit: it takes
+ *   a connection that was never used for busy, and one whose response is still being sent for idle.
+ */
+export function closeServer(
+  server: Server,
+  closeIdle: () => void = () => server.closeAllConnections(),
+): Promise<void> {
+  return new Promise((resolve) => {
+    // Timers run before the sockets are read: after a long task, requests that have arrived are read before they are closed.
+    const timer = setInterval(() => setImmediate(closeIdle), closeIdleMs);
+    // Not `http.Server.close`: it stops the timeouts of slow senders.
+    Reflect.apply(NetServer.prototype.close, server, [
+      () => {
+        clearInterval(timer);
+        resolve();
+      },
+    ]);
+  });
+}
+
+/** Sends the last bytes of a connection, and discards what is still received: a reset would overtake them. */
+function endAndLinger(socket: Socket, lastBytes: string): void {
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket
     .once('close', () => clearTimeout(timer))
     .resume()
-    .end(lastWords);
+    .end(lastBytes);
 }
 
-function ignored(): void {}
+function ignore(): void {}
 
-function protocolError(cause: NodeJS.ErrnoException): GatewayError {
+function parseError(cause: NodeJS.ErrnoException): GatewayError {
   switch (cause.code) {
     case 'HPE_HEADER_OVERFLOW':
       return new GatewayError('HEADERS_TOO_LARGE', 'The request line and headers are larger than 16 KiB.', {
@@ -134,15 +158,15 @@ function protocolError(cause: NodeJS.ErrnoException): GatewayError {
   }
 }
 
-function noTunnels(): GatewayError {
+function tunnelRefused(): GatewayError {
   return new GatewayError('METHOD_NOT_ALLOWED', 'This gateway opens no tunnels.', {
     headers: [['Allow', '']],
   });
 }
 
-/** An answer for a connection on which Node has no response to write to. */
-function raw(error: GatewayError): string {
-  const { status, reason, headers, body }: ErrorResponse = errorResponse(error, {
+/** The bytes of an error response, for a connection on which Node has no response object. */
+function serializeError(error: GatewayError): string {
+  const { status, reason, headers, body } = errorResponse(error, {
     requestId: randomUUID(),
     accept: undefined,
   });

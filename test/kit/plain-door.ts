@@ -2,8 +2,12 @@
 
 import type { RequestListener } from 'node:http';
 import type { TestContext } from 'node:test';
-import { createListener, type defaultListenerLimits, type Listener } from '../../src/http/listener.ts';
-import { closeServer, openServer } from '../../src/http/server-lifecycle.ts';
+import {
+  createListener,
+  type defaultListenerLimits,
+  type Listener,
+  openServer,
+} from '../../src/http/listener.ts';
 
 /** Short and small, so that no test waits long or sends much. */
 const shortLimits = {
@@ -13,7 +17,7 @@ const shortLimits = {
   keepAliveTimeout: 5_000,
   maxHeaderSize: 16_384,
   writeTimeout: 100,
-  maxUnread: 64 * 1024 * 1024,
+  maxUnreadBytes: 64 * 1024 * 1024,
   maxConnections: 100,
 };
 
@@ -33,10 +37,10 @@ export async function startDoor(
   const refusals: string[] = [];
   const refused = ({ code }: { readonly code: string }) => void refusals.push(code);
   const listener = createListener(serve, refused, { ...shortLimits, ...limits });
-  const port = await openServer(listener.server, '127.0.0.1', 0);
+  const port = await openServer(listener.server, { host: '127.0.0.1', port: 0 });
   t.after(() => {
     listener.server.closeAllConnections();
-    return closeServer(listener.server);
+    return listener.close();
   });
   return { port, listener, refusals };
 }

@@ -57,7 +57,7 @@ describe('a TPP that does not read', () => {
 
   test('E3: is hung up on earlier when all unread answers together are too many, the oldest first', async (t) => {
     const { serve, seen } = countingApp();
-    const limits = { writeTimeout: 60_000, maxUnread: 2.5 * large.length };
+    const limits = { writeTimeout: 60_000, maxUnreadBytes: 2.5 * large.length };
     const { port } = await startDoor(t, serve, limits);
     const readers = [];
     for (let count = 1; count <= 4; count++) {

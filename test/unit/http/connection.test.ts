@@ -1,128 +1,173 @@
-/** Whose turn it is on a connection, on messages that no network carries. */
-
 import assert from 'node:assert/strict';
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { describe, test } from 'node:test';
-import { createRequestQueue, createSlowReaderLimit } from '../../../src/http/connection.ts';
+import { describe, type TestContext, test } from 'node:test';
+import { createConnections } from '../../../src/http/connection.ts';
 import type { BatchScheduler } from '../../../src/request/batch-scheduler.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
+import { listen } from '../../kit/ports.ts';
+import { connectRaw } from '../../kit/raw.ts';
+import { until, within } from '../../kit/within.ts';
 
-const atOnce: BatchScheduler = (goOn) => goOn();
+const limits = { maxConnections: 100, writeTimeout: 60_000, maxUnreadBytes: 100_000 };
+const malformed = new GatewayError('HEADER_MALFORMED', 'This is not a well-formed HTTP/1.1 request.');
+const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 
-function startTurns(inStep = atOnce) {
-  const begun: ServerResponse[] = [];
-  const told: unknown[] = [];
-  const rested: Socket[] = [];
-  const turns = createRequestQueue(
-    (request, answer) => {
-      begun.push(answer);
-      request.on('error', (error) => told.push(error));
-    },
-    (socket) => rested.push(socket),
-    inStep,
-  );
-  const ask = (socket: Socket): ServerResponse => {
-    const request = new IncomingMessage(socket);
-    const answer = new ServerResponse(request);
-    answer.shouldKeepAlive = true;
-    turns.enqueue(request, answer);
-    return answer;
+/** A server that collects its requests instead of answering them. */
+async function startServer(t: TestContext, schedule?: BatchScheduler) {
+  const started: ServerResponse[] = [];
+  const errors: unknown[] = [];
+  const failed: unknown[] = [];
+  const sockets: Socket[] = [];
+  const server = createServer().on('connection', (socket) => sockets.push(socket));
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
+    started.push(response);
+    request.on('error', (error) => errors.push(error));
   };
-  return { turns, ask, begun, told, rested };
+  const connections = createConnections(server, serve, limits, schedule);
+  server.on('request', connections.enqueue);
+  server.on('clientError', (cause, socket: Socket) => {
+    failed.push(cause);
+    connections.fail(socket, malformed, () => socket.end('failed'));
+  });
+  const port = await listen(server);
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const connect = async () => {
+    const connection = await connectRaw(port);
+    t.after(connection.destroy);
+    return connection;
+  };
+  const answer = (index: number) => started[index]?.writeHead(200, { 'Content-Length': 2 }).end('ok');
+  const waitForRequests = (count: number) =>
+    until(5_000, `${count} requests have started`, () => started.length === count);
+  return { connections, connect, sockets, started, errors, failed, answer, waitForRequests };
 }
 
-describe('when the connections are to be given up', () => {
-  test('an answer whose head is not written yet says so, and nothing is begun behind it', () => {
-    const { turns, ask, begun } = startTurns();
-    const socket = new Socket();
-    const [running, waiting] = [ask(socket), ask(socket)];
-    turns.drain();
-    assert.equal(running.shouldKeepAlive, false);
-    running.emit('close');
-    assert.deepEqual([begun.includes(running), begun.includes(waiting)], [true, false]);
+describe('connections that are drained', () => {
+  test('close after a response whose head is not sent yet, and serve nothing behind it', async (t) => {
+    const { connections, connect, started, answer, waitForRequests } = await startServer(t);
+    const client = await connect();
+    client.send(get + get);
+    await waitForRequests(1);
+    connections.drain();
+    answer(0);
+    assert.equal((await client.answer()).headers.get('connection'), 'close');
+    await client.closed();
+    assert.equal(started.length, 1);
   });
 
-  test('an answer whose head is written is left as it is, and the one behind it says so', () => {
-    const { turns, ask, begun } = startTurns();
-    const socket = new Socket();
-    const [running, waiting] = [ask(socket), ask(socket)];
-    running.writeHead(200);
-    turns.drain();
-    assert.equal(running.shouldKeepAlive, true);
-    running.emit('close');
-    assert.deepEqual([begun.length, waiting.shouldKeepAlive], [2, false]);
+  test('close after the next response if the head of the current one is sent already', async (t) => {
+    const { connections, connect, started, answer, waitForRequests } = await startServer(t);
+    const client = await connect();
+    client.send(get + get);
+    await waitForRequests(1);
+    started[0]?.writeHead(200, { 'Content-Length': 2 }).flushHeaders();
+    connections.drain();
+    started[0]?.end('ok');
+    assert.equal((await client.answer()).headers.get('connection'), 'keep-alive');
+    await waitForRequests(2);
+    answer(1);
+    assert.equal((await client.answer()).headers.get('connection'), 'close');
   });
 
-  test('the answer to a request that comes only then says so as well', () => {
-    const { turns, ask } = startTurns();
-    turns.drain();
-    assert.equal(ask(new Socket()).shouldKeepAlive, false);
+  test('close after the response to a request that is received later', async (t) => {
+    const { connections, connect, answer, waitForRequests } = await startServer(t);
+    const client = await connect();
+    connections.drain();
+    client.send(get);
+    await waitForRequests(1);
+    answer(0);
+    assert.equal((await client.answer()).headers.get('connection'), 'close');
   });
 });
 
-test('of a connection that rests nothing is kept, and it is busy with what comes next', () => {
-  const { turns, ask, rested } = startTurns();
-  const socket = new Socket();
-  assert.equal(turns.isBusy(socket), false);
-  const answer = ask(socket);
-  assert.deepEqual([turns.isBusy(socket), turns.latestOn(socket)?.answer === answer], [true, true]);
-  answer.emit('close');
-  assert.deepEqual([turns.isBusy(socket), turns.latestOn(socket), rested], [false, undefined, [socket]]);
-  ask(socket);
-  assert.equal(turns.isBusy(socket), true);
+test('closeIdle closes unused and idle connections, and none on which a response is due', async (t) => {
+  const { sockets, connections, connect, answer, waitForRequests } = await startServer(t);
+  const [unused, idle, busy] = [await connect(), await connect(), await connect()];
+  idle.send(get);
+  await waitForRequests(1);
+  answer(0);
+  await idle.answer();
+  busy.send(get);
+  await waitForRequests(2);
+  await until(5_000, 'all connections are accepted', () => sockets.length === 3);
+
+  connections.closeIdle();
+
+  await Promise.all([unused.closed(), idle.closed()]);
+  answer(1);
+  assert.equal((await busy.answer()).status, 200);
 });
 
-describe('until those that came with it may begin as well', () => {
-  /** Nobody begins before `go` is called. */
-  function startHeldBack() {
-    const waiting: (() => void)[] = [];
-    const started = startTurns((goOn) => waiting.push(goOn));
-    return { ...started, go: () => waiting.splice(0).forEach((goOn) => void goOn()) };
+describe('a request that waits for its batch', () => {
+  async function startHolding(t: TestContext) {
+    const held: (() => void)[] = [];
+    const started = await startServer(t, (run) => held.push(run));
+    const waitForHeld = () => until(5_000, 'a request is held', () => held.length === 1);
+    return { ...started, waitForHeld, runBatch: () => held.splice(0).forEach((run) => void run()) };
   }
 
-  test('a request is due, but not begun', () => {
-    const { turns, ask, begun, go } = startHeldBack();
-    const socket = new Socket();
-    const answer = ask(socket);
-    assert.deepEqual([turns.isBusy(socket), begun], [true, []]);
-    go();
-    assert.deepEqual(begun, [answer]);
+  test('keeps its connection open, and is served when the batch runs', async (t) => {
+    const { connections, connect, started, answer, waitForHeld, runBatch } = await startHolding(t);
+    const client = await connect();
+    client.send(get);
+    await waitForHeld();
+    connections.closeIdle();
+    assert.equal(started.length, 0);
+    runBatch();
+    answer(0);
+    assert.equal((await client.answer()).status, 200);
   });
 
-  test('what is found wrong with the rest of it is kept for it', () => {
-    const { turns, ask, told, go } = startHeldBack();
-    const socket = new Socket();
-    ask(socket);
-    const error = new GatewayError('HEADER_MALFORMED', 'This is not a well-formed HTTP/1.1 request.');
-    turns.failLatest(socket, error);
-    assert.deepEqual(told, []);
-    go();
-    assert.deepEqual(told, [error]);
+  test('gets a parse error in its body when it is started', async (t) => {
+    const { connect, errors, failed, waitForHeld, runBatch } = await startHolding(t);
+    const client = await connect();
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n');
+    await waitForHeld();
+    await until(5_000, 'the parser has failed', () => failed.length > 0);
+    assert.deepEqual(errors, []);
+    runBatch();
+    assert.deepEqual(errors, [malformed]);
+    assert.equal(client.unread(), '');
   });
 
-  test('who hangs up is not served', () => {
-    const { ask, begun, go } = startHeldBack();
-    const answer = ask(new Socket());
-    Object.defineProperty(answer, 'closed', { value: true });
-    go();
-    assert.deepEqual(begun, []);
+  test('is not served if the client disconnects first', async (t) => {
+    const { sockets, connect, started, waitForHeld, runBatch } = await startHolding(t);
+    const client = await connect();
+    client.send(get);
+    await waitForHeld();
+    const closed = within(5_000, 'the connection to close', once(sockets[0] ?? assert.fail(), 'close'));
+    client.destroy();
+    await closed;
+    runBatch();
+    assert.equal(started.length, 0);
   });
 });
 
-test('E3: as many slow readers are hung up on as make room, the oldest first', () => {
-  const watch = createSlowReaderLimit({ writeTimeout: 60_000, maxUnread: 100 });
-  /** An answer of which so many bytes are still with the gateway. @returns its connection */
-  const unread = (bytes: number): Socket => {
-    const socket = Object.defineProperty(new Socket(), 'writableLength', { value: bytes });
-    const answer = new ServerResponse(new IncomingMessage(socket));
-    watch(answer);
-    answer.emit('prefinish');
-    socket.setTimeout(0);
+test('E3: closes the connections of the oldest unread responses until the others fit into the limit', () => {
+  const serve = (_: IncomingMessage, response: ServerResponse) => void response.end(bodies.shift());
+  const connections = createConnections(createServer(), serve, limits, (run) => run());
+  const bodies: Buffer[] = [];
+  const sendUnread = (bytes: number): Socket => {
+    // Writes never complete, as if neither the client nor the system took a byte.
+    const socket = Object.defineProperties(new Socket(), {
+      _write: { value: () => {} },
+      _writev: { value: null },
+    });
+    const request = Object.assign(new IncomingMessage(socket), { httpVersionMajor: 1, httpVersionMinor: 1 });
+    const response = new ServerResponse(request);
+    response.assignSocket(socket);
+    bodies.push(Buffer.alloc(bytes));
+    connections.enqueue(request, response);
+    socket.setTimeout(0); // the timer of `writeTimeout`
     return socket;
   };
-  const small = Array.from({ length: 9 }, () => unread(10));
-  const large = [unread(90), unread(90)];
+  const small = Array.from({ length: 9 }, () => sendUnread(10_000));
+  const large = [sendUnread(90_000), sendUnread(90_000)];
   assert.deepEqual(
     [...small, ...large].map(({ destroyed }) => destroyed),
     [...small.map(() => true), true, false],
