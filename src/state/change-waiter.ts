@@ -1,15 +1,15 @@
-/** Waiting for a value to change, in this instance or another: woken by pubsub, and looking by itself besides. */
+/** Waits until a value changes in this or another instance: woken by a pub/sub message, and by polling in case one is lost. */
 
 import type { PubSub } from './ports.ts';
 
 export interface ChangeWaiter {
-  /** Comes back when a change of this value is told of, or after a while without: then look. */
+  /** Resolves at the next notification for this key, or after 200 ms without one; the caller then reads the value again. */
   nextChange(key: string): Promise<void>;
-  /** Tells all instances that this value has changed; a message that is lost only costs them a while. */
+  /** Notifies all instances that the value has changed. Never fails: a lost message only delays the waiting callers. */
   notify(key: string): void;
 }
 
-/** How long those who wait go without looking, should an announcement be lost. Milliseconds. */
+/** Longest wait for a notification. Milliseconds. */
 const maxWaitMs = 200;
 
 export function createChangeWaiter(pubsub: PubSub, channel: string): ChangeWaiter {

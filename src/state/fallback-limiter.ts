@@ -1,68 +1,53 @@
-/** Turns of the shared bucket; while the state is out of reach, an instance goes on with a part of it for itself. */
+/** Token buckets that keep working without the shared state: each instance then uses its own share of the rate. */
 
 import { asGatewayError } from '../request/errors.ts';
 import { createMemoryTokenBuckets } from './memory.ts';
 import type { BucketRate, TokenBuckets } from './ports.ts';
 
-/** How long the state is left alone after it failed, in milliseconds: nobody waits for it meanwhile. */
+/** How long the shared state is not asked after it failed. Milliseconds. */
 const retryStateAfterMs = 1_000;
 
 interface FallbackLimiterOptions {
-  /** The part of the rate and of the bucket that this instance takes alone: 0 to 1. */
+  /** This instance's share of the rate and of the bucket size, 0 to 1. */
   readonly share: () => number;
   /**
-   * What its own bucket holds when it begins. `empty` where the sum must be kept: the others may have emptied the
-   * shared one just now. What is then taken alone is taken out of the shared one as soon as that is back.
+   * Fill level of the local bucket at the start of a fallback. Use `empty` where the total of all instances must not
+   * exceed the rate: other instances may have just emptied the shared bucket. Permits taken locally are then taken from
+   * the shared bucket as well, as soon as it can be reached again.
    */
   readonly initialFill: 'full' | 'empty';
-  /** Told whenever this instance begins to go on alone, and when it is with the others again. */
-  readonly onFallback?: (alone: boolean) => void;
-  /** Milliseconds on a clock that does not run backwards. */
+  /** Called with `true` when the fallback begins, and with `false` when it ends. */
+  readonly onFallback?: (isLocal: boolean) => void;
+  /** Milliseconds on a monotonic clock. */
   readonly now?: () => number;
 }
 
-/** What was taken alone from one bucket. */
+/** Permits that were taken from one local bucket. */
 interface LocalUse {
   readonly rate: BucketRate;
   readonly permits: number;
 }
 
 /** Never throws STATE_UNAVAILABLE. */
-export function createFallbackLimiter(shared: TokenBuckets, insurance: FallbackLimiterOptions): TokenBuckets {
-  const { share, initialFill, onFallback = () => {}, now = () => performance.now() } = insurance;
+export function createFallbackLimiter(shared: TokenBuckets, options: FallbackLimiterOptions): TokenBuckets {
+  const { share, initialFill, onFallback = () => {}, now = () => performance.now() } = options;
   let local = createMemoryTokenBuckets(now);
-  /** Of each bucket, how much it lacked when it began. */
-  let begun = new Map<string, number>();
+  /** For each local bucket, how many permits it lacked at the start of the fallback. */
+  let drained = new Map<string, number>();
   const localUse = new Map<string, LocalUse>();
-  let paying: Promise<void> | undefined;
-  let aloneUntilMs = Number.NEGATIVE_INFINITY;
-  let alone = false;
+  let transfer: Promise<void> | undefined;
+  let localUntilMs = Number.NEGATIVE_INFINITY;
+  let isLocal = false;
 
-  function turn(toAlone: boolean): void {
-    if (alone === toAlone) return;
-    alone = toAlone;
-    if (alone) {
+  function switchTo(nextIsLocal: boolean): void {
+    if (isLocal === nextIsLocal) return;
+    isLocal = nextIsLocal;
+    if (isLocal) {
       local = createMemoryTokenBuckets(now);
-      begun = new Map();
+      drained = new Map();
       localUse.clear();
     }
-    onFallback(alone);
-  }
-
-  async function ownBucket(bucket: string, rate: BucketRate): Promise<BucketRate> {
-    const share = shareOf(rate);
-    const size = Math.max(1, share.burst);
-    const lacking = size - (begun.get(bucket) ?? 0);
-    if (initialFill === 'empty' && lacking > 0) {
-      begun.set(bucket, size);
-      // One turn, however late it comes, at a rate at which it lasts as long as filling what lacks.
-      await local.reserve(
-        bucket,
-        { perSecond: share.perSecond / lacking, burst: 1 },
-        Number.POSITIVE_INFINITY,
-      );
-    }
-    return share;
+    onFallback(isLocal);
   }
 
   const shareOf = ({ perSecond, burst }: BucketRate): BucketRate => ({
@@ -70,61 +55,74 @@ export function createFallbackLimiter(shared: TokenBuckets, insurance: FallbackL
     burst: burst * share(),
   });
 
-  async function reserveAlone(bucket: string, rate: BucketRate, maxWaitMs: number) {
-    const waitMs = await local.reserve(bucket, await ownBucket(bucket, rate), maxWaitMs);
+  /** The rate of a local bucket, which is drained before its first use if it must start empty. */
+  async function localRate(bucket: string, rate: BucketRate): Promise<BucketRate> {
+    const own = shareOf(rate);
+    const size = Math.max(1, own.burst);
+    const excess = size - (drained.get(bucket) ?? 0);
+    if (initialFill === 'empty' && excess > 0) {
+      drained.set(bucket, size);
+      // One permit at a rate at which it costs as much time as `excess` permits.
+      await local.reserve(bucket, { perSecond: own.perSecond / excess, burst: 1 }, Number.POSITIVE_INFINITY);
+    }
+    return own;
+  }
+
+  async function reserveLocally(bucket: string, rate: BucketRate, maxWaitMs: number) {
+    const waitMs = await local.reserve(bucket, await localRate(bucket, rate), maxWaitMs);
     const { permits } = localUse.get(bucket) ?? { permits: 0 };
     if (waitMs !== undefined && initialFill === 'empty') localUse.set(bucket, { rate, permits: permits + 1 });
     return waitMs;
   }
 
-  /** Of what was taken, that which the own bucket has not got back since: one turn that costs as much. */
-  async function payBack(): Promise<void> {
+  /** Takes from the shared buckets what the local ones issued and have not refilled since, as one permit of equal cost. */
+  async function transferLocalUse(): Promise<void> {
     for (const [bucket, { rate, permits }] of localUse) {
-      const share = shareOf(rate);
-      const { taken, fullInMs } = await local.take(bucket, share);
-      const missing = Math.min(permits, (fullInMs * share.perSecond) / 1_000 - Number(taken));
+      const own = shareOf(rate);
+      const { taken, fullInMs } = await local.take(bucket, own);
+      const missing = Math.min(permits, (fullInMs * own.perSecond) / 1_000 - Number(taken));
       if (missing > 0) {
-        const atOnce = { perSecond: rate.perSecond / missing, burst: 1 };
-        await shared.reserve(bucket, atOnce, Number.MAX_SAFE_INTEGER);
+        const asOnePermit = { perSecond: rate.perSecond / missing, burst: 1 };
+        await shared.reserve(bucket, asOnePermit, Number.MAX_SAFE_INTEGER);
       }
       localUse.delete(bucket);
     }
   }
 
-  async function asked<Answer>(
-    together: () => Promise<Answer>,
-    byMyself: () => Promise<Answer>,
-  ): Promise<Answer> {
-    if (now() < aloneUntilMs) return byMyself();
+  async function withFallback<Result>(
+    useShared: () => Promise<Result>,
+    useLocal: () => Promise<Result>,
+  ): Promise<Result> {
+    if (now() < localUntilMs) return useLocal();
     try {
       if (localUse.size > 0) {
-        paying ??= payBack().finally(() => {
-          paying = undefined;
+        transfer ??= transferLocalUse().finally(() => {
+          transfer = undefined;
         });
-        await paying;
+        await transfer;
       }
-      const answer = await together();
-      aloneUntilMs = Number.NEGATIVE_INFINITY;
-      turn(false);
-      return answer;
+      const result = await useShared();
+      localUntilMs = Number.NEGATIVE_INFINITY;
+      switchTo(false);
+      return result;
     } catch (thrown) {
       if (asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') throw thrown;
-      aloneUntilMs = now() + retryStateAfterMs;
-      turn(true);
-      return byMyself();
+      localUntilMs = now() + retryStateAfterMs;
+      switchTo(true);
+      return useLocal();
     }
   }
 
   return {
     reserve: (bucket, rate, maxWaitMs) =>
-      asked(
+      withFallback(
         () => shared.reserve(bucket, rate, maxWaitMs),
-        () => reserveAlone(bucket, rate, maxWaitMs),
+        () => reserveLocally(bucket, rate, maxWaitMs),
       ),
     take: (bucket, rate) =>
-      asked(
+      withFallback(
         () => shared.take(bucket, rate),
-        async () => local.take(bucket, await ownBucket(bucket, rate)),
+        async () => local.take(bucket, await localRate(bucket, rate)),
       ),
   };
 }

@@ -1,10 +1,10 @@
-/** State in the memory of one process: for one instance alone, and a restart forgets it. */
+/** State in the memory of one process: it serves a single instance, and a restart loses it. */
 
 import type { BucketRate, KeyValues, PubSub, Sets, State, TokenBuckets } from './ports.ts';
 import { createSubscriptions } from './subscriptions.ts';
 import { reservePermit, takeResultOf } from './token-bucket.ts';
 
-/** An empty state. @param now milliseconds on a clock that does not run backwards; a test may set it */
+/** @param now milliseconds on a monotonic clock; tests pass their own */
 export function createMemoryState(now: () => number = () => performance.now()): State {
   return {
     keyValues: createKeyValues(now),
@@ -41,90 +41,85 @@ function createSets(): Sets {
   const sets = new Map<string, Set<string>>();
   return {
     async add(key, member) {
-      const known = sets.get(key) ?? new Set();
-      sets.set(key, known.add(member.toWellFormed()));
+      const members = sets.get(key) ?? new Set();
+      sets.set(key, members.add(member.toWellFormed()));
     },
     async remove(key, member) {
-      const known = sets.get(key);
-      if (known?.delete(member.toWellFormed()) && known.size === 0) sets.delete(key);
+      const members = sets.get(key);
+      if (members?.delete(member.toWellFormed()) && members.size === 0) sets.delete(key);
     },
     members: async (key) => [...(sets.get(key) ?? [])],
   };
 }
 
-/** Turns of one process alone. */
+/** Token buckets of this process alone. @param now milliseconds on a monotonic clock */
 export function createMemoryTokenBuckets(now: () => number): TokenBuckets {
   const arrivalTimes = createExpiringMap<number>(now);
-  const book = (bucket: string, rate: BucketRate, maxWaitMs: number) => {
+  const reserve = (bucket: string, rate: BucketRate, maxWaitMs: number) => {
     const nowMs = now();
-    const turn = reservePermit(arrivalTimes.read(bucket), nowMs, rate, maxWaitMs);
-    if (turn) arrivalTimes.write(bucket, turn.theoreticalArrivalMs, turn.theoreticalArrivalMs - nowMs);
-    return turn;
+    const permit = reservePermit(arrivalTimes.read(bucket), nowMs, rate, maxWaitMs);
+    if (permit) arrivalTimes.write(bucket, permit.theoreticalArrivalMs, permit.theoreticalArrivalMs - nowMs);
+    return permit;
   };
   return {
-    reserve: async (bucket, rate, maxWaitMs) => book(bucket, rate, maxWaitMs)?.waitMs,
+    reserve: async (bucket, rate, maxWaitMs) => reserve(bucket, rate, maxWaitMs)?.waitMs,
     async take(bucket, rate) {
       const nowMs = now();
-      const turn = book(bucket, rate, 0);
-      const aheadMs = (turn?.theoreticalArrivalMs ?? arrivalTimes.read(bucket) ?? nowMs) - nowMs;
-      return takeResultOf(turn !== undefined, Math.max(0, aheadMs), rate);
+      const permit = reserve(bucket, rate, 0);
+      const aheadMs = (permit?.theoreticalArrivalMs ?? arrivalTimes.read(bucket) ?? nowMs) - nowMs;
+      return takeResultOf(permit !== undefined, Math.max(0, aheadMs), rate);
     },
   };
 }
 
-/** Messages arrive later than `publish` begins, as they do where they travel. */
+/** Delivers messages asynchronously, as the network does. */
 function createPubSub(): PubSub {
-  const listeners = createSubscriptions();
+  const subscriptions = createSubscriptions();
   return {
-    publish: async (channel, message) => void setImmediate(() => listeners.deliver(channel, message)),
-    subscribe: (channel, listener) => listeners.add(channel, listener),
+    publish: async (channel, message) => void setImmediate(() => subscriptions.deliver(channel, message)),
+    subscribe: (channel, listener) => subscriptions.add(channel, listener),
   };
 }
 
-// MERGED HEADER (rewrite or remove):
-/* A map whose entries can expire. */
-
-/** How many entries each write looks at, to drop the expired ones that nobody asks for any more. */
-const checkedPerWrite = 4;
-
-interface Entry<Value> {
-  readonly value: Value;
-  /** On the clock of the map; `Infinity` if the entry lives for ever. */
-  readonly expiresMs: number;
-}
-
-/** Values under names, each for a time. */
-export interface ExpiringMap<Value> {
+/** A map whose entries can expire. */
+interface ExpiringMap<Value> {
   /** The value, or `undefined` if there is none or it has expired. */
   read(key: string): Value | undefined;
-  /** @param ttlMs how long the value lives; for ever if left out */
+  /** @param ttlMs time to live; without it the value never expires */
   write(key: string, value: Value, ttlMs?: number): void;
   remove(key: string): void;
-  /** How many entries are held, expired ones included that are not dropped yet. */
+  /** Number of stored entries, including expired ones that are not evicted yet. */
   size(): number;
 }
 
+interface ExpiringEntry<Value> {
+  readonly value: Value;
+  /** On the clock of the map; `Infinity` if the entry never expires. */
+  readonly expiresAtMs: number;
+}
+
+/** How many entries each write checks for expiry. */
+const checkedPerWrite = 4;
+
 /**
- * An empty map.
+ * Expired entries are evicted when they are read, and gradually by writes: each write checks a few entries in turn.
+ * A full round takes a quarter as many writes as there are entries, and no single write is slow.
  *
- * Expired entries are dropped when they are read, and bit by bit by the writes: each looks at a few entries in turn,
- * so that after a quarter as many writes as there are entries all of them have been looked at, and no write is slow.
- *
- * @param now milliseconds on any clock that does not run backwards
+ * @param now milliseconds on a monotonic clock
  */
 export function createExpiringMap<Value>(now: () => number): ExpiringMap<Value> {
-  const entries = new Map<string, Entry<Value>>();
+  const entries = new Map<string, ExpiringEntry<Value>>();
   let cursor = entries.entries();
 
-  const sweep = () => {
+  const evictSome = () => {
     const nowMs = now();
-    for (let looked = 0; looked < checkedPerWrite; looked++) {
+    for (let checked = 0; checked < checkedPerWrite; checked++) {
       const { value: found } = cursor.next();
       if (!found) {
         cursor = entries.entries();
         return;
       }
-      if (found[1].expiresMs <= nowMs) entries.delete(found[0]);
+      if (found[1].expiresAtMs <= nowMs) entries.delete(found[0]);
     }
   };
 
@@ -132,13 +127,13 @@ export function createExpiringMap<Value>(now: () => number): ExpiringMap<Value> 
     read(key) {
       const entry = entries.get(key);
       if (!entry) return undefined;
-      if (entry.expiresMs > now()) return entry.value;
+      if (entry.expiresAtMs > now()) return entry.value;
       entries.delete(key);
       return undefined;
     },
     write(key, value, ttlMs = Number.POSITIVE_INFINITY) {
-      entries.set(key, { value, expiresMs: now() + ttlMs });
-      sweep();
+      entries.set(key, { value, expiresAtMs: now() + ttlMs });
+      evictSome();
     },
     remove: (key) => void entries.delete(key),
     size: () => entries.size,

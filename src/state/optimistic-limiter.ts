@@ -1,65 +1,58 @@
-/** Turns of a shared bucket, without waiting for a state that is slow to answer. */
+/** Token buckets that do not delay occasional calls while the shared state responds slowly. */
 
 import { performance } from 'node:perf_hooks';
 import { createMemoryTokenBuckets } from './memory.ts';
 import type { BucketRate, TokenBuckets } from './ports.ts';
 
-/** A state that takes longer to answer is slow, in milliseconds. */
+/** The state counts as slow if it takes longer than this. Milliseconds. */
 const slowAfterMs = 15;
-/** Longer than any turn is away: what was taken already is booked in any case. Milliseconds. */
+/** Longer than any possible wait: the permit is already used, so its reservation must not be refused. Milliseconds. */
 const unlimitedWaitMs = 3_600_000;
 
-interface OptimisticLimiterClocks {
-  /** Milliseconds on a clock that does not run backwards. */
-  readonly now?: () => number;
-  /** Begins to count how long an answer takes, in milliseconds. */
-  readonly stopwatch?: () => () => number;
-}
-
 /**
- * While the state is slow, a turn is taken at once if this instance has taken none for as long as one lasts at its part
- * of the rate, and booked in the shared bucket afterwards; all others wait for the bucket. So a call now and then is not
- * late, none is left uncounted, and each instance is ahead of the bucket by one turn at most.
+ * While the state is slow, an instance takes a permit immediately and reserves it in the shared bucket afterwards, if it
+ * has taken none for as long as one permit lasts at its share of the rate. All other calls wait for the shared bucket.
+ * So an occasional call is not delayed, every permit is counted, and each instance is ahead by at most one permit.
  *
- * @param share of the rate at which turns are taken before the shared bucket has answered: 0 to 1
+ * @param share of the rate at which permits are taken before the shared bucket responds, 0 to 1
+ * @param clocks `now` in milliseconds on a monotonic clock; `stopwatch` starts to measure a response time and returns its
+ *   reading in milliseconds
  * @throws GatewayError STATE_UNAVAILABLE as the shared bucket does
  */
 export function createOptimisticLimiter(
   shared: TokenBuckets,
   share: () => number,
-  { now = () => performance.now(), stopwatch = startIdleStopwatch }: OptimisticLimiterClocks = {},
+  clocks: { readonly now?: () => number; readonly stopwatch?: () => () => number } = {},
 ): TokenBuckets {
+  const { now = () => performance.now(), stopwatch = startIdleStopwatch } = clocks;
   const local = createMemoryTokenBuckets(now);
-  let slow = false;
+  let isSlow = false;
 
-  async function booked(bucket: string, rate: BucketRate, maxWaitMs: number): Promise<number | undefined> {
-    const tookMs = stopwatch();
+  async function reserveShared(bucket: string, rate: BucketRate, maxWaitMs: number) {
+    const elapsedMs = stopwatch();
     try {
       const waitMs = await shared.reserve(bucket, rate, maxWaitMs);
-      slow = tookMs() > slowAfterMs;
+      isSlow = elapsedMs() > slowAfterMs;
       return waitMs;
     } catch (thrown) {
-      slow = false; // out of reach: whoever asks next must hear of it
+      isSlow = false; // unavailable, not slow: the next caller must get the error
       throw thrown;
     }
   }
 
   return {
     async reserve(bucket, rate, maxWaitMs) {
-      const mine = await local.reserve(bucket, { perSecond: rate.perSecond * share(), burst: 1 }, 0);
-      if (!slow || mine !== 0) return booked(bucket, rate, maxWaitMs);
-      booked(bucket, rate, unlimitedWaitMs).catch(() => {});
+      const localWaitMs = await local.reserve(bucket, { perSecond: rate.perSecond * share(), burst: 1 }, 0);
+      if (!isSlow || localWaitMs !== 0) return reserveShared(bucket, rate, maxWaitMs);
+      reserveShared(bucket, rate, unlimitedWaitMs).catch(() => {});
       return 0;
     },
     take: shared.take,
   };
 }
 
-// MERGED HEADER (rewrite or remove):
-/* How long others took to answer, apart from the time that this process was busy itself. */
-
-/** Begins to count. @returns milliseconds since then in which the event loop had nothing to do */
+/** Measures how long others take to respond, not counting the time that this process is busy itself. */
 function startIdleStopwatch(): () => number {
-  const begun = performance.eventLoopUtilization();
-  return () => performance.eventLoopUtilization(begun).idle;
+  const start = performance.eventLoopUtilization();
+  return () => performance.eventLoopUtilization(start).idle;
 }

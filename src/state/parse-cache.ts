@@ -1,23 +1,27 @@
-/** What stands in the state, parsed once as long as it is read again and again. */
+/** Caches the parsed form of stored text, so that text that is read repeatedly is parsed once. */
 
 import { LRUCache } from 'lru-cache';
 
-/** How much text is kept with what it says, in characters. */
+/** Bound of the cache, in characters of text. */
 const maxCharacters = 4 * 1024 * 1024;
 
-/** @param parse of equal texts makes equal values, which nobody changes; what it throws is thrown each time */
+/**
+ * Wraps a parser with a cache.
+ *
+ * @param parse a pure function whose results nobody mutates; an error that it throws is not cached
+ */
 export function createParseCache<Value extends object>(
   parse: (text: string) => Value,
 ): (text: string) => Value {
-  const kept = new LRUCache<string, Value>({
+  const cache = new LRUCache<string, Value>({
     maxSize: maxCharacters,
     sizeCalculation: (_, text) => text.length + 1,
   });
   return (text) => {
-    const known = kept.get(text);
-    if (known) return known;
+    const cached = cache.get(text);
+    if (cached) return cached;
     const value = parse(text);
-    kept.set(text, value);
+    cache.set(text, value);
     return value;
   };
 }

@@ -1,51 +1,51 @@
-/** What the shared state has not taken yet, under names: only the newest counts, and it is told again until it is taken. */
+/** Writes that the shared state has not accepted yet, by key. Only the newest of a key counts; it is retried until it succeeds. */
 
-export interface PendingWrites<Debt> {
-  /** Owes this, in place of what is owed under the name. */
-  add(name: string, debt: Debt): void;
-  /** Owes this, and pays it at once if that can be. Never fails. */
-  addAndFlush(name: string, debt: Debt): Promise<void>;
-  get(name: string): Debt | undefined;
+export interface PendingWrites<Write> {
+  /** Queues this write; replaces a pending one with the same key. */
+  add(key: string, write: Write): void;
+  /** Queues this write and tries it at once. Never fails. */
+  addAndFlush(key: string, write: Write): Promise<void>;
+  get(key: string): Write | undefined;
   size(): number;
-  /** Pays what is owed under the name, if anything is. @throws what `pay` throws; it stays owed then */
-  flushKey(name: string): Promise<void>;
-  /** Pays one after the other, up to the first that fails; the next call begins behind that. @throws what it throws */
+  /** Tries the pending write of this key, if there is one. @throws what `execute` throws; the write stays pending */
+  flushKey(key: string): Promise<void>;
+  /** Tries one after the other until one fails; the next call starts after that one. @throws what `execute` throws */
   flush(): Promise<void>;
 }
 
-/** Emptied when it is paid: the map's old tables would keep it for long (flow/roll.ts). */
-interface Slot<Debt> {
-  value: Debt | undefined;
+/** Emptied after the write: old tables of the Map keep the slot alive for long (request/linked-list.ts). */
+interface Slot<Write> {
+  write: Write | undefined;
 }
 
-/** Nothing is owed yet. @param write tells the state; it may be called again for what it has told already */
-export function createPendingWrites<Debt extends object | null>(
-  write: (debt: Debt, name: string) => Promise<void>,
-): PendingWrites<Debt> {
-  const slots = new Map<string, Slot<Debt>>();
-  const add = (name: string, debt: Debt) => void slots.set(name, { value: debt });
+/** @param execute writes to the state; must be idempotent, because a write that timed out is repeated */
+export function createPendingWrites<Write extends object | null>(
+  execute: (write: Write, key: string) => Promise<void>,
+): PendingWrites<Write> {
+  const slots = new Map<string, Slot<Write>>();
+  const add = (key: string, write: Write) => void slots.set(key, { write });
 
-  async function settleOf(name: string): Promise<void> {
-    const owed = slots.get(name);
-    if (owed?.value === undefined) return;
-    slots.delete(name);
-    slots.set(name, owed); // at the end: one that cannot be paid does not keep the others from it next time
-    await write(owed.value, name);
-    if (slots.get(name) === owed) slots.delete(name); // what was added meanwhile stays
-    owed.value = undefined;
+  async function flushKey(key: string): Promise<void> {
+    const slot = slots.get(key);
+    if (slot?.write === undefined) return;
+    slots.delete(key);
+    slots.set(key, slot); // at the end, so that a write that keeps failing does not block the others
+    await execute(slot.write, key);
+    if (slots.get(key) === slot) slots.delete(key); // a newer write stays pending
+    slot.write = undefined;
   }
 
   return {
     add,
-    async addAndFlush(name, debt) {
-      add(name, debt);
-      await settleOf(name).catch(() => {}); // it stays owed
+    async addAndFlush(key, write) {
+      add(key, write);
+      await flushKey(key).catch(() => {}); // stays pending
     },
-    get: (name) => slots.get(name)?.value,
+    get: (key) => slots.get(key)?.write,
     size: () => slots.size,
-    flushKey: settleOf,
+    flushKey,
     async flush() {
-      for (const name of [...slots.keys()]) await settleOf(name); // as it is when its turn comes
+      for (const key of [...slots.keys()]) await flushKey(key);
     },
   };
 }

@@ -1,106 +1,107 @@
-/** What the gateway asks of the state that its instances share. In memory, on Redis: one contract, one suite of tests. */
+/** The interface of the shared state. Memory, SQLite and Redis implement it; one contract suite tests all of them. */
 
 /**
- * Values under names. Every operation touches one key, so that it may live on any node of a cluster.
+ * A key-value store. Every operation touches one key, so the keys may be spread over the nodes of a cluster.
  *
- * A value is text; half of a surrogate pair comes back as U+FFFD.
+ * A value is text; a lone surrogate is read back as U+FFFD.
  */
 export interface KeyValues {
   /**
    * @returns the value, or `undefined` if there is none or it has expired
-   * @throws GatewayError STATE_UNAVAILABLE here and in every operation, if the state does not answer in time or refuses
-   *   (it is full, say); what should have been written is then perhaps written
+   * @throws GatewayError STATE_UNAVAILABLE (here and in every operation) if the store does not answer in time or refuses,
+   *   for example because it is full; a write may still have taken effect
    */
   read(key: string): Promise<string | undefined>;
-  /** Sets a value whatever was there. @param ttlMs how long it lives (> 0); for ever if left out, here and below */
+  /** Sets a value unconditionally. @param ttlMs time to live, > 0; without it the value never expires (here and below) */
   write(key: string, value: string, ttlMs?: number): Promise<void>;
   /** Sets a value if there is none. @returns whether it was set */
   writeIfAbsent(key: string, value: string, ttlMs?: number): Promise<boolean>;
-  /** Sets a value if what is there is still read as `expected`. @returns whether it was set */
+  /** Compare-and-set: sets a value if the current one equals `expected`. @returns whether it was set */
   replace(key: string, expected: string, value: string, ttlMs?: number): Promise<boolean>;
-  /** Removes a value, if there is one. */
+  /** Removes a value if there is one. */
   remove(key: string): Promise<void>;
 }
 
 /**
- * Sets of texts under names, for as long as nobody removes them: a set never expires, and never loses a member.
+ * Sets of strings. A set never expires, and only `remove` removes a member.
  *
- * Every operation touches one key. A name belongs to a set or to a value, never to both. A member is text as a value is.
+ * Every operation touches one key. A key holds either a set or a value. A member is text, like a value.
  */
 export interface Sets {
   /**
-   * Adds a member, if it is not there.
+   * Adds a member if it is absent.
    *
-   * @throws GatewayError STATE_UNAVAILABLE here and in every operation, as `KeyValues` do; it is then perhaps added
+   * @throws GatewayError STATE_UNAVAILABLE (here and in every operation) as `KeyValues` does; the change may still have
+   *   taken effect
    */
   add(key: string, member: string): Promise<void>;
-  /** Removes a member, if it is there. */
+  /** Removes a member if it is present. */
   remove(key: string, member: string): Promise<void>;
-  /** Every member, in any order; none if nothing was ever added. */
+  /** All members, in any order; empty if the set does not exist. */
   members(key: string): Promise<readonly string[]>;
 }
 
-/** How fast turns come in a token bucket. */
+/** Rate and size of a token bucket. */
 export interface BucketRate {
-  /** Turns a second in the long run. */
+  /** Permits per second in the long run. */
   readonly perSecond: number;
-  /** Turns that may come at once after a rest. */
+  /** Permits that an idle bucket can issue at once. */
   readonly burst: number;
 }
 
-/** Turns in a token bucket that several gateway instances share, on the state's clock. */
+/** Token buckets that all instances share. They run on the clock of the store. */
 export interface TokenBuckets {
   /**
-   * Books the next free turn, even if it lies in the future.
+   * Reserves the next free permit, even if it lies in the future.
    *
    * @param bucket    name of the bucket, such as `bucket:production`
-   * @param maxWaitMs longest acceptable wait; beyond it nothing is booked
-   * @returns milliseconds to wait (0 = go now), or `undefined` if the wait would exceed `maxWaitMs`
-   * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; nothing is known to be booked
+   * @param maxWaitMs longest acceptable wait; beyond it nothing is reserved
+   * @returns milliseconds to wait (0 = now), or `undefined` if the wait would exceed `maxWaitMs`
+   * @throws GatewayError STATE_UNAVAILABLE if the store cannot be reached; nothing is known to be reserved
    */
   reserve(bucket: string, rate: BucketRate, maxWaitMs: number): Promise<number | undefined>;
   /**
-   * Takes a turn if there is one now, and tells how full the bucket is then.
+   * Takes a permit if one is available now, and returns the fill level of the bucket.
    *
    * @throws GatewayError STATE_UNAVAILABLE as above
    */
   take(bucket: string, rate: BucketRate): Promise<TakeResult>;
 }
 
-/** What came of asking for a turn now. */
+/** The result of `TokenBuckets.take`. */
 export interface TakeResult {
   readonly taken: boolean;
-  /** How many turns more could be taken at once. */
+  /** Permits that can still be taken now. */
   readonly remaining: number;
-  /** Milliseconds until the next turn can be taken; 0 = now. */
+  /** Milliseconds until the next permit is available; 0 = now. */
   readonly nextPermitMs: number;
   /** Milliseconds until the bucket is full. */
   readonly fullInMs: number;
 }
 
-/** Short messages to all instances, the sender included; whoever is away misses them, and their order may change. */
+/** Short messages to all instances, including the sender. A disconnected instance misses them; their order can change. */
 export interface PubSub {
-  /** @throws GatewayError STATE_UNAVAILABLE if it is not known that anybody can have heard it */
+  /** @throws GatewayError STATE_UNAVAILABLE if the message may not have been delivered to any instance */
   publish(channel: string, message: string): Promise<void>;
-  /** Listens from now on, across reconnections. @param listener must not throw @returns stops listening */
+  /** Subscribes from now on, across reconnections. @param listener must not throw @returns unsubscribes */
   subscribe(channel: string, listener: (message: string) => void): () => void;
 }
 
-/** One place where state is kept. */
+/** One shared state: a store with its four interfaces. */
 export interface State {
   readonly keyValues: KeyValues;
   readonly sets: Sets;
   readonly tokenBuckets: TokenBuckets;
   readonly pubsub: PubSub;
   /**
-   * Makes the state ready to be used, and sees whether it may be relied on.
+   * Opens the store and checks that it keeps what is written to it.
    *
-   * Comes back although the state is out of reach: it then goes on trying by itself.
+   * Returns although the store cannot be reached; it then goes on trying to connect.
    *
-   * @throws Error with a sentence that says what to change, if it is within reach but would forget what it is told
+   * @throws Error that says what to change, if the store can be reached but may lose data
    */
   open(): Promise<void>;
-  /** `undefined` while all is well, else what is wrong, in a sentence. */
+  /** What is wrong with the state, as a sentence; `undefined` if nothing is. */
   problem(): string | undefined;
   close(): Promise<void>;
 }

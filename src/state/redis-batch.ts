@@ -1,28 +1,36 @@
-/** Asks Redis all at once what is asked in one breath: a question costs the client, the kernel and Redis more than a command. */
+/**
+ * Sends all commands issued in one tick to Redis as one batch, with a deadline for the answer. A batch costs the client,
+ * the kernel and Redis about as much as a single command (ADR 65).
+ */
 
 import type { Writable } from 'node:stream';
 import { stateUnavailable } from '../request/errors.ts';
 import { maxCharacters } from './redis-scripts.ts';
 
 /** A command on one key. */
-export interface Command {
+export interface RedisCommand {
   readonly name: string;
   readonly key: string;
-  readonly words: readonly (string | number | Buffer)[];
+  readonly args: readonly (string | number | Buffer)[];
 }
 
-/** Carries commands out in their order, the first at least. @returns of each that was its answer, or an error */
-export type ExecuteBatch = (commands: readonly Command[]) => Promise<readonly unknown[]>;
+/**
+ * Executes commands in their order; may stop early, but not before the first.
+ *
+ * @returns for each executed command its result or an error
+ */
+export type ExecuteBatch = (commands: readonly RedisCommand[]) => Promise<readonly unknown[]>;
 
-/** @throws GatewayError STATE_UNAVAILABLE as `AnswerTo` does, or with what Redis says against this command */
-export type SendCommand = (name: string, key: string, ...words: Command['words']) => Promise<unknown>;
+/** @throws GatewayError STATE_UNAVAILABLE as `WithDeadline` does, or with the error that Redis returned for this command */
+export type SendCommand = (name: string, key: string, ...args: RedisCommand['args']) => Promise<unknown>;
 
-interface QueuedCommand extends Command, PromiseWithResolvers<unknown> {}
+interface QueuedCommand extends RedisCommand, PromiseWithResolvers<unknown> {}
 
 /**
- * Asked from within promises, as all of ours are, one breath lasts until no promise is due any more.
+ * Collects commands until the end of the current tick: commands issued by promise callbacks that are already due belong
+ * to the same batch.
  *
- * @param maxBatchSize how many commands Redis may be asked to carry out without doing anything else
+ * @param maxBatchSize how many commands Redis may execute without serving other clients
  */
 export function createCommandBatcher(
   executeBatch: ExecuteBatch,
@@ -32,115 +40,109 @@ export function createCommandBatcher(
   let queue: QueuedCommand[] = [];
 
   function sendQueue(): void {
-    const all = queue;
+    const commands = queue;
     queue = [];
-    let together: QueuedCommand[] = [];
+    let batch: QueuedCommand[] = [];
     let characters = 0;
-    for (const one of all) {
-      together.push(one);
-      for (const word of one.words) characters += typeof word === 'number' ? 0 : word.length;
-      if (together.length < maxBatchSize && characters < maxCharacters) continue;
-      void carriedOut(together);
-      together = [];
+    for (const command of commands) {
+      batch.push(command);
+      for (const arg of command.args) characters += typeof arg === 'number' ? 0 : arg.length;
+      if (batch.length < maxBatchSize && characters < maxCharacters) continue;
+      void send(batch);
+      batch = [];
       characters = 0;
     }
-    if (together.length > 0) void carriedOut(together);
+    if (batch.length > 0) void send(batch);
   }
 
-  async function carriedOut(together: readonly QueuedCommand[]): Promise<void> {
+  async function send(batch: readonly QueuedCommand[]): Promise<void> {
     try {
-      const answers = await withDeadline(() => executeBatch(together));
-      if (answers.length < together.length) void carriedOut(together.slice(answers.length));
-      for (const [index, { resolve, reject }] of together.slice(0, answers.length).entries()) {
-        const answer = answers[index];
-        if (answer instanceof Error) reject(stateUnavailable(new Error(reasonOf(answer))));
-        else resolve(answer);
+      const results = await withDeadline(() => executeBatch(batch));
+      if (results.length < batch.length) void send(batch.slice(results.length));
+      for (const [index, { resolve, reject }] of batch.slice(0, results.length).entries()) {
+        const result = results[index];
+        if (result instanceof Error) reject(stateUnavailable(new Error(reasonOf(result))));
+        else resolve(result);
       }
     } catch (thrown) {
-      for (const { reject } of together) reject(thrown);
+      for (const { reject } of batch) reject(thrown);
     }
   }
 
-  return (name, key, ...words) => {
-    const one = { name, key, words, ...Promise.withResolvers<unknown>() };
+  return (name, key, ...args) => {
+    const command = { name, key, args, ...Promise.withResolvers<unknown>() };
     if (queue.length === 0) process.nextTick(sendQueue);
-    queue.push(one);
-    return one.promise;
+    queue.push(command);
+    return command.promise;
   };
 }
 
-// MERGED HEADER (rewrite or remove):
-/* The answers of Redis: in time, or an error that the gateway understands. */
-
-/** How a command is given and awaited. */
-export type WithDeadline = <Answer>(give: () => Promise<Answer>) => Promise<Answer>;
+/** Sends a command and awaits its answer. */
+export type WithDeadline = <Answer>(send: () => Promise<Answer>) => Promise<Answer>;
 
 /**
- * Awaits commands for a time. After one that was not answered in time no other is given for a while, or until the server
- * is heard of again: a request that asks several times waits for a frozen server once, not each time.
+ * Limits how long answers of Redis may take. After a timeout, commands fail without being sent for `pauseMs`, or until the
+ * late answer arrives: a request with several commands waits for a frozen server once, not for each command.
  *
- * What it returns throws GatewayError STATE_UNAVAILABLE; if the answer came too late, the command is perhaps done.
+ * The returned function throws GatewayError STATE_UNAVAILABLE; after a timeout the command may still be executed.
  *
- * @param restMs how long a silent server is left alone; 0 where silence of one server says nothing of the others
+ * @param pauseMs 0 for a cluster, where a silent node says nothing about the others
  */
-export function createDeadline(ms: number, restMs = 0): WithDeadline {
-  let silentUntilMs = Number.NEGATIVE_INFINITY;
-  const heard = () => {
-    silentUntilMs = Number.NEGATIVE_INFINITY;
+export function createDeadline(timeoutMs: number, pauseMs = 0): WithDeadline {
+  let pausedUntilMs = Number.NEGATIVE_INFINITY;
+  const resume = () => {
+    pausedUntilMs = Number.NEGATIVE_INFINITY;
   };
-  return async (give) => {
-    if (performance.now() < silentUntilMs)
+  return async (send) => {
+    if (performance.now() < pausedUntilMs)
       throw stateUnavailable(new Error('it has just not answered in time'));
-    const command = give();
+    const command = send();
     try {
-      const answer = await withTimeout(ms, command);
-      heard();
+      const answer = await withTimeout(timeoutMs, command);
+      resume();
       return answer;
     } catch (error) {
       if (error instanceof TimeoutError) {
-        silentUntilMs = performance.now() + restMs;
-        command.then(heard, () => {}); // late, but it speaks
+        pausedUntilMs = performance.now() + pauseMs;
+        command.then(resume, () => {}); // the server answers again
       }
       throw stateUnavailable(new Error(reasonOf(error)));
     }
   };
 }
 
-/** A command was not answered in time. */
 class TimeoutError extends Error {}
 
 /**
- * The answer to a command, if it comes within a time.
+ * The answer to a command, if it arrives in time.
  *
- * When the time is over, what has come meanwhile is read first: after a stall of our own process (of 100 ms, say)
- * the timers run before the sockets are read, and a server that answered in time would be called late.
+ * When the timer fires, data that has already arrived is read first. After a stall of this process (of 100 ms, say) the
+ * event loop runs timers before it reads sockets, and would otherwise treat an answer that came in time as late.
  */
 export async function withTimeout<Answer>(ms: number, command: Promise<Answer>): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    const giveUp = () => reject(new TimeoutError(`no answer within ${ms} ms`));
-    timer = setTimeout(() => setImmediate(giveUp), ms);
+  const timeout = new Promise<never>((_resolve, reject) => {
+    const fail = () => reject(new TimeoutError(`no answer within ${ms} ms`));
+    timer = setTimeout(() => setImmediate(fail), ms);
   });
   try {
-    return await Promise.race([command, late]);
+    return await Promise.race([command, timeout]);
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Why it failed, in words. The error itself is not passed on: it carries the command, and so the values. */
+/** The reason of a failure as text. The error itself is not passed on, because it contains the command with its values. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.message || String('code' in error ? error.code : error.name); // several addresses refused: no message
+  return error.message || String('code' in error ? error.code : error.name); // an AggregateError has no message
 }
 
-// MERGED HEADER (rewrite or remove):
-/* Lets what is given to connections in one breath leave them in one piece: each write costs a call of the system. */
-
 /**
- * What it returns is called before something is written: nothing leaves until the promises that are due have run.
+ * Corks connections until the end of the current tick, so that everything written to one of them leaves in a single
+ * system call. Call the returned function before each write.
  *
- * @param connections those that may be written to; asked once a breath
+ * @param connections returns those that may be written to; called once per tick
  */
 export function corkPerTick(connections: () => readonly Writable[]): () => void {
   let isCorked = false;

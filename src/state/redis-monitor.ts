@@ -1,90 +1,105 @@
-/** Looks at Redis a few times a second. The looks also keep a silent connection honest: a frozen server is noticed. */
+/**
+ * Checks a few times per second whether Redis is reachable and keeps what is written to it. The checks also reveal a frozen
+ * server on a connection that nobody uses.
+ */
 
-import { setTimeout as pass } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { reasonOf, withTimeout } from './redis-batch.ts';
 
-const pauseMs = 250;
+const checkEveryMs = 250;
+/** Longer than the timeout of a command, because one slow answer is not an outage. Milliseconds. */
+const checkTimeoutMs = 250;
+/** The number of hash slots of a cluster. */
+const slotCount = 16384;
 
-/** The watch over one Redis, of whatever kind. */
+export type RedisHealth =
+  | { readonly kind: 'healthy' }
+  /** `unsafe`: reachable, but may lose data, or its configuration cannot be read. */
+  | { readonly kind: 'unreachable' | 'unsafe'; readonly problem: string };
+
+/** Where the monitor reads the health from. */
+export interface HealthSources {
+  /** `INFO memory` of every node that stores values, and `CLUSTER INFO` in a cluster; empty if no node is known. */
+  reports(): readonly Promise<string>[];
+  /** Whether the client accepts commands: the nodes of a cluster answer before it does. */
+  acceptsCommands(): boolean;
+}
+
 export interface RedisMonitor {
-  /** Begins to look, and comes back when Redis answers or `ms` have passed. */
-  start(ms: number): Promise<Health>;
-  /** What is wrong, as far as the last look found; nothing before the first. */
+  /** Starts the checks, and returns when Redis answers or `ms` have passed. */
+  start(ms: number): Promise<RedisHealth>;
+  /** What the last check found wrong; `undefined` before the first check. */
   problem(): string | undefined;
-  /** Looks again at once: something happened. */
+  /** Checks again without waiting for the next interval. */
   checkNow(): void;
-  /** Takes note of what the connection complains of. */
+  /** Records an error of the connection: it says more than the timeout that follows. */
   onError(error: unknown): void;
   stop(): void;
 }
 
-/**
- * A watch that has not begun.
- *
- * @param onChange told whenever trouble begins, ends, or becomes of another kind; all is well at first
- */
+/** @param onChange called when a problem begins, ends or changes its kind */
 export function createRedisMonitor(
-  looks: HealthSources,
-  onChange: (trouble: string | undefined) => void,
+  sources: HealthSources,
+  onChange: (problem: string | undefined) => void,
 ): RedisMonitor {
-  const rest = createPause();
-  let health: Health = { kind: 'well' };
-  let complaint: string | undefined;
-  let ended = false;
+  const pause = createPause();
+  let health: RedisHealth = { kind: 'healthy' };
+  let connectionError: string | undefined;
+  let isStopped = false;
 
-  const look = async () => {
-    const found = await checkHealth(looks, () => complaint);
-    if (found.kind === 'well') complaint = undefined;
+  const check = async () => {
+    const found = await checkHealth(sources, () => connectionError);
+    if (found.kind === 'healthy') connectionError = undefined;
     return found;
   };
-  const note = (found: Health) => {
-    const changed = found.kind !== health.kind;
+  const update = (found: RedisHealth) => {
+    const isChanged = found.kind !== health.kind;
     health = found;
-    if (changed && !ended) onChange(problemOf(found));
+    if (isChanged && !isStopped) onChange(problemOf(found));
   };
-  const goOn = async () => {
-    while (!ended) {
-      note(await look());
-      await rest.take(pauseMs);
+  const run = async () => {
+    while (!isStopped) {
+      update(await check());
+      await pause.wait(checkEveryMs);
     }
   };
 
   return {
     async start(ms) {
-      const deadline = performance.now() + ms;
-      let found = await look();
-      while (found.kind === 'out of reach' && performance.now() < deadline) {
-        await pass(20);
-        found = await look();
+      const deadlineMs = performance.now() + ms;
+      let found = await check();
+      while (found.kind === 'unreachable' && performance.now() < deadlineMs) {
+        await delay(20);
+        found = await check();
       }
-      if (found.kind === 'unfit') return found; // refused: nothing begins
-      note(found);
-      void goOn();
+      if (found.kind === 'unsafe') return found; // `open` fails: no checks follow
+      update(found);
+      void run();
       return found;
     },
     problem: () => problemOf(health),
-    checkNow: rest.cut,
+    checkNow: pause.end,
     onError(error) {
-      complaint = reasonOf(error);
+      connectionError = reasonOf(error);
     },
     stop() {
-      ended = true;
-      rest.cut();
+      isStopped = true;
+      pause.end();
     },
   };
 }
 
-const problemOf = (health: Health) => (health.kind === 'well' ? undefined : health.problem);
+const problemOf = (health: RedisHealth) => (health.kind === 'healthy' ? undefined : health.problem);
 
-/** A pause that can be cut short. */
+/** A pause that can be ended early. */
 function createPause() {
-  let cut = () => {};
+  let end = () => {};
   return {
-    cut: () => cut(),
-    take: (ms: number) =>
+    end: () => end(),
+    wait: (ms: number) =>
       new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, ms);
-        cut = () => {
+        end = () => {
           clearTimeout(timer);
           resolve();
         };
@@ -92,74 +107,49 @@ function createPause() {
   };
 }
 
-// MERGED HEADER (rewrite or remove):
-/* What a look at Redis tells: is it within reach, and will it remember what it is told? */
-
-/** How long a look waits. Longer than a command: one slow answer is no outage. */
-const checkTimeoutMs = 250;
-
-/** The slots of a cluster: all keys are spread over them. */
-const allSlots = 16384;
-
-/** How Redis is, with a sentence that says what is wrong. */
-export type Health =
-  | { readonly kind: 'well' }
-  | { readonly kind: 'out of reach' | 'unfit'; readonly problem: string };
-
-/** What is looked at. */
-export interface HealthSources {
-  /** `INFO memory` of every node that holds values, in a cluster `CLUSTER INFO` too; none = nobody to ask. */
-  reports(): readonly Promise<string>[];
-  /** Whether the client takes commands: the nodes of a cluster answer before it does. */
-  takesCommands(): boolean;
-}
-
-/**
- * Reads how Redis is.
- *
- * @param complaint what the connection complained of since Redis was well: says more than that nothing answers
- */
+/** @param connectionError the last error of the connection since Redis was healthy */
 export async function checkHealth(
-  { reports, takesCommands }: HealthSources,
-  complaint: () => string | undefined,
-): Promise<Health> {
+  { reports, acceptsCommands }: HealthSources,
+  connectionError: () => string | undefined,
+): Promise<RedisHealth> {
   try {
     const answers = await withTimeout(checkTimeoutMs, Promise.all(reports()));
-    const unwell = answers.map(parseReport).find(({ kind }) => kind !== 'well');
-    if (unwell) return unwell;
-    if (answers.length === 0 || !takesCommands()) throw new Error('not connected');
-    return { kind: 'well' };
+    const unhealthy = answers.map(parseReport).find(({ kind }) => kind !== 'healthy');
+    if (unhealthy) return unhealthy;
+    if (answers.length === 0 || !acceptsCommands()) throw new Error('not connected');
+    return { kind: 'healthy' };
   } catch (error) {
     const reason = reasonOf(error);
     if (/^NOPERM /.test(reason)) return infoForbidden;
-    return { kind: 'out of reach', problem: `Redis cannot be reached (${complaint() ?? reason}).` };
+    return { kind: 'unreachable', problem: `Redis cannot be reached (${connectionError() ?? reason}).` };
   }
 }
 
-/** In lines of `name:value`. */
-function parseReport(report: string): Health {
-  const value = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(report)?.[1];
-  const policy = value('maxmemory_policy') ?? 'noeviction';
-  if (Number(value('maxmemory') ?? 0) > 0 && policy !== 'noeviction') return evicting(policy);
+/** Reads lines of `name:value`. */
+function parseReport(report: string): RedisHealth {
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(report)?.[1];
+  const policy = field('maxmemory_policy') ?? 'noeviction';
+  if (Number(field('maxmemory') ?? 0) > 0 && policy !== 'noeviction') return evicting(policy);
 
-  const missing =
-    allSlots - Number(value('cluster_slots_assigned') ?? allSlots) + Number(value('cluster_slots_fail') ?? 0);
-  return missing === 0 && (value('cluster_state') ?? 'ok') === 'ok' ? { kind: 'well' } : incomplete(missing);
+  const assigned = Number(field('cluster_slots_assigned') ?? slotCount);
+  const unserved = slotCount - assigned + Number(field('cluster_slots_fail') ?? 0);
+  const isServed = unserved === 0 && (field('cluster_state') ?? 'ok') === 'ok';
+  return isServed ? { kind: 'healthy' } : incomplete(unserved);
 }
 
-const evicting = (policy: string): Health => ({
-  kind: 'unfit',
+const evicting = (policy: string): RedisHealth => ({
+  kind: 'unsafe',
   problem:
     `Redis may evict what the gateway must remember (maxmemory-policy is ${policy}): ` +
     'set maxmemory-policy to noeviction, or maxmemory to 0.',
 });
 
-const incomplete = (missing: number): Health => ({
-  kind: 'out of reach',
-  problem: `The cluster of Redis does not serve all keys: ${missing} of its ${allSlots} slots have no node that works.`,
+const incomplete = (unserved: number): RedisHealth => ({
+  kind: 'unreachable',
+  problem: `The cluster of Redis does not serve all keys: ${unserved} of its ${slotCount} slots have no node that works.`,
 });
 
-const infoForbidden: Health = {
-  kind: 'unfit',
+const infoForbidden: RedisHealth = {
+  kind: 'unsafe',
   problem: 'The user of Redis may not run INFO, so nobody knows whether Redis evicts: allow it (+info).',
 };

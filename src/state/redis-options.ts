@@ -1,58 +1,40 @@
-/** How Redis is spoken to: an outage is to be an error at once, not a wait, and nothing is to be done twice. */
+/** Options of the Redis connections. An outage is an error at once, not a wait, and no command is sent twice. */
 
-import { unescape as decoded } from 'node:querystring';
+import { unescape as percentDecode } from 'node:querystring';
 import type { RedisSettings } from '../config/schema.ts';
 import { hostWithoutBrackets } from '../config/values.ts';
 import { scripts } from './redis-scripts.ts';
 
-/** Soon at first, for an outage is mostly a restart; then twice a second, for it is to be noticed when it ends. */
+type Settings<Kind extends RedisSettings['kind']> = RedisSettings & { readonly kind: Kind };
+
+/** Short at first, because an outage is usually a restart; at most half a second, to notice the end of an outage soon. */
 const retryDelayMs = (attempt: number) => Math.min(50 * attempt, 500);
 
-/** A frozen server accepts connections and then says nothing, so the greeting has a bound as well. */
 const connectionOptions = {
   lazyConnect: true,
   connectTimeout: 500,
-  commandTimeout: 500, // of the greeting; the gateway's own commands have a closer bound (redis-answer.ts)
-  socketTimeout: 1000, // from a command to the next byte, not between commands: an idle connection stays
-  disconnectTimeout: 100, // how long a frozen server may keep a connection that we have ended
+  commandTimeout: 500, // for the handshake with a frozen server; other commands have a shorter one (redis-batch.ts)
+  socketTimeout: 1000, // from a command to the next byte, not between commands, so idle connections stay open
+  disconnectTimeout: 100, // a frozen server does not close its end
   keepAlive: 10_000,
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   maxLoadingRetryTime: 500,
-  autoResendUnfulfilledCommands: false, // else a write issued before an outage is done after it
-  autoResubscribe: false, // redis-listening.ts does it, whichever node is next
+  autoResendUnfulfilledCommands: false, // otherwise a write issued before an outage takes effect after it
+  autoResubscribe: false, // redis-subscriber.ts does it, because the next connection may lead to another node
   retryStrategy: retryDelayMs,
   scripts,
 };
 
-/** Where a server listens. */
-function hostAndPort(address: string, defaultPort = 6379) {
-  const { hostname, port } = new URL(address);
-  return { host: hostWithoutBrackets(hostname), port: Number(port || defaultPort) };
-}
-
-/** What a server is told about who comes, and in which way. */
-function credentialsIn(address = '') {
-  const url = URL.parse(address);
-  return {
-    ...(url?.username && { username: decoded(url.username) }),
-    ...(url?.password && { password: decoded(url.password) }),
-    ...(url?.protocol === 'rediss:' && { tls: {} }),
-  };
-}
-
-const databaseIn = (address = '') => Number(URL.parse(address)?.pathname.slice(1) ?? 0);
-
-/** For one Redis. */
-export const singleOptions = ({ url }: RedisSettings & { kind: 'single' }) => ({
+export const singleOptions = ({ url }: Settings<'single'>) => ({
   ...connectionOptions,
   ...hostAndPort(url),
   ...credentialsIn(url),
   db: databaseIn(url),
 });
 
-/** For the master that sentinels watch: it and they are told what the first sentinel's address says of who comes. */
-export function sentinelOptions({ urls, name }: RedisSettings & { kind: 'sentinels' }) {
+/** For the master that sentinels monitor. The credentials of the first sentinel's address apply to all servers. */
+export function sentinelOptions({ urls, name }: Settings<'sentinels'>) {
   const credentials = credentialsIn(urls[0]);
   const { username, password, tls } = credentials;
   return {
@@ -69,8 +51,8 @@ export function sentinelOptions({ urls, name }: RedisSettings & { kind: 'sentine
   };
 }
 
-/** For a connection to each of the sentinels themselves, which does not come back by itself. */
-export const sentinelSubscriberOptions = ({ urls }: RedisSettings & { kind: 'sentinels' }) =>
+/** For a connection to each sentinel itself, which does not reconnect. */
+export const sentinelSubscriberOptions = ({ urls }: Settings<'sentinels'>) =>
   urls.map((url) => ({
     ...connectionOptions,
     ...hostAndPort(url, 26379),
@@ -78,26 +60,41 @@ export const sentinelSubscriberOptions = ({ urls }: RedisSettings & { kind: 'sen
     retryStrategy: () => null,
   }));
 
-/** For each node of a cluster, with the credentials of the first address. */
-export function nodeOptions({ urls }: RedisSettings & { kind: 'cluster' }) {
-  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...rest } = connectionOptions;
-  return { ...rest, ...credentialsIn(urls[0]) };
-}
-
-/** For a cluster. A command is not tried again later: it would come after its answer was given up. */
-export const clusterOptions = (settings: RedisSettings & { kind: 'cluster' }) => ({
+/** For a cluster. Commands are not retried: a retry would complete after the caller has given up. */
+export const clusterOptions = (settings: Settings<'cluster'>) => ({
   lazyConnect: true,
   scripts,
   redisOptions: nodeOptions(settings),
-  enableOfflineQueue: false, // must stand here: the nodes' own is always on
+  enableOfflineQueue: false, // not in the options of the nodes, which ioredis overwrites
   clusterRetryStrategy: retryDelayMs,
   retryDelayOnFailover: 0,
   retryDelayOnClusterDown: 0,
   maxRedirections: 4,
   slotsRefreshTimeout: 500,
-  dnsLookup: (name: string, found: (error: null, address: string) => void) => found(null, name), // certificates bear names
+  dnsLookup: (name: string, found: (error: null, address: string) => void) => found(null, name), // certificates contain names
 });
 
-/** Where the nodes of a cluster are that the settings know. */
-export const startupNodes = ({ urls }: RedisSettings & { kind: 'cluster' }) =>
-  urls.map((url) => hostAndPort(url));
+/** For each node of a cluster, with the credentials of the first address. */
+export function nodeOptions({ urls }: Settings<'cluster'>) {
+  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...rest } = connectionOptions;
+  return { ...rest, ...credentialsIn(urls[0]) };
+}
+
+/** The configured nodes of a cluster. */
+export const startupNodes = ({ urls }: Settings<'cluster'>) => urls.map((url) => hostAndPort(url));
+
+function hostAndPort(address: string, defaultPort = 6379) {
+  const { hostname, port } = new URL(address);
+  return { host: hostWithoutBrackets(hostname), port: Number(port || defaultPort) };
+}
+
+function credentialsIn(address = '') {
+  const url = URL.parse(address);
+  return {
+    ...(url?.username && { username: percentDecode(url.username) }),
+    ...(url?.password && { password: percentDecode(url.password) }),
+    ...(url?.protocol === 'rediss:' && { tls: {} }),
+  };
+}
+
+const databaseIn = (address = '') => Number(URL.parse(address)?.pathname.slice(1) ?? 0);

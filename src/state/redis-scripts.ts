@@ -1,22 +1,23 @@
-/** What is asked of Redis in one breath, it does by one script in Lua. The client loads it again after a restart. */
+/** The Lua script that executes a batch of commands in Redis. The client loads it again after a restart of Redis. */
 
 /**
- * How much text goes to Redis in one question, and comes back, in characters. More would be late together, and whoever asks
- * for little with it.
+ * Bound of the text in one batch and in its results, in characters. A longer batch would delay the small commands in it, and
+ * commands of other clients.
  */
 export const maxCharacters = 128 * 1024;
 
 /**
- * Commands of our own, each by its name, its key and its words; `reserveTurn` is that of token-bucket.ts, line by line, on
- * the clock of Redis: no instance's clock matters.
+ * Commands of our own, called with their name, key and arguments. `reservePermit` repeats the arithmetic of
+ * token-bucket.ts, on the clock of Redis, so that the clocks of the instances do not matter.
  *
- * What stands in a bucket and is no number, or lies further ahead than any settings bring it (300 years: a million turns at
- * one an hour, and a wait), is not ours, and counts as none: else the bucket would stay shut for ever, or hold nothing back.
+ * A stored arrival time that is not a number, or that lies further ahead than any settings can move it, is not ours and is
+ * ignored; otherwise the bucket would stay closed for ever, or would limit nothing. The bound is 300 years: a million
+ * permits at one per hour, and a wait.
  */
 const ownCommands = `
 local own = {}
 
--- To be replaced, and by what; its time to live in ms, unless it is to stay for ever. Returns 0 or 1.
+-- expected: current value; value: new value; ttl: in ms, or nil for no expiry. Returns 0 or 1.
 function own.replaceIfUnchanged(_, key, expected, value, ttl)
   if redis.call('GET', key) ~= expected then return 0 end
   if ttl then
@@ -27,10 +28,10 @@ function own.replaceIfUnchanged(_, key, expected, value, ttl)
   return 1
 end
 
--- Turns a second, turns the bucket holds, longest wait in ms. Returns the wait in ms, and how far the bucket's arrival
--- time then lies ahead, as text: numbers lose their fraction on the way out, and 17 digits carry a double whole.
--- Nothing is booked if the wait is longer than the longest. The key lives until the bucket is full again.
-function own.reserveTurn(_, key, per_second, burst, longest_wait)
+-- per_second, burst: the rate; longest_wait: in ms. Returns the wait in ms and how far the arrival time then lies ahead,
+-- both as text: Redis truncates numbers in replies, and 17 digits represent a double exactly.
+-- Reserves nothing if the wait exceeds the longest. The key expires when the bucket is full again.
+function own.reservePermit(_, key, per_second, burst, longest_wait)
   local now = clock()
   local interval = 1000 / per_second
   local tolerance = math.max(0, burst - 1) * interval
@@ -47,36 +48,36 @@ end
 `;
 
 /**
- * KEYS: the key of each command. ARGV: of each its name, how many words follow, and these. Returns an answer or an error
- * for each: what one command does wrong is not for the others to suffer. It ends where the answers have become long: what
- * has no answer was not carried out.
+ * KEYS: the key of each command. ARGV: for each command its name, the number of its arguments, and the arguments. Returns a
+ * result or an error for each command, so that an error of one does not affect the others. Stops once the results exceed
+ * the bound; commands without a result were not executed.
  */
 const batchScript = `
-local place = 0
-local function word()
-  place = place + 1
-  return ARGV[place]
+local position = 0
+local function next_arg()
+  position = position + 1
+  return ARGV[position]
 end
 
-local answers, long = {}, 0
+local results, length = {}, 0
 for i, key in ipairs(KEYS) do
-  if long > ${maxCharacters} then break end
-  local command, words = word(), {}
-  for n = 1, tonumber(word()) do words[n] = word() end
-  local done, answer = pcall(own[command] or redis.call, command, key, unpack(words))
-  if not done and type(answer) == 'string' then answer = redis.error_reply(answer) end -- a text alone is no error yet
-  answers[i] = answer
-  if type(answer) == 'string' then long = long + #answer end
+  if length > ${maxCharacters} then break end
+  local command, args = next_arg(), {}
+  for n = 1, tonumber(next_arg()) do args[n] = next_arg() end
+  local ok, result = pcall(own[command] or redis.call, command, key, unpack(args))
+  if not ok and type(result) == 'string' then result = redis.error_reply(result) end -- plain text is not an error reply
+  results[i] = result
+  if type(result) == 'string' then length = length + #result end
 end
-return answers
+return results
 `;
 
-/** The script on any clock. @param clock Lua that yields the time in milliseconds */
+/** The script on any clock. @param clock Lua that returns the time in milliseconds */
 export const scriptWithClock = (clock: string): string => `
 local function clock() ${clock} end
 ${ownCommands}${batchScript}`;
 
 const redisClock = "local time = redis.call('TIME') return time[1] * 1000 + time[2] / 1000";
 
-/** The script by the name under which the client knows it; redis.ts says its type. */
-export const scripts = { carryOut: { lua: scriptWithClock(redisClock) } } as const;
+/** The script under the name of its client method; redis-client.ts declares the type. */
+export const scripts = { executeBatch: { lua: scriptWithClock(redisClock) } } as const;

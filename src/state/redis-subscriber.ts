@@ -1,16 +1,16 @@
-/** Hears the pubsub of all instances, on a connection of its own that finds its way back when it breaks. */
+/** Receives the messages of all instances on a connection of its own, which is re-established when it breaks. */
 
 import type { PubSub } from './ports.ts';
 import { createSubscriptions } from './subscriptions.ts';
 
-/** How often a silent connection is asked whether it is still there: an idle one would not notice a frozen server. */
+/** How often the connection is pinged: an idle one would not notice a frozen server. Milliseconds. */
 const pingEveryMs = 500;
 
-/** A connection that listens; it does not come back by itself. */
+/** A connection in subscriber mode that does not reconnect by itself. */
 export interface SubscriberConnection {
-  on(event: 'ready' | 'end', happened: () => void): unknown;
-  on(event: 'message', heard: (channel: string, message: string) => void): unknown;
-  on(event: 'error', failed: (error: Error) => void): unknown;
+  on(event: 'ready' | 'end', listener: () => void): unknown;
+  on(event: 'message', listener: (channel: string, message: string) => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
   connect(): Promise<unknown>;
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
@@ -18,69 +18,68 @@ export interface SubscriberConnection {
   disconnect(): void;
 }
 
-/** The ear of one instance. */
 export interface RedisSubscriber {
   readonly subscribe: PubSub['subscribe'];
-  /** Leaves the connection for a new one. */
+  /** Replaces the connection with a new one. */
   reconnect(): void;
   close(): void;
 }
 
 /**
- * Connects when somebody listens first, and again whenever the connection is lost.
+ * Connects at the first subscription, and again whenever the connection is lost.
  *
- * A new connection subscribes to all that is listened to, whichever node it leads to:
- * in a cluster every node passes every announcement on.
+ * A new connection subscribes to all channels again, whichever node it leads to: in a cluster, every node delivers every
+ * message.
  *
- * @param newConnection a connection to a node, not necessarily the one before
+ * @param newConnection a connection to any node
  */
 export function createRedisSubscriber(newConnection: () => SubscriberConnection): RedisSubscriber {
   let current: SubscriberConnection | undefined;
-  let ready = false;
+  let isReady = false;
   let attempt = 0;
-  let closed = false;
+  let isClosed = false;
   let pingTimer: NodeJS.Timeout | undefined;
   let retryTimer: NodeJS.Timeout | undefined;
 
-  /** Asks the server; if it refuses or stays silent, the connection is of no use. */
-  const ask = (question: (connection: SubscriberConnection) => Promise<unknown>) => {
-    const asked = current;
-    if (asked && ready) question(asked).catch(() => asked.disconnect());
+  /** Sends a command; drops the connection if the server refuses it or does not answer. */
+  const send = (command: (connection: SubscriberConnection) => Promise<unknown>) => {
+    const connection = current;
+    if (connection && isReady) command(connection).catch(() => connection.disconnect());
   };
   const subscriptions = createSubscriptions({
-    onFirst: (channel) => (current ? ask((connection) => connection.subscribe(channel)) : connect()),
-    onLast: (channel) => ask((connection) => connection.unsubscribe(channel)),
+    onFirst: (channel) => (current ? send((connection) => connection.subscribe(channel)) : connect()),
+    onLast: (channel) => send((connection) => connection.unsubscribe(channel)),
   });
 
   function connect() {
-    if (closed) return;
+    if (isClosed) return;
     const connection = newConnection();
     current = connection;
     connection.on('ready', () => {
-      ready = true;
-      ask(async () => {
+      isReady = true;
+      send(async () => {
         const channels = subscriptions.channels();
         if (channels.length > 0) await connection.subscribe(...channels);
-        attempt = 0; // not before: a server that refuses is not to be asked without a pause
+        attempt = 0; // only now, so that a server that refuses is not retried without a delay
       });
     });
     connection.on('message', (channel, message) => subscriptions.deliver(channel, message));
-    connection.on('error', () => {}); // 'end' follows; the watch over the commands says what is wrong
+    connection.on('error', () => {}); // 'end' follows; redis-monitor.ts reports the problem
     connection.on('end', () => {
-      ready = false;
-      if (closed) return;
+      isReady = false;
+      if (isClosed) return;
       attempt += 1;
       retryTimer = setTimeout(connect, Math.min(50 * attempt, 500));
     });
-    connection.connect().catch(() => {}); // likewise
-    pingTimer ??= setInterval(() => ask((listening) => listening.ping()), pingEveryMs);
+    connection.connect().catch(() => {}); // 'end' follows
+    pingTimer ??= setInterval(() => send((connection) => connection.ping()), pingEveryMs);
   }
 
   return {
     subscribe: (channel, listener) => subscriptions.add(channel, listener),
     reconnect: () => current?.disconnect(),
     close() {
-      closed = true;
+      isClosed = true;
       clearInterval(pingTimer);
       clearTimeout(retryTimer);
       current?.disconnect();

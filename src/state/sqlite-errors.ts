@@ -1,18 +1,18 @@
-/** What is wrong with the file of a state, in sentences that say what to do. */
+/** Errors of the state file, as sentences that say what to do. */
 
 import { dirname } from 'node:path';
 
-/** A fault of the file that shows before SQLite looks at it, or in what it finds there. */
-export class StateFileError extends Error {}
+/** An error of the state file with a text for operators. */
+class StateFileError extends Error {}
 
 /** @param error what node:fs or node:sqlite threw */
 export function toStateFileError(file: string, error: unknown): StateFileError {
   if (error instanceof StateFileError) return error;
-  const [what, toDo] = describe(file, error);
-  return new StateFileError(`state.file: ${file} ${what}; ${toDo}`, { cause: error });
+  const [what, remedy] = describe(file, error);
+  return new StateFileError(`state.file: ${file} ${what}; ${remedy}`, { cause: error });
 }
 
-/** Whether it stays so until somebody puts another file there. */
+/** Whether the error persists until somebody replaces the file. */
 export const isPermanent = (error: unknown): boolean => permanentCodes.has(codeOf(error));
 
 export const corruptFile = (file: string): StateFileError =>
@@ -36,7 +36,7 @@ const corruptText = [
   'put a backup in its place, or move it away to begin anew; what it remembered since, or at all, is then lost',
 ] as const;
 
-function describe(file: string, error: unknown): readonly [string, string] {
+function describe(file: string, error: unknown): readonly [what: string, remedy: string] {
   switch (codeOf(error)) {
     case 'ENOENT':
     case 'ENOTDIR':
@@ -61,7 +61,7 @@ function describe(file: string, error: unknown): readonly [string, string] {
     case resultCode.notDatabase:
       return ['is no state of Penstock, or is damaged', 'name another file, or put a backup in its place'];
     case resultCode.corrupt:
-    case resultCode.error: // of statements that are right: a table is missing
+    case resultCode.error: // the statements are valid, so a table is missing
       return corruptText;
     default:
       return [
@@ -71,7 +71,7 @@ function describe(file: string, error: unknown): readonly [string, string] {
   }
 }
 
-/** Primary result codes of SQLite (sqlite.org/rescode.html): the low byte of what it says. */
+/** Primary result codes of SQLite (sqlite.org/rescode.html): the low byte of an error code. */
 const resultCode = {
   error: 1,
   busy: 5,
@@ -84,7 +84,7 @@ const resultCode = {
 
 const permanentCodes: ReadonlySet<unknown> = new Set([resultCode.corrupt, resultCode.notDatabase]);
 
-/** SQLite's number, or the name that the system's calls give. */
+/** SQLite's primary result code, or the name of a system error. */
 function codeOf(error: unknown): unknown {
   if (!(error instanceof Error)) return undefined;
   if ('errcode' in error && typeof error.errcode === 'number') return error.errcode & 0xff;

@@ -1,37 +1,35 @@
-/** Who listens to which channel within this process. */
+/** The subscribers of each pub/sub channel within this process. */
 
-/** Listeners by channel. */
 export interface Subscriptions {
-  /** Lets a listener hear what is told from now on. @returns stops it; a second call does nothing */
+  /** Subscribes from now on. @returns unsubscribes; a second call does nothing */
   add(channel: string, listener: (message: string) => void): () => void;
   deliver(channel: string, message: string): void;
-  /** The channels that somebody listens to. */
+  /** The channels that have at least one subscriber. */
   channels(): readonly string[];
 }
 
-/** What to do when a channel gets its first listener, or loses its last. */
+/** Called when a channel gets its first subscriber, and when it loses its last one. */
 interface SubscriptionHooks {
   readonly onFirst: (channel: string) => void;
   readonly onLast: (channel: string) => void;
 }
 
-/** Nobody listens yet. */
 export function createSubscriptions(hooks?: SubscriptionHooks): Subscriptions {
   const byChannel = new Map<string, Set<(message: string) => void>>();
 
   const unsubscribe = (channel: string, listener: (message: string) => void) => {
-    const others = byChannel.get(channel);
-    if (!others?.delete(listener) || others.size > 0) return;
+    const listeners = byChannel.get(channel);
+    if (!listeners?.delete(listener) || listeners.size > 0) return;
     byChannel.delete(channel);
     hooks?.onLast(channel);
   };
 
   return {
     add(channel, listener) {
-      const own = (message: string) => listener(message); // the same function may listen twice
-      const others = byChannel.get(channel);
-      others?.add(own);
-      if (!others) {
+      const own = (message: string) => listener(message); // the same function may subscribe twice
+      const listeners = byChannel.get(channel);
+      listeners?.add(own);
+      if (!listeners) {
         byChannel.set(channel, new Set([own]));
         hooks?.onFirst(channel);
       }

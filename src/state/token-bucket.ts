@@ -1,34 +1,34 @@
-/** Turns in a token bucket as arithmetic: the generic cell rate algorithm (ITU-T I.371 annex A), without a clock or a store. */
+/** Token bucket arithmetic: the generic cell rate algorithm (ITU-T I.371 annex A), without a clock or a store. */
 
 import type { BucketRate, TakeResult } from './ports.ts';
 
-/** A turn that is booked. */
+/** A reserved permit. */
 export interface PermitReservation {
-  /** Milliseconds until the turn comes; 0 = now. */
+  /** Milliseconds until the permit becomes valid; 0 = now. */
   readonly waitMs: number;
-  /** What to remember of the bucket, on the clock of `nowMs`. From then on it is full again and may be forgotten. */
+  /** The new state of the bucket, on the clock of `nowMs`. At that time the bucket is full, and the value can be dropped. */
   readonly theoreticalArrivalMs: number;
 }
 
 /**
- * Books the next turn of a bucket, of which one number is remembered: its theoretical arrival time.
+ * Reserves the next permit of a bucket, whose only state is its theoretical arrival time (TAT).
  *
- * Turns come every `interval` = 1 s / perSecond. Were they taken evenly, the next one would be due at the
- * theoretical arrival time (TAT). A rest does not save up more than the bucket holds, so a TAT in the past is now:
+ * The bucket issues a permit every `interval` = 1 s / perSecond. If permits are taken at exactly that rate, the next one
+ * is due at the TAT. An idle bucket saves up no more than it holds, so a TAT in the past counts as now:
  *
  *     arrival = max(TAT, now)
  *
- * Whoever is early by no more than `tolerance` may go. With tolerance = (burst - 1) * interval, exactly `burst`
- * turns may go at once after a rest: the n-th of them finds arrival = now + (n - 1) * interval. Who is earlier waits:
+ * A request may be early by up to `tolerance` = (burst - 1) * interval. An idle bucket then issues exactly `burst`
+ * permits at once: the n-th finds arrival = now + (n - 1) * interval. An earlier request waits:
  *
  *     wait = max(0, arrival - tolerance - now)
  *
- * A booked turn moves the TAT on by one interval; one that is refused leaves it. redis-scripts.ts does the same in Lua.
+ * A reservation moves the TAT on by one interval; a refusal leaves it unchanged. redis-scripts.ts does the same in Lua.
  *
- * @param theoreticalArrivalMs what the last booked turn left behind, if it is still remembered
- * @param rate      turns a second (> 0), and turns the bucket holds; it holds one at least
+ * @param theoreticalArrivalMs what the previous reservation returned, if it is still stored
+ * @param rate      permits per second (> 0) and bucket size; the size counts as at least 1
  * @param maxWaitMs longest acceptable wait
- * @returns the turn, or `undefined` if its wait would exceed `maxWaitMs`; then nothing is booked
+ * @returns the reservation, or `undefined` if its wait would exceed `maxWaitMs`; then nothing is reserved
  */
 export function reservePermit(
   theoreticalArrivalMs: number | undefined,
@@ -36,7 +36,7 @@ export function reservePermit(
   rate: BucketRate,
   maxWaitMs: number,
 ): PermitReservation | undefined {
-  const { intervalMs, toleranceMs } = cadenceOf(rate);
+  const { intervalMs, toleranceMs } = timingOf(rate);
   const arrivalMs = Math.max(theoreticalArrivalMs ?? nowMs, nowMs);
   const waitMs = Math.max(0, arrivalMs - toleranceMs - nowMs);
   if (waitMs > maxWaitMs) return undefined;
@@ -44,28 +44,28 @@ export function reservePermit(
 }
 
 /**
- * What is told of a bucket that was asked for a turn now. Its fullness is how far its TAT lies ahead: 0 when it is full.
- * A turn is there as long as the TAT is no more than `tolerance` ahead, and each turn moves it on by one interval:
+ * The fill level of a bucket after an attempt to take a permit now. It follows from how far the TAT lies ahead: 0 means
+ * full. A permit is available while the TAT is at most `tolerance` ahead, and each permit moves it on by one interval:
  *
- *     left = floor((tolerance - ahead) / interval) + 1
+ *     remaining = floor((tolerance - ahead) / interval) + 1
  *
- * @param aheadMs how far the theoretical arrival time lies ahead, after the turn if it was taken
+ * @param aheadMs how far the theoretical arrival time lies ahead, after the permit if one was taken
  */
 export function takeResultOf(taken: boolean, aheadMs: number, rate: BucketRate): TakeResult {
-  const { intervalMs, toleranceMs } = cadenceOf(rate);
-  const roundingMs = intervalMs * 1e-6; // sums of intervals are not exact: a whole turn must not be lost by that
-  const left = Math.floor((toleranceMs - aheadMs + roundingMs) / intervalMs) + 1;
+  const { intervalMs, toleranceMs } = timingOf(rate);
+  const roundingMs = intervalMs * 1e-6; // sums of intervals are inexact; that must not cost a whole permit
+  const remaining = Math.floor((toleranceMs - aheadMs + roundingMs) / intervalMs) + 1;
   const nextMs = aheadMs - toleranceMs;
   return {
     taken,
-    remaining: Math.max(0, left),
+    remaining: Math.max(0, remaining),
     nextPermitMs: nextMs > roundingMs ? nextMs : 0,
     fullInMs: aheadMs,
   };
 }
 
-/** How far apart turns are, and how early one may be. Milliseconds. */
-function cadenceOf({ perSecond, burst }: BucketRate): {
+/** The time between two permits, and how early a request may be. Milliseconds. */
+function timingOf({ perSecond, burst }: BucketRate): {
   readonly intervalMs: number;
   readonly toleranceMs: number;
 } {

@@ -37,7 +37,7 @@ const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   express: (path) => /^(http|admin)\//.test(path),
   'http-proxy-middleware': (path) => path === 'upstream/transport.ts',
   opossum: (path) => path === 'upstream/circuit/failure-window.ts',
-  ioredis: (path) => path === 'state/redis.ts',
+  ioredis: (path) => path === 'state/redis-client.ts',
   'node:sqlite': (path) => path === 'state/sqlite.ts',
   pino: (path) => path === 'telemetry/log.ts',
   'prom-client': (path) => path === 'telemetry/metrics.ts',

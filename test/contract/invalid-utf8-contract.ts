@@ -1,52 +1,51 @@
-/** What KeyValues promise of bytes that somebody else has put in the place of a value, and that are no text. */
+/** The contract of KeyValues for stored bytes that are not valid UTF-8, because another program wrote them. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { StateUnderTest, TestStore } from './state-contract.ts';
 
-/** Where others can put bytes in the place of a client's value. */
+/** A store into which a test can write bytes directly. */
 export interface RawTestStore extends TestStore {
   writeBytes(key: string, bytes: Buffer): Promise<unknown>;
 }
 
 export interface RawStateUnderTest extends StateUnderTest {
-  store(t: TestContext): Promise<RawTestStore>;
+  createStore(t: TestContext): Promise<RawTestStore>;
 }
 
 const invalidBytes: Readonly<Record<string, Buffer>> = {
-  'a character that was cut': Buffer.from('{"a":"€"}').subarray(0, -4),
-  'a byte that begins no character': Buffer.from('{"a":"\xFF"}', 'latin1'),
-  'half of a surrogate pair': Buffer.from([0xed, 0xa0, 0x80]),
-  'a character in more bytes than it takes': Buffer.from([0xc0, 0x80, 0x41]),
-  'noise of 300 KB': Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * index) % 251)),
+  'a truncated character': Buffer.from('{"a":"€"}').subarray(0, -4),
+  'an invalid first byte': Buffer.from('{"a":"\xFF"}', 'latin1'),
+  'an encoded surrogate': Buffer.from([0xed, 0xa0, 0x80]),
+  'an overlong encoding': Buffer.from([0xc0, 0x80, 0x41]),
+  '300 KB of noise': Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * index) % 251)),
 };
 
-/** Puts the key-values of a kind of state to the test. */
-export function testInvalidUtf8({ skip, store }: RawStateUnderTest): void {
-  describe('a value that is no text any more', { skip }, () => {
+export function testInvalidUtf8({ skip, createStore }: RawStateUnderTest): void {
+  describe('stored bytes that are not valid UTF-8', { skip }, () => {
     for (const [name, bytes] of Object.entries(invalidBytes)) {
-      test(`is replaced as it is read, by one of many: ${name}`, async (t) => {
-        const { client, writeBytes } = await store(t);
+      test(`exactly one of several concurrent calls replaces ${name}, compared as it is read`, async (t) => {
+        const { client, writeBytes } = await createStore(t);
         const { keyValues } = await client();
         await writeBytes('key', bytes);
         const text = (await keyValues.read('key')) ?? '';
         assert.match(text, /\uFFFD/);
-        const tries = Array.from({ length: 5 }, (_, index) => `text ${index}`);
-        const done = await Promise.all(tries.map((next) => keyValues.replace('key', text, next)));
-        assert.equal(done.filter(Boolean).length, 1);
-        assert.equal(await keyValues.read('key'), tries[done.indexOf(true)]);
+        const values = Array.from({ length: 5 }, (_, index) => `text ${index}`);
+        const results = await Promise.all(values.map((next) => keyValues.replace('key', text, next)));
+        assert.equal(results.filter(Boolean).length, 1);
+        assert.equal(await keyValues.read('key'), values[results.indexOf(true)]);
       });
 
-      test(`lives, once replaced, for as long as it is given: ${name}`, async (t) => {
-        const { client, writeBytes, until } = await store(t);
+      test(`a value that replaced ${name} expires after its TTL`, async (t) => {
+        const { client, writeBytes, until } = await createStore(t);
         const { keyValues } = await client();
         await writeBytes('key', bytes);
         assert.equal(await keyValues.replace('key', (await keyValues.read('key')) ?? '', 'text', 50), true);
-        await until(5_000, 'it has expired', async () => (await keyValues.read('key')) === undefined);
+        await until(5_000, 'it expires', async () => (await keyValues.read('key')) === undefined);
       });
 
-      test(`is not replaced in place of another text: ${name}`, async (t) => {
-        const { client, writeBytes } = await store(t);
+      test(`${name} is not replaced if another text is expected`, async (t) => {
+        const { client, writeBytes } = await createStore(t);
         const { keyValues } = await client();
         await writeBytes('key', bytes);
         const text = (await keyValues.read('key')) ?? '';
@@ -56,8 +55,8 @@ export function testInvalidUtf8({ skip, store }: RawStateUnderTest): void {
       });
     }
 
-    test('is compared as it is read with half of a character, too', async (t) => {
-      const { client, writeBytes } = await store(t);
+    test('an expected lone surrogate matches stored bytes that are read as U+FFFD', async (t) => {
+      const { client, writeBytes } = await createStore(t);
       const { keyValues } = await client();
       await writeBytes('key', Buffer.from([0x61, 0xff]));
       assert.equal(await keyValues.replace('key', 'a\uD834', 'text'), true);

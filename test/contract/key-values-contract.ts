@@ -1,19 +1,18 @@
-/** What KeyValues promise, wherever they are kept. */
+/** The contract of KeyValues. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { KeyValues } from '../../src/state/ports.ts';
 import type { StateUnderTest } from './state-contract.ts';
 
-/** Long enough for a slow machine to read a value before it expires, short enough to wait for. */
+/** Long enough to read a value on a slow machine before it expires, and short enough to wait for. */
 const ttlMs = 300;
-const patienceMs = 5_000;
+const timeoutMs = 5_000;
 
-/** Puts the key-values of a kind of state to the test. */
-export function testKeyValues({ skip, store }: StateUnderTest): void {
-  describe('key-values', { skip }, () => {
-    test('a value is read by every client until it is removed', async (t) => {
-      const { client } = await store(t);
+export function testKeyValues({ skip, createStore }: StateUnderTest): void {
+  describe('key-value store', { skip }, () => {
+    test('every client reads a value until it is removed', async (t) => {
+      const { client } = await createStore(t);
       const [one, other] = [await client(), await client()];
       assert.equal(await one.keyValues.read('key'), undefined);
 
@@ -24,42 +23,42 @@ export function testKeyValues({ skip, store }: StateUnderTest): void {
 
       await one.keyValues.remove('key');
       assert.equal(await other.keyValues.read('key'), undefined);
-      await one.keyValues.remove('key'); // nothing there: nothing happens
+      await one.keyValues.remove('key'); // absent: no effect
     });
 
-    const odd = {
+    const unusual = {
       'an empty text': '',
-      'one with NUL, line breaks and a byte order mark': '\uFEFF\0a\0\r\nb\u2028\0',
-      'one beyond the basic plane': '€ 𝄞 👩‍👩‍👧 e\u0301',
-      'one that looks like an answer of the store': '$-1\r\n+OK\r\n',
-      'one of a mebibyte': 'x€'.repeat(2 ** 18),
+      'text with NUL, line breaks and a byte order mark': '\uFEFF\0a\0\r\nb\u2028\0',
+      'text beyond the basic multilingual plane': '€ 𝄞 👩‍👩‍👧 e\u0301',
+      'text that looks like an answer of Redis': '$-1\r\n+OK\r\n',
+      'a text of one mebibyte': 'x€'.repeat(2 ** 18),
     };
-    for (const [name, value] of Object.entries(odd)) {
-      test(`${name} comes back as it was written, and can be replaced`, async (t) => {
-        const { keyValues } = await (await store(t)).client();
-        await keyValues.write('odd', value);
-        assert.equal(await keyValues.read('odd'), value);
-        assert.equal(await keyValues.replace('odd', value, `${value}!`), true);
-        assert.equal(await keyValues.read('odd'), `${value}!`);
+    for (const [name, value] of Object.entries(unusual)) {
+      test(`${name} is read as it was written, and can be replaced`, async (t) => {
+        const { keyValues } = await (await createStore(t)).client();
+        await keyValues.write('key', value);
+        assert.equal(await keyValues.read('key'), value);
+        assert.equal(await keyValues.replace('key', value, `${value}!`), true);
+        assert.equal(await keyValues.read('key'), `${value}!`);
       });
     }
 
-    test('half of a character that was cut is kept as U+FFFD', async (t) => {
-      const { keyValues } = await (await store(t)).client();
-      await keyValues.write('cut', 'a\uD834');
-      assert.equal(await keyValues.read('cut'), 'a\uFFFD');
-      assert.equal(await keyValues.replace('cut', 'a\uD834', 'whole'), true);
+    test('a lone surrogate is stored as U+FFFD', async (t) => {
+      const { keyValues } = await (await createStore(t)).client();
+      await keyValues.write('key', 'a\uD834');
+      assert.equal(await keyValues.read('key'), 'a\uFFFD');
+      assert.equal(await keyValues.replace('key', 'a\uD834', 'text'), true);
     });
 
-    test('keys of any spelling are different keys', async (t) => {
-      const { keyValues } = await (await store(t)).client();
+    test('keys that differ in any character are different keys', async (t) => {
+      const { keyValues } = await (await createStore(t)).client();
       const keys = ['a', 'A', 'a ', 'a:b', '{a}b', 'a*', '', 'é', 'e\u0301', '__proto__'];
       for (const key of keys) await keyValues.write(key, `value of ${key}`);
       for (const key of keys) assert.equal(await keyValues.read(key), `value of ${key}`);
     });
 
-    test('clients under different prefixes never see each other', async (t) => {
-      const { client, otherClient } = await store(t);
+    test('clients with different prefixes do not share keys', async (t) => {
+      const { client, otherClient } = await createStore(t);
       const [ours, theirs] = [(await client()).keyValues, (await otherClient()).keyValues];
       await ours.write('key', 'ours');
       assert.equal(await theirs.read('key'), undefined);
@@ -68,107 +67,103 @@ export function testKeyValues({ skip, store }: StateUnderTest): void {
       assert.equal(await ours.read('key'), 'ours');
     });
 
-    describe('of a hundred at once', () => {
-      test('each is kept under its own key', async (t) => {
-        const { keyValues } = await (await store(t)).client();
-        const keys = Array.from({ length: 100 }, (_, index) => `key-${index}`);
-        await Promise.all(keys.map((key) => keyValues.write(key, `value of ${key}`)));
-        const values = await Promise.all(keys.map((key) => keyValues.read(key)));
-        assert.deepEqual(
-          values,
-          keys.map((key) => `value of ${key}`),
-        );
-      });
-
-      test('one alone writes what was absent', async (t) => {
-        const { client } = await store(t);
-        const clients = [await client(), await client(), await client()];
-        const tries = Array.from({ length: 100 }, (_, index) => index);
-        const won = await Promise.all(
-          tries.map((index) => clients[index % 3]?.keyValues.writeIfAbsent('claim', `${index}`, 60_000)),
-        );
-        assert.equal(won.filter(Boolean).length, 1);
-        assert.equal(await clients[0]?.keyValues.read('claim'), String(won.indexOf(true)));
-      });
-
-      test('no update by replacement is lost', async (t) => {
-        const { client } = await store(t);
-        const clients = [await client(), await client(), await client(), await client()];
-        await clients[0]?.keyValues.write('count', '0');
-        await Promise.all(clients.map(({ keyValues }) => addTo(keyValues, 'count', 25)));
-        assert.equal(await clients[0]?.keyValues.read('count'), '100');
-      });
-    });
-
-    test('a value is not replaced if it is absent or another one', async (t) => {
-      const { keyValues } = await (await store(t)).client();
+    test('a value is not replaced if it is absent or differs from the expected one', async (t) => {
+      const { keyValues } = await (await createStore(t)).client();
       assert.equal(await keyValues.replace('key', '', 'new'), false);
       assert.equal(await keyValues.replace('key', 'old', 'new'), false);
       await keyValues.write('key', 'other');
       assert.equal(await keyValues.replace('key', 'old', 'new'), false);
       assert.equal(await keyValues.read('key'), 'other');
     });
+
+    test('a hundred concurrent writes each set their own key', async (t) => {
+      const { keyValues } = await (await createStore(t)).client();
+      const keys = Array.from({ length: 100 }, (_, index) => `key-${index}`);
+      await Promise.all(keys.map((key) => keyValues.write(key, `value of ${key}`)));
+      const values = await Promise.all(keys.map((key) => keyValues.read(key)));
+      assert.deepEqual(
+        values,
+        keys.map((key) => `value of ${key}`),
+      );
+    });
+
+    test('exactly one of a hundred concurrent writeIfAbsent calls succeeds', async (t) => {
+      const { client } = await createStore(t);
+      const clients = [await client(), await client(), await client()];
+      const calls = Array.from({ length: 100 }, (_, index) => index);
+      const results = await Promise.all(
+        calls.map((index) => clients[index % 3]?.keyValues.writeIfAbsent('claim', `${index}`, 60_000)),
+      );
+      assert.equal(results.filter(Boolean).length, 1);
+      assert.equal(await clients[0]?.keyValues.read('claim'), String(results.indexOf(true)));
+    });
+
+    test('no concurrent update by replace is lost', async (t) => {
+      const { client } = await createStore(t);
+      const clients = [await client(), await client(), await client(), await client()];
+      await clients[0]?.keyValues.write('count', '0');
+      await Promise.all(clients.map(({ keyValues }) => increment(keyValues, 'count', 25)));
+      assert.equal(await clients[0]?.keyValues.read('count'), '100');
+    });
   });
 
-  describe('lives of key-values', { skip }, () => {
-    const ways: Record<string, (keyValues: KeyValues, ttl?: number) => Promise<unknown>> = {
-      written: (keyValues, ttl) => keyValues.write('key', 'value', ttl),
-      'written where none was': (keyValues, ttl) => keyValues.writeIfAbsent('key', 'value', ttl),
-      async replaced(keyValues, ttl) {
+  describe('expiry of key-value pairs', { skip }, () => {
+    const writes: Record<string, (keyValues: KeyValues, ttl?: number) => Promise<unknown>> = {
+      write: (keyValues, ttl) => keyValues.write('key', 'value', ttl),
+      writeIfAbsent: (keyValues, ttl) => keyValues.writeIfAbsent('key', 'value', ttl),
+      async replace(keyValues, ttl) {
         await keyValues.write('key', 'old', 60_000);
         await keyValues.replace('key', 'old', 'value', ttl);
       },
     };
-    for (const [how, write] of Object.entries(ways)) {
-      test(`a value ${how} lives as long as it was given, and not longer`, async (t) => {
-        const { client, now, until } = await store(t);
+    for (const [operation, write] of Object.entries(writes)) {
+      test(`a value set by ${operation} expires after its TTL`, async (t) => {
+        const { client, now, until } = await createStore(t);
         const { keyValues } = await client();
         const start = now();
         await write(keyValues, ttlMs);
         assert.equal(await keyValues.read('key'), 'value');
-        await until(patienceMs, 'it has expired', async () => (await keyValues.read('key')) === undefined);
-        assert.ok(now() - start >= ttlMs - 2, `it lived for ${now() - start} ms`);
+        await until(timeoutMs, 'it expires', async () => (await keyValues.read('key')) === undefined);
+        assert.ok(now() - start >= ttlMs - 2, `it expired after ${now() - start} ms`);
 
         assert.equal(await keyValues.replace('key', 'value', 'late'), false);
         assert.equal(await keyValues.writeIfAbsent('key', 'next'), true);
       });
 
-      test(`a value ${how} without a time lives on, whatever was there before`, async (t) => {
-        const { client, now, until } = await store(t);
+      test(`a value set by ${operation} without a TTL does not expire, even if an earlier value had one`, async (t) => {
+        const { client, now, until } = await createStore(t);
         const { keyValues } = await client();
-        await keyValues.write('key', 'value before', 50);
-        if (how !== 'written') await keyValues.remove('key');
+        await keyValues.write('key', 'earlier value', 50);
+        if (operation !== 'write') await keyValues.remove('key');
         await write(keyValues);
         const start = now();
-        await until(patienceMs, 'its time would be over', () => now() - start > 100);
+        await until(timeoutMs, 'the earlier TTL passes', () => now() - start > 100);
         assert.equal(await keyValues.read('key'), 'value');
       });
     }
 
-    test('a refused write does not prolong a life', async (t) => {
-      const { client, now, until } = await store(t);
+    test('a refused write does not extend the TTL', async (t) => {
+      const { client, until } = await createStore(t);
       const { keyValues } = await client();
       await keyValues.write('key', 'value', ttlMs);
       assert.equal(await keyValues.writeIfAbsent('key', 'other', 60_000), false);
       assert.equal(await keyValues.replace('key', 'other', 'value', 60_000), false);
-      const start = now();
-      await until(patienceMs, 'it has expired', async () => (await keyValues.read('key')) === undefined);
-      assert.ok(now() - start <= ttlMs + 1_000);
+      await until(timeoutMs, 'it expires', async () => (await keyValues.read('key')) === undefined);
     });
 
-    test('a life may be a fraction of a millisecond, or four hundred days', async (t) => {
-      const { client, until } = await store(t);
+    test('a TTL can be a fraction of a millisecond or 400 days', async (t) => {
+      const { client, until } = await createStore(t);
       const { keyValues } = await client();
       await keyValues.write('long', 'value', 400 * 86_400_000);
       await keyValues.write('short', 'value', 0.25);
-      await until(patienceMs, 'it has expired', async () => (await keyValues.read('short')) === undefined);
+      await until(timeoutMs, 'it expires', async () => (await keyValues.read('short')) === undefined);
       assert.equal(await keyValues.read('long'), 'value');
     });
   });
 }
 
-/** Adds one to a number, so many times, whoever else does. */
-async function addTo(keyValues: KeyValues, key: string, times: number): Promise<void> {
+/** Increments a number by `times`, one at a time, with concurrent writers. */
+async function increment(keyValues: KeyValues, key: string, times: number): Promise<void> {
   for (let done = 0; done < times; ) {
     const before = (await keyValues.read(key)) ?? '';
     if (await keyValues.replace(key, before, String(Number(before) + 1))) done++;

@@ -1,15 +1,14 @@
-/** What Sets promise, wherever they are kept. */
+/** The contract of Sets. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Sets } from '../../src/state/ports.ts';
 import type { StateUnderTest } from './state-contract.ts';
 
-/** Puts the sets of a kind of state to the test. */
-export function testSets({ skip, store }: StateUnderTest): void {
+export function testSets({ skip, createStore }: StateUnderTest): void {
   describe('sets', { skip }, () => {
-    test('a member is seen by every client, once, until it is removed', async (t) => {
-      const { client } = await store(t);
+    test('every client sees a member once, until it is removed', async (t) => {
+      const { client } = await createStore(t);
       const [one, other] = [(await client()).sets, (await client()).sets];
       assert.deepEqual(await one.members('set'), []);
 
@@ -21,7 +20,7 @@ export function testSets({ skip, store }: StateUnderTest): void {
 
       await other.remove('set', 'first');
       assert.deepEqual(await membersOf(one), ['second']);
-      await one.remove('set', 'first'); // not there: nothing happens
+      await one.remove('set', 'first'); // absent: no effect
       await one.remove('set', 'second');
       assert.deepEqual(await membersOf(other), []);
       await one.remove('set', 'second');
@@ -29,38 +28,28 @@ export function testSets({ skip, store }: StateUnderTest): void {
       assert.deepEqual(await membersOf(other), ['second']);
     });
 
-    test('members of any spelling are different members', async (t) => {
-      const { sets } = await (await store(t)).client();
-      const odd = [
-        '',
-        ' ',
-        'a',
-        'A',
-        'a\0',
-        '\uFEFF\r\n\u2028',
-        '€ 𝄞',
-        'é',
-        'e\u0301',
-        '1',
-        '01',
-        '__proto__',
+    test('members that differ in any character are different members', async (t) => {
+      const { sets } = await (await createStore(t)).client();
+      const unusual = [
+        ...['', ' ', 'a', 'A', 'a\0', '\uFEFF\r\n\u2028', '€ 𝄞'],
+        ...['é', 'e\u0301', '1', '01', '__proto__'],
       ];
-      for (const member of odd) await sets.add('set', member);
-      assert.deepEqual(await membersOf(sets), odd.toSorted());
-      for (const member of odd) await sets.remove('set', member);
+      for (const member of unusual) await sets.add('set', member);
+      assert.deepEqual(await membersOf(sets), unusual.toSorted());
+      for (const member of unusual) await sets.remove('set', member);
       assert.deepEqual(await membersOf(sets), []);
     });
 
-    test('half of a character that was cut is kept as U+FFFD, and can be removed', async (t) => {
-      const { sets } = await (await store(t)).client();
+    test('a lone surrogate is stored as U+FFFD, and can be removed', async (t) => {
+      const { sets } = await (await createStore(t)).client();
       await sets.add('set', 'a\uD834');
       assert.deepEqual(await membersOf(sets), ['a\uFFFD']);
       await sets.remove('set', 'a\uD834');
       assert.deepEqual(await membersOf(sets), []);
     });
 
-    test('sets of any name, and under different prefixes, are different sets', async (t) => {
-      const { client, otherClient } = await store(t);
+    test('sets with different keys or prefixes are independent', async (t) => {
+      const { client, otherClient } = await createStore(t);
       const [ours, theirs] = [(await client()).sets, (await otherClient()).sets];
       const keys = ['set', 'Set', 'set ', '{set}', '', 'é', 'e\u0301', '__proto__'];
       for (const key of keys) await ours.add(key, `member of ${key}`);
@@ -70,24 +59,27 @@ export function testSets({ skip, store }: StateUnderTest): void {
       assert.deepEqual(await ours.members('set'), ['member of set']);
     });
 
-    test('a thousand members that come at once are all there, and only those that went are gone', async (t) => {
-      const { client } = await store(t);
+    test('no concurrent addition or removal of a thousand members is lost', async (t) => {
+      const { client } = await createStore(t);
       const clients = [(await client()).sets, (await client()).sets, (await client()).sets];
       const all = Array.from({ length: 1_000 }, (_, index) => `member ${index}`);
       await Promise.all(all.map((member, index) => clients[index % 3]?.add('set', member)));
       assert.deepEqual(await membersOf(clients[0]), all.toSorted());
 
-      const [gone, kept] = [all.filter((_, index) => index % 2), all.filter((_, index) => !(index % 2))];
-      await Promise.all(gone.map((member, index) => clients[index % 3]?.remove('set', member)));
-      assert.deepEqual(await membersOf(clients[1]), kept.toSorted());
+      const [removed, remaining] = [
+        all.filter((_, index) => index % 2),
+        all.filter((_, index) => !(index % 2)),
+      ];
+      await Promise.all(removed.map((member, index) => clients[index % 3]?.remove('set', member)));
+      assert.deepEqual(await membersOf(clients[1]), remaining.toSorted());
     });
 
-    test('a member outlives the values around it', async (t) => {
-      const { client, until } = await store(t);
+    test('a member stays when values expire', async (t) => {
+      const { client, until } = await createStore(t);
       const { sets, keyValues } = await client();
       await sets.add('set', 'member');
       await keyValues.write('value', 'short', 50);
-      await until(5_000, 'the value has expired', async () => (await keyValues.read('value')) === undefined);
+      await until(5_000, 'the value expires', async () => (await keyValues.read('value')) === undefined);
       for (let count = 0; count < 10; count++) await keyValues.write(`value ${count}`, 'short', 50);
       assert.deepEqual(await membersOf(sets), ['member']);
     });

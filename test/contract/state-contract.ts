@@ -1,38 +1,37 @@
-/** What the contract needs to know of a kind of state, so that one suite can put all of them to the test. */
+/** The parameters of the contract suite, so that one suite tests every implementation of the state. */
 
 import type { TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { State } from '../../src/state/ports.ts';
 
-/** One kind of state: in memory, in one Redis, in a cluster. */
+/** An implementation: in memory, in SQLite, in one Redis, in a cluster. */
 export interface StateUnderTest {
   /** Why it cannot be tested here, or false. */
   readonly skip: string | false;
-  /** An empty store. */
-  store(t: TestContext): Promise<TestStore>;
+  createStore(t: TestContext): Promise<TestStore>;
 }
 
-/** One place where state is kept, with a clock of its own. */
+/** An empty store with its clock. */
 export interface TestStore {
-  /** An open state on this store: another one at each call, if several can share it. */
+  /** An open state on this store: a new one at each call, if several clients can share the store. */
   client(): Promise<State>;
-  /** An open state whose keys are spelt the same and are others. */
+  /** An open state under another prefix: it uses equal keys without conflict. */
   otherClient(): Promise<State>;
-  /** Milliseconds on the store's clock. */
+  /** Milliseconds on the clock of the store. */
   now(): number;
   /** Lets time pass until the condition holds; fails with `what` if it does not within `ms` milliseconds. */
   until(ms: number, what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
 }
 
-/** A clock that the test sets: each look at a condition takes a millisecond. */
+/** A clock that advances by a millisecond at each check of a condition. */
 export function createManualClock(): Pick<TestStore, 'now' | 'until'> {
   let nowMs = 1_000_000;
   return {
     now: () => nowMs,
     async until(ms, what, condition) {
-      const deadline = nowMs + ms;
+      const deadlineMs = nowMs + ms;
       while (!(await condition())) {
-        if (nowMs > deadline) throw new Error(`${ms} ms passed in vain until ${what}`);
+        if (nowMs > deadlineMs) throw new Error(`timed out after ${ms} ms: ${what}`);
         nowMs += 1;
         await setImmediate();
       }

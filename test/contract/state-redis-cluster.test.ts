@@ -1,4 +1,4 @@
-/** State in a cluster of Redis keeps the contract, in real time. */
+/** The contract of the state, tested on a Redis cluster in real time. */
 
 import { describe } from 'node:test';
 import { lifeOfAllTests } from '../kit/life.ts';
@@ -13,15 +13,15 @@ import { testTokenBuckets } from './token-buckets-contract.ts';
 
 const urls = skipWithoutRedisServer ? [] : (await startRedisCluster(lifeOfAllTests())).urls;
 
-const inCluster: RawStateUnderTest = {
+const cluster: RawStateUnderTest = {
   skip: skipWithoutRedisServer,
-  store: async (t) => createRedisTestStore(t, { kind: 'cluster', urls: [...urls] }),
+  createStore: async (t) => createRedisTestStore(t, { kind: 'cluster', urls: [...urls] }),
 };
 
-describe('state in a cluster of Redis', () => {
-  testKeyValues(inCluster);
-  testInvalidUtf8(inCluster);
-  testSets(inCluster);
-  testTokenBuckets(inCluster);
-  testPubSub(inCluster);
+describe('the Redis cluster state', () => {
+  testKeyValues(cluster);
+  testInvalidUtf8(cluster);
+  testSets(cluster);
+  testTokenBuckets(cluster);
+  testPubSub(cluster);
 });

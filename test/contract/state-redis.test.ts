@@ -1,4 +1,4 @@
-/** State in one Redis keeps the contract, in real time. */
+/** The contract of the state, tested on one Redis in real time. */
 
 import { describe } from 'node:test';
 import { lifeOfAllTests } from '../kit/life.ts';
@@ -12,15 +12,15 @@ import { testTokenBuckets } from './token-buckets-contract.ts';
 
 const url = skipWithoutRedis ? '' : await sharedRedisUrl(lifeOfAllTests());
 
-const inRedis: RawStateUnderTest = {
+const redis: RawStateUnderTest = {
   skip: skipWithoutRedis,
-  store: async (t) => createRedisTestStore(t, { kind: 'single', url }),
+  createStore: async (t) => createRedisTestStore(t, { kind: 'single', url }),
 };
 
-describe('state in Redis', () => {
-  testKeyValues(inRedis);
-  testInvalidUtf8(inRedis);
-  testSets(inRedis);
-  testTokenBuckets(inRedis);
-  testPubSub(inRedis);
+describe('the Redis state', () => {
+  testKeyValues(redis);
+  testInvalidUtf8(redis);
+  testSets(redis);
+  testTokenBuckets(redis);
+  testPubSub(redis);
 });

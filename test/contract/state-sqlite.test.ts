@@ -1,4 +1,4 @@
-/** State in a file keeps the contract, encrypted or not, on a clock that the test sets. */
+/** The contract of the state, tested on SQLite files, with and without encryption, on a manual clock. */
 
 import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
@@ -12,37 +12,36 @@ import { testSets } from './sets-contract.ts';
 import { createManualClock, type StateUnderTest } from './state-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
-/** @param clientOf a client's way to a state */
-const kindOf = (clientOf: (state: State) => State): StateUnderTest => ({
+/** @param wrap makes the state of one client */
+const sqlite = (wrap: (state: State) => State = (state) => state): StateUnderTest => ({
   skip: false,
-  async store(t) {
+  async createStore(t) {
     const clock = createManualClock();
     const folder = temporaryFolder(t);
-    const opened = async (name: string) => {
-      const clocks = { wall: clock.now, steady: clock.now };
+    const open = async (name: string) => {
+      const clocks = { wall: clock.now, monotonic: clock.now };
       const state = createSqliteState(`${folder}/${name}`, () => {}, clocks);
       t.after(() => state.close());
       await state.open();
       return state;
     };
-    const ours = await opened('ours');
+    const state = await open('state');
     return {
-      client: async () => clientOf(ours),
-      otherClient: async () => clientOf(await opened('theirs')),
+      client: async () => wrap(state),
+      otherClient: async () => wrap(await open('other-state')),
       ...clock,
     };
   },
 });
 
-describe('state in a file', () => {
-  const inFile = kindOf((state) => state);
-  testKeyValues(inFile);
-  testSets(inFile);
-  testTokenBuckets(inFile);
-  testPubSub(inFile);
+describe('the SQLite state', () => {
+  testKeyValues(sqlite());
+  testSets(sqlite());
+  testTokenBuckets(sqlite());
+  testPubSub(sqlite());
 });
 
-describe('state in a file, encrypted', () => {
+describe('the encrypted SQLite state', () => {
   const keys = [randomBytes(32)] as const;
-  testKeyValues(kindOf((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, keys) })));
+  testKeyValues(sqlite((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, keys) })));
 });

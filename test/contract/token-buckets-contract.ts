@@ -1,129 +1,131 @@
-/** What Reservations promise, wherever they are kept. */
+/** The contract of TokenBuckets. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { TokenBuckets } from '../../src/state/ports.ts';
 import type { StateUnderTest } from './state-contract.ts';
 
-/** Turns so far apart that what a slow machine takes to ask does not matter. */
+/** An interval so long that the time of the calls on a slow machine does not matter. */
 const slow = { perSecond: 0.1, burst: 1 };
 const intervalMs = 10_000;
-const slackMs = 2_000;
+const toleranceMs = 2_000;
 const hour = 3_600_000;
 
-/** Puts the reservations of a kind of state to the test. */
-export function testTokenBuckets({ skip, store }: StateUnderTest): void {
-  describe('reservations', { skip }, () => {
-    test('turns come one by one, evenly', async (t) => {
-      const { tokenBuckets } = await (await store(t)).client();
-      for (let turn = 0; turn < 4; turn++) {
-        isAbout(await tokenBuckets.reserve('bucket', slow, hour), turn * intervalMs);
+export function testTokenBuckets({ skip, createStore }: StateUnderTest): void {
+  describe('token buckets', { skip }, () => {
+    test('reserve issues permits at even intervals', async (t) => {
+      const { tokenBuckets } = await (await createStore(t)).client();
+      for (let count = 0; count < 4; count++) {
+        assertAbout(await tokenBuckets.reserve('bucket', slow, hour), count * intervalMs);
       }
     });
 
-    test('after a rest, as many come at once as the bucket holds', async (t) => {
-      const { tokenBuckets } = await (await store(t)).client();
+    test('a full bucket issues its burst at once', async (t) => {
+      const { tokenBuckets } = await (await createStore(t)).client();
       const rate = { ...slow, burst: 5 };
-      for (let turn = 0; turn < 5; turn++) assert.equal(await tokenBuckets.reserve('bucket', rate, hour), 0);
-      isAbout(await tokenBuckets.reserve('bucket', rate, hour), intervalMs);
-      isAbout(await tokenBuckets.reserve('bucket', rate, hour), 2 * intervalMs);
+      for (let count = 0; count < 5; count++)
+        assert.equal(await tokenBuckets.reserve('bucket', rate, hour), 0);
+      assertAbout(await tokenBuckets.reserve('bucket', rate, hour), intervalMs);
+      assertAbout(await tokenBuckets.reserve('bucket', rate, hour), 2 * intervalMs);
     });
 
-    test('a bucket that rested is full again, and not fuller', async (t) => {
-      const { client, now, until } = await store(t);
+    test('an idle bucket fills up to its burst, and no further', async (t) => {
+      const { client, now, until } = await createStore(t);
       const { tokenBuckets } = await client();
       const rate = { perSecond: 10, burst: 2 };
-      assert.ok((await waits(tokenBuckets, rate, 4)).every((wait) => wait !== undefined));
+      assert.ok((await reserveMany(tokenBuckets, rate, 4)).every((wait) => wait !== undefined));
       const start = now();
-      await until(5_000, 'it has rested', () => now() - start > 600);
-      const [first, second, third] = await waits(tokenBuckets, rate, 3);
+      await until(5_000, 'the bucket is full', () => now() - start > 600);
+      const [first, second, third] = await reserveMany(tokenBuckets, rate, 3);
       assert.deepEqual([first, second], [0, 0]);
-      assert.ok(third !== undefined && third > 0, `the third turn came at once as well`);
+      assert.ok(third !== undefined && third > 0, 'the third permit was available at once');
     });
 
-    test('a turn that is too far off is refused, and is still free for who can wait', async (t) => {
-      const { tokenBuckets } = await (await store(t)).client();
+    test('a refused reservation leaves the permit to callers that accept a longer wait', async (t) => {
+      const { tokenBuckets } = await (await createStore(t)).client();
       assert.equal(await tokenBuckets.reserve('bucket', slow, 0), 0);
       for (let tries = 0; tries < 3; tries++) {
         assert.equal(await tokenBuckets.reserve('bucket', slow, 100), undefined);
       }
-      isAbout(await tokenBuckets.reserve('bucket', slow, hour), intervalMs);
+      assertAbout(await tokenBuckets.reserve('bucket', slow, hour), intervalMs);
     });
 
-    test('two clients share one bucket', async (t) => {
-      const { client } = await store(t);
+    test('two clients share a bucket', async (t) => {
+      const { client } = await createStore(t);
       const clients = [await client(), await client()];
-      for (let turn = 0; turn < 4; turn++) {
-        isAbout(await clients[turn % 2]?.tokenBuckets.reserve('bucket', slow, hour), turn * intervalMs);
+      for (let count = 0; count < 4; count++) {
+        const wait = await clients[count % 2]?.tokenBuckets.reserve('bucket', slow, hour);
+        assertAbout(wait, count * intervalMs);
       }
     });
 
-    test('of fifty at once no two get the same turn', async (t) => {
-      const { client } = await store(t);
+    test('fifty concurrent reservations get fifty different permits', async (t) => {
+      const { client } = await createStore(t);
       const clients = [await client(), await client()];
-      const booked = await Promise.all(
+      const waits = await Promise.all(
         Array.from({ length: 50 }, (_, index) =>
           clients[index % 2]?.tokenBuckets.reserve('bucket', slow, hour),
         ),
       );
-      const inOrder = booked.map((wait) => wait ?? Number.NaN).toSorted((one, other) => one - other);
-      for (const [turn, wait] of inOrder.entries()) isAbout(wait, turn * intervalMs);
+      const sorted = waits.map((wait) => wait ?? Number.NaN).toSorted((one, other) => one - other);
+      for (const [index, wait] of sorted.entries()) assertAbout(wait, index * intervalMs);
     });
 
-    test('buckets of other names, and of other prefixes, are others', async (t) => {
-      const { client, otherClient } = await store(t);
+    test('buckets with different names or prefixes are independent', async (t) => {
+      const { client, otherClient } = await createStore(t);
       const [ours, theirs] = [await client(), await otherClient()];
       assert.equal(await ours.tokenBuckets.reserve('bucket', slow, hour), 0);
       assert.equal(await ours.tokenBuckets.reserve('other', slow, hour), 0);
       assert.equal(await theirs.tokenBuckets.reserve('bucket', slow, hour), 0);
     });
 
-    test('the rate may change from turn to turn, and holds from then on', async (t) => {
-      const { tokenBuckets } = await (await store(t)).client();
+    test('a changed rate applies from the next permit on', async (t) => {
+      const { tokenBuckets } = await (await createStore(t)).client();
       assert.equal(await tokenBuckets.reserve('bucket', slow, hour), 0);
       const half = { ...slow, perSecond: slow.perSecond / 2 };
-      isAbout(await tokenBuckets.reserve('bucket', half, hour), intervalMs);
-      isAbout(await tokenBuckets.reserve('bucket', slow, hour), 3 * intervalMs);
+      assertAbout(await tokenBuckets.reserve('bucket', half, hour), intervalMs);
+      assertAbout(await tokenBuckets.reserve('bucket', slow, hour), 3 * intervalMs);
     });
-    test('whoever takes a turn now is told what is left, and when it comes back', async (t) => {
-      const { tokenBuckets } = await (await store(t)).client();
+
+    test('take returns how many permits remain, and when the next one is available', async (t) => {
+      const { tokenBuckets } = await (await createStore(t)).client();
       const rate = { ...slow, burst: 3 };
-      for (const left of [2, 1, 0]) {
-        const taking = await tokenBuckets.take('bucket', rate);
-        assert.deepEqual([taking.taken, taking.remaining], [true, left]);
-        isAbout(taking.fullInMs, (3 - left) * intervalMs);
-        isAbout(taking.nextPermitMs, left > 0 ? 0 : intervalMs);
+      for (const remaining of [2, 1, 0]) {
+        const result = await tokenBuckets.take('bucket', rate);
+        assert.deepEqual([result.taken, result.remaining], [true, remaining]);
+        assertAbout(result.fullInMs, (3 - remaining) * intervalMs);
+        assertAbout(result.nextPermitMs, remaining > 0 ? 0 : intervalMs);
       }
     });
 
-    test('where none is left, nothing is taken, however often one asks', async (t) => {
-      const { tokenBuckets } = await (await store(t)).client();
+    test('take on an empty bucket changes nothing', async (t) => {
+      const { tokenBuckets } = await (await createStore(t)).client();
       await tokenBuckets.take('bucket', slow);
       for (let tries = 0; tries < 3; tries++) {
         const { taken, remaining, nextPermitMs, fullInMs } = await tokenBuckets.take('bucket', slow);
         assert.deepEqual([taken, remaining], [false, 0]);
-        isAbout(nextPermitMs, intervalMs);
-        isAbout(fullInMs, intervalMs);
+        assertAbout(nextPermitMs, intervalMs);
+        assertAbout(fullInMs, intervalMs);
       }
     });
 
-    test('turns that are taken and turns that are booked come from one bucket', async (t) => {
-      const { tokenBuckets } = await (await store(t)).client();
+    test('take and reserve use the same bucket', async (t) => {
+      const { tokenBuckets } = await (await createStore(t)).client();
       assert.equal(await tokenBuckets.reserve('bucket', slow, 0), 0);
       assert.equal((await tokenBuckets.take('bucket', slow)).taken, false);
       assert.equal((await tokenBuckets.take('other', slow)).taken, true);
-      isAbout(await tokenBuckets.reserve('other', slow, hour), intervalMs);
+      assertAbout(await tokenBuckets.reserve('other', slow, hour), intervalMs);
     });
   });
 }
 
-const waits = async (reservations: TokenBuckets, rate: typeof slow, count: number) =>
-  Promise.all(Array.from({ length: count }, () => reservations.reserve('bucket', rate, hour)));
+const reserveMany = async (tokenBuckets: TokenBuckets, rate: typeof slow, count: number) =>
+  Promise.all(Array.from({ length: count }, () => tokenBuckets.reserve('bucket', rate, hour)));
 
-/** The asking takes time, and the wait grows shorter by it. */
-function isAbout(waitMs: number | undefined, expectedMs: number): void {
+/** The calls take time, which shortens the wait. */
+function assertAbout(waitMs: number | undefined, expectedMs: number): void {
   assert.ok(
-    waitMs !== undefined && waitMs <= expectedMs + 1 && waitMs >= Math.max(0, expectedMs - slackMs),
-    `${waitMs} ms, and ${expectedMs} were expected`,
+    waitMs !== undefined && waitMs <= expectedMs + 1 && waitMs >= Math.max(0, expectedMs - toleranceMs),
+    `${waitMs} ms instead of ${expectedMs} ms`,
   );
 }

@@ -23,8 +23,14 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: skipWitho
   const client = new Redis(url, { lazyConnect: true });
   life.after(() => client.disconnect());
   /** @param atMs on the test's clock */
-  async function reserveTurn(key: string, perSecond: number, burst: number, maxWaitMs: number, atMs: number) {
-    const words = ['reserveTurn', 3, perSecond, burst, maxWaitMs];
+  async function reservePermit(
+    key: string,
+    perSecond: number,
+    burst: number,
+    maxWaitMs: number,
+    atMs: number,
+  ) {
+    const words = ['reservePermit', 3, perSecond, burst, maxWaitMs];
     const [answer] = (await client.eval(scriptWithClock(`return ${atMs}`), 1, key, ...words)) as [string[]];
     return answer;
   }
@@ -35,7 +41,7 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: skipWitho
       t.after(() => client.del(key));
       await client.del(key);
       for (const [atMs, { perSecond, burst }, maxWaitMs, waitMs] of requests) {
-        const [wait] = await reserveTurn(key, perSecond, burst, maxWaitMs, atMs);
+        const [wait] = await reservePermit(key, perSecond, burst, maxWaitMs, atMs);
         assert.equal(Number(wait) > maxWaitMs ? undefined : Number(wait), waitMs);
       }
     });
@@ -47,7 +53,7 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: skipWitho
       t.after(() => client.del(key));
       await client.set(key, garbage);
       const waits = [];
-      for (const _ of [1, 2]) waits.push(await reserveTurn(key, 0.1, 1, 3_600_000, 1_000));
+      for (const _ of [1, 2]) waits.push(await reservePermit(key, 0.1, 1, 3_600_000, 1_000));
       assert.deepEqual(waits, [
         ['0', '10000'],
         ['10000', '20000'],
@@ -60,7 +66,7 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: skipWitho
     t.after(() => client.del(key));
     await client.del(key);
     for (const lifeMs of [10_000, 20_000, 30_000]) {
-      await reserveTurn(key, 0.1, 2, 3_600_000, 0);
+      await reservePermit(key, 0.1, 2, 3_600_000, 0);
       const left = await client.pttl(key);
       assert.ok(left <= lifeMs && left > lifeMs - 2_000, `${left} ms are left`);
     }

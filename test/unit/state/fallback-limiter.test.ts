@@ -7,94 +7,101 @@ import type { TokenBuckets } from '../../../src/state/ports.ts';
 
 const rate = { perSecond: 1, burst: 4 };
 
-function insured(initialFill: 'full' | 'empty') {
-  const world = { nowMs: 0, broken: false, asked: 0, told: [] as boolean[] };
+/** A limiter for one of two instances. */
+function createLimiter(initialFill: 'full' | 'empty') {
+  const world = { nowMs: 0, isDown: false, calls: 0, notifications: [] as boolean[] };
   const now = () => world.nowMs;
-  const well = createMemoryTokenBuckets(now);
-  const guarded = <Answer>(answer: () => Promise<Answer>) => {
-    world.asked += 1;
-    return world.broken ? Promise.reject(stateUnavailable()) : answer();
+  const buckets = createMemoryTokenBuckets(now);
+  const call = <Result>(operation: () => Promise<Result>) => {
+    world.calls += 1;
+    return world.isDown ? Promise.reject(stateUnavailable()) : operation();
   };
   const shared: TokenBuckets = {
-    reserve: (...all) => guarded(() => well.reserve(...all)),
-    take: (...all) => guarded(() => well.take(...all)),
+    reserve: (...args) => call(() => buckets.reserve(...args)),
+    take: (...args) => call(() => buckets.take(...args)),
   };
-  const onFallback = (alone: boolean) => void world.told.push(alone);
-  return { world, own: createFallbackLimiter(shared, { share: () => 0.5, initialFill, onFallback, now }) };
+  const onFallback = (isLocal: boolean) => void world.notifications.push(isLocal);
+  return {
+    world,
+    limiter: createFallbackLimiter(shared, { share: () => 0.5, initialFill, onFallback, now }),
+  };
 }
 
-describe('while the state is out of reach', () => {
-  test('an instance takes its part of the rate and of the bucket', async () => {
-    const { world, own } = insured('full');
-    world.broken = true;
+describe('the fallback limiter while the state is unavailable', () => {
+  test('uses its share of the rate and of the burst', async () => {
+    const { world, limiter } = createLimiter('full');
+    world.isDown = true;
     const waits = [];
-    for (let turn = 0; turn < 4; turn++) waits.push(await own.reserve('bucket', rate, 60_000));
+    for (let call = 0; call < 4; call++) waits.push(await limiter.reserve('bucket', rate, 60_000));
     assert.deepEqual(waits, [0, 0, 2_000, 4_000]);
-    assert.deepEqual((await own.take('other', rate)).remaining, 1);
+    assert.deepEqual((await limiter.take('other', rate)).remaining, 1);
   });
 
-  test('a bucket that begins with nothing gives its first turn after one interval', async () => {
-    const { world, own } = insured('empty');
-    world.broken = true;
+  test('issues the first permit of an initially empty bucket after one interval', async () => {
+    const { world, limiter } = createLimiter('empty');
+    world.isDown = true;
     const waits = [];
-    for (let turn = 0; turn < 3; turn++) waits.push(await own.reserve('bucket', rate, 60_000));
+    for (let call = 0; call < 3; call++) waits.push(await limiter.reserve('bucket', rate, 60_000));
     assert.deepEqual(waits, [2_000, 4_000, 6_000]);
-    assert.equal((await own.take('other', rate)).taken, false);
+    assert.equal((await limiter.take('other', rate)).taken, false);
   });
 
-  test('a bucket that begins with nothing holds nothing for payments either, if a read comes first', async () => {
-    const { world, own } = insured('empty');
-    world.broken = true;
-    const asReadsSeeIt = { ...rate, burst: rate.burst / 2 };
-    assert.equal(await own.reserve('bucket', asReadsSeeIt, 0), undefined);
-    assert.equal(await own.reserve('bucket', rate, 0), undefined);
+  test('starts an empty bucket empty for payments as well, if a read with a smaller burst comes first', async () => {
+    const { world, limiter } = createLimiter('empty');
+    world.isDown = true;
+    const rateOfReads = { ...rate, burst: rate.burst / 2 };
+    assert.equal(await limiter.reserve('bucket', rateOfReads, 0), undefined);
+    assert.equal(await limiter.reserve('bucket', rate, 0), undefined);
     world.nowMs = 3_000;
-    assert.equal(await own.reserve('bucket', rate, 0), 0, 'half a turn a second');
-    assert.equal(await own.reserve('bucket', rate, 0), undefined);
+    assert.equal(await limiter.reserve('bucket', rate, 0), 0, 'half a permit per second');
+    assert.equal(await limiter.reserve('bucket', rate, 0), undefined);
   });
 
-  test('the state is asked once a second, and told of once', async () => {
-    const { world, own } = insured('full');
-    world.broken = true;
-    for (; world.nowMs < 3_000; world.nowMs += 100) await own.take('bucket', rate);
-    assert.deepEqual([world.asked, world.told], [3, [true]]);
-    world.broken = false;
-    await own.take('bucket', rate);
-    assert.deepEqual(world.told, [true, false]);
+  test('tries the state once per second, and notifies once', async () => {
+    const { world, limiter } = createLimiter('full');
+    world.isDown = true;
+    for (; world.nowMs < 3_000; world.nowMs += 100) await limiter.take('bucket', rate);
+    assert.deepEqual([world.calls, world.notifications], [3, [true]]);
+    world.isDown = false;
+    await limiter.take('bucket', rate);
+    assert.deepEqual(world.notifications, [true, false]);
+  });
+
+  test('rethrows any other error', async () => {
+    const fails = () => Promise.reject(new TypeError('a bug'));
+    const limiter = createFallbackLimiter(
+      { reserve: fails, take: fails },
+      { share: () => 1, initialFill: 'full' },
+    );
+    await assert.rejects(limiter.reserve('bucket', rate, 0), TypeError);
   });
 });
 
-describe('when the state is back', () => {
-  test('what was just taken alone is missing in the shared bucket', async () => {
-    const { world, own } = insured('empty');
-    world.broken = true;
-    assert.equal(await own.reserve('bucket', rate, 0), undefined); // its own bucket begins to fill
+describe('the fallback limiter after an outage', () => {
+  test('takes permits that were recently used locally from the shared bucket', async () => {
+    const { world, limiter } = createLimiter('empty');
+    world.isDown = true;
+    assert.equal(await limiter.reserve('bucket', rate, 0), undefined); // the local bucket starts to fill
     world.nowMs = 10_000;
-    assert.equal(await own.reserve('bucket', rate, 0), 0); // the state is asked in vain once more
+    assert.equal(await limiter.reserve('bucket', rate, 0), 0); // the state is tried again, and fails
     world.nowMs = 10_900;
     assert.deepEqual(
-      [await own.reserve('bucket', rate, 0), await own.reserve('bucket', rate, 0)],
+      [await limiter.reserve('bucket', rate, 0), await limiter.reserve('bucket', rate, 0)],
       [0, undefined],
     );
-    world.broken = false;
+    world.isDown = false;
     world.nowMs = 11_000;
-    const waits = await Promise.all([1, 2, 3].map(() => own.reserve('bucket', rate, 60_000)));
-    assert.deepEqual(waits, [0, 0, 500]); // of the four, one and a half are missing
+    const waits = await Promise.all([1, 2, 3].map(() => limiter.reserve('bucket', rate, 60_000)));
+    assert.deepEqual(waits, [0, 0, 500]); // one and a half of four permits are missing
   });
 
-  test('what was taken long ago is not, nor what only could not be had in the beginning', async () => {
-    const { world, own } = insured('empty');
-    world.broken = true;
-    await own.reserve('bucket', rate, 2_000);
-    await own.reserve('other', rate, 0);
-    world.broken = false;
+  test('does not take permits that the local bucket has refilled, or that it never issued', async () => {
+    const { world, limiter } = createLimiter('empty');
+    world.isDown = true;
+    await limiter.reserve('bucket', rate, 2_000);
+    await limiter.reserve('other', rate, 0);
+    world.isDown = false;
     world.nowMs = 10_000;
-    for (const bucket of ['bucket', 'other']) assert.equal((await own.take(bucket, rate)).remaining, 3);
+    for (const bucket of ['bucket', 'other']) assert.equal((await limiter.take(bucket, rate)).remaining, 3);
   });
-});
-
-test('any other error is nothing to go on alone about', async () => {
-  const fails = () => Promise.reject(new TypeError('a bug'));
-  const own = createFallbackLimiter({ reserve: fails, take: fails }, { share: () => 1, initialFill: 'full' });
-  await assert.rejects(own.reserve('bucket', rate, 0), TypeError);
 });

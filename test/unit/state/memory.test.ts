@@ -1,5 +1,3 @@
-/** State in memory keeps the contract, encrypted or not, on a clock that the test sets. */
-
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
@@ -12,51 +10,48 @@ import { testSets } from '../../contract/sets-contract.ts';
 import { createManualClock, type StateUnderTest } from '../../contract/state-contract.ts';
 import { testTokenBuckets } from '../../contract/token-buckets-contract.ts';
 
-/** @param clientOf a client's way to a state */
-const kindOf = (clientOf: (state: State) => State): StateUnderTest => ({
+/** @param wrap makes the state of one client */
+const memory = (wrap: (state: State) => State = (state) => state): StateUnderTest => ({
   skip: false,
-  async store() {
+  async createStore() {
     const clock = createManualClock();
     const state = createMemoryState(clock.now);
     return {
-      client: async () => clientOf(state),
-      otherClient: async () => clientOf(createMemoryState(clock.now)),
+      client: async () => wrap(state),
+      otherClient: async () => wrap(createMemoryState(clock.now)),
       ...clock,
     };
   },
 });
 
-describe('state in memory', () => {
-  const inMemory = kindOf((state) => state);
-  testKeyValues(inMemory);
-  testSets(inMemory);
-  testTokenBuckets(inMemory);
-  testPubSub(inMemory);
+describe('the memory state', () => {
+  testKeyValues(memory());
+  testSets(memory());
+  testTokenBuckets(memory());
+  testPubSub(memory());
 });
 
-describe('state in memory, encrypted', () => {
+describe('the encrypted memory state', () => {
   const keys = [randomBytes(32), randomBytes(32)] as const;
-  testKeyValues(kindOf((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, keys) })));
+  testKeyValues(memory((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, keys) })));
 });
 
-describe('state in memory, encrypted while the key is changed', () => {
+describe('the encrypted memory state, used by clients with different current keys', () => {
   const [one, other] = [randomBytes(32), randomBytes(32)];
-  let turn = 0;
-  const keysInTurn = () => (turn++ % 2 === 0 ? ([one, other] as const) : ([other, one] as const));
-  testKeyValues(
-    kindOf((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, keysInTurn()) })),
-  );
+  let clients = 0;
+  const nextKeys = () => (clients++ % 2 === 0 ? ([one, other] as const) : ([other, one] as const));
+  testKeyValues(memory((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, nextKeys()) })));
 });
 
-describe('an expiring map', () => {
-  const onClock = () => {
+describe('the expiring map', () => {
+  const createMap = () => {
     let nowMs = 0;
     const map = createExpiringMap<string>(() => nowMs);
     return { map, pass: (ms: number) => (nowMs += ms) };
   };
 
-  test('a value is there until its time is over, and not at that instant', () => {
-    const { map, pass } = onClock();
+  test('returns a value until its TTL has passed', () => {
+    const { map, pass } = createMap();
     map.write('key', 'value', 100);
     pass(99);
     assert.equal(map.read('key'), 'value');
@@ -65,29 +60,29 @@ describe('an expiring map', () => {
     assert.equal(map.size(), 0);
   });
 
-  test('what nobody asks for any more is dropped while others are written', () => {
-    const { map, pass } = onClock();
+  test('evicts expired entries during writes of other keys', () => {
+    const { map, pass } = createMap();
     for (let index = 0; index < 1_000; index++) map.write(`old ${index}`, 'value', 10);
-    map.write('for ever', 'value');
+    map.write('no expiry', 'value');
     pass(10);
     for (let index = 0; index < 600; index++) map.write('busy', 'value', 10);
     assert.equal(map.size(), 2);
-    assert.equal(map.read('for ever'), 'value');
+    assert.equal(map.read('no expiry'), 'value');
   });
 
-  test('it does not grow without bound while short-lived values come and go', () => {
-    const { map, pass } = onClock();
-    let most = 0;
+  test('stays small while short-lived values come and go', () => {
+    const { map, pass } = createMap();
+    let largest = 0;
     for (let index = 0; index < 10_000; index++) {
       map.write(`key ${index}`, 'value', 100);
       pass(1);
-      most = Math.max(most, map.size());
+      largest = Math.max(largest, map.size());
     }
-    assert.ok(most < 300, `${most} entries were held, of which 100 lived`);
+    assert.ok(largest < 300, `${largest} entries for 100 live values`);
   });
 
-  test('what is dropped while the round goes on does no harm', () => {
-    const { map } = onClock();
+  test('evicts correctly while entries are removed', () => {
+    const { map } = createMap();
     for (let index = 0; index < 20; index++) {
       map.write(`key ${index}`, 'value');
       map.remove(`key ${index - 1}`);

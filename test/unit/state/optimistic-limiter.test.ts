@@ -6,73 +6,72 @@ import { createOptimisticLimiter } from '../../../src/state/optimistic-limiter.t
 
 const rate = { perSecond: 10, burst: 4 };
 
-/** Two instances expected; how long the shared bucket takes, or that it is gone, is set by the test. */
-function prompt() {
-  const world = { nowMs: 0, slowMs: 0, gone: false, booked: 0 };
+/** A limiter for one of two instances; the test sets the response time of the shared bucket, and whether it is down. */
+function createLimiter() {
+  const world = { nowMs: 0, responseMs: 0, isDown: false, reserved: 0 };
   const now = () => world.nowMs;
-  const well = createMemoryTokenBuckets(now);
+  const buckets = createMemoryTokenBuckets(now);
   const answer = Promise.withResolvers<void>();
   const shared = {
-    ...well,
-    async reserve(...order: Parameters<typeof well.reserve>) {
-      if (world.gone) throw stateUnavailable();
-      world.booked += 1;
-      const waitMs = await well.reserve(...order);
-      if (world.slowMs > 100) await answer.promise;
+    ...buckets,
+    async reserve(...args: Parameters<typeof buckets.reserve>) {
+      if (world.isDown) throw stateUnavailable();
+      world.reserved += 1;
+      const waitMs = await buckets.reserve(...args);
+      if (world.responseMs > 100) await answer.promise;
       return waitMs;
     },
   };
-  const turns = createOptimisticLimiter(shared, () => 0.5, { now, stopwatch: () => () => world.slowMs });
-  return { world, answer, turn: (maxWaitMs = 60_000) => turns.reserve('bucket', rate, maxWaitMs) };
+  const limiter = createOptimisticLimiter(shared, () => 0.5, {
+    now,
+    stopwatch: () => () => world.responseMs,
+  });
+  return { world, answer, reserve: (maxWaitMs = 60_000) => limiter.reserve('bucket', rate, maxWaitMs) };
 }
 
-/** A bucket that was found slow, long enough ago that a turn of one's own is free. */
-async function slowBucket() {
-  const bucket = prompt();
-  bucket.world.slowMs = 30;
-  await bucket.turn();
-  bucket.world.nowMs = 10_000;
-  return bucket;
+/** A limiter that has found the state slow, so long ago that it may take a permit of its own. */
+async function createSlowLimiter() {
+  const limiter = createLimiter();
+  limiter.world.responseMs = 30;
+  await limiter.reserve();
+  limiter.world.nowMs = 10_000;
+  return limiter;
 }
 
-describe('a shared bucket that is slow to answer', () => {
-  test('is not waited for, and counts the turn all the same', async () => {
-    const { world, answer, turn } = await slowBucket();
-    world.slowMs = 1_000;
-    assert.equal(await turn(), 0, 'the bucket has not answered yet');
-    assert.equal(world.booked, 2);
+describe('the optimistic limiter', () => {
+  test('does not wait for a slow bucket, but reserves the permit in it', async () => {
+    const { world, answer, reserve } = await createSlowLimiter();
+    world.responseMs = 1_000;
+    assert.equal(await reserve(), 0, 'the bucket has not answered yet');
+    assert.equal(world.reserved, 2);
     answer.resolve();
   });
 
-  test('is waited for by those that come faster than this instance may send for itself', async () => {
-    const { world, turn } = await slowBucket();
+  test('waits for a slow bucket if calls exceed the share of this instance', async () => {
+    const { world, reserve } = await createSlowLimiter();
     const waits = [];
-    for (let count = 0; count < 7; count++) waits.push(await turn());
-    assert.deepEqual(
-      waits,
-      [0, 0, 0, 0, 100, 200, 300],
-      'four at once, then one every 100 ms, as the bucket says',
-    );
+    for (let call = 0; call < 7; call++) waits.push(await reserve());
+    assert.deepEqual(waits, [0, 0, 0, 0, 100, 200, 300], 'the burst, then one every 100 ms');
     world.nowMs += 199;
-    assert.equal(await turn(), 201, 'at half the rate, the own turn is not back yet');
+    assert.equal(await reserve(), 201, 'at half the rate, no own permit is available yet');
     world.nowMs += 1;
-    assert.equal(await turn(), 0, 'now it is');
-    assert.equal(await turn(), 400, 'and is booked, though the bucket was behind');
+    assert.equal(await reserve(), 0, 'now there is one');
+    assert.equal(await reserve(), 400, 'it was reserved although the bucket was behind');
   });
 
-  test('is waited for again once it answers promptly', async () => {
-    const { world, turn } = await slowBucket();
-    world.slowMs = 0;
-    for (let count = 0; count < 7; count++) await turn();
+  test('waits for the bucket again once it answers quickly', async () => {
+    const { world, reserve } = await createSlowLimiter();
+    world.responseMs = 0;
+    for (let call = 0; call < 7; call++) await reserve();
     world.nowMs += 200;
-    assert.equal(await turn(), 200, 'although a turn of its own is free');
+    assert.equal(await reserve(), 200, 'although an own permit is available');
   });
 
-  test('that goes away is heard of by the next who asks', async () => {
-    const { world, turn } = await slowBucket();
-    world.gone = true;
-    assert.equal(await turn(), 0);
+  test('throws STATE_UNAVAILABLE at the second call after the state became unavailable', async () => {
+    const { world, reserve } = await createSlowLimiter();
+    world.isDown = true;
+    assert.equal(await reserve(), 0);
     world.nowMs += 10_000;
-    await assert.rejects(turn(), { code: 'STATE_UNAVAILABLE' });
+    await assert.rejects(reserve(), { code: 'STATE_UNAVAILABLE' });
   });
 });

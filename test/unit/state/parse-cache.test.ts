@@ -2,38 +2,38 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createParseCache } from '../../../src/state/parse-cache.ts';
 
-/** Counts how often it really parses. */
-function counting() {
+/** A cached JSON parser, and the texts that were really parsed. */
+function createCountingParser() {
   const parsed: string[] = [];
-  const said = createParseCache((text) => {
+  const parse = createParseCache((text) => {
     parsed.push(text);
-    return JSON.parse(text) as object; // the tests give it objects
+    return JSON.parse(text) as object; // the tests pass objects
   });
-  return { parsed, said };
+  return { parsed, parse };
 }
 
-describe('a text that is read again', () => {
-  test('is parsed once', () => {
-    const { parsed, said } = counting();
-    assert.equal(said('{"a":1}'), said(['{"a"', ':1}'].join('')));
+describe('the parse cache', () => {
+  test('parses equal texts once', () => {
+    const { parsed, parse } = createCountingParser();
+    assert.equal(parse('{"a":1}'), parse(['{"a"', ':1}'].join('')));
     assert.deepEqual(parsed, ['{"a":1}']);
   });
 
-  test('is parsed anew as soon as it differs', () => {
-    const { said } = counting();
-    assert.deepEqual([said('{"a":1}'), said('{"a":2}')], [{ a: 1 }, { a: 2 }]);
+  test('parses a different text', () => {
+    const { parse } = createCountingParser();
+    assert.deepEqual([parse('{"a":1}'), parse('{"a":2}')], [{ a: 1 }, { a: 2 }]);
   });
 
-  test('fails each time, if it cannot be parsed', () => {
-    const { parsed, said } = counting();
-    for (let turn = 0; turn < 2; turn++) assert.throws(() => said('{'), SyntaxError);
+  test('throws for invalid text each time', () => {
+    const { parsed, parse } = createCountingParser();
+    for (let call = 0; call < 2; call++) assert.throws(() => parse('{'), SyntaxError);
     assert.equal(parsed.length, 2);
   });
 
-  test('is forgotten when others have taken its room', () => {
-    const { parsed, said } = counting();
+  test('evicts the least recently used text when it is full', () => {
+    const { parsed, parse } = createCountingParser();
     const large = (name: string) => JSON.stringify({ [name]: 'x'.repeat(1_000_000) });
-    for (const name of ['a', 'b', 'c', 'd', 'e', 'a']) said(large(name));
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'a']) parse(large(name));
     assert.equal(parsed.length, 6);
   });
 });

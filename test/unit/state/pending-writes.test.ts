@@ -3,95 +3,95 @@ import { describe, test } from 'node:test';
 import { stateUnavailable } from '../../../src/request/errors.ts';
 import { createPendingWrites } from '../../../src/state/pending-writes.ts';
 
-/** An act that fails until the state is well. */
-function acts() {
-  const done: string[] = [];
-  let isWell = false;
-  const act = (name: string) => async () => {
-    if (!isWell) throw stateUnavailable();
-    done.push(name);
+/** Writes that fail until `recover` is called, and the names of those that succeeded. */
+function createStore() {
+  const written: string[] = [];
+  let isAvailable = false;
+  const write = (name: string) => async () => {
+    if (!isAvailable) throw stateUnavailable();
+    written.push(name);
   };
   return {
-    done,
-    act,
-    heal: () => {
-      isWell = true;
+    written,
+    write,
+    recover: () => {
+      isAvailable = true;
     },
   };
 }
 
-const owing = () => createPendingWrites<() => Promise<void>>((act) => act());
+const createPending = () => createPendingWrites<() => Promise<void>>((write) => write());
 
-describe('what the state is told', () => {
-  test('at once is not owed any more', async () => {
-    const { done, act, heal } = acts();
-    const owed = owing();
-    heal();
-    await owed.addAndFlush('one', act('told'));
-    await owed.flush();
-    assert.deepEqual(done, ['told']);
+describe('pending writes', () => {
+  test('do not repeat a write that succeeded at once', async () => {
+    const { written, write, recover } = createStore();
+    const pending = createPending();
+    recover();
+    await pending.addAndFlush('one', write('value'));
+    await pending.flush();
+    assert.deepEqual(written, ['value']);
   });
 
-  test('in vain is told again until it is taken, once', async () => {
-    const { done, act, heal } = acts();
-    const owed = owing();
-    await owed.addAndFlush('one', act('told'));
-    await assert.rejects(owed.flush(), { code: 'STATE_UNAVAILABLE' });
-    heal();
-    await owed.flush();
-    await owed.flush();
-    assert.deepEqual(done, ['told']);
+  test('retry a failed write until it succeeds, and then no more', async () => {
+    const { written, write, recover } = createStore();
+    const pending = createPending();
+    await pending.addAndFlush('one', write('value'));
+    await assert.rejects(pending.flush(), { code: 'STATE_UNAVAILABLE' });
+    recover();
+    await pending.flush();
+    await pending.flush();
+    assert.deepEqual(written, ['value']);
   });
 
-  test('last of one thing is what counts, and other things stay owed beside it', async () => {
-    const { done, act, heal } = acts();
-    const owed = owing();
-    await owed.addAndFlush('one', act('doubt'));
-    await owed.addAndFlush('other', act('another'));
-    await owed.addAndFlush('one', act('answer'));
-    heal();
-    await owed.flush();
-    assert.deepEqual(done.toSorted(), ['another', 'answer']);
+  test('keep only the newest write of a key', async () => {
+    const { written, write, recover } = createStore();
+    const pending = createPending();
+    await pending.addAndFlush('one', write('older'));
+    await pending.addAndFlush('other', write('another'));
+    await pending.addAndFlush('one', write('newer'));
+    recover();
+    await pending.flush();
+    assert.deepEqual(written.toSorted(), ['another', 'newer']);
   });
 
-  test('while an older telling of the same thing is under way is not forgotten when that one ends', async () => {
-    const { done, act, heal } = acts();
-    const owed = owing();
+  test('keep a write that was added while an older one of its key was executed', async () => {
+    const { written, write, recover } = createStore();
+    const pending = createPending();
     const { promise, resolve } = Promise.withResolvers<void>();
-    const older = owed.addAndFlush('one', () => promise);
-    await owed.addAndFlush('one', act('answer'));
+    const older = pending.addAndFlush('one', () => promise);
+    await pending.addAndFlush('one', write('newer'));
     resolve();
     await older;
-    heal();
-    await owed.flush();
-    assert.deepEqual(done, ['answer']);
+    recover();
+    await pending.flush();
+    assert.deepEqual(written, ['newer']);
   });
 
-  test('is not told again after something newer in its place has been', async () => {
-    const { done, act, heal } = acts();
-    const owed = owing();
-    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
-    await owed.addAndFlush('one', async () => {
-      await act('one in doubt')();
-      await held;
+  test('do not execute a write that a newer one has replaced and overtaken during a flush', async () => {
+    const { written, write, recover } = createStore();
+    const pending = createPending();
+    const { promise: blocked, resolve: unblock } = Promise.withResolvers<void>();
+    await pending.addAndFlush('one', async () => {
+      await write('slow')();
+      await blocked;
     });
-    await owed.addAndFlush('another', act('another in doubt'));
-    heal();
-    const settled = owed.flush();
-    await owed.addAndFlush('another', act('another answered'));
-    letGo();
-    await settled;
-    assert.deepEqual(done, ['one in doubt', 'another answered']);
+    await pending.addAndFlush('other', write('older'));
+    recover();
+    const flushed = pending.flush();
+    await pending.addAndFlush('other', write('newer'));
+    unblock();
+    await flushed;
+    assert.deepEqual(written, ['slow', 'newer']);
   });
 
-  test('in vain does not keep the others from it for ever', async () => {
-    const { done, act, heal } = acts();
-    const owed = owing();
-    owed.add('poisoned', () => Promise.reject(stateUnavailable()));
-    owed.add('other', act('other'));
-    heal();
-    await assert.rejects(owed.flush());
-    await assert.rejects(owed.flush());
-    assert.deepEqual([done, owed.size()], [['other'], 1]);
+  test('reach every key although the write of one key always fails', async () => {
+    const { written, write, recover } = createStore();
+    const pending = createPending();
+    pending.add('failing', () => Promise.reject(stateUnavailable()));
+    pending.add('other', write('other'));
+    recover();
+    await assert.rejects(pending.flush());
+    await assert.rejects(pending.flush());
+    assert.deepEqual([written, pending.size()], [['other'], 1]);
   });
 });

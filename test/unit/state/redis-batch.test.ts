@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { describe, test } from 'node:test';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { errorTable, GatewayError, stateUnavailable } from '../../../src/request/errors.ts';
 import {
@@ -15,90 +15,87 @@ import {
 } from '../../../src/state/redis-batch.ts';
 import { until } from '../../kit/within.ts';
 
-const answerTo: WithDeadline = (give) => give();
+const noDeadline: WithDeadline = (send) => send();
+const never = new Promise<never>(() => {});
 
-/** A Redis that notes what it is asked together, and answers with the key. */
-function startRedis(mostTogether: number, answer: (key: string) => unknown = (key) => key) {
-  const questions: string[] = [];
-  const carryOut: ExecuteBatch = async (commands) => {
-    questions.push(commands.map(({ name, key, words }) => [name, key, ...words].join(' ')).join(', '));
+/** A Redis that records its batches, and answers each command with its key. */
+function startRedis(maxBatchSize: number, answer: (key: string) => unknown = (key) => key) {
+  const batches: string[] = [];
+  const executeBatch: ExecuteBatch = async (commands) => {
+    batches.push(commands.map(({ name, key, args }) => [name, key, ...args].join(' ')).join(', '));
     return commands.map(({ key }) => answer(key));
   };
-  return { questions, ask: createCommandBatcher(carryOut, answerTo, mostTogether) };
+  return { batches, send: createCommandBatcher(executeBatch, noDeadline, maxBatchSize) };
 }
 
-describe('what is asked of Redis in one breath', () => {
-  test('goes in one question, in its order, and each gets its answer', async () => {
-    const { questions, ask } = startRedis(64);
-    const afterAMoment = async (key: string) => {
+describe('the command batcher', () => {
+  test('sends all commands of one tick as one batch, and resolves each with its result', async () => {
+    const { batches, send } = startRedis(64);
+    const sendLater = async (key: string) => {
       await undefined;
-      return ask('GET', key);
+      return send('GET', key);
     };
-    const answers = await Promise.all([ask('SET', 'a', 'value', 1), afterAMoment('b'), ask('GET', 'c')]);
-    assert.deepEqual(answers, ['a', 'b', 'c']);
-    assert.deepEqual(questions, ['SET a value 1, GET c, GET b']);
+    const results = await Promise.all([send('SET', 'a', 'value', 1), sendLater('b'), send('GET', 'c')]);
+    assert.deepEqual(results, ['a', 'b', 'c']);
+    assert.deepEqual(batches, ['SET a value 1, GET c, GET b']);
   });
 
-  test('is another question in the next one', async () => {
-    const { questions, ask } = startRedis(64);
-    await ask('GET', 'a');
-    await ask('GET', 'b');
-    assert.deepEqual(questions, ['GET a', 'GET b']);
+  test('starts a new batch in the next tick', async () => {
+    const { batches, send } = startRedis(64);
+    await send('GET', 'a');
+    await send('GET', 'b');
+    assert.deepEqual(batches, ['GET a', 'GET b']);
   });
 
-  test('goes in several where it would keep others waiting', async () => {
-    const { questions, ask } = startRedis(2);
-    const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => ask('GET', key)));
-    assert.deepEqual(answers, ['a', 'b', 'c', 'd', 'e']);
-    assert.deepEqual(questions, ['GET a, GET b', 'GET c, GET d', 'GET e']);
+  test('splits commands into batches of the maximum size', async () => {
+    const { batches, send } = startRedis(2);
+    const results = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => send('GET', key)));
+    assert.deepEqual(results, ['a', 'b', 'c', 'd', 'e']);
+    assert.deepEqual(batches, ['GET a, GET b', 'GET c, GET d', 'GET e']);
   });
 
-  test('goes in several where much would make little late, and the second waits for no answer to the first', async () => {
-    const questions: number[] = [];
+  test('splits batches after large arguments, and does not wait for the first batch before it sends the next', async () => {
+    const sizes: number[] = [];
     const silent: ExecuteBatch = (commands) => {
-      questions.push(commands.length);
+      sizes.push(commands.length);
       return new Promise(() => {});
     };
-    const ask = createCommandBatcher(silent, answerTo, 64);
-    void ask('GET', 'a');
-    void ask('SET', 'b', 'x'.repeat(1024 * 1024));
-    void ask('GET', 'c');
-    void ask('SET', 'd', Buffer.alloc(1024 * 1024));
-    void ask('GET', 'e');
-    await nextTurn();
-    assert.deepEqual(questions, [2, 2, 1]);
+    const send = createCommandBatcher(silent, noDeadline, 64);
+    void send('GET', 'a');
+    void send('SET', 'b', 'x'.repeat(1024 * 1024));
+    void send('GET', 'c');
+    void send('SET', 'd', Buffer.alloc(1024 * 1024));
+    void send('GET', 'e');
+    await nextTick();
+    assert.deepEqual(sizes, [2, 2, 1]);
   });
 
-  test('is asked again for what Redis has left, because what came before was long', async () => {
-    const questions: string[] = [];
-    const carryOut: ExecuteBatch = async (commands) => {
-      questions.push(commands.map(({ key }) => key).join(' '));
+  test('sends commands again that Redis did not execute because earlier results were large', async () => {
+    const batches: string[] = [];
+    const executeBatch: ExecuteBatch = async (commands) => {
+      batches.push(commands.map(({ key }) => key).join(' '));
       return commands.slice(0, 2).map(({ key }) => (key === 'a' ? null : key));
     };
-    const ask = createCommandBatcher(carryOut, answerTo, 64);
-    const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => ask('GET', key)));
-    assert.deepEqual(answers, [null, 'b', 'c', 'd', 'e']);
-    assert.deepEqual(questions, ['a b c d e', 'c d e', 'e']);
+    const send = createCommandBatcher(executeBatch, noDeadline, 64);
+    const results = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => send('GET', key)));
+    assert.deepEqual(results, [null, 'b', 'c', 'd', 'e']);
+    assert.deepEqual(batches, ['a b c d e', 'c d e', 'e']);
   });
 
-  test('fails together when Redis does', async () => {
+  test('rejects all commands of a batch that fails', async () => {
     const down = stateUnavailable(new Error('no answer'));
-    const ask = createCommandBatcher(
-      () => Promise.reject(down),
-      (give) => give(),
-      64,
-    );
-    const outcomes = await Promise.allSettled([ask('GET', 'a'), ask('GET', 'b')]);
+    const send = createCommandBatcher(() => Promise.reject(down), noDeadline, 64);
+    const outcomes = await Promise.allSettled([send('GET', 'a'), send('GET', 'b')]);
     assert.deepEqual(outcomes, [
       { status: 'rejected', reason: down },
       { status: 'rejected', reason: down },
     ]);
   });
 
-  test('fails alone where Redis refuses a single command, without the values that were sent', async () => {
+  test('rejects only the command that Redis refuses, without the values that were sent', async () => {
     const refusal = Object.assign(new Error('OOM command not allowed'), { command: { args: ['canary'] } });
-    const { ask } = startRedis(64, (key) => (key === 'full' ? refusal : key));
-    const [full, read] = await Promise.allSettled([ask('SET', 'full', 'canary'), ask('GET', 'a')]);
+    const { send } = startRedis(64, (key) => (key === 'full' ? refusal : key));
+    const [full, read] = await Promise.allSettled([send('SET', 'full', 'canary'), send('GET', 'a')]);
     assert.deepEqual(read, { status: 'fulfilled', value: 'a' });
     assert.equal(full.status, 'rejected');
     assert.equal(full.reason.code, 'STATE_UNAVAILABLE');
@@ -107,14 +104,12 @@ describe('what is asked of Redis in one breath', () => {
   });
 });
 
-const never = new Promise<never>(() => {});
-
-describe('the answers of Redis', () => {
-  test('what comes in time is passed on', async () => {
+describe('the deadline of Redis commands', () => {
+  test('returns an answer that arrives in time', async () => {
     assert.equal(await createDeadline(1_000)(async () => 'value'), 'value');
   });
 
-  test('silence is STATE_UNAVAILABLE, to be tried again in a second', async () => {
+  test('rejects with STATE_UNAVAILABLE and Retry-After: 1 after the timeout', async () => {
     await assert.rejects(
       createDeadline(1)(() => never),
       (error) => {
@@ -127,46 +122,46 @@ describe('the answers of Redis', () => {
     );
   });
 
-  test('after silence no other command is given, until the silent one is answered after all', async () => {
-    const answerTo = createDeadline(1, 60_000);
+  test('sends no commands after a timeout until the late answer arrives', async () => {
+    const withDeadline = createDeadline(1, 60_000);
     const silent = Promise.withResolvers<string>();
     await assert.rejects(
-      answerTo(() => silent.promise),
+      withDeadline(() => silent.promise),
       { code: 'STATE_UNAVAILABLE' },
     );
-    let given = 0;
-    const next = () => answerTo(async () => ++given);
+    let sent = 0;
+    const next = () => withDeadline(async () => ++sent);
     await assert.rejects(next(), { code: 'STATE_UNAVAILABLE' });
-    assert.equal(given, 0);
+    assert.equal(sent, 0);
     silent.resolve('late');
     await silent.promise;
     assert.equal(await next(), 1);
   });
 
-  test('silence is believed for a while only, and not at all where it says nothing of others', async () => {
-    for (const restMs of [1, 0]) {
-      const answerTo = createDeadline(1, restMs);
+  test('sends commands again after the pause, and at once if there is none', async () => {
+    for (const pauseMs of [1, 0]) {
+      const withDeadline = createDeadline(1, pauseMs);
       await assert.rejects(
-        answerTo(() => never),
+        withDeadline(() => never),
         { code: 'STATE_UNAVAILABLE' },
       );
-      await until(1_000, 'a command is given again', async () => {
-        return (await answerTo(async () => 'value').catch(() => undefined)) === 'value';
+      await until(1_000, 'a command is sent again', async () => {
+        return (await withDeadline(async () => 'value').catch(() => undefined)) === 'value';
       });
     }
   });
 
-  test('an error of the server is no silence', async () => {
-    const answerTo = createDeadline(1_000, 60_000);
+  test('continues to send commands after an error of the server', async () => {
+    const withDeadline = createDeadline(1_000, 60_000);
     await assert.rejects(
-      answerTo(() => Promise.reject(new Error('OOM'))),
+      withDeadline(() => Promise.reject(new Error('OOM'))),
       { code: 'STATE_UNAVAILABLE' },
     );
-    assert.equal(await answerTo(async () => 'value'), 'value');
+    assert.equal(await withDeadline(async () => 'value'), 'value');
   });
 
-  // Redis' errors carry the command that failed, and so the payment's data: they must not reach a log by way of `cause`.
-  test('an error does not carry the values that were sent', async () => {
+  // Errors of ioredis contain the failed command, and so payment data, which must not reach a log through `cause`.
+  test('throws errors without the values that were sent', async () => {
     const command = { name: 'set', args: ['key', 'canary'] };
     const failed = Promise.reject(Object.assign(new Error('OOM command not allowed'), { command }));
     await assert.rejects(
@@ -179,7 +174,7 @@ describe('the answers of Redis', () => {
     );
   });
 
-  test('an answer that came while this process stood still is not called late', async () => {
+  test('accepts an answer that arrived while this process was blocked', async () => {
     const answer = new Promise<string>((resolve) => {
       setTimeout(() => setImmediate(resolve, 'in time'), 1);
     });
@@ -189,47 +184,49 @@ describe('the answers of Redis', () => {
     assert.equal(await awaited, 'in time');
   });
 
-  test('several addresses that all refused are a reason, although that error has no message', () => {
+  test('gives the error code as the reason if several addresses refused and the error has no message', () => {
     const refused = Object.assign(new AggregateError([], ''), { code: 'ECONNREFUSED' });
     assert.equal(reasonOf(refused), 'ECONNREFUSED');
     assert.equal(reasonOf('a text'), 'a text');
   });
 });
 
-/** A connection that keeps what reached the system in one piece. */
-function startConnection() {
-  const pieces: string[] = [];
-  const connection = new Writable({
-    decodeStrings: false,
-    write: (chunk, _, done) => done(void pieces.push(chunk)),
-    writev: (chunks, done) => done(void pieces.push(chunks.map(({ chunk }) => chunk).join(''))),
+describe('corking per tick', () => {
+  /** A connection that records each chunk that reaches the system. */
+  function createConnection() {
+    const chunks: string[] = [];
+    const connection = new Writable({
+      decodeStrings: false,
+      write: (chunk, _, done) => done(void chunks.push(chunk)),
+      writev: (all, done) => done(void chunks.push(all.map(({ chunk }) => chunk).join(''))),
+    });
+    return { connection, chunks };
+  }
+
+  test('combines the writes of one tick, including those of promise callbacks', async () => {
+    const { connection, chunks } = createConnection();
+    const cork = corkPerTick(() => [connection]);
+    const write = async (text: string) => {
+      await undefined;
+      cork();
+      connection.write(text);
+    };
+    await Promise.all([write('a'), write('b'), write('c')]);
+    await nextTick();
+    assert.deepEqual(chunks, ['abc']);
+    await write('d');
+    await nextTick();
+    assert.deepEqual(chunks, ['abc', 'd']);
   });
-  return { connection, pieces };
-}
 
-test('what several give while the promises run that are due leaves in one piece', async () => {
-  const { connection, pieces } = startConnection();
-  const holdBack = corkPerTick(() => [connection]);
-  const give = async (text: string) => {
-    await undefined;
-    holdBack();
-    connection.write(text);
-  };
-  await Promise.all([give('a'), give('b'), give('c')]);
-  await nextTurn();
-  assert.deepEqual(pieces, ['abc']);
-  await give('d');
-  await nextTurn();
-  assert.deepEqual(pieces, ['abc', 'd']);
-});
-
-test('a connection that is closed meanwhile harms nobody', async () => {
-  const { connection, pieces } = startConnection();
-  const { connection: other, pieces: others } = startConnection();
-  const holdBack = corkPerTick(() => [connection, other]);
-  holdBack();
-  connection.destroy();
-  other.write('a');
-  await nextTurn();
-  assert.deepEqual([pieces, others], [[], ['a']]);
+  test('delivers the writes to other connections if one is closed in the same tick', async () => {
+    const { connection, chunks } = createConnection();
+    const { connection: other, chunks: otherChunks } = createConnection();
+    const cork = corkPerTick(() => [connection, other]);
+    cork();
+    connection.destroy();
+    other.write('a');
+    await nextTick();
+    assert.deepEqual([chunks, otherChunks], [[], ['a']]);
+  });
 });

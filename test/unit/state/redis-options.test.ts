@@ -8,17 +8,22 @@ import {
   startupNodes,
 } from '../../../src/state/redis-options.ts';
 
-const single = (url: string) => {
+const optionsOf = (url: string) => {
   const { host, port, db, username, password, tls } = singleOptions({ kind: 'single', url });
   return { host, port, db, username, password, tls };
 };
-const bare = { username: undefined, password: undefined, tls: undefined };
+const noCredentials = { username: undefined, password: undefined, tls: undefined };
 
-describe('the options for Redis', () => {
-  test('an address says host, port, database, credentials and TLS', () => {
-    assert.deepEqual(single('redis://redis.example'), { host: 'redis.example', port: 6379, db: 0, ...bare });
-    assert.deepEqual(single('redis://[::1]:7000/3'), { host: '::1', port: 7000, db: 3, ...bare });
-    assert.deepEqual(single('rediss://user:p%40ss%2Fword@redis.example/'), {
+describe('the options of Redis connections', () => {
+  test('take host, port, database, credentials and TLS from the address', () => {
+    assert.deepEqual(optionsOf('redis://redis.example'), {
+      host: 'redis.example',
+      port: 6379,
+      db: 0,
+      ...noCredentials,
+    });
+    assert.deepEqual(optionsOf('redis://[::1]:7000/3'), { host: '::1', port: 7000, db: 3, ...noCredentials });
+    assert.deepEqual(optionsOf('rediss://user:p%40ss%2Fword@redis.example/'), {
       host: 'redis.example',
       port: 6379,
       db: 0,
@@ -26,10 +31,10 @@ describe('the options for Redis', () => {
       password: 'p@ss/word',
       tls: {},
     });
-    assert.equal(single('redis://:100%@redis.example').password, '100%');
+    assert.equal(optionsOf('redis://:100%@redis.example').password, '100%');
   });
 
-  test('sentinels and their master are told the credentials of the first address', () => {
+  test('use the credentials of the first sentinel address for all sentinels and their master', () => {
     const urls = ['rediss://user:word@one.example/2', 'rediss://two.example:7000'];
     const options = sentinelOptions({ kind: 'sentinels', urls, name: 'main' });
     assert.deepEqual(options.sentinels, [
@@ -42,14 +47,14 @@ describe('the options for Redis', () => {
     assert.deepEqual([options.tls, options.sentinelTLS, options.enableTLSForSentinelMode], [{}, {}, true]);
   });
 
-  test('plain sentinels without credentials are told none', () => {
+  test('omit credentials and TLS for sentinels whose address has none', () => {
     const options = sentinelOptions({ kind: 'sentinels', urls: ['redis://one.example'], name: 'main' });
     for (const absent of ['tls', 'username', 'password', 'sentinelTLS', 'sentinelPassword']) {
       assert.equal(absent in options, false, absent);
     }
   });
 
-  test('all nodes of a cluster are told the credentials of the first address', () => {
+  test('use the credentials of the first cluster address for all nodes', () => {
     const settings = {
       kind: 'cluster' as const,
       urls: ['rediss://:word@one.example', 'redis://two.example:7001'],
@@ -63,7 +68,7 @@ describe('the options for Redis', () => {
     assert.deepEqual(clusterOptions(settings).redisOptions, nodeOptions(settings));
   });
 
-  test('nothing waits for Redis to come back, or is sent again after it has', () => {
+  test('disable queueing and resending of commands during an outage', () => {
     const options = singleOptions({ kind: 'single', url: 'redis://redis.example' });
     assert.equal(options.enableOfflineQueue, false);
     assert.equal(options.maxRetriesPerRequest, 0);

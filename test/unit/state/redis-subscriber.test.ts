@@ -4,73 +4,73 @@ import { describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { createRedisSubscriber } from '../../../src/state/redis-subscriber.ts';
 
-/** A connection that writes down what it is asked, and answers as told. */
+/** A connection that the test makes ready and ends by its events. */
 class FakeConnection extends EventEmitter {
-  readonly asked: string[] = [];
+  readonly channels = new Set<string>();
   refuses = false;
-  async connect() {
-    this.asked.push('connect');
-  }
+  isDisconnected = false;
+  async connect() {}
   async subscribe(...channels: string[]) {
-    this.asked.push(`subscribe ${channels.join(' ')}`);
     if (this.refuses) throw new Error('refused');
+    for (const channel of channels) this.channels.add(channel);
   }
   async unsubscribe(...channels: string[]) {
-    this.asked.push(`unsubscribe ${channels.join(' ')}`);
+    for (const channel of channels) this.channels.delete(channel);
   }
   async ping() {
-    this.asked.push('ping');
-    if (this.refuses) throw new Error('silent');
+    if (this.refuses) throw new Error('no answer');
   }
   disconnect() {
-    this.asked.push('disconnect');
+    this.isDisconnected = true;
   }
 }
 
-function listeningTo(t: TestContext) {
+function startSubscriber(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   const connections: FakeConnection[] = [];
-  const listening = createRedisSubscriber(() => {
+  const subscriber = createRedisSubscriber(() => {
     const connection = new FakeConnection();
     connections.push(connection);
     return connection;
   });
   const last = () => connections.at(-1) ?? assert.fail('no connection');
-  return { listening, connections, last, pass: (ms: number) => t.mock.timers.tick(ms) };
+  return { subscriber, connections, last, pass: (ms: number) => t.mock.timers.tick(ms) };
 }
 
-describe('the connection that listens', () => {
-  test('is made when somebody listens first, and once', (t) => {
-    const { listening, connections } = listeningTo(t);
+describe('the Redis subscriber', () => {
+  test('connects once, at the first subscription', (t) => {
+    const { subscriber, connections } = startSubscriber(t);
     assert.equal(connections.length, 0);
-    listening.subscribe('one', () => {});
-    listening.subscribe('two', () => {});
+    subscriber.subscribe('one', () => {});
+    subscriber.subscribe('two', () => {});
     assert.equal(connections.length, 1);
   });
 
-  test('subscribes to what is listened to when it is ready, and to more as it comes', (t) => {
-    const { listening, last } = listeningTo(t);
-    listening.subscribe('one', () => {});
-    listening.subscribe('two', () => {});
+  test('subscribes to all channels when it is ready, and follows later changes', (t) => {
+    const { subscriber, last } = startSubscriber(t);
+    subscriber.subscribe('one', () => {});
+    subscriber.subscribe('two', () => {});
     last().emit('ready');
-    const stop = listening.subscribe('three', () => {});
-    listening.subscribe('three', () => {})();
-    stop();
-    assert.deepEqual(last().asked, ['connect', 'subscribe one two', 'subscribe three', 'unsubscribe three']);
+    assert.deepEqual([...last().channels], ['one', 'two']);
+    const unsubscribe = subscriber.subscribe('three', () => {});
+    subscriber.subscribe('three', () => {})();
+    assert.deepEqual([...last().channels], ['one', 'two', 'three'], 'it still has a subscriber');
+    unsubscribe();
+    assert.deepEqual([...last().channels], ['one', 'two']);
   });
 
-  test('passes each message to who listens to its channel', (t) => {
-    const { listening, last } = listeningTo(t);
-    const heard: string[] = [];
-    listening.subscribe('one', (message) => heard.push(message));
+  test('delivers a message only to the subscribers of its channel', (t) => {
+    const { subscriber, last } = startSubscriber(t);
+    const received: string[] = [];
+    subscriber.subscribe('one', (message) => received.push(message));
     last().emit('message', 'one', 'yes');
     last().emit('message', 'two', 'no');
-    assert.deepEqual(heard, ['yes']);
+    assert.deepEqual(received, ['yes']);
   });
 
-  test('is replaced when it is lost, later and later, and all is subscribed to again', async (t) => {
-    const { listening, connections, last, pass } = listeningTo(t);
-    listening.subscribe('one', () => {});
+  test('reconnects after growing delays, and subscribes to all channels again', async (t) => {
+    const { subscriber, connections, last, pass } = startSubscriber(t);
+    subscriber.subscribe('one', () => {});
     for (const delayMs of [50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 500, 500]) {
       const before = connections.length;
       last().emit('end');
@@ -81,28 +81,32 @@ describe('the connection that listens', () => {
     }
     last().emit('ready');
     await setImmediate();
-    assert.deepEqual(last().asked, ['connect', 'subscribe one']);
+    assert.deepEqual([...last().channels], ['one']);
 
+    const before = connections.length;
     last().emit('end');
     pass(50);
-    assert.deepEqual(last().asked, ['connect'], 'the delay begins anew');
+    assert.equal(connections.length, before + 1, 'the delay starts at 50 ms again');
   });
 
-  test('is given up when it refuses or stays silent', async (t) => {
-    const { listening, last, pass } = listeningTo(t);
-    listening.subscribe('one', () => {});
+  test('drops a connection whose ping fails', async (t) => {
+    const { subscriber, last, pass } = startSubscriber(t);
+    subscriber.subscribe('one', () => {});
+    last().refuses = true;
     pass(500);
-    assert.deepEqual(last().asked, ['connect'], 'no beat before it is ready');
+    await setImmediate();
+    assert.equal(last().isDisconnected, false, 'it is not pinged before it is ready');
+    last().refuses = false;
     last().emit('ready');
     last().refuses = true;
     pass(500);
     await setImmediate();
-    assert.deepEqual(last().asked.slice(-2), ['ping', 'disconnect']);
+    assert.equal(last().isDisconnected, true);
   });
 
-  test('is not asked for without a pause if it connects and then refuses', async (t) => {
-    const { listening, connections, last, pass } = listeningTo(t);
-    listening.subscribe('one', () => {});
+  test('keeps the delay if connections are established and then refuse to subscribe', async (t) => {
+    const { subscriber, connections, last, pass } = startSubscriber(t);
+    subscriber.subscribe('one', () => {});
     for (const delayMs of [50, 100, 150]) {
       last().refuses = true;
       last().emit('ready');
@@ -115,15 +119,15 @@ describe('the connection that listens', () => {
     }
   });
 
-  test('is not made again after the end', (t) => {
-    const { listening, connections, last, pass } = listeningTo(t);
-    listening.subscribe('one', () => {});
+  test('does not connect again after it is closed', (t) => {
+    const { subscriber, connections, last, pass } = startSubscriber(t);
+    subscriber.subscribe('one', () => {});
     last().emit('ready');
-    listening.close();
+    subscriber.close();
     last().emit('end');
     pass(10_000);
-    listening.subscribe('two', () => {});
+    subscriber.subscribe('two', () => {});
     assert.equal(connections.length, 1);
-    assert.equal(last().asked.at(-1), 'disconnect');
+    assert.equal(last().isDisconnected, true);
   });
 });

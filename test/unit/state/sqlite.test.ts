@@ -1,5 +1,3 @@
-/** What a state in a file keeps across restarts, how long, and how large it gets. */
-
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
@@ -7,21 +5,21 @@ import { describe, type TestContext, test } from 'node:test';
 import { createGroupCommit, createPersistentClock, createSqliteState } from '../../../src/state/sqlite.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 
-/** A file, the machine's clocks, and runs of a process on them. */
+/** A file, the clocks of the machine, and a function that opens the state as a new process would. */
 function createMachine(t: TestContext) {
   const file = `${temporaryFolder(t)}/state`;
-  const clock = { wallMs: 1_000_000, steadyMs: 0 };
+  const clock = { wallMs: 1_000_000, monotonicMs: 0 };
   return {
     file,
     clock,
     pass(ms: number) {
       clock.wallMs += ms;
-      clock.steadyMs += ms;
+      clock.monotonicMs += ms;
     },
-    async started() {
+    async open() {
       const state = createSqliteState(file, () => {}, {
         wall: () => clock.wallMs,
-        steady: () => clock.steadyMs,
+        monotonic: () => clock.monotonicMs,
       });
       t.after(() => state.close());
       await state.open();
@@ -32,12 +30,12 @@ function createMachine(t: TestContext) {
 
 const unavailable = { code: 'STATE_UNAVAILABLE' };
 
-describe('a state in a file', () => {
-  test('knows after a restart what it knew before', async (t) => {
-    const { started } = createMachine(t);
-    const before = await started();
-    await before.keyValues.write('for ever', 'value');
-    await before.keyValues.write('for a while', 'value', 60_000);
+describe('the SQLite state', () => {
+  test('keeps values and sets across a restart', async (t) => {
+    const { open } = createMachine(t);
+    const before = await open();
+    await before.keyValues.write('no expiry', 'value');
+    await before.keyValues.write('expiring', 'value', 60_000);
     await before.keyValues.writeIfAbsent('claimed', 'value');
     await before.keyValues.write('removed', 'value');
     await before.keyValues.remove('removed');
@@ -46,122 +44,125 @@ describe('a state in a file', () => {
     await before.sets.remove('set', 'removed');
     await before.close();
 
-    const { keyValues, sets } = await started();
-    const names = ['for ever', 'for a while', 'claimed', 'removed'];
-    assert.deepEqual(await Promise.all(names.map(keyValues.read)), ['value', 'value', 'value', undefined]);
+    const { keyValues, sets } = await open();
+    const keys = ['no expiry', 'expiring', 'claimed', 'removed'];
+    assert.deepEqual(await Promise.all(keys.map(keyValues.read)), ['value', 'value', 'value', undefined]);
     assert.equal(await keyValues.writeIfAbsent('claimed', 'again'), false);
     assert.deepEqual(await sets.members('set'), ['member']);
   });
 
-  test('lets what was made illegible meanwhile be replaced as it is read', async (t) => {
-    const { started, file } = createMachine(t);
-    const before = await started();
+  test('replaces invalid UTF-8 that another program wrote, if it is compared as it is read', async (t) => {
+    const { open, file } = createMachine(t);
+    const before = await open();
     await before.keyValues.write('key', 'value');
     await before.close();
     const database = new DatabaseSync(file);
     database.prepare('UPDATE value SET text = ?').run(Buffer.from([0x61, 0xff]));
     database.close();
 
-    const { keyValues } = await started();
+    const { keyValues } = await open();
     assert.equal(await keyValues.read('key'), 'a\uFFFD');
     assert.equal(await keyValues.replace('key', 'a', 'text'), false);
     assert.equal(await keyValues.replace('key', 'a\uFFFD', 'text'), true);
     assert.equal(await keyValues.read('key'), 'text');
   });
 
-  test('counts the time while it was closed', async (t) => {
-    const { started, pass, clock } = createMachine(t);
-    const before = await started();
+  test('expires values while the process does not run', async (t) => {
+    const { open, pass, clock } = createMachine(t);
+    const before = await open();
     await before.keyValues.write('short', 'value', 1_000);
     await before.keyValues.write('long', 'value', 86_400_000);
     await before.close();
     pass(1_000);
-    clock.steadyMs = 5; // the machine was started anew, too
-    const { keyValues } = await started();
+    clock.monotonicMs = 5; // the machine was restarted as well
+    const { keyValues } = await open();
     assert.deepEqual(await Promise.all(['short', 'long'].map(keyValues.read)), [undefined, 'value']);
   });
 
-  test('revives nothing when the clock was set back, and lets nothing live longer', async (t) => {
-    const { started, pass, clock } = createMachine(t);
-    const before = await started();
-    await before.keyValues.write('over', 'value', 1_000);
+  test('neither restores an expired value nor prolongs a TTL if the wall clock was set back', async (t) => {
+    const { open, pass, clock } = createMachine(t);
+    const before = await open();
+    await before.keyValues.write('expired', 'value', 1_000);
     pass(120_000);
-    await before.keyValues.write('alive', 'value', 1_000); // and the time is noted
+    await before.keyValues.write('live', 'value', 1_000); // this saves the time as well
     await before.close();
     clock.wallMs -= 86_400_000;
-    const { keyValues } = await started();
-    assert.equal(await keyValues.read('over'), undefined);
-    assert.equal(await keyValues.read('alive'), 'value');
+    const { keyValues } = await open();
+    assert.equal(await keyValues.read('expired'), undefined);
+    assert.equal(await keyValues.read('live'), 'value');
     pass(1_000);
-    assert.equal(await keyValues.read('alive'), undefined);
+    assert.equal(await keyValues.read('live'), undefined);
   });
 
-  test('is as large as what lives in it, and removes nothing that lives', async (t) => {
-    const { started, pass, file } = createMachine(t);
-    let state = await started();
-    await state.keyValues.write('kept', 'value');
-    await state.keyValues.write('kept for long', 'value', 400 * 86_400_000);
+  test('deletes expired values so that the file does not grow, and keeps live ones', async (t) => {
+    const { open, pass, file } = createMachine(t);
+    let state = await open();
+    await state.keyValues.write('no expiry', 'value');
+    await state.keyValues.write('long', 'value', 400 * 86_400_000);
     await state.sets.add('set', 'member');
     const sizes: number[] = [];
     for (let round = 0; round < 8; round++) {
-      const names = Array.from({ length: 1_000 }, (_, index) => `round ${round}, ${index}`);
-      await Promise.all(names.map((name) => state.keyValues.write(name, 'x'.repeat(500), 60_000)));
+      const keys = Array.from({ length: 1_000 }, (_, index) => `round ${round}, ${index}`);
+      await Promise.all(keys.map((key) => state.keyValues.write(key, 'x'.repeat(500), 60_000)));
       await state.close();
       sizes.push(statSync(file).size);
-      state = await started();
+      state = await open();
       pass(60_000);
     }
     assert.ok((sizes[7] ?? 0) <= 2.2 * (sizes[0] ?? 0), sizes.join());
-    assert.equal(await state.keyValues.read('kept'), 'value');
-    assert.equal(await state.keyValues.read('kept for long'), 'value');
+    assert.equal(await state.keyValues.read('no expiry'), 'value');
+    assert.equal(await state.keyValues.read('long'), 'value');
     assert.deepEqual(await state.sets.members('set'), ['member']);
   });
 
-  test('is for its user alone, and so is what stands beside it', async (t) => {
-    const { started, file } = createMachine(t);
-    const { keyValues } = await started();
-    await keyValues.write('name', 'value');
+  test('creates its files with access for its user only', async (t) => {
+    const { open, file } = createMachine(t);
+    const { keyValues } = await open();
+    await keyValues.write('key', 'value');
     for (const path of [file, `${file}-wal`]) assert.equal(statSync(path).mode & 0o777, 0o600, path);
   });
 
-  test('answers nothing before it is open and after it is closed; a change that waits when it closes is made', async (t) => {
-    const { started, file } = createMachine(t);
+  test('is unavailable before it is opened and after it is closed', async (t) => {
+    const { open, file } = createMachine(t);
     const unopened = createSqliteState(file);
-    await assert.rejects(unopened.keyValues.read('name'), unavailable);
+    await assert.rejects(unopened.keyValues.read('key'), unavailable);
     await assert.rejects(unopened.sets.add('set', 'member'), unavailable);
     await unopened.close();
     assert.equal(unopened.problem(), undefined);
 
-    const state = await started();
-    const written = state.keyValues.write('name', 'value');
+    const state = await open();
+    await state.close();
+    await assert.rejects(state.keyValues.write('key', 'value'), unavailable);
+  });
+
+  test('commits pending changes when it is closed', async (t) => {
+    const { open } = createMachine(t);
+    const state = await open();
+    const written = state.keyValues.write('key', 'value');
     await state.close();
     await written;
-    await assert.rejects(state.keyValues.write('name', 'other'), unavailable);
-    assert.equal(await (await started()).keyValues.read('name'), 'value');
+    assert.equal(await (await open()).keyValues.read('key'), 'value');
   });
 });
 
-// MERGED HEADER (rewrite or remove):
-/* Changes that come at the same time are one transaction: all of them, or none. */
+describe('group commit', () => {
+  /** A disk that counts transactions, and fails while it is full. */
+  function createDisk() {
+    const disk = { transactions: 0, isFull: false };
+    const change = createGroupCommit((work) => {
+      work();
+      if (disk.isFull) throw new Error('full');
+      disk.transactions += 1;
+    });
+    return { disk, change };
+  }
 
-/** A disk that counts transactions, and fails while it is told to. */
-function createDisk() {
-  const disk = { transactions: 0, isFull: false };
-  const change = createGroupCommit((work) => {
-    work();
-    if (disk.isFull) throw new Error('full');
-    disk.transactions += 1;
-  });
-  return { disk, change };
-}
-
-describe('changes', () => {
-  test('of one moment are made in their order, in one transaction; each hears its own answer', async () => {
+  test('applies simultaneous changes in order in one transaction, and resolves each with its result', async () => {
     const { disk, change } = createDisk();
     let count = 0;
-    const answers = await Promise.all(Array.from({ length: 100 }, () => change(() => ++count)));
+    const results = await Promise.all(Array.from({ length: 100 }, () => change(() => ++count)));
     assert.deepEqual(
-      answers,
+      results,
       Array.from({ length: 100 }, (_, index) => index + 1),
     );
     assert.equal(disk.transactions, 1);
@@ -169,24 +170,24 @@ describe('changes', () => {
     assert.equal(disk.transactions, 2);
   });
 
-  test('are not answered before they are on the disk', async () => {
+  test('resolves a change only after its transaction', async () => {
     const { disk, change } = createDisk();
     assert.equal(await change(() => disk.transactions).then(() => disk.transactions), 1);
   });
 
-  test('that went together fail together, and later ones are made', async () => {
+  test('rejects all changes of a failed transaction, and continues with later ones', async () => {
     const { disk, change } = createDisk();
     disk.isFull = true;
-    const settled = await Promise.allSettled([change(() => 1), change(() => 2)]);
+    const outcomes = await Promise.allSettled([change(() => 1), change(() => 2)]);
     assert.deepEqual(
-      settled.map(({ status }) => status),
+      outcomes.map(({ status }) => status),
       ['rejected', 'rejected'],
     );
     disk.isFull = false;
     assert.equal(await change(() => 3), 3);
   });
 
-  test('that came with one that throws are not made either', async () => {
+  test('commits none of the changes if one of them throws', async () => {
     const { disk, change } = createDisk();
     const bad = change(() => {
       throw new Error('bad');
@@ -196,20 +197,19 @@ describe('changes', () => {
   });
 });
 
-// MERGED HEADER (rewrite or remove):
-/* The time of a state in a file, whatever becomes of the machine's clock. */
+describe('the persistent clock', () => {
+  test('starts at the wall clock, and ignores later changes of it', () => {
+    let [wallMs, monotonicMs] = [5_000, 100];
+    const now = createPersistentClock({ wall: () => wallMs, monotonic: () => monotonicMs }, 0);
+    assert.equal(now(), 5_000);
+    [wallMs, monotonicMs] = [1, 130];
+    assert.equal(now(), 5_030);
+    [wallMs, monotonicMs] = [9_000_000, 131];
+    assert.equal(now(), 5_031);
+  });
 
-test('H11: it begins with the wall clock, and goes on steadily, whoever sets the clock meanwhile', () => {
-  let [wallMs, steadyMs] = [5_000, 100];
-  const now = createPersistentClock({ wall: () => wallMs, steady: () => steadyMs }, 0);
-  assert.equal(now(), 5_000);
-  [wallMs, steadyMs] = [1, 130];
-  assert.equal(now(), 5_030);
-  [wallMs, steadyMs] = [9_000_000, 131];
-  assert.equal(now(), 5_031);
-});
-
-test('H11: it goes on from the last time that is known, if the clock was set back before the start', () => {
-  const now = createPersistentClock({ wall: () => 5_000, steady: () => 100 }, 7_000);
-  assert.equal(now(), 7_000);
+  test('starts at the last saved time if the wall clock was set back before that', () => {
+    const now = createPersistentClock({ wall: () => 5_000, monotonic: () => 100 }, 7_000);
+    assert.equal(now(), 7_000);
+  });
 });

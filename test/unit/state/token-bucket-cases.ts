@@ -1,11 +1,11 @@
-/** What a token bucket answers: one table for the arithmetic in TypeScript and for the one in Lua. */
+/** The expected behaviour of a token bucket: one table for the arithmetic in TypeScript and for the script in Lua. */
 
 import type { BucketRate } from '../../../src/state/ports.ts';
 
-/** Turns asked for one after the other from one bucket. The rates are low: no bucket is full again in real time. */
+/** Consecutive requests to one bucket. The rates are so low that real time between two requests does not matter. */
 export interface TokenBucketCase {
   readonly name: string;
-  /** Each: when it is asked for, at which rate, how long the asker can wait, and the answer; all in ms. */
+  /** For each: time of the request, rate, longest acceptable wait, and the expected wait; all in ms. */
   readonly requests: readonly (readonly [
     atMs: number,
     rate: BucketRate,
@@ -17,16 +17,16 @@ export interface TokenBucketCase {
 const oneIn10s: BucketRate = { perSecond: 0.1, burst: 1 };
 const threeAtOnce: BucketRate = { perSecond: 0.1, burst: 3 };
 const hour = 3_600_000;
-/** About today, in ms, with the microseconds of Redis. */
+/** A realistic time of day in ms, with the microseconds of Redis. */
 const today = 1_785_000_000_000.125;
 
 export const tokenBucketCases: readonly TokenBucketCase[] = [
   {
-    name: 'the first turn comes at once',
+    name: 'the first permit is available at once',
     requests: [[today, oneIn10s, 0, 0]],
   },
   {
-    name: 'turns asked for at once come evenly',
+    name: 'simultaneous requests get permits at even intervals',
     requests: [
       [0, oneIn10s, hour, 0],
       [0, oneIn10s, hour, 10_000],
@@ -34,7 +34,7 @@ export const tokenBucketCases: readonly TokenBucketCase[] = [
     ],
   },
   {
-    name: 'turns asked for evenly never wait',
+    name: 'requests at exactly the rate never wait',
     requests: [
       [today, oneIn10s, 0, 0],
       [today + 10_000, oneIn10s, 0, 0],
@@ -42,7 +42,7 @@ export const tokenBucketCases: readonly TokenBucketCase[] = [
     ],
   },
   {
-    name: 'who comes early waits for the rest of the interval',
+    name: 'an early request waits for the rest of the interval',
     requests: [
       [1_000, oneIn10s, hour, 0],
       [4_500.5, oneIn10s, hour, 6_499.5],
@@ -50,7 +50,7 @@ export const tokenBucketCases: readonly TokenBucketCase[] = [
     ],
   },
   {
-    name: 'who comes late saves up no more than the bucket holds',
+    name: 'an idle bucket saves up no more than it holds',
     requests: [
       [0, oneIn10s, hour, 0],
       [hour, oneIn10s, hour, 0],
@@ -58,7 +58,7 @@ export const tokenBucketCases: readonly TokenBucketCase[] = [
     ],
   },
   {
-    name: 'as many turns as the bucket holds come at once',
+    name: 'a full bucket issues its burst at once',
     requests: [
       [0, threeAtOnce, 0, 0],
       [0, threeAtOnce, 0, 0],
@@ -68,7 +68,7 @@ export const tokenBucketCases: readonly TokenBucketCase[] = [
     ],
   },
   {
-    name: 'a bucket fills again one turn an interval',
+    name: 'a bucket refills by one permit per interval',
     requests: [
       [0, threeAtOnce, 0, 0],
       [0, threeAtOnce, 0, 0],
@@ -79,7 +79,7 @@ export const tokenBucketCases: readonly TokenBucketCase[] = [
     ],
   },
   {
-    name: 'a wait exactly as long as acceptable is booked, a longer one is not',
+    name: 'a wait equal to the longest acceptable one is reserved, a longer one is refused',
     requests: [
       [0, oneIn10s, hour, 0],
       [0, oneIn10s, 9_999.75, undefined],
@@ -89,21 +89,21 @@ export const tokenBucketCases: readonly TokenBucketCase[] = [
     ],
   },
   {
-    name: 'a bucket that holds less than one turn holds one',
+    name: 'a burst below one counts as one',
     requests: [
       [0, { perSecond: 0.1, burst: 0.25 }, 0, 0],
       [0, { perSecond: 0.1, burst: 0.25 }, hour, 10_000],
     ],
   },
   {
-    name: 'a bucket may hold a fraction more than whole turns',
+    name: 'the burst may be a fraction',
     requests: [
       [0, { perSecond: 0.1, burst: 1.5 }, 0, 0],
       [0, { perSecond: 0.1, burst: 1.5 }, hour, 5_000],
     ],
   },
   {
-    name: 'another rate holds from the next turn on',
+    name: 'a changed rate applies from the next request on',
     requests: [
       [0, oneIn10s, hour, 0],
       [0, { perSecond: 0.05, burst: 1 }, hour, 10_000],
@@ -112,7 +112,7 @@ export const tokenBucketCases: readonly TokenBucketCase[] = [
     ],
   },
   {
-    name: 'who would wait for ever is served in the end',
+    name: 'the acceptable wait may be infinite',
     requests: [
       [today, oneIn10s, Number.POSITIVE_INFINITY, 0],
       [today, oneIn10s, Number.POSITIVE_INFINITY, 10_000],

@@ -4,14 +4,14 @@ import fc from 'fast-check';
 import { reservePermit, takeResultOf } from '../../../src/state/token-bucket.ts';
 import { tokenBucketCases } from './token-bucket-cases.ts';
 
-describe('a token bucket', () => {
+describe('token bucket arithmetic', () => {
   for (const { name, requests } of tokenBucketCases) {
     test(name, () => {
       let arrivalMs: number | undefined;
       for (const [atMs, rate, maxWaitMs, waitMs] of requests) {
-        const turn = reservePermit(arrivalMs, atMs, rate, maxWaitMs);
-        assert.equal(turn?.waitMs, waitMs);
-        arrivalMs = turn?.theoreticalArrivalMs ?? arrivalMs;
+        const permit = reservePermit(arrivalMs, atMs, rate, maxWaitMs);
+        assert.equal(permit?.waitMs, waitMs);
+        arrivalMs = permit?.theoreticalArrivalMs ?? arrivalMs;
       }
     });
   }
@@ -23,14 +23,14 @@ describe('a token bucket', () => {
   const gapsMs = fc.array(fc.double({ min: 0, max: 500, noNaN: true }), { minLength: 1, maxLength: 200 });
   const maxWaits = fc.double({ min: 0, max: 5_000, noNaN: true });
 
-  test('in any span of time no more turns come than the bucket holds and the rate brings', () => {
+  test('no time span contains more permits than the burst plus what the rate adds', () => {
     fc.assert(
       fc.property(rates, gapsMs, maxWaits, (rate, gaps, maxWaitMs) => {
-        const turns = turnsAfter(gaps, rate, maxWaitMs);
-        for (const [first, start] of turns.entries()) {
-          for (const [more, end] of turns.slice(first).entries()) {
+        const permits = permitTimes(gaps, rate, maxWaitMs);
+        for (const [first, start] of permits.entries()) {
+          for (const [more, end] of permits.slice(first).entries()) {
             const allowed = rate.burst + ((end - start) * rate.perSecond) / 1000;
-            assert.ok(more + 1 <= allowed + 1e-6, `${more + 1} turns in ${end - start} ms`);
+            assert.ok(more + 1 <= allowed + 1e-6, `${more + 1} permits in ${end - start} ms`);
           }
         }
       }),
@@ -38,57 +38,56 @@ describe('a token bucket', () => {
     );
   });
 
-  test('as many turns can be taken as are said to be left, and no more', () => {
+  test('exactly as many permits can be taken as the result says remain', () => {
     fc.assert(
       fc.property(rates, gapsMs, (rate, gaps) => {
         let nowMs = 0;
         let arrivalMs: number | undefined;
-        let left = rate.burst;
+        let remaining = rate.burst;
         for (const gapMs of [0, ...gaps]) {
           nowMs += gapMs;
-          const turn = reservePermit(arrivalMs, nowMs, rate, 0);
-          if (gapMs === 0) assert.equal(turn !== undefined, left > 0);
-          arrivalMs = turn?.theoreticalArrivalMs ?? arrivalMs ?? nowMs;
-          const taking = takeResultOf(turn !== undefined, Math.max(0, arrivalMs - nowMs), rate);
-          assert.equal(taking.nextPermitMs > 0, taking.remaining === 0);
-          assert.ok(
-            taking.remaining < rate.burst || (taking.remaining === rate.burst && taking.fullInMs === 0),
-          );
-          left = taking.remaining;
+          const permit = reservePermit(arrivalMs, nowMs, rate, 0);
+          if (gapMs === 0) assert.equal(permit !== undefined, remaining > 0);
+          arrivalMs = permit?.theoreticalArrivalMs ?? arrivalMs ?? nowMs;
+          const result = takeResultOf(permit !== undefined, Math.max(0, arrivalMs - nowMs), rate);
+          assert.equal(result.nextPermitMs > 0, result.remaining === 0);
+          const isFull = result.remaining === rate.burst && result.fullInMs === 0;
+          assert.ok(result.remaining < rate.burst || isFull);
+          remaining = result.remaining;
         }
       }),
     );
   });
 
-  test('turns come in the order in which they were asked for, and nobody waits longer than he can', () => {
+  test('permits are issued in the order of the requests, and never later than the longest acceptable wait', () => {
     fc.assert(
       fc.property(rates, gapsMs, maxWaits, (rate, gaps, maxWaitMs) => {
-        const turns = turnsAfter(gaps, rate, maxWaitMs);
+        const permits = permitTimes(gaps, rate, maxWaitMs);
         assert.deepEqual(
-          turns,
-          turns.toSorted((one, other) => one - other),
+          permits,
+          permits.toSorted((one, other) => one - other),
         );
       }),
     );
   });
 });
 
-/** When the turns come that are asked for after these gaps. */
-function turnsAfter(
+/** The times of the permits for requests with these gaps between them. */
+function permitTimes(
   gapsMs: readonly number[],
   rate: Parameters<typeof reservePermit>[2],
   maxWaitMs: number,
 ): readonly number[] {
-  const turns: number[] = [];
+  const times: number[] = [];
   let nowMs = 0;
   let arrivalMs: number | undefined;
   for (const gapMs of gapsMs) {
     nowMs += gapMs;
-    const turn = reservePermit(arrivalMs, nowMs, rate, maxWaitMs);
-    if (!turn) continue;
-    assert.ok(turn.waitMs >= 0 && turn.waitMs <= maxWaitMs);
-    turns.push(nowMs + turn.waitMs);
-    arrivalMs = turn.theoreticalArrivalMs;
+    const permit = reservePermit(arrivalMs, nowMs, rate, maxWaitMs);
+    if (!permit) continue;
+    assert.ok(permit.waitMs >= 0 && permit.waitMs <= maxWaitMs);
+    times.push(nowMs + permit.waitMs);
+    arrivalMs = permit.theoreticalArrivalMs;
   }
-  return turns;
+  return times;
 }
