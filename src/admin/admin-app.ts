@@ -6,7 +6,7 @@ import { asGatewayError, errorTable } from '../request/errors.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { authenticateOperators, type Operator, rejectForeignHosts } from './authenticate-operator.ts';
-import { createConsole } from './console.ts';
+import { serveConsole } from './console.ts';
 import { openapiYaml } from './openapi/document.ts';
 
 /** Whether the gateway can take requests now, and what there is to say about it. */
@@ -58,7 +58,7 @@ export function createAdminApp(
     response.set('Content-Type', 'application/yaml').send(openapiYaml);
   });
 
-  app.use(rejectForeignHosts(host), createConsole(), authenticateOperators(operators, log));
+  app.use(rejectForeignHosts(host), serveConsole(), authenticateOperators(operators, log));
   app.use('/api', api);
   app.use((_request, response) => {
     response.status(404).json({ error: 'There is nothing here.' });

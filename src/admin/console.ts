@@ -1,22 +1,29 @@
-/** The operators' page: plain files without any data in them, under a strict content security policy. */
+/** Serves the console: static files without any data in them, under a strict content security policy. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
 
-const types = {
-  html: 'text/html; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  svg: 'image/svg+xml',
-} as const;
+const contentTypes: ReadonlyMap<string, string> = new Map([
+  ['.html', 'text/html; charset=utf-8'],
+  ['.css', 'text/css; charset=utf-8'],
+  ['.js', 'text/javascript; charset=utf-8'],
+  ['.svg', 'image/svg+xml'],
+]);
 
 const folder = join(import.meta.dirname, 'console');
 
-/** The page at `/`, and its files beside it. They are read now, once: no path of a request ever names a file. */
-export function createConsole(): RequestHandler {
-  const shield = helmet({
+/** The chart library comes from its npm package, under names of our own. */
+const chartLibrary: ReadonlyMap<string, string> = new Map([
+  ['/uplot.js', fileURLToPath(import.meta.resolve('uplot/dist/uPlot.esm.js'))],
+  ['/uplot.css', fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css'))],
+]);
+
+/** Serves the page at `/` and its files. Reads all of them once, now: no request path ever names a file. */
+export function serveConsole(): RequestHandler {
+  const setSecurityHeaders = helmet({
     contentSecurityPolicy: {
       useDefaults: false,
       directives: {
@@ -35,20 +42,28 @@ export function createConsole(): RequestHandler {
     strictTransportSecurity: false, // this listener speaks plain HTTP (RFC 6797 section 7.2)
     xFrameOptions: { action: 'deny' },
   });
-
-  const pages = new Map(
-    readdirSync(folder).map((file) => {
-      const extension = extname(file).slice(1) as keyof typeof types; // of our own files
-      const page = { type: types[extension], body: readFileSync(join(folder, file)) };
-      return [file === 'index.html' ? '/' : `/${file}`, page];
-    }),
-  );
+  const files = readFiles();
 
   return (request, response, next) => {
-    const page = request.method === 'GET' || request.method === 'HEAD' ? pages.get(request.path) : undefined;
-    if (!page) return next();
-    return shield(request, response, () => {
-      response.set('Content-Type', page.type).send(page.body);
+    const file = request.method === 'GET' || request.method === 'HEAD' ? files.get(request.path) : undefined;
+    if (!file) return next();
+    return setSecurityHeaders(request, response, () => {
+      response.set('Content-Type', file.contentType).send(file.body);
     });
   };
+}
+
+/** @returns the files by request path */
+function readFiles() {
+  const own = readdirSync(folder).map((name): [string, string] => [
+    name === 'index.html' ? '/' : `/${name}`,
+    join(folder, name),
+  ]);
+  return new Map(
+    [...own, ...chartLibrary].map(([path, file]) => {
+      const contentType = contentTypes.get(extname(file));
+      if (contentType === undefined) throw new Error(`no content type is known for ${file}`);
+      return [path, { contentType, body: readFileSync(file) }];
+    }),
+  );
 }

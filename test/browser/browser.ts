@@ -1,4 +1,4 @@
-/** A browser for the tests of the console, and a page of it in front of a gateway. */
+/** Starts a browser for the tests of the console, and opens the console of a gateway in it. */
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext } from 'node:test';
@@ -6,27 +6,32 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { chromiumIsRequired, chromiumProgram, howToGetChromium } from '../kit/find-chromium.ts';
 import { adminToken, type GatewayUnderTest } from '../kit/gateway.ts';
 
-/** Why tests of the console are skipped, or false. */
+/** Why the tests of the console are skipped, or false. */
 export const skipWithoutChromium: string | false =
   chromiumProgram() || chromiumIsRequired() ? false : `there is no browser; get one: ${howToGetChromium}`;
 
 export type AdminAddress = Pick<GatewayUnderTest, 'adminUrl'>;
 
-/** How to open a page in a browser of this file's own. */
+/** Opens pages in one browser. Every script error and every message on the browser's console fails the test. */
 export interface Pages {
-  /** The page as it comes, without a token. Whatever it complains of fails the test. */
-  open(t: TestContext, door: AdminAddress, options?: BrowserContextOptions): Promise<Page>;
-  /** The page with the first events shown. */
-  signIn(t: TestContext, door: AdminAddress, options?: BrowserContextOptions, token?: string): Promise<Page>;
+  /** Opens the console without signing in. */
+  open(t: TestContext, address: AdminAddress, options?: BrowserContextOptions): Promise<Page>;
+  /** Opens the console, signs in, and waits until the first event is rendered. */
+  signIn(
+    t: TestContext,
+    address: AdminAddress,
+    options?: BrowserContextOptions,
+    token?: string,
+  ): Promise<Page>;
 }
 
-/** Starts a browser for the tests of the file that calls this. */
+/** Starts one browser for all tests of the calling file. */
 export function startBrowser(): Pages {
   let browser: Browser | undefined;
   before(async () => {
     const executablePath = chromiumProgram();
     if (!executablePath) return;
-    // In a container there are neither the namespaces of its sandbox nor much shared memory.
+    // A container has neither the namespaces of the sandbox nor much shared memory.
     browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
   });
   after(() => browser?.close());
@@ -36,15 +41,15 @@ export function startBrowser(): Pages {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
     const page = await context.newPage();
     page.setDefaultTimeout(10_000);
-    const complaints: string[] = [];
-    page.on('pageerror', (error) => complaints.push(String(error.stack)));
+    const messages: string[] = [];
+    page.on('pageerror', (error) => messages.push(String(error.stack)));
     page.on('console', (message) => {
-      // The browser itself notes answers of 4xx and lost connections: they are what a test is about, or it fails anyway.
-      if (!message.text().startsWith('Failed to load resource')) complaints.push(message.text());
+      // The browser logs 4xx responses and lost connections by itself; tests cause both on purpose.
+      if (!message.text().startsWith('Failed to load resource')) messages.push(message.text());
     });
     t.after(async () => {
       await context.close();
-      assert.deepEqual(complaints, []);
+      assert.deepEqual(messages, []);
     });
     await page.goto(adminUrl);
     return page;
@@ -52,8 +57,8 @@ export function startBrowser(): Pages {
 
   return {
     open,
-    async signIn(t, door, options, token = adminToken) {
-      const page = await open(t, door, options);
+    async signIn(t, address, options, token = adminToken) {
+      const page = await open(t, address, options);
       await page.getByLabel('Your token').fill(token);
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: 'Environments' }).waitFor();

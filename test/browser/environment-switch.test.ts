@@ -1,8 +1,9 @@
-/** The switch of the environment in the console: tried out, explained, confirmed, and on record. */
+/** The environment switch of the console: pre-flight, confirmation, refusal and audit record. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { call } from '../kit/call.ts';
 import { initiation } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
@@ -14,12 +15,12 @@ const clients: readonly never[] = [];
 const cardOf = (page: Page, name: string) => page.getByRole('article', { name });
 const dialogOf = (page: Page) => page.getByRole('dialog');
 
-describe('the switch in the console', { skip: skipWithoutChromium }, () => {
+describe('the environment switch of the console', { skip: skipWithoutChromium }, () => {
   const pages = startBrowser();
 
-  test('is done by keyboard alone: the pre-flight is shown first, production is typed, the focus comes to its card', async (t) => {
-    const sides = await startTwoEnvironments(t, { clients });
-    const page = await pages.signIn(t, sides.gateway);
+  test('works with the keyboard alone: shows the pre-flight, asks for the name, then focuses the new environment', async (t) => {
+    const { gateway, callCounts } = await startTwoEnvironments(t, { clients });
+    const page = await pages.signIn(t, gateway);
     const button = cardOf(page, 'production').getByRole('button', { name: 'Send new payments here…' });
     for (let steps = 0; steps < 40; steps++) {
       if (await button.evaluate((element) => element === document.activeElement)) break;
@@ -34,8 +35,8 @@ describe('the switch in the console', { skip: skipWithoutChromium }, () => {
     await page.keyboard.press('Tab');
     await page.keyboard.type('prod');
     await page.keyboard.press('Enter');
-    assert.equal(await dialog.isVisible(), true, 'half a name is not enough');
-    assert.deepEqual(sides.callCounts(), [0, 0]);
+    assert.equal(await dialog.isVisible(), true, 'an incomplete name does not confirm');
+    assert.deepEqual(callCounts(), [0, 0]);
     await page.keyboard.type('uction');
     await page.keyboard.press('Enter');
 
@@ -46,21 +47,14 @@ describe('the switch in the console', { skip: skipWithoutChromium }, () => {
     assert.equal(focused, 'production');
     await page.getByRole('cell', { name: 'switch environment' }).waitFor();
     assert.match(await page.locator('#records').innerText(), /admin[\s\S]*switched[\s\S]*go-live/);
-    await fetch(`${sides.gateway.url}${initiation.path}`, {
-      method: 'POST',
-      headers: [
-        ...initiation.headers.map(([name, value]): [string, string] => [name, value]),
-        ['X-Request-ID', crypto.randomUUID()],
-      ],
-      body: initiation.body,
-    });
-    assert.deepEqual(sides.callCounts(), [0, 1], 'and new payments go there');
+    assert.equal((await call(gateway.url, initiation)).status, 201);
+    assert.deepEqual(callCounts(), [0, 1], 'new payments go there');
   });
 
-  test('shows where the pre-flight failed, refuses, and goes through only if it is forced', async (t) => {
-    const sides = await startTwoEnvironments(t, { clients });
-    await sides.production.stop();
-    const page = await pages.signIn(t, sides.gateway);
+  test('shows the failed step of the pre-flight, and switches only if the operator forces it', async (t) => {
+    const { gateway, production } = await startTwoEnvironments(t, { clients });
+    await production.stop();
+    const page = await pages.signIn(t, gateway);
     await cardOf(page, 'production')
       .getByRole('button', { name: /Send new payments/ })
       .click();
@@ -74,16 +68,16 @@ describe('the switch in the console', { skip: skipWithoutChromium }, () => {
     await dialog.getByText('Not switched: the pre-flight failed.').waitFor();
     assert.equal(await cardOf(page, 'sandbox').getByText('new payments go here').isVisible(), true);
 
-    await dialog.getByLabel(/Switch although/).check();
+    await dialog.getByLabel(/Switch although the pre-flight failed/).check();
     await dialog.getByRole('button', { name: 'Switch to production' }).click();
     await cardOf(page, 'production').getByText('new payments go here').waitFor();
     await page.locator('#records').getByText('forced').waitFor();
     await page.getByText('pre-flight: tcp ECONNREFUSED').first().waitFor();
   });
 
-  test('asks for no name where no money moves, and is left by Escape with nothing done and the focus back', async (t) => {
-    const sides = await startTwoEnvironments(t, { clients });
-    const page = await pages.signIn(t, sides.gateway);
+  test('closes on Escape without a switch, and returns the focus', async (t) => {
+    const { gateway } = await startTwoEnvironments(t, { clients });
+    const page = await pages.signIn(t, gateway);
     const button = cardOf(page, 'production').getByRole('button', { name: /Send new payments/ });
     await button.click();
     await dialogOf(page).getByText('The bank is ready.').waitFor();
@@ -93,16 +87,16 @@ describe('the switch in the console', { skip: skipWithoutChromium }, () => {
     assert.equal(await dialogOf(page).count(), 0);
   });
 
-  test('is refused in words to an operator who may look', async (t) => {
-    const sides = await startTwoEnvironments(t, { clients, admin: { operators: [reader] } });
-    const page = await pages.signIn(t, sides.gateway, {}, 'token-of-rita');
-    assert.equal(await page.locator('#operator').innerText(), 'rita, may look');
+  test('shows the refusal of the gateway to an operator with the role read', async (t) => {
+    const { gateway } = await startTwoEnvironments(t, { clients, admin: { operators: [reader] } });
+    const page = await pages.signIn(t, gateway, {}, 'token-of-rita');
+    assert.equal(await page.locator('#operator').innerText(), 'rita, read-only');
     await cardOf(page, 'production')
       .getByRole('button', { name: /Send new payments/ })
       .click();
     const dialog = dialogOf(page);
-    await dialog.getByText('Your role is to look: orders will be refused.').waitFor();
-    await dialog.getByText('Not tried out: This operator may look, but not change anything.').waitFor();
+    await dialog.getByText('Your role is read-only: the gateway will refuse this.').waitFor();
+    await dialog.getByText('No pre-flight: This operator may look, but not change anything.').waitFor();
     await dialog.getByLabel('Reason').fill('let me');
     await dialog.getByLabel('Type production to confirm').fill('production');
     await dialog.getByRole('button', { name: 'Switch to production' }).click();

@@ -1,7 +1,8 @@
-/** What the console shows by itself: the last minutes at once, then every second; and how it bears what goes wrong. */
+/** What the console shows without interaction: alerts, charts, connection state, and updates every second. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Locator } from 'playwright-core';
 import { ask } from '../kit/circuits.ts';
 import { startLine } from '../kit/gateway.ts';
 import { createAuthority, inDays } from '../kit/openssl.ts';
@@ -12,51 +13,75 @@ import { until } from '../kit/within.ts';
 import { skipWithoutChromium, startBrowser } from './browser.ts';
 import { startSampleDashboard } from './sample-dashboard.ts';
 
-describe('the console', { skip: skipWithoutChromium }, () => {
+describe('the live updates of the console', { skip: skipWithoutChromium }, () => {
   const pages = startBrowser();
 
-  test('names the circuits that open, why, and when the bank is asked again', async (t) => {
-    const sides = await startTwoEnvironments(t, {
+  test('name the circuits that open, the reason, and the time of the next probe', async (t) => {
+    const { gateway, sandbox } = await startTwoEnvironments(t, {
       clients: [],
       circuit: { minimumCalls: 3, openFor: '60s' },
     });
-    const page = await pages.signIn(t, sides.gateway);
+    const page = await pages.signIn(t, gateway);
     await page.getByRole('heading', { name: 'All is well' }).waitFor();
-    sides.sandbox.injectFault({ name: 'status', status: 503 });
+    sandbox.injectFault({ name: 'status', status: 503 });
     for (const lane of ['write', 'read'] as const)
-      for (let calls = 0; calls < 3; calls++) await ask(sides.gateway, lane);
+      for (let calls = 0; calls < 3; calls++) await ask(gateway, lane);
     await page
-      .getByText(/sandbox: write and read are stopped, 3 of 3 calls failed\. The bank is asked again at/)
+      .getByText(/sandbox: write and read are stopped, 3 of 3 calls failed\. Next probe of the bank at/)
       .waitFor();
     const rows = page.getByRole('article', { name: 'sandbox' }).getByRole('row');
-    assert.match(await rows.nth(0).innerText(), /write[\s\S]*■ open[\s\S]*asked again at/);
+    assert.match(await rows.nth(0).innerText(), /write[\s\S]*■ open[\s\S]*next probe at/);
     assert.match(await rows.nth(2).innerText(), /status[\s\S]*● closed/);
-    await until(5_000, 'the title tells', async () => /^\(\d\) Penstock$/.test(await page.title()));
-    assert.ok((await page.locator('.strip rect[data-state="open"]').count()) >= 2);
+    await until(5_000, 'the title counts the alerts', async () =>
+      /^\(\d\) Penstock$/.test(await page.title()),
+    );
+    assert.ok((await page.locator('.timeline rect[data-state="open"]').count()) >= 2);
   });
 
-  test('draws the last five minutes at once, what comes each second, and the values under the pointer', async (t) => {
-    const shown = await startSampleDashboard(t);
-    const page = await pages.signIn(t, shown, {}, shown.token);
+  test('draw the last five minutes at once, then every second, and show the values under the pointer', async (t) => {
+    const dashboard = await startSampleDashboard(t);
+    const page = await pages.signIn(t, dashboard, {}, dashboard.token);
     const requests = page.getByRole('img', { name: /^Requests: all 7\/s, failed at the bank 1\/s/ });
     await requests.waitFor();
-    assert.equal((await requests.locator('path').first().getAttribute('d'))?.split('L').length, 300);
+    for (const color of ['accent', 'red'])
+      await until(
+        5_000,
+        `the ${color} line is drawn from end to end`,
+        async () => (await drawnShare(page.locator('.chart').first(), color)) > 0.95,
+      );
     await page
-      .getByRole('img', { name: /^Time to answer: half of them \(p50\) 40 ms, 99 of 100 \(p99\) 1\.2 s/ })
+      .getByRole('img', { name: /^Response time: half of them \(p50\) 40 ms, 99 of 100 \(p99\) 1\.2 s/ })
       .waitFor();
     await page.getByRole('img', { name: /^Status reads answered from: cache 4\/s/ }).waitFor();
-    shown.addSecond({ requests: 9, p99Ms: null });
+    dashboard.addSecond({ requests: 9, p99Ms: null });
     await page.getByRole('img', { name: /^Requests: all 9\/s/ }).waitFor();
     await page.getByRole('img', { name: /p99\) –$/ }).waitFor();
-    const plot = page.locator('.plot svg').first();
+    const plot = page.locator('.plot').first();
     const box = await plot.boundingBox();
     await plot.hover({ position: { x: (box?.width ?? 0) / 2, y: 20 } });
     await page.getByText(/^1\d\d s ago$/).waitFor();
+    await page.locator('.chart').first().getByText('7/s', { exact: true }).waitFor();
     await page.mouse.move(0, 0);
-    assert.equal(await page.getByText(/s ago$/).count(), 0);
+    await until(
+      5_000,
+      'the newest values are back',
+      async () => (await page.getByText(/s ago$/).count()) === 0,
+    );
   });
 
-  test('says that the connection is lost, and comes back by itself, to an instance that was restarted', async (t) => {
+  test('redraw the charts in the colours of the theme when the system changes it', async (t) => {
+    const dashboard = await startSampleDashboard(t);
+    const page = await pages.signIn(t, dashboard, { colorScheme: 'light' }, dashboard.token);
+    const chart = page.locator('.chart').first();
+    const isDrawn = () => drawnShare(chart, 'accent').then((share) => share > 0.95);
+    await until(5_000, 'the line has the colour of the light theme', isDrawn);
+    const light = await swatchColor(chart, 'accent');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    assert.notEqual(await swatchColor(chart, 'accent'), light);
+    await until(5_000, 'the line has the colour of the dark theme', isDrawn);
+  });
+
+  test('report a lost connection, reconnect, and report that the instance was restarted', async (t) => {
     const admin = { port: await freePort() };
     const sections = { environments: { sandbox: { baseUrl: 'http://127.0.0.1:9' } }, admin };
     const first = await startServed(t, sections);
@@ -71,71 +96,59 @@ describe('the console', { skip: skipWithoutChromium }, () => {
     await page.getByText(/^Live, /).waitFor();
   });
 
-  test('says that this instance takes no requests, and why', async (t) => {
-    const shown = await startSampleDashboard(t, {
+  test('show as alerts that the instance is not ready, the reason, and the share of failed requests', async (t) => {
+    const dashboard = await startSampleDashboard(t, {
       readiness: { ready: false, reasons: ['the shared state cannot be reached'] },
     });
-    const page = await pages.signIn(t, shown, {}, shown.token);
+    const page = await pages.signIn(t, dashboard, {}, dashboard.token);
     await page.getByText('The shared state cannot be reached.').waitFor();
-    await page.getByText('Which environment is active is not known: new payments are refused.').waitFor();
+    await page.getByText('The active environment is unknown: new payments are refused.').waitFor();
     await page.getByText(/14 % of the last minute's requests failed at the bank: 60 of 420/).waitFor();
     await page.getByRole('heading', { name: '3 things need attention' }).waitFor();
   });
 
-  test('counts the days that a certificate has left', async (t) => {
-    const shown = await startSampleDashboard(t, { daysLeft: 6 });
-    const page = await pages.signIn(t, shown, {}, shown.token);
-    await page.getByText('sandbox: the certificate ends in 6 days.').waitFor();
+  test('show how many days an environment’s certificate is valid', async (t) => {
+    const dashboard = await startSampleDashboard(t, { daysLeft: 6 });
+    const page = await pages.signIn(t, dashboard, {}, dashboard.token);
+    await page.getByText('sandbox: the certificate expires in 6 days.').waitFor();
     await page.getByText('6 days left').waitFor();
   });
 
-  test('counts the days of the certificate at the TPP systems’ door, too, and of each but once', async (t) => {
-    const door = createAuthority(t).issue('door', { until: inDays(5.5) });
-    const { gateway } = await startLine(t, {
-      listen: { tls: { certFile: door.certFile, keyFile: door.keyFile } },
-    });
+  test('show once that the certificate of the public listener expires soon', async (t) => {
+    const { certFile, keyFile } = createAuthority(t).issue('listener', { until: inDays(5.5) });
+    const { gateway } = await startLine(t, { listen: { tls: { certFile, keyFile } } });
     const page = await pages.signIn(t, gateway);
-    await page.getByText('TPP systems’ door: the certificate ends in 5 days.').waitFor();
+    await page.getByText('public listener: the certificate expires in 5 days.').waitFor();
     await page.getByRole('heading', { name: '1 thing needs attention' }).waitFor();
-    assert.equal(await page.locator('#troubles li', { hasText: 'certificate' }).count(), 1);
+    assert.equal(await page.locator('#alert-list li', { hasText: 'certificate' }).count(), 1);
   });
 
-  test('draws what waits, whatever the environments are called', async (t) => {
-    const long = `a-${'very-'.repeat(10)}long-one`;
-    const { gateway } = await startTwoEnvironments(t, {
-      clients: [],
-      environments: {
-        active: 'at',
-        at: { baseUrl: 'http://127.0.0.1:9' },
-        [long]: { baseUrl: 'http://127.0.0.1:9/b' },
-      },
-    });
-    const page = await pages.signIn(t, gateway);
-    const waiting = page.getByRole('img', { name: `Waiting for a turn: at 0, ${long} 0` });
-    await waiting.waitFor();
-    await until(5_000, 'both have a line', async () =>
-      (
-        await waiting.locator('path.line').evaluateAll((all) => all.map((one) => one.getAttribute('d') ?? ''))
-      ).every((line) => /^M\d/.test(line) && !line.includes('-')),
-    );
-    const overhanging = await page.locator('.card :is(select, input, dt, .name, h3)').evaluateAll((all) =>
+  test('draw the waiting calls of environments with any name, inside their cards', async (t) => {
+    const longName = `a-${'very-'.repeat(10)}long-one`;
+    const dashboard = await startSampleDashboard(t, { waiting: { at: 3, [longName]: 6 } });
+    const page = await pages.signIn(t, dashboard, {}, dashboard.token);
+    await page.getByRole('img', { name: `Waiting calls: at 3, ${longName} 6` }).waitFor();
+    const chart = page.locator('.chart', { hasText: 'Waiting calls' });
+    for (const color of ['accent', 'violet'])
+      await until(10_000, `the ${color} line is drawn`, async () => (await drawnShare(chart, color)) > 0);
+    const overflowing = await page.locator('.card :is(select, input, dt, .name, h3)').evaluateAll((all) =>
       all.flatMap((one) => {
         const card = one.closest('.card')?.getBoundingClientRect();
         return card && one.getBoundingClientRect().right > card.right ? [one.outerHTML] : [];
       }),
     );
-    assert.deepEqual(overhanging, []);
+    assert.deepEqual(overflowing, []);
   });
 
-  test('moves nothing on the page while figures come in', async (t) => {
+  test('do not shift the layout of the page', async (t) => {
     const { gateway } = await startLine(t);
     const page = await pages.signIn(t, gateway);
-    const late = Promise.withResolvers<void>();
-    await page.route('**/api/in-doubt', (route) => late.promise.then(() => route.continue()));
+    const inDoubtDelay = Promise.withResolvers<void>();
+    await page.route('**/api/in-doubt', (route) => inDoubtDelay.promise.then(() => route.continue()));
     await page.reload();
     await page.getByText(/^Live, /).waitFor();
     await page.evaluate(async () => {
-      // What it opens with is painted when the frame after the next one begins.
+      // The first content is painted when the frame after the next one begins.
       for (let frames = 0; frames < 2; frames++) await new Promise(requestAnimationFrame);
       const shifts: number[] = [];
       new PerformanceObserver((list) => {
@@ -143,13 +156,37 @@ describe('the console', { skip: skipWithoutChromium }, () => {
       }).observe({ type: 'layout-shift' });
       Object.assign(window, { shifts });
     });
-    late.resolve();
+    inDoubtDelay.resolve();
     await page.getByText('Nothing is in doubt.').waitFor();
-    const said = () => page.locator('#link').innerText();
+    const connection = () => page.locator('#connection').innerText();
     const times = new Set<string>();
     for (let calls = 0; calls < 20; calls++) await ask(gateway, 'read');
-    await until(15_000, 'four seconds went by', async () => times.add(await said()).size > 4);
+    await until(15_000, 'four seconds have passed', async () => times.add(await connection()).size > 4);
     const shifts = await page.evaluate(() => ('shifts' in window ? window.shifts : undefined));
     assert.deepEqual(shifts, []);
   });
 });
+
+const swatchColor = (chart: Locator, color: string) =>
+  chart.locator(`.swatch.${color}`).evaluate((swatch) => getComputedStyle(swatch).backgroundColor);
+
+/** @returns the share of the pixel columns of the plot that contain the colour of a series, 0 to 1 */
+const drawnShare = (chart: Locator, color: string): Promise<number> =>
+  chart.evaluate((figure, name) => {
+    const canvas = figure.querySelector('canvas');
+    const plot = figure.querySelector('.u-over');
+    const swatch = figure.querySelector(`.swatch.${name}`);
+    const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    if (!canvas || !plot || !swatch || !copy) return 0;
+    [copy.canvas.width, copy.canvas.height] = [canvas.width, canvas.height];
+    copy.drawImage(canvas, 0, 0);
+    const wanted = getComputedStyle(swatch).backgroundColor.match(/\d+/g)?.map(Number) ?? [];
+    const width = Math.round(plot.getBoundingClientRect().width * devicePixelRatio);
+    const { data } = copy.getImageData(0, 0, width, canvas.height);
+    const columns = new Set<number>();
+    for (let pixel = 0; pixel < data.length / 4; pixel++) {
+      const isClose = wanted.every((part, index) => Math.abs(part - (data[pixel * 4 + index] ?? 0)) < 16);
+      if (isClose && (data[pixel * 4 + 3] ?? 0) > 128) columns.add(pixel % width);
+    }
+    return columns.size / width;
+  }, color);

@@ -1,4 +1,4 @@
-/** A console in front of figures that a test makes up; everything else of it is real. */
+/** A real console and admin API in front of made-up traffic figures. */
 
 import { createServer } from 'node:http';
 import type { TestContext } from 'node:test';
@@ -8,53 +8,62 @@ import { listen } from '../kit/ports.ts';
 import type { AdminAddress } from './browser.ts';
 
 interface SampleDashboard extends AdminAddress {
-  /** Of an operator who may change things. */
+  /** Of an operator with the role `operate`. */
   readonly token: string;
-  /** Ends another second. */
-  addSecond(over: Partial<SecondStats>): void;
+  /** Appends a second of traffic, and publishes it. */
+  addSecond(changes: Partial<SecondStats>): void;
 }
 
 interface SampleOptions {
   readonly readiness?: { readonly ready: boolean; readonly reasons: readonly string[] };
-  /** Of the certificate of the sandbox. */
+  /** Of the certificate of each environment. */
   readonly daysLeft?: number;
+  /** The environments, with the number of calls that wait in each. */
+  readonly waiting?: Readonly<Record<string, number>>;
 }
 
-/** Five minutes of seconds that are all alike. */
+/** Starts with five minutes of identical seconds; closed when the test ends. */
 export async function startSampleDashboard(
   t: TestContext,
-  shown: SampleOptions = {},
+  options: SampleOptions = {},
 ): Promise<SampleDashboard> {
-  const { readiness = { ready: true, reasons: [] }, daysLeft = 200 } = shown;
+  const { readiness = { ready: true, reasons: [] }, daysLeft = 200, waiting = { sandbox: 0 } } = options;
   const now = Math.floor(Date.now() / 1_000);
   const seconds = Array.from({ length: 300 }, (_, index) => secondAt(now - 300 + index));
   const certificate = { subject: 'CN=tpp.example', notAfter: '2027-01-01T00:00:00.000Z', daysLeft };
   const { app, events } = startAdminApi(passedPreflight, {
     recentSeconds: () => seconds,
     readiness: () => readiness,
-    environments: () => [
-      {
-        name: 'sandbox',
+    environments: () =>
+      Object.keys(waiting).map((name) => ({
+        name,
         baseUrl: 'https://bank.example',
         standardVersion: '1.3.11',
         certificate,
         signingCertificate: null,
-      },
-    ],
+      })),
+    shapers: () =>
+      Object.entries(waiting).map(([environment, calls]) => ({
+        environment,
+        running: 1,
+        perSecond: 50,
+        pausedMs: 0,
+        waiting: { write: calls, read: 0, status: 0 },
+      })),
   });
   const server = createServer(app);
   const port = await listen(server);
-  const ticking = setInterval(events.tick, 1_000);
+  const timer = setInterval(events.tick, 1_000);
   t.after(() => {
-    clearInterval(ticking);
+    clearInterval(timer);
     server.close();
     server.closeAllConnections();
   });
   return {
     adminUrl: `http://127.0.0.1:${port}`,
     token: 'token-of-olga',
-    addSecond(over) {
-      seconds.push({ ...secondAt((seconds.at(-1)?.at ?? now) + 1), ...over });
+    addSecond(changes) {
+      seconds.push({ ...secondAt((seconds.at(-1)?.at ?? now) + 1), ...changes });
       events.tick();
     },
   };

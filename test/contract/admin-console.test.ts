@@ -1,4 +1,4 @@
-/** The operators' page: open, without data, and under a policy that lets nothing foreign run. */
+/** The console's files: public, without data, and under a strict content security policy. */
 
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
@@ -9,12 +9,12 @@ import { startAdminApi } from './admin-api-under-test.ts';
 
 const folder = join(import.meta.dirname, '../../src/admin/console');
 
-describe('the console', () => {
-  test('is served with all its files to everybody, as what they are', async () => {
+describe('the files of the console', () => {
+  test('are served to everyone, with their content types, the chart library included', async () => {
     const { app } = startAdminApi();
-    const files = globSync('*', { cwd: folder });
-    assert.ok(files.length > 10);
-    for (const file of files) {
+    const own = globSync('*', { cwd: folder });
+    assert.ok(own.length > 10);
+    for (const file of [...own, 'uplot.js', 'uplot.css']) {
       const { headers } = await supertest(app)
         .get(file === 'index.html' ? '/' : `/${file}`)
         .expect(200);
@@ -23,7 +23,7 @@ describe('the console', () => {
     }
   });
 
-  test('may load and call nothing but itself, and nobody may frame it', async () => {
+  test('have a policy that allows nothing but scripts, styles, images and calls of their own origin', async () => {
     const { headers } = await supertest(startAdminApi().app).get('/').expect(200);
     const policy = String(headers['content-security-policy']).split(';').toSorted();
     assert.deepEqual(policy, [
@@ -41,15 +41,16 @@ describe('the console', () => {
     assert.equal(headers['x-frame-options'], 'DENY');
     assert.equal(headers['referrer-policy'], 'no-referrer');
     assert.equal(headers['cache-control'], 'no-store');
-    assert.equal(headers['strict-transport-security'], undefined, 'this door speaks plain HTTP');
+    assert.equal(headers['strict-transport-security'], undefined, 'this listener speaks plain HTTP');
     assert.equal(headers['set-cookie'], undefined);
   });
 
-  test('is not served under a name of somebody else', async () => {
+  test('are not served under a foreign host name', async () => {
     await supertest(startAdminApi().app).get('/').set('Host', 'evil.example').expect(421);
   });
 
-  test('answers only those who look', async () => {
+  test('are served for GET and HEAD only', async () => {
+    await supertest(startAdminApi().app).head('/').expect(200);
     for (const method of ['post', 'put', 'delete'] as const)
       await supertest(startAdminApi().app)[method]('/').expect(401);
   });

@@ -1,64 +1,66 @@
-/** The audit log, and whether its chain holds. */
+/** The audit log, and the verification of its hash chain. */
 
-import { ask } from './connection.js';
-import { byId, clock, clockText, count, h, keyed, say } from './dom.js';
+import { callApi } from './connection.js';
+import { byId, formatCount, formatTime, h, keyedList, setText, timeElement } from './dom.js';
 
-/** @returns reads the log again */
+/** @returns loads the log again */
 export function createAudit() {
   byId('verify').addEventListener('click', async () => {
-    const place = byId('verified');
-    say(place, 'Walking the chain…');
+    const result = byId('verification');
+    setText(result, 'Verifying…');
     try {
-      const { records, broken } = await ask('GET', '/audit/verify');
-      place.dataset.level = broken ? 'bad' : 'good';
-      say(place, broken ? `Broken: ${broken}.` : `${count(records, 'record')}, the chain holds.`);
+      const { records, broken } = await callApi('GET', '/audit/verify');
+      result.dataset.level = broken ? 'bad' : 'good';
+      setText(
+        result,
+        broken ? `Broken: ${broken}.` : `${formatCount(records, 'record')}, the chain is intact.`,
+      );
     } catch ({ message }) {
-      place.dataset.level = 'bad';
-      say(place, message);
+      result.dataset.level = 'bad';
+      setText(result, message);
     }
   });
 
-  // A record never changes; only its time is worded anew once it is of another day.
-  const list = keyed(
+  // A record never changes, but the text of its time does at midnight.
+  const renderRecords = keyedList(
     byId('records'),
-    ({ hash, at }) => `${hash} ${clockText(at)}`,
-    (record) => ({ element: rowOf(record), show() {} }),
+    ({ hash, at }) => `${hash} ${formatTime(at)}`,
+    (record) => ({ element: createRow(record), update() {} }),
   );
 
   return async function refresh() {
     try {
-      const records = await ask('GET', '/audit');
-      say(byId('audit-hint'), records.length === 0 ? 'Nothing is recorded yet.' : '');
-      list(records);
+      const records = await callApi('GET', '/audit');
+      setText(byId('audit-hint'), records.length === 0 ? 'Nothing is recorded yet.' : '');
+      renderRecords(records);
     } catch ({ message }) {
-      say(byId('audit-hint'), message);
+      setText(byId('audit-hint'), message);
     }
   };
 }
 
-function rowOf({ number, at, who, action, outcome, details }) {
+function createRow({ number, at, who, action, outcome, details }) {
   const { reason, preflight, kind: _, ...rest } = details;
-  const failed = preflight?.steps?.find(({ ok }) => !ok);
+  const failedStep = preflight?.steps?.find(({ ok }) => !ok);
   const facts = Object.entries(rest)
     .filter(([, value]) => typeof value !== 'object' && value !== '' && value !== false)
-    .map(([name, value]) => `${name} ${name === 'until' ? clockText(value) : value}`);
-  if (failed) facts.push(`pre-flight: ${failed.step} ${failed.detail}`);
+    .map(([name, value]) => `${name} ${name === 'until' ? formatTime(value) : value}`);
+  if (failedStep) facts.push(`pre-flight: ${failedStep.step} ${failedStep.detail}`);
   const badge = h('span', { class: 'badge', 'data-outcome': outcome }, outcome);
-  const cells = [h('td', { class: 'number' }, String(number)), h('td', {}, clock(at))];
-  const more = [
-    reason && h('q', {}, String(reason)),
-    ' ',
-    h(
-      'span',
-      { class: 'hint' },
-      ...facts.flatMap((fact, index) => [index > 0 ? ' · ' : '', h('bdi', {}, fact)]),
-    ),
-  ];
+  // `q` and `bdi` isolate text that operators wrote: its direction cannot change what is beside it.
+  const factElements = facts.flatMap((fact, index) => [index > 0 ? ' · ' : '', h('bdi', {}, fact)]);
   return h(
     'tr',
     {},
-    ...cells,
-    ...[who, action, badge].map((what) => h('td', {}, what)),
-    h('td', { class: 'wide' }, ...more),
+    h('td', { class: 'number' }, String(number)),
+    h('td', {}, timeElement(at)),
+    ...[who, action, badge].map((cell) => h('td', {}, cell)),
+    h(
+      'td',
+      { class: 'wide' },
+      reason && h('q', {}, String(reason)),
+      ' ',
+      h('span', { class: 'hint' }, ...factElements),
+    ),
   );
 }

@@ -1,8 +1,8 @@
-/** The circuits of one environment: a row a lane, with its state, why, and until when. */
+/** The circuits of one environment: a table row per lane with its state, the reason, and how long it lasts. */
 
-import { clockText, h, keyed, say } from './dom.js';
+import { formatTime, h, keyedList, setText } from './dom.js';
 
-const marks = {
+const symbols = {
   closed: '●',
   'half-open': '◐',
   probation: '◐',
@@ -10,48 +10,48 @@ const marks = {
   'held-open': '■',
   'held-closed': '◆',
 };
-const words = {
+const labels = {
   closed: 'closed',
-  'half-open': 'asking the bank',
+  'half-open': 'probing the bank',
   probation: 'on probation',
   open: 'open',
   'held-open': 'held open',
   'held-closed': 'held closed',
 };
 
-/** What is in effect: an operator's hold before what is measured. */
-export const effectOf = ({ state, hold }) => (hold ? `held-${hold}` : state);
+/** The state in effect: an operator's hold takes precedence over the measured state. */
+export const effectiveState = ({ state, hold }) => (hold ? `held-${hold}` : state);
 
-/** Words and sign of a state, as charts name it too. */
-export const wordsOf = (effect) => words[effect] ?? effect;
+/** The text for an effective state. */
+export const stateLabel = (state) => labels[state] ?? state;
 
-function whyOf({ state, hold, until, reason }) {
-  const at = until ? clockText(until) : '';
+function explain({ state, hold, until, reason }) {
+  const at = until ? formatTime(until) : '';
   if (hold) return `until ${at}: ${reason}`;
   if (state === 'closed') return 'calls go through';
-  if (state === 'open') return `${reason}; asked again at ${at}`;
+  if (state === 'open') return `${reason}; next probe at ${at}`;
   if (state === 'probation') return 'one payment at a time, until one succeeds';
-  return 'a GET of our own is on its way';
+  return 'the gateway is sending a GET of its own';
 }
 
-/** @param hold opens the dialog for a circuit */
-export function createCircuitRows(body, hold) {
-  return keyed(
+/** @param openHold opens the dialog for a circuit. @returns renders these circuits */
+export function createCircuitRows(body, openHold) {
+  return keyedList(
     body,
     ({ lane }) => lane,
     (first) => {
       let circuit = first;
-      const mark = h('span', { 'aria-hidden': 'true' });
-      const state = h('span', { class: 'word' });
-      const badge = h('span', { class: 'badge' }, mark, ' ', state);
-      const why = h('span', { class: 'why' });
+      const symbol = h('span', { 'aria-hidden': 'true' });
+      const label = h('span');
+      const badge = h('span', { class: 'badge' }, symbol, ' ', label);
+      const explanation = h('span', { class: 'explanation' });
       const button = h(
         'button',
         {
           type: 'button',
           class: 'small',
           'aria-label': `Hold ${first.lane} of ${first.environment}`,
-          click: () => hold(circuit),
+          click: () => openHold(circuit),
         },
         'Hold…',
       );
@@ -59,19 +59,19 @@ export function createCircuitRows(body, hold) {
         'tr',
         {},
         h('th', { scope: 'row' }, first.lane),
-        h('td', {}, h('div', { class: 'now' }, badge, why)),
-        h('td', { class: 'act' }, button),
+        h('td', {}, h('div', { class: 'state' }, badge, explanation)),
+        h('td', { class: 'actions' }, button),
       );
       return {
         element,
-        show(next) {
+        update(next) {
           circuit = next;
-          const effect = effectOf(next);
-          badge.dataset.state = effect;
-          say(mark, marks[effect]);
-          say(state, wordsOf(effect));
-          say(why, whyOf(next));
-          why.title = next.until ?? '';
+          const state = effectiveState(next);
+          badge.dataset.state = state;
+          setText(symbol, symbols[state]);
+          setText(label, stateLabel(state));
+          setText(explanation, explain(next));
+          explanation.title = next.until ?? '';
         },
       };
     },

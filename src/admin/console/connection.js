@@ -1,73 +1,75 @@
-/** Speaks to the gateway: orders and questions, and the stream of events. The token goes in a header, never in a URL. */
+/** Calls the admin API and reads its event stream. The token is sent in a header, never in a URL. */
 
-/** What the gateway said no to, in its words. */
-export class Refused extends Error {
-  constructor(status, words, answer) {
-    super(words);
+/** The gateway answered with an error status; `message` is its error text, `body` its JSON. */
+export class ApiError extends Error {
+  constructor(status, message, body) {
+    super(message);
     this.status = status;
-    this.answer = answer;
+    this.body = body;
   }
 }
 
 const key = 'penstock-token';
-export const keptToken = () => sessionStorage.getItem(key);
-export const keepToken = (token) => sessionStorage.setItem(key, token);
-export const forgetToken = () => sessionStorage.removeItem(key);
+export const storedToken = () => sessionStorage.getItem(key);
+export const storeToken = (token) => sessionStorage.setItem(key, token);
+export const clearToken = () => sessionStorage.removeItem(key);
 
-const fields = () => ({ Authorization: `Bearer ${keptToken() ?? ''}` });
+const authorization = () => ({ Authorization: `Bearer ${storedToken() ?? ''}` });
 
-/** For whatever an operator waits for: a pre-flight takes up to 5 s. */
-const patienceMs = 15_000;
+/** Longer than a pre-flight, which takes up to 5 s. */
+const timeoutMs = 15_000;
 
-/** @returns the answer; `undefined` if there is none. @throws Refused, or Error with a sentence for the operator */
-export async function ask(method, path, body) {
+/** @returns the JSON of the response; `undefined` if there is none. @throws ApiError, or Error with a text to show */
+export async function callApi(method, path, body) {
   const response = await fetch(`/api${path}`, {
     method,
-    headers: { ...fields(), ...(body && { 'Content-Type': 'application/json' }) },
+    headers: { ...authorization(), ...(body && { 'Content-Type': 'application/json' }) },
     body: body && JSON.stringify(body),
-    signal: AbortSignal.timeout(patienceMs),
+    signal: AbortSignal.timeout(timeoutMs),
   }).catch(() => {
-    const after = method === 'GET' ? '' : ' Whether it was done is not known: look at the audit log.';
-    throw new Error(`No answer came from this instance.${after}`);
+    const advice = method === 'GET' ? '' : ' Whether it was done is not known: look at the audit log.';
+    throw new Error(`No answer came from this instance.${advice}`);
   });
   const text = await response.text().catch(() => '');
-  const answer = text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : undefined;
-  if (!response.ok) throw new Refused(response.status, answer?.error ?? `Status ${response.status}.`, answer);
-  return answer;
+  const json = text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : undefined;
+  if (!response.ok) throw new ApiError(response.status, json?.error ?? `Status ${response.status}.`, json);
+  return json;
 }
 
-/** Events come every second. */
-const silenceMs = 5_000;
-const longestPauseMs = 5_000;
+/** The gateway sends an event every second. */
+const maxSilenceMs = 5_000;
+const firstRetryDelayMs = 500;
+const maxRetryDelayMs = 5_000;
 
 /**
- * Reads the events, and again whenever the stream ends, until the token is refused or it is told to stop.
+ * Reads the events, and reconnects whenever the stream ends, until the token is refused or the caller stops it.
  *
- * @param told `event(name, data)`, `lost(why)`, `refused()`
- * @returns stops it
+ * @param listener `onEvent(name, data)`, `onDisconnect(reason)`, `onUnauthorized()`
+ * @returns stops reading
  */
-export function follow(told) {
+export function followEvents(listener) {
   let stopped = false;
-  let pauseMs = 500;
+  let retryDelayMs = firstRetryDelayMs;
   let current;
 
-  async function once() {
+  /** @returns why the stream ended */
+  async function readStream() {
     current = new AbortController();
-    let silence = setTimeout(() => current.abort(), silenceMs);
+    let silence = setTimeout(() => current.abort(), maxSilenceMs);
     try {
-      const response = await fetch('/api/events', { headers: fields(), signal: current.signal });
+      const response = await fetch('/api/events', { headers: authorization(), signal: current.signal });
       if (response.status === 401) {
         stopped = true;
-        return told.refused();
+        return listener.onUnauthorized();
       }
       if (!response.ok) return (await response.json()).error ?? 'The instance is not ready.';
-      for await (const { name, data } of eventsIn(response.body)) {
+      for await (const { name, data } of parseEvents(response.body)) {
         clearTimeout(silence);
         if (stopped) return;
         if (name === 'end') return data.why;
-        pauseMs = 500;
-        told.event(name, data);
-        silence = setTimeout(() => current.abort(), silenceMs);
+        retryDelayMs = firstRetryDelayMs;
+        listener.onEvent(name, data);
+        silence = setTimeout(() => current.abort(), maxSilenceMs);
       }
       return 'The connection has ended.';
     } catch {
@@ -78,16 +80,16 @@ export function follow(told) {
     }
   }
 
-  async function forEver() {
+  async function reconnect() {
     while (!stopped) {
-      const why = await once();
+      const reason = await readStream();
       if (stopped) return;
-      told.lost(why);
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+      listener.onDisconnect(reason);
+      await new Promise((resolve) => setTimeout(resolve, retryDelayMs));
+      retryDelayMs = Math.min(retryDelayMs * 2, maxRetryDelayMs);
     }
   }
-  forEver();
+  reconnect();
 
   return () => {
     stopped = true;
@@ -95,11 +97,11 @@ export function follow(told) {
   };
 }
 
-async function* eventsIn(body) {
-  let rest = '';
-  for await (const piece of body.pipeThrough(new TextDecoderStream())) {
-    const parts = (rest + piece).split('\n\n');
-    rest = parts.pop();
+async function* parseEvents(body) {
+  let buffer = '';
+  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+    const parts = (buffer + chunk).split('\n\n');
+    buffer = parts.pop();
     for (const part of parts) {
       const [, name, data] = /^event: (.*)\ndata: (.*)$/.exec(part) ?? [];
       if (name) yield { name, data: JSON.parse(data) };

@@ -1,134 +1,144 @@
-/** The console: signs in, follows the events, and hands each part what it shows. READ FIRST of this folder. */
+/** The console: signs in, follows the events, and renders each part of the page. READ FIRST of this folder. */
 
+import { createAlerts } from './alerts.js';
 import { createAudit } from './audit.js';
-import { follow, forgetToken, keepToken, keptToken } from './connection.js';
+import { openHold } from './circuit-dialog.js';
+import { clearToken, followEvents, storedToken, storeToken } from './connection.js';
 import { createDecisions } from './decisions.js';
-import { notify } from './dialogs.js';
-import { byId, clockText, say } from './dom.js';
-import { createDoubts } from './doubts.js';
+import { showNotice } from './dialogs.js';
+import { byId, formatTime, setText } from './dom.js';
 import { createEnvironments } from './environments.js';
+import { createInDoubt } from './in-doubt.js';
 import { createSettings } from './settings.js';
-import { openHold, openSwitch } from './switch-dialog.js';
+import { openSwitch } from './switch-dialog.js';
 import { createTraffic } from './traffic.js';
-import { createVerdict } from './verdict.js';
 
-const keptSeconds = 300;
+/** As long as the gateway keeps them. */
+const historySeconds = 300;
 
-/** The last snapshot, and all that changed since. */
+/** The last snapshot with all later changes applied. */
 let state;
-let stop = () => {};
+let stopEvents = () => {};
 
-const showEnvironments = createEnvironments({
-  switchTo: openSwitch,
-  hold: (circuit) => openHold(circuit, state),
+const renderAlerts = createAlerts();
+const renderEnvironments = createEnvironments({
+  openSwitch,
+  openHold: (circuit) => openHold(circuit, state),
 });
-const showTraffic = createTraffic();
-const showVerdict = createVerdict();
-const showSettings = createSettings();
-const readDoubts = createDoubts(() => state.operator);
-const readAudit = createAudit();
+const renderTraffic = createTraffic();
+const renderSettings = createSettings();
+const refreshInDoubt = createInDoubt(() => state.operator);
+const refreshAudit = createAudit();
 createDecisions();
 
-function begin() {
-  stop();
-  link('connecting', 'Connecting…');
-  stop = follow({
-    event(name, data) {
-      if (name === 'snapshot') opened(data);
-      if (name === 'tick') ticked(data);
-      link('live', `Live, ${clockText(Date.now())}`);
+function connect() {
+  stopEvents();
+  showConnection('connecting', 'Connecting…');
+  stopEvents = followEvents({
+    onEvent(name, data) {
+      if (name === 'snapshot') applySnapshot(data);
+      if (name === 'tick') applyTick(data);
+      showConnection('live', `Live, ${formatTime(Date.now())}`);
     },
-    lost: (why) => link('lost', `${why} Trying again…`),
-    refused: () =>
-      leave(
+    onDisconnect: (reason) => showConnection('lost', `${reason} Trying again…`),
+    onUnauthorized: () =>
+      signOut(
         state
-          ? 'This instance does not know your token any more: it was restarted, or the token was changed.'
-          : 'This token is not known here.',
+          ? 'This instance no longer accepts your token: it was restarted, or the token was changed.'
+          : 'The token is not valid.',
       ),
   });
 }
 
-function opened(snapshot) {
+function applySnapshot(snapshot) {
   const before = state?.instance;
   state = snapshot;
-  if (before && before.id !== snapshot.instance.id) {
-    const isNew = before.host === snapshot.instance.host && before.startedAt < snapshot.instance.startedAt;
-    notify(
-      `${isNew ? 'The instance was restarted' : 'Another instance answers now'}: it runs since ${clockText(snapshot.instance.startedAt)}.`,
-    );
-  }
+  if (before && before.id !== snapshot.instance.id) showInstanceChange(before, snapshot.instance);
   const { name, role } = snapshot.operator;
-  say(byId('operator'), role === 'operate' ? name : `${name}, may look`);
+  setText(byId('operator'), role === 'operate' ? name : `${name}, read-only`);
   showPage();
-  showSettings(state);
-  readDoubts();
-  readAudit();
-  show();
+  renderSettings(state);
+  refreshInDoubt();
+  refreshAudit();
+  render();
 }
 
-function ticked({ sample, seconds, ...changed }) {
+function showInstanceChange(before, { host, startedAt }) {
+  const restarted = before.host === host && before.startedAt < startedAt;
+  showNotice(
+    `${restarted ? 'The instance was restarted' : 'Another instance answers now'}: it runs since ${formatTime(startedAt)}.`,
+  );
+}
+
+function applyTick({ sample, seconds, ...changed }) {
   const newest = state.seconds.at(-1)?.at ?? 0;
   state = {
     ...state,
     ...changed,
-    samples: [...state.samples, sample].slice(-keptSeconds),
-    seconds: [...state.seconds, ...seconds.filter(({ at }) => at > newest)].slice(-keptSeconds),
+    samples: [...state.samples, sample].slice(-historySeconds),
+    seconds: [...state.seconds, ...seconds.filter(({ at }) => at > newest)].slice(-historySeconds),
   };
-  if ('environments' in changed) showSettings(state);
-  if ('inDoubt' in changed) readDoubts();
-  if ('inDoubt' in changed || 'version' in changed || 'circuits' in changed) readAudit();
-  show();
+  if ('environments' in changed) renderSettings(state);
+  if ('inDoubt' in changed) refreshInDoubt();
+  if ('inDoubt' in changed || 'version' in changed || 'circuits' in changed) refreshAudit();
+  render();
 }
 
-function show() {
-  showVerdict(state);
-  showEnvironments(state);
-  showTraffic(state);
+function render() {
+  renderAlerts(state);
+  renderEnvironments(state);
+  renderTraffic(state);
 }
+
+const signedInElements = ['page', 'sections', 'user'];
 
 function showPage() {
   if (!byId('page').hidden) return;
-  byId('door').hidden = true;
-  for (const id of ['page', 'sections', 'who']) byId(id).hidden = false;
-  byId('verdict-title').focus({ preventScroll: true });
+  byId('sign-in-panel').hidden = true;
+  for (const id of signedInElements) byId(id).hidden = false;
+  byId('alerts-title').focus({ preventScroll: true });
 }
 
-function link(kind, text) {
-  const place = byId('link');
-  if (place.dataset.link !== kind) place.dataset.link = kind;
-  // Only what changes the picture is told to a screen reader: not every second.
-  place.setAttribute('aria-live', kind === 'live' ? 'off' : 'polite');
-  say(place, text);
-  document.body.classList.toggle('stale', kind === 'lost');
+/** @param connection `none`, `connecting`, `live` or `lost` */
+function showConnection(connection, text) {
+  const element = byId('connection');
+  if (element.dataset.connection !== connection) element.dataset.connection = connection;
+  // A screen reader announces changes of the connection, not the time of every second.
+  element.setAttribute('aria-live', connection === 'live' ? 'off' : 'polite');
+  setText(element, text);
+  document.body.classList.toggle('stale', connection === 'lost');
 }
 
-/** Back to the door. @param why what to say there */
-function leave(why = '') {
-  stop();
-  forgetToken();
+/** @param reason shown above the sign-in button */
+function signOut(reason = '') {
+  stopEvents();
+  clearToken();
   state = undefined;
   for (const dialog of document.querySelectorAll('dialog')) dialog.close();
-  for (const id of ['page', 'sections', 'who']) byId(id).hidden = true;
-  byId('door').hidden = false;
-  link('none', '');
-  say(byId('door-fault'), why);
+  for (const id of signedInElements) byId(id).hidden = true;
+  byId('sign-in-panel').hidden = false;
+  showConnection('none', '');
+  setText(byId('sign-in-error'), reason);
   byId('token').value = '';
   byId('token').focus();
 }
 
-byId('leave').addEventListener('click', () => leave());
+byId('sign-out').addEventListener('click', () => signOut());
 byId('sign-in').addEventListener('submit', (event) => {
   event.preventDefault();
   const token = byId('token').value.trim();
-  // What no header can hold would look like an instance that does not answer.
+  // `fetch` throws on a token that a header cannot carry, which would look like an unreachable instance.
   const canBeSent = /^[\x21-\x7e]+$/.test(token);
-  say(byId('door-fault'), canBeSent ? '' : 'A token has no blanks, accents or curly quotes: copy it again.');
+  setText(
+    byId('sign-in-error'),
+    canBeSent ? '' : 'A token contains no spaces, accents or curly quotes: copy it again.',
+  );
   if (!canBeSent) return;
-  keepToken(token);
-  begin();
+  storeToken(token);
+  connect();
 });
 
-// What scrolls must be reachable by keyboard.
-for (const place of document.querySelectorAll('[data-scrolls]')) place.tabIndex = 0;
-if (keptToken()) begin();
+// Scrollable areas must be reachable by keyboard.
+for (const element of document.querySelectorAll('[data-scrollable]')) element.tabIndex = 0;
+if (storedToken()) connect();
 else byId('token').focus();

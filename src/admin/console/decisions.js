@@ -1,28 +1,28 @@
 /** "Why was my call refused?": everything the gateway decided about one X-Request-ID. */
 
-import { ask } from './connection.js';
-import { byId, clock, duration, h } from './dom.js';
+import { callApi } from './connection.js';
+import { byId, formatDuration, h, timeElement } from './dom.js';
 
 export function createDecisions() {
-  const found = byId('found');
+  const results = byId('search-results');
   byId('search').addEventListener('submit', async (event) => {
     event.preventDefault();
     const id = byId('request-id').value.trim();
-    found.replaceChildren(h('p', { class: 'hint' }, 'Searching…'));
+    results.replaceChildren(h('p', { class: 'hint' }, 'Searching…'));
     try {
-      const decisions = await ask('GET', `/decisions/${encodeURIComponent(id)}`);
-      found.replaceChildren(...decisions.map(decisionOf));
+      const decisions = await callApi('GET', `/decisions/${encodeURIComponent(id)}`);
+      results.replaceChildren(...decisions.map(renderDecision));
     } catch ({ status, message }) {
       const text =
         status === 404
-          ? `This instance remembers nothing of ${id}: it came too long ago, to another instance, or never.`
+          ? `This instance has no record of ${id}: the request is too old, went to another instance, or never arrived.`
           : message;
-      found.replaceChildren(h('p', {}, text));
+      results.replaceChildren(h('p', {}, text));
     }
   });
 }
 
-function decisionOf({
+function renderDecision({
   at,
   operation,
   client,
@@ -51,9 +51,9 @@ function decisionOf({
       {},
       `${status} ${error ?? 'answered'}`,
       ' ',
-      h('span', { class: 'aside' }, clock(at), ` · ${duration(durationMs)}`),
+      h('span', { class: 'aside' }, timeElement(at), ` · ${formatDuration(durationMs)}`),
     ),
-    why && h('p', { class: 'why' }, why),
+    why && h('p', {}, why),
     h(
       'dl',
       { class: 'facts' },
@@ -61,20 +61,20 @@ function decisionOf({
         .filter(([, value]) => value)
         .map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, String(value)))),
     ),
-    (steps.length > 0 && h('ol', { class: 'steps' }, ...steps.map(stepOf))) || undefined,
+    (steps.length > 0 && h('ol', { class: 'steps' }, ...steps.map(renderStep))) || undefined,
   );
 }
 
-const stepOf = ({ afterMs, what, ...more }) =>
+const renderStep = ({ afterMs, what, ...attributes }) =>
   h(
     'li',
     {},
-    h('span', { class: 'after' }, `+${duration(afterMs)}`),
+    h('span', { class: 'elapsed' }, `+${formatDuration(afterMs)}`),
     ` ${what} `,
     h(
       'span',
       { class: 'hint' },
-      Object.entries(more)
+      Object.entries(attributes)
         .map(([name, value]) => `${name} ${textOf(value)}`)
         .join(' · '),
     ),

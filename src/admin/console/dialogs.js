@@ -1,49 +1,49 @@
-/** Dialogs for orders: a form that says what happened if it is refused, and gives the focus back. */
+/** Modal dialogs with a form: they show why the gateway refused, and restore the focus when they close. */
 
-import { byId, h, say } from './dom.js';
+import { byId, h, setText } from './dom.js';
 
-let number = 0;
+let dialogCount = 0;
 
 /**
- * Opens a dialog with a form.
+ * Opens a modal dialog with a form.
  *
- * @param order `title`, `body` (elements), `button` (what the order is called), `role` of the operator,
- *   `send(data)` carries it out with the form's values; it throws to keep the dialog open, with the reason as message;
- *   `done(result)` says where the focus goes then, if not back to where it was
+ * @param options `title`; `body` (elements); `button`, the label of the submit button; `role` of the operator;
+ *   `send(data)` submits the form's values and throws to keep the dialog open, with the reason as message;
+ *   `done(result)` returns the element to focus then, by default the one that had the focus before
  * @returns the dialog
  */
-export function openOrder({ title, body, button, role, send, done }) {
-  number += 1;
-  const id = `dialog-${number}`;
-  let back = document.activeElement;
-  const fault = h('p', { class: 'fault', role: 'alert' });
+export function openFormDialog({ title, body, button, role, send, done }) {
+  dialogCount += 1;
+  const id = `dialog-${dialogCount}`;
+  let focusAfter = document.activeElement;
+  const error = h('p', { class: 'error', role: 'alert' });
   const submit = h('button', { type: 'submit', class: 'primary' }, button);
   const cancel = h('button', { type: 'button', click: () => dialog.close() }, 'Cancel');
-  const looksOnly =
+  const readOnlyHint =
     role === 'operate'
       ? undefined
-      : h('p', { class: 'hint' }, 'Your role is to look: orders will be refused.');
-  const form = h('form', {}, ...body, looksOnly, fault, h('p', { class: 'buttons' }, cancel, submit));
+      : h('p', { class: 'hint' }, 'Your role is read-only: the gateway will refuse this.');
+  const form = h('form', {}, ...body, readOnlyHint, error, h('p', { class: 'buttons' }, cancel, submit));
   const dialog = h('dialog', { 'aria-labelledby': id }, h('h2', { id }, title), form);
 
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     if (submit.disabled) return;
     submit.disabled = true;
-    say(fault, '');
+    setText(error, '');
     try {
       const result = await send(Object.fromEntries(new FormData(form)));
-      back = done(result) ?? back;
+      focusAfter = done(result) ?? focusAfter;
       dialog.close();
     } catch (thrown) {
-      say(fault, thrown.message);
+      setText(error, thrown.message);
     }
     submit.disabled = false;
   });
   dialog.addEventListener('close', () => {
     dialog.remove();
-    const isThere = back?.isConnected && back.checkVisibility();
-    (isThere ? back : byId('verdict-title')).focus({ preventScroll: true });
+    const canFocus = focusAfter?.isConnected && focusAfter.checkVisibility();
+    (canFocus ? focusAfter : byId('alerts-title')).focus({ preventScroll: true });
   });
   document.body.append(dialog);
   dialog.showModal();
@@ -64,23 +64,24 @@ export const reasonField = () =>
   field(
     'Reason',
     h('textarea', { id: 'reason', name: 'reason', required: true, maxlength: '500', rows: '2' }),
-    'It stands in the audit log, with your name.',
+    'Recorded in the audit log, with your name.',
   );
 
-export const choice = (name, value, label, more = {}) =>
+export const radioOption = (name, value, label, attributes = {}) =>
   h(
     'label',
     { class: 'choice' },
-    h('input', { type: 'radio', name, value, required: true, ...more }),
+    h('input', { type: 'radio', name, value, required: true, ...attributes }),
     ' ',
     label,
   );
 
-let ends;
+const noticeMs = 20_000;
+let noticeTimer;
 
-/** Says what was done, for a while, on the page and to a screen reader. */
-export function notify(text) {
-  say(byId('notice'), text);
-  clearTimeout(ends);
-  ends = setTimeout(() => say(byId('notice'), ''), 20_000);
+/** Shows for a while what was done; a screen reader announces it. */
+export function showNotice(text) {
+  setText(byId('notice'), text);
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => setText(byId('notice'), ''), noticeMs);
 }

@@ -1,8 +1,11 @@
-/** What every part of the page is made with. Text is text: nothing that came from a bank or a TPP is ever read as markup. */
+/** Helpers that create and update elements. Text stays text: no value from a bank or a TPP is ever parsed as markup. */
 
-const svgNames = new Set(['svg', 'path', 'line', 'rect', 'g']);
+const svgNames = new Set(['svg', 'rect']);
 
-/** An element; functions among the attributes listen, `undefined` and `false` are left out, `true` stands alone. */
+/**
+ * Creates an element. Function attributes become event listeners, `undefined` and `false` are left out, `true` is an
+ * empty attribute.
+ */
 export function h(name, attributes = {}, ...children) {
   const element = svgNames.has(name)
     ? document.createElementNS('http://www.w3.org/2000/svg', name)
@@ -17,26 +20,31 @@ export function h(name, attributes = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-/** Leaves alone what says so already: a screen reader and a selection keep their place. */
-export function say(element, text) {
+/** Changes the text only if it differs, so that a screen reader and a selection keep their position. */
+export function setText(element, text) {
   if (element.textContent !== String(text)) element.textContent = text;
 }
 
-/** Keeps the elements of items that stay, so that the focus stays too. @param create gives `{ element, show(item) }` */
-export function keyed(parent, keyOf, create) {
-  const shown = new Map();
+/**
+ * Renders a list and reuses the elements of items that stay, so that they keep the focus.
+ *
+ * @param create gives `{ element, update(item) }`
+ * @returns renders these items
+ */
+export function keyedList(parent, keyOf, create) {
+  const rendered = new Map();
   return (items) => {
     const keys = new Set(items.map(keyOf));
-    for (const [key, { element }] of shown) {
+    for (const [key, { element }] of rendered) {
       if (keys.has(key)) continue;
       element.remove();
-      shown.delete(key);
+      rendered.delete(key);
     }
     items.forEach((item, index) => {
       const key = keyOf(item);
-      const part = shown.get(key) ?? create(item);
-      shown.set(key, part);
-      part.show(item);
+      const part = rendered.get(key) ?? create(item);
+      rendered.set(key, part);
+      part.update(item);
       if (parent.children[index] !== part.element)
         parent.insertBefore(part.element, parent.children[index] ?? null);
     });
@@ -46,24 +54,24 @@ export function keyed(parent, keyOf, create) {
 const timeOnly = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const withDate = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
-/** In the viewer's zone; the date only where it is not today. */
-export function clockText(at) {
+/** In the viewer's time zone; with the date unless it is today. */
+export function formatTime(at) {
   const date = new Date(at);
   return (date.toDateString() === new Date().toDateString() ? timeOnly : withDate).format(date);
 }
 
-/** The same as an element that has the full time in its title. */
-export const clock = (at) => {
+/** A `time` element with the full time in its title. */
+export const timeElement = (at) => {
   const iso = new Date(at).toISOString();
-  return h('time', { datetime: iso, title: iso }, clockText(at));
+  return h('time', { datetime: iso, title: iso }, formatTime(at));
 };
 
 /** `1 payment`, `2 payments`. */
-export const count = (number, one, many = `${one}s`) =>
-  `${number.toLocaleString()} ${number === 1 ? one : many}`;
+export const formatCount = (number, singular, plural = `${singular}s`) =>
+  `${number.toLocaleString()} ${number === 1 ? singular : plural}`;
 
 /** `350 ms`, `1.2 s`. */
-export const duration = (ms) =>
+export const formatDuration = (ms) =>
   ms < 1_000
     ? `${Math.round(ms)} ms`
     : `${(ms / 1_000).toLocaleString(undefined, { maximumFractionDigits: 1 })} s`;

@@ -1,56 +1,53 @@
-/** What is asked for rarely: forgetting cached statuses, the instance, the configuration in effect. */
+/** Rarely needed: purging cached statuses, facts about the instance, the configuration in effect. */
 
-import { ask } from './connection.js';
-import { byId, clock, h, say } from './dom.js';
+import { callApi } from './connection.js';
+import { byId, h, setText, timeElement } from './dom.js';
 
-/** @returns shows the instance, and offers the environments */
+/** @returns renders the facts about the instance and the environments to choose from */
 export function createSettings() {
-  byId('forget').addEventListener('submit', async (event) => {
+  byId('purge').addEventListener('submit', async (event) => {
     event.preventDefault();
     const { environment, payment } = Object.fromEntries(new FormData(event.target));
     const query = new URLSearchParams({
       ...(environment && { environment }),
       ...(payment.trim() && { payment: payment.trim() }),
     });
-    const place = byId('forgotten');
+    const result = byId('purge-result');
     try {
-      await ask('DELETE', `/status-cache?${query}`);
-      place.dataset.level = 'good';
-      say(place, payment.trim() ? `Forgotten: ${payment.trim()}.` : 'Every status is forgotten.');
+      await callApi('DELETE', `/status-cache?${query}`);
+      result.dataset.level = 'good';
+      setText(result, payment.trim() ? `Removed: ${payment.trim()}.` : 'All cached statuses are removed.');
     } catch ({ message }) {
-      place.dataset.level = 'bad';
-      say(place, message);
+      result.dataset.level = 'bad';
+      setText(result, message);
     }
   });
 
   byId('configuration').addEventListener('toggle', async ({ target }) => {
     if (!target.open) return;
-    const text = await ask('GET', '/config').then(linesOf, ({ message }) => message);
-    say(byId('settings'), text);
+    const text = await callApi('GET', '/config').then(formatSettings, ({ message }) => message);
+    setText(byId('settings'), text);
   });
 
   return ({ instance, environments }) => {
     const { host, pid, startedAt, node } = instance;
-    const facts = { Host: host, Process: pid, Node: node };
+    const facts = { Host: host, Process: String(pid), Node: node, Since: timeElement(startedAt) };
     byId('instance').replaceChildren(
-      ...Object.entries(facts).map(([name, value]) =>
-        h('div', {}, h('dt', {}, name), h('dd', {}, String(value))),
-      ),
-      h('div', {}, h('dt', {}, 'Since'), h('dd', {}, clock(startedAt))),
+      ...Object.entries(facts).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))),
     );
-    const offered = environments.map(({ name }) => h('option', { value: name }, name));
-    byId('forget-environment').replaceChildren(h('option', { value: '' }, 'every one'), ...offered);
+    const options = environments.map(({ name }) => h('option', { value: name }, name));
+    byId('purge-environment').replaceChildren(h('option', { value: '' }, 'all'), ...options);
   };
 }
 
-/** Like YAML, to be read by people. */
-function linesOf(value, depth = 0) {
+/** Indented like YAML, for people to read. */
+function formatSettings(settings, depth = 0) {
   const indent = '  '.repeat(depth);
-  return Object.entries(value)
-    .map(([name, one]) =>
-      typeof one === 'object' && one !== null && Object.keys(one).length > 0
-        ? `${indent}${name}:\n${linesOf(one, depth + 1)}`
-        : `${indent}${name}: ${typeof one === 'object' ? JSON.stringify(one) : one}`,
+  return Object.entries(settings)
+    .map(([name, value]) =>
+      typeof value === 'object' && value !== null && Object.keys(value).length > 0
+        ? `${indent}${name}:\n${formatSettings(value, depth + 1)}`
+        : `${indent}${name}: ${typeof value === 'object' ? JSON.stringify(value) : value}`,
     )
     .join('\n');
 }

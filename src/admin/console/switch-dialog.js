@@ -1,10 +1,10 @@
-/** The switch: tried out before anything is asked, confirmed by name where money moves, forced only by a decision of its own. */
+/** The dialog that switches the active environment: pre-flight first, confirmation by name for production. */
 
-import { ask } from './connection.js';
-import { choice, field, notify, openOrder, reasonField } from './dialogs.js';
-import { byId, clockText, h } from './dom.js';
+import { callApi } from './connection.js';
+import { field, openFormDialog, reasonField, showNotice } from './dialogs.js';
+import { byId, formatTime, h } from './dom.js';
 
-const steps = {
+const stepLabels = {
   dns: 'Name',
   tcp: 'Connection',
   tls: 'Encryption',
@@ -12,27 +12,13 @@ const steps = {
   answer: 'Answer',
 };
 
-/** As in the gateway: a slip of the finger must not be enough. */
-const confirmed = 'production';
+/** The gateway requires the name for this environment as well; asking here saves a refusal. */
+const confirmedEnvironment = 'production';
 
 export function openSwitch(environment, { active, operator, environments }) {
   const url = environments.find(({ name }) => name === environment)?.baseUrl;
-  const report = h('div', { class: 'report', role: 'status' }, h('p', {}, 'Trying the bank out…'));
-  const forced = h(
-    'p',
-    { class: 'field forced', hidden: true },
-    h(
-      'label',
-      { class: 'choice' },
-      h('input', { type: 'checkbox', name: 'force', value: 'yes' }),
-      ' Switch although the bank does not answer as it should',
-    ),
-    h(
-      'span',
-      { class: 'hint' },
-      'New payments may fail there until it does. The audit log will say “forced”.',
-    ),
-  );
+  const report = h('div', { class: 'report', role: 'status' }, h('p', {}, 'Running the pre-flight…'));
+  const force = createForceField();
   const confirm = h('input', {
     id: 'confirm',
     name: 'confirm',
@@ -43,7 +29,7 @@ export function openSwitch(environment, { active, operator, environments }) {
     title: `the word ${environment}`,
   });
 
-  const dialog = openOrder({
+  const dialog = openFormDialog({
     title: `Send new payments to ${environment}?`,
     button: `Switch to ${environment}`,
     role: operator.role,
@@ -53,106 +39,80 @@ export function openSwitch(environment, { active, operator, environments }) {
         { class: 'change' },
         h('span', {}, active ?? 'nowhere'),
         h('span', { 'aria-hidden': 'true' }, ' → '),
-        h('span', { class: 'unseen' }, 'to'),
+        h('span', { class: 'visually-hidden' }, 'to'),
         h('strong', {}, environment),
       ),
-      h('p', { class: 'hint url' }, url),
-      h('p', {}, 'Payments that exist stay where they were born. All instances follow within a second.'),
+      h('p', { class: 'hint' }, url),
+      h(
+        'p',
+        {},
+        'Existing payments stay in the environment that created them. All instances switch within a second.',
+      ),
       report,
-      forced,
+      force,
       reasonField(),
-      ...(environment === confirmed ? [field(`Type ${environment} to confirm`, confirm)] : []),
+      ...(environment === confirmedEnvironment ? [field(`Type ${environment} to confirm`, confirm)] : []),
     ],
-    async send({ reason, confirm: name, force }) {
+    async send({ reason, confirm: name, force: forced }) {
       try {
-        return await ask('PUT', '/environments/active', {
+        return await callApi('PUT', '/environments/active', {
           environment,
           reason,
           ...(name && { confirm: name }),
-          force: force === 'yes',
+          force: forced === 'yes',
         });
       } catch (thrown) {
-        if (thrown.answer?.preflight) show(thrown.answer.preflight);
+        if (thrown.body?.preflight) showReport(thrown.body.preflight);
         throw thrown;
       }
     },
     done({ version }) {
-      notify(`New payments go to ${environment} since ${clockText(Date.now())} (version ${version}).`);
+      showNotice(`New payments go to ${environment} since ${formatTime(Date.now())} (version ${version}).`);
       return byId(`environment-${environment}`);
     },
   });
 
-  function show({ ok, steps: taken }) {
+  function showReport({ ok, steps }) {
     report.dataset.level = ok ? 'good' : 'bad';
     report.replaceChildren(
       h('p', {}, h('strong', {}, ok ? 'The bank is ready.' : 'The pre-flight failed.')),
-      h(
-        'ul',
-        {},
-        ...taken.map(({ step, ok: well, detail }) =>
-          h(
-            'li',
-            { 'data-level': well ? 'good' : 'bad' },
-            h(
-              'span',
-              { class: 'mark', role: 'img', 'aria-label': well ? 'passed' : 'failed' },
-              well ? '✓' : '✕',
-            ),
-            ` ${steps[step] ?? step}`,
-            h('span', { class: 'detail' }, detail),
-          ),
-        ),
-      ),
+      h('ul', {}, ...steps.map(createStep)),
     );
-    forced.hidden = ok;
+    force.hidden = ok;
   }
 
-  ask('POST', `/environments/${encodeURIComponent(environment)}/preflight`).then(show, ({ message }) => {
-    report.replaceChildren(h('p', {}, `Not tried out: ${message}`));
-  });
+  callApi('POST', `/environments/${encodeURIComponent(environment)}/preflight`).then(
+    showReport,
+    ({ message }) => report.replaceChildren(h('p', {}, `No pre-flight: ${message}`)),
+  );
   return dialog;
 }
 
-/** Holds a circuit, or lets it go as it measures. */
-export function openHold({ environment, lane, hold }, { operator }) {
-  const span = h(
-    'select',
-    { id: 'for', name: 'for' },
-    ...[
-      ['10min', '10 minutes'],
-      ['30min', '30 minutes'],
-      ['1h', '1 hour'],
-      ['4h', '4 hours'],
-      ['24h', '24 hours'],
-    ].map(([value, label]) => h('option', { value }, label)),
+function createForceField() {
+  const checkbox = h('input', { type: 'checkbox', name: 'force', value: 'yes' });
+  return h(
+    'p',
+    { class: 'field forced', hidden: true },
+    h('label', { class: 'choice' }, checkbox, ' Switch although the pre-flight failed'),
+    h(
+      'span',
+      { class: 'hint' },
+      'New payments may fail until the bank recovers. The audit log records the switch as “forced”.',
+    ),
   );
-  return openOrder({
-    title: `Circuit of ${lane}, ${environment}`,
-    button: 'Give the order',
-    role: operator.role,
-    body: [
-      h(
-        'fieldset',
-        {},
-        h('legend', {}, 'What should it do?'),
-        choice('hold', 'open', 'Hold open: nothing is sent to the bank'),
-        choice('hold', 'closed', 'Hold closed: everything is sent, whatever the bank answers'),
-        hold === null ? '' : choice('hold', 'release', 'Let it go as it measures', { checked: true }),
-      ),
-      field('For', span, 'Then it ends by itself. It holds on all instances.'),
-      reasonField(),
-    ],
-    send: (order) =>
-      ask('PUT', `/circuits/${encodeURIComponent(environment)}/${lane}`, {
-        ...order,
-        hold: order.hold === 'release' ? null : order.hold,
-      }),
-    done(circuit) {
-      notify(
-        circuit.hold
-          ? `${environment}: ${lane} is held ${circuit.hold} until ${clockText(circuit.until)}.`
-          : `${environment}: ${lane} goes as it measures.`,
-      );
-    },
-  });
+}
+
+function createStep({ step, ok, detail }) {
+  const mark = h(
+    'span',
+    { class: 'mark', role: 'img', 'aria-label': ok ? 'passed' : 'failed' },
+    ok ? '✓' : '✕',
+  );
+  return h(
+    'li',
+    { 'data-level': ok ? 'good' : 'bad' },
+    mark,
+    ` ${stepLabels[step] ?? step}`,
+    h('span', { class: 'detail' }, detail),
+  );
 }

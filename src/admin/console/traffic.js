@@ -1,92 +1,95 @@
-/** The charts: requests, latencies, status reads, what waits, circuits. */
+/** The charts of the page: requests, latencies, status reads, queues, circuits. */
 
-import { createChart, createStrips } from './chart.js';
-import { wordsOf } from './circuit-rows.js';
-import { byId, duration } from './dom.js';
+import { createCircuitTimeline } from './circuit-timeline.js';
+import { byId, formatDuration } from './dom.js';
+import { createLineChart } from './line-chart.js';
 
-const number = (value) => value.toLocaleString(undefined, { maximumFractionDigits: 1 });
-const perSecond = (value) => `${number(value)}/s`;
+const formatNumber = (value) => value.toLocaleString(undefined, { maximumFractionDigits: 1 });
+const formatRate = (value) => `${formatNumber(value)}/s`;
 
-/** An environment may be called `at`, like the time of a sample. */
-const of = (environment) => `of ${environment}`;
+/** The colours of environments, repeated if there are more of them. */
+const colors = ['accent', 'violet', 'amber', 'red', 'grey', 'pale'];
 
-/** For as many environments as there are. */
-const tones = ['accent', 'violet', 'amber', 'red', 'grey', 'pale'];
-
+/** @returns renders a state of the gateway */
 export function createTraffic() {
-  const place = byId('charts');
-  const requests = createChart({
+  const requests = createLineChart({
     title: 'Requests',
     series: [
-      { name: 'requests', label: 'all', tone: 'accent' },
-      { name: 'failed', label: 'failed at the bank', tone: 'red' },
-      { name: 'refused', label: 'refused here', tone: 'violet' },
+      { name: 'requests', label: 'all', color: 'accent' },
+      { name: 'failed', label: 'failed at the bank', color: 'red' },
+      { name: 'refused', label: 'refused by the gateway', color: 'violet' },
     ],
-    least: 5,
-    words: perSecond,
+    minScale: 5,
+    format: formatRate,
   });
-  const latency = createChart({
-    title: 'Time to answer',
+  const latency = createLineChart({
+    title: 'Response time',
     series: [
-      { name: 'p50Ms', label: 'half of them (p50)', tone: 'accent' },
-      { name: 'p99Ms', label: '99 of 100 (p99)', tone: 'violet' },
+      { name: 'p50Ms', label: 'half of them (p50)', color: 'accent' },
+      { name: 'p99Ms', label: '99 of 100 (p99)', color: 'violet' },
     ],
-    least: 20,
-    words: duration,
+    minScale: 20,
+    format: formatDuration,
   });
-  const reads = createChart({
+  const statusReads = createLineChart({
     title: 'Status reads answered from',
     stacked: true,
     series: [
-      { name: 'hit', label: 'cache', tone: 'accent' },
-      { name: 'shared', label: 'a shared question', tone: 'pale' },
-      { name: 'miss', label: 'the bank', tone: 'violet' },
-      { name: 'stale', label: 'stale cache', tone: 'amber' },
-      { name: 'bypass', label: 'bypass', tone: 'grey' },
+      { name: 'hit', label: 'cache', color: 'accent' },
+      { name: 'shared', label: 'a shared request', color: 'pale' },
+      { name: 'miss', label: 'the bank', color: 'violet' },
+      { name: 'stale', label: 'stale cache', color: 'amber' },
+      { name: 'bypass', label: 'bypass', color: 'grey' },
     ],
-    least: 5,
-    words: perSecond,
+    minScale: 5,
+    format: formatRate,
   });
-  const circuits = createStrips({ title: 'Circuits', words: (state) => wordsOf(state ?? 'unknown') });
+  const circuits = createCircuitTimeline('Circuits');
   let queues;
   let queueNames = '';
-  place.replaceChildren(requests.element, latency.element, reads.element, circuits.element);
+  byId('charts').replaceChildren(requests.element, latency.element, statusReads.element, circuits.element);
 
   return ({ seconds, samples, environments }) => {
     const names = environments.map(({ name }) => name);
     if (names.join() !== queueNames) {
       queueNames = names.join();
+      queues?.destroy();
       queues?.element.remove();
-      queues = createChart({
-        title: 'Waiting for a turn',
-        size: 'half',
-        series: names.map((name, index) => ({
-          name: of(name),
-          label: name,
-          tone: tones[index % tones.length],
-        })),
-        least: 10,
-        words: number,
-      });
+      queues = createQueueChart(names);
       circuits.element.before(queues.element);
     }
     const now = Math.max(samples.at(-1)?.at ?? 0, seconds.at(-1)?.at ?? 0);
     requests.draw(seconds, now);
     latency.draw(seconds, now);
-    reads.draw(
+    statusReads.draw(
       seconds.map(({ at, cache }) => ({ at, ...cache })),
       now,
     );
-    queues.draw(
-      samples.map(({ at, waiting }) => ({
-        at,
-        ...Object.fromEntries(Object.entries(waiting).map(([name, calls]) => [of(name), calls])),
-      })),
-      now,
-    );
+    queues.draw(samples.map(queuePoint), now);
     circuits.draw(
       samples.map(({ at, circuits: states }) => ({ at, states })),
       now,
     );
   };
 }
+
+const createQueueChart = (names) =>
+  createLineChart({
+    title: 'Waiting calls',
+    size: 'half',
+    series: names.map((name, index) => ({
+      name: seriesName(name),
+      label: name,
+      color: colors[index % colors.length],
+    })),
+    minScale: 10,
+    format: formatNumber,
+  });
+
+const queuePoint = ({ at, waiting }) => ({
+  at,
+  ...Object.fromEntries(Object.entries(waiting).map(([name, calls]) => [seriesName(name), calls])),
+});
+
+/** An environment may have the name `at`, which is the time of a point. */
+const seriesName = (environment) => `environment ${environment}`;

@@ -1,0 +1,52 @@
+/** The dialog that holds a circuit open or closed for a time, or releases it. */
+
+import { callApi } from './connection.js';
+import { field, openFormDialog, radioOption, reasonField, showNotice } from './dialogs.js';
+import { formatTime, h } from './dom.js';
+
+const holdTimes = [
+  ['10min', '10 minutes'],
+  ['30min', '30 minutes'],
+  ['1h', '1 hour'],
+  ['4h', '4 hours'],
+  ['24h', '24 hours'],
+];
+
+export function openHold({ environment, lane, hold }, { operator }) {
+  const time = h(
+    'select',
+    { id: 'for', name: 'for' },
+    ...holdTimes.map(([value, label]) => h('option', { value }, label)),
+  );
+  return openFormDialog({
+    title: `Circuit of ${lane}, ${environment}`,
+    button: 'Apply',
+    role: operator.role,
+    body: [
+      h(
+        'fieldset',
+        {},
+        h('legend', {}, 'What should it do?'),
+        radioOption('hold', 'open', 'Hold open: nothing is sent to the bank'),
+        radioOption('hold', 'closed', 'Hold closed: everything is sent, whatever the bank answers'),
+        hold === null
+          ? ''
+          : radioOption('hold', 'release', 'Release: the measured failures decide', { checked: true }),
+      ),
+      field('For', time, 'The hold then ends by itself. It applies to all instances.'),
+      reasonField(),
+    ],
+    send: (values) =>
+      callApi('PUT', `/circuits/${encodeURIComponent(environment)}/${lane}`, {
+        ...values,
+        hold: values.hold === 'release' ? null : values.hold,
+      }),
+    done(circuit) {
+      showNotice(
+        circuit.hold
+          ? `${environment}: ${lane} is held ${circuit.hold} until ${formatTime(circuit.until)}.`
+          : `${environment}: ${lane} is released.`,
+      );
+    },
+  });
+}

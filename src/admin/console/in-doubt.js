@@ -1,0 +1,107 @@
+/** Payments in doubt, and their resolution after the bank has said what happened. */
+
+import { callApi } from './connection.js';
+import { field, openFormDialog, radioOption, reasonField, showNotice } from './dialogs.js';
+import { byId, h, timeElement } from './dom.js';
+
+/** @param signedIn gives the current operator. @returns loads the list again */
+export function createInDoubt(signedIn) {
+  const container = byId('in-doubt-list');
+
+  return async function refresh() {
+    try {
+      const payments = await callApi('GET', '/in-doubt');
+      const focusedId = document.activeElement?.dataset?.inDoubt;
+      container.replaceChildren(
+        payments.length === 0 ? h('p', {}, 'Nothing is in doubt.') : createTable(payments, signedIn),
+      );
+      if (focusedId) container.querySelector(`[data-in-doubt="${CSS.escape(focusedId)}"]`)?.focus();
+    } catch ({ message }) {
+      container.replaceChildren(h('p', { class: 'error' }, message));
+    }
+  };
+}
+
+const headings = ['Since', 'X-Request-ID', 'Operation', 'Environment', 'Tenant', 'Why'];
+
+function createTable(payments, signedIn) {
+  const actionHeading = h('th', { scope: 'col' }, h('span', { class: 'visually-hidden' }, 'Action'));
+  const headingCells = headings.map((heading) => h('th', { scope: 'col' }, heading));
+  return h(
+    'div',
+    { class: 'scroll', role: 'region', tabindex: '0', 'aria-labelledby': 'in-doubt-title' },
+    h(
+      'table',
+      {},
+      h('thead', {}, h('tr', {}, ...headingCells, actionHeading)),
+      h('tbody', {}, ...payments.map((payment) => createRow(payment, signedIn))),
+    ),
+  );
+}
+
+function createRow(payment, signedIn) {
+  const { id, xRequestId, operation, environment, tenant, since, why } = payment;
+  const button = h(
+    'button',
+    {
+      type: 'button',
+      class: 'small',
+      'data-in-doubt': id,
+      'aria-label': `Resolve ${xRequestId}`,
+      click: () => openResolution(payment, signedIn()),
+    },
+    'Resolve…',
+  );
+  return h(
+    'tr',
+    {},
+    h('td', {}, timeElement(since)),
+    h('td', { class: 'id' }, xRequestId),
+    ...[operation, environment, tenant].map((text) => h('td', {}, text)),
+    h('td', { class: 'wide' }, why),
+    h('td', { class: 'actions' }, button),
+  );
+}
+
+function openResolution({ id, xRequestId, operation, environment, tenant }, { role }) {
+  const paymentIdInput = h('input', {
+    id: 'payment-id',
+    name: 'paymentId',
+    autocomplete: 'off',
+    spellcheck: 'false',
+  });
+  const paymentIdField = field('Payment id', paymentIdInput, 'As the bank gave it, if it named one.');
+  paymentIdField.hidden = true;
+  const outcomes = h(
+    'fieldset',
+    {},
+    h('legend', {}, 'What does the bank say?'),
+    radioOption('outcome', 'happened', 'It happened: a repeat gets this answer, and nothing is sent again'),
+    radioOption('outcome', 'did-not-happen', 'It did not happen: a repeat is sent to the bank'),
+  );
+  outcomes.addEventListener('change', ({ target }) => {
+    paymentIdField.hidden = operation !== 'initiatePayment' || target.value !== 'happened';
+  });
+  return openFormDialog({
+    title: 'Resolve a payment in doubt',
+    button: 'Resolve',
+    role,
+    body: [
+      h('p', {}, `${operation} of ${tenant} at ${environment}.`),
+      h('p', { class: 'id' }, xRequestId),
+      outcomes,
+      paymentIdField,
+      reasonField(),
+    ],
+    send: ({ outcome, paymentId, reason }) =>
+      callApi('POST', `/in-doubt/${encodeURIComponent(id)}`, {
+        outcome,
+        reason,
+        ...(paymentId.trim() && outcome === 'happened' && { paymentId: paymentId.trim() }),
+      }),
+    done() {
+      showNotice('The payment is resolved.');
+      return byId('in-doubt-title');
+    },
+  });
+}
