@@ -19,7 +19,7 @@ import type { Log } from './telemetry/log.ts';
 import { createOverloadLog } from './telemetry/overload-log.ts';
 import { createHolds, type Holds } from './upstream/circuit/holds.ts';
 import { createAdaptiveRates } from './upstream/shaping/adaptive-rate.ts';
-import { createBankPermits } from './upstream/shaping/bank-permits.ts';
+import { createSharedPermits } from './upstream/shaping/permits.ts';
 import type { SharedUpstreamState, Upstreams } from './upstream/upstreams.ts';
 
 /** What every assembly works with. */
@@ -84,7 +84,7 @@ export function createServices(config: Config, log: Log, state: State, currentSt
 
   const holds = createHolds(state);
   const limits = createAdaptiveRates(state);
-  const turns = createBankPermits(state.tokenBuckets, {
+  const turns = createSharedPermits(state.tokenBuckets, {
     expectedInstances: expected,
     onFallback(alone) {
       const what = alone ? 'with a part of the rate for itself' : 'together with the others again';

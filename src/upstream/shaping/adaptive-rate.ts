@@ -1,70 +1,93 @@
-/** What the bank says of its own limits (429, and 503 with Retry-After): all instances pause, and then go slower. */
+/**
+ * Adapts the call rate to the bank's own limits: after 429, or 503 with Retry-After, all instances pause, and after a 429
+ * they continue at a lower rate, which then recovers.
+ */
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type HeaderFields, headerValue } from '../../pis/headers.ts';
 import type { BucketRate, KeyValues, PubSub } from '../../state/ports.ts';
 
-/** The longest pause that is kept, in milliseconds; a bank that wants more says so again. */
-const maxPauseMs = 120_000;
-/** The pause after a 429 that does not say how long, or says none. */
-const minPauseMs = 1_000;
-/** How long what was learnt is kept for new instances; the rate has recovered by then. */
-const storedMs = 600_000;
-
-const throttleSignalSchema = z.object({
-  id: z.string(),
-  pauseMs: z.number().min(0).max(maxPauseMs),
-  /** Milliseconds since 1970, by the clock of the instance that was told. */
-  untilMs: z.number(),
-  lowered: z.object({ at: z.number().positive(), repeated: z.boolean() }).nullable(),
-});
-
-/** What instances tell each other. */
-type ThrottleSignal = Readonly<z.output<typeof throttleSignalSchema>>;
-
-export interface AdaptiveRate {
-  /** The rate at this moment; turns come one by one while it is lowered. */
-  rate(): BucketRate;
-  /** How long nothing may be sent; 0 = send. Milliseconds. */
-  pausedMs(): number;
-  /** Learns from an answer. @param sentAtMs when its request was sent, on the clock of `now` */
-  onResponse(answer: ThrottleResponse, sentAtMs: number): void;
-  /** Calls the listener whenever a pause begins. @returns stops that */
-  onPause(listener: () => void): () => void;
-  /** Another rate is configured from now on; what was learnt stays. */
-  configure(rate: BucketRate): void;
-  /** Reads what others were told; a state that is out of reach changes nothing. */
+/** The adaptive rates of all environments. They outlive a reload. */
+export interface AdaptiveRates {
+  /** Returns the one of an environment, and sets its configured rate. */
+  of(environment: string, configured: BucketRate): AdaptiveRate;
+  /** Reads the signals of other instances. Never rejects. */
   refresh(): Promise<void>;
 }
 
-/** What there is to learn from. */
+export interface AdaptiveRate {
+  /** The current rate; without bursts while it is reduced. */
+  rate(): BucketRate;
+  /** Milliseconds until calls may be sent again; 0 = now. */
+  pausedMs(): number;
+  /** Adapts to a response. @param sentAtMs when its request was sent, on the clock of `now` */
+  onResponse(response: ThrottleResponse, sentAtMs: number): void;
+  /** Calls the listener whenever a pause begins. @returns removes the listener */
+  onPause(listener: () => void): () => void;
+  /** Sets the configured rate. */
+  configure(rate: BucketRate): void;
+  /** Reads the signals of other instances. Never rejects: if the state is unavailable, nothing changes. */
+  refresh(): Promise<void>;
+}
+
+/** The part of a response that may ask for a pause. */
 export interface ThrottleResponse {
   readonly status: number;
   readonly headers: HeaderFields;
 }
 
-export interface AdaptiveRateDependencies {
+interface AdaptiveRateDependencies {
   readonly keyValues: KeyValues;
   readonly pubsub: PubSub;
-  /** Milliseconds on a clock that does not run backwards. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
   /** Milliseconds since 1970. */
   readonly wall?: () => number;
 }
 
+export function createAdaptiveRates(dependencies: AdaptiveRateDependencies): AdaptiveRates {
+  const rates = new Map<string, AdaptiveRate>();
+  return {
+    of(environment, configured) {
+      const rate = rates.get(environment) ?? createAdaptiveRate(environment, configured, dependencies);
+      rate.configure(configured);
+      rates.set(environment, rate);
+      return rate;
+    },
+    async refresh() {
+      await Promise.all(Array.from(rates.values(), (rate) => rate.refresh()));
+    },
+  };
+}
+
+/** A longer Retry-After is cut to this; the bank can ask again. */
+const maxPauseMs = 120_000;
+/** Pause after a 429 without Retry-After, or with a shorter one. */
+const minPauseMs = 1_000;
+/** Stored for instances that start later; the rate has recovered by then. */
+const storedMs = 600_000;
+
+const throttleSignalSchema = z.object({
+  id: z.string(),
+  pauseMs: z.number().min(0).max(maxPauseMs),
+  /** Milliseconds since 1970, on the clock of the instance that received the response. */
+  untilMs: z.number(),
+  lowered: z.object({ at: z.number().positive(), repeated: z.boolean() }).nullable(),
+});
+
+/** What an instance shares with the others about a throttled call. */
+type ThrottleSignal = Readonly<z.output<typeof throttleSignalSchema>>;
+
 /**
- * Nothing is known yet.
- *
- * What is shared is what the bank said, not a rate: each instance computes the rate from it and from the time since,
- * so that all of them pass the same one to the bucket they share, and the sum is right.
+ * Instances share the bank's response, not a rate: each computes the rate from the signal and the time since, so that all
+ * of them pass the same rate to the token bucket that they share.
  */
 export function createAdaptiveRate(
   environment: string,
   rate: BucketRate,
-  parts: AdaptiveRateDependencies,
+  { keyValues, pubsub, now = () => performance.now(), wall = Date.now }: AdaptiveRateDependencies,
 ): AdaptiveRate {
-  const { keyValues, pubsub, now = () => performance.now(), wall = Date.now } = parts;
   const name = `limit:${environment}`;
   let configured = rate;
   let current: ThrottleSignal | undefined;
@@ -72,13 +95,13 @@ export function createAdaptiveRate(
   let listeners: readonly (() => void)[] = [];
 
   pubsub.subscribe(name, (message) => {
-    const lesson = parseSignal(message);
-    if (lesson) adopt(lesson, lesson.pauseMs);
+    const signal = parseSignal(message);
+    if (signal) adopt(signal, signal.pauseMs);
   });
 
-  function adopt(lesson: ThrottleSignal, pauseMs: number): void {
-    if (lesson.id === current?.id && severityOf(lesson) <= severityOf(current)) return;
-    current = lesson;
+  function adopt(signal: ThrottleSignal, pauseMs: number): void {
+    if (signal.id === current?.id && severityOf(signal) <= severityOf(current)) return;
+    current = signal;
     resumesAtMs = Math.max(resumesAtMs, now() + pauseMs);
     for (const listener of listeners) listener();
   }
@@ -88,34 +111,24 @@ export function createAdaptiveRate(
     return lowered ? recoveringRate(lowered, ms - resumesAtMs, configured.perSecond) : configured.perSecond;
   }
 
-  /** @returns `undefined` if all of it is known */
+  /** @returns `undefined` if the response contains nothing new */
   function signalFrom(status: number, sentAtMs: number): Pick<ThrottleSignal, 'id' | 'lowered'> | undefined {
     const before = current?.lowered ?? null;
     if (!current || sentAtMs >= resumesAtMs) {
-      const soonAgain = sentAtMs - resumesAtMs < repeatWindowMs;
-      const lowered = status === 429 ? { at: rateAt(sentAtMs), repeated: soonAgain } : before;
+      const repeated = sentAtMs - resumesAtMs < repeatWindowMs;
+      const lowered = status === 429 ? { at: rateAt(sentAtMs), repeated } : before;
       return { id: randomUUID(), lowered };
     }
-    // It was on its way when the pause began.
+    // The request was sent before the pause began.
     if (status !== 429 || before?.repeated) return undefined;
-    const again = before ? { ...before, repeated: true } : { at: configured.perSecond, repeated: false };
-    return { id: current.id, lowered: again };
+    const lowered = before ? { ...before, repeated: true } : { at: configured.perSecond, repeated: false };
+    return { id: current.id, lowered };
   }
 
-  function heard({ status, headers }: ThrottleResponse, sentAtMs: number): void {
-    if (status !== 429 && status !== 503) return;
-    const asked = retryAfterMs(headers, wall());
-    if (status === 503 && asked === undefined) return;
-    const lesson = signalFrom(status, sentAtMs);
-    if (!lesson) return;
-    const pauseMs = Math.min(maxPauseMs, Math.max(minPauseMs, asked ?? 0));
-    share({ ...lesson, pauseMs, untilMs: wall() + pauseMs });
-  }
-
-  function share(lesson: ThrottleSignal): void {
-    adopt(lesson, lesson.pauseMs);
-    const text = JSON.stringify(lesson);
-    // Whoever cannot be reached is told by the bank itself, or reads it with the next heartbeat.
+  function share(signal: ThrottleSignal): void {
+    adopt(signal, signal.pauseMs);
+    const text = JSON.stringify(signal);
+    // An instance that misses the message refreshes with its next heartbeat, or receives a 429 itself.
     pubsub.publish(name, text).catch(() => {});
     keyValues.write(name, text, storedMs).catch(() => {});
   }
@@ -126,12 +139,20 @@ export function createAdaptiveRate(
       return perSecond < configured.perSecond ? { perSecond, burst: 1 } : configured;
     },
     pausedMs: () => Math.max(0, resumesAtMs - now()),
-    onResponse: heard,
+    onResponse({ status, headers }, sentAtMs) {
+      if (status !== 429 && status !== 503) return;
+      const requestedMs = retryAfterMs(headers, wall());
+      if (status === 503 && requestedMs === undefined) return;
+      const signal = signalFrom(status, sentAtMs);
+      if (!signal) return;
+      const pauseMs = Math.min(maxPauseMs, Math.max(minPauseMs, requestedMs ?? 0));
+      share({ ...signal, pauseMs, untilMs: wall() + pauseMs });
+    },
     async refresh() {
       const text = await keyValues.read(name).catch(() => undefined);
-      const lesson = text === undefined ? undefined : parseSignal(text);
-      if (!lesson || lesson.untilMs <= (current?.untilMs ?? 0)) return;
-      adopt(lesson, Math.min(lesson.pauseMs, lesson.untilMs - wall())); // below 0 if it is over: the rate has grown since
+      const signal = text === undefined ? undefined : parseSignal(text);
+      if (!signal || signal.untilMs <= (current?.untilMs ?? 0)) return;
+      adopt(signal, Math.min(signal.pauseMs, signal.untilMs - wall())); // negative after the pause: the rate has recovered since
     },
     onPause(listener) {
       listeners = [...listeners, listener];
@@ -145,7 +166,7 @@ export function createAdaptiveRate(
   };
 }
 
-/** Of one event, the graver version is the later one. */
+/** Of two signals with the same id, the more severe one is the later one. */
 const severityOf = ({ lowered }: ThrottleSignal): number => (lowered ? 1 + Number(lowered.repeated) : 0);
 
 function parseSignal(text: string): ThrottleSignal | undefined {
@@ -156,94 +177,62 @@ function parseSignal(text: string): ThrottleSignal | undefined {
   }
 }
 
-// MERGED HEADER (rewrite or remove):
-/* What the banks have said of their limits, of each environment; outlives a reload. */
-
-export interface AdaptiveRates {
-  /** The one of this environment, with this rate configured from now on. */
-  of(environment: string, configured: BucketRate): AdaptiveRate;
-  /** Reads what others were told; for the heartbeat. */
-  refresh(): Promise<void>;
-}
-
-/** Nothing is known yet. */
-export function createAdaptiveRates(parts: AdaptiveRateDependencies): AdaptiveRates {
-  const limits = new Map<string, AdaptiveRate>();
-  return {
-    of(environment, configured) {
-      const limit = limits.get(environment) ?? createAdaptiveRate(environment, configured, parts);
-      limit.configure(configured);
-      limits.set(environment, limit);
-      return limit;
-    },
-    async refresh() {
-      await Promise.all(Array.from(limits.values(), (limit) => limit.refresh()));
-    },
-  };
-}
-
-// MERGED HEADER (rewrite or remove):
-/* How fast the bank is called after it has said 429: lowered at once, raised again slowly. Arithmetic alone. */
-
-/** What a 429 taught. */
-export interface RateReduction {
-  /** Turns a second at which the bank said it. */
+interface RateReduction {
+  /** Calls per second when the bank answered 429. */
   readonly at: number;
-  /** Whether it said it more than once, or soon again. */
+  /** Whether several calls received 429, or another one soon after the pause. */
   readonly repeated: boolean;
 }
 
-/** A 429 this soon after the last pause is a repeated one: the rate is still too high by far. Milliseconds. */
+/** A 429 this soon after the last pause counts as repeated: the rate is still far too high. */
 const repeatWindowMs = 10_000;
 
-/** Repeated: half of it, and then no more than three quarters. Once: a little less. The bank may have had a bad moment. */
+/** Parts of the rate that was too high. A single 429 lowers it less: it may have been a brief problem of the bank. */
 const reductions = {
   repeated: { base: 0.5, plateau: 0.75 },
   once: { base: 0.8, plateau: 0.9 },
 } as const;
 
-/** How long the way from the base to the plateau takes. Milliseconds. */
+/** Duration of the rise from the base to the plateau. */
 const approachMs = 5_000;
-/** How long the rate then takes to grow by a tenth; ten times that in about twice the time, for growth is cubic. */
+/** Time after which the rate has grown by a tenth. The growth is cubic: ten times as much takes about twice the time. */
 const growthMs = 25_000;
-/** What it grows from at least, as a part of the configured rate: from any depth it is back within three minutes. */
+/** The growth starts from at least this part of the configured rate: the rate recovers within three minutes from any depth. */
 const minGrowthShare = 1 / 30;
-/** Turns a second at least: one in ten seconds, so that a bank which always says 429 does not end in hours of silence. */
+/** One call in ten seconds, so that a bank that always answers 429 is still called. */
 const minPerSecond = 0.1;
 
 /**
- * Turns a second, a while after the pause that came with the 429.
+ * The rate some time after the pause that followed a 429.
  *
- * The rate begins at a base, comes to a plateau below the rate that was too high, stays near it for long, and then grows
- * faster and faster, after CUBIC (RFC 9438 section 4.1): near the bank's limit a 429 every half minute or so costs little,
- * and a bank that has got well is found out within two minutes.
+ * The rate starts at a base, rises to a plateau below the rate that was too high, stays near it, and then grows faster and
+ * faster, like CUBIC (RFC 9438 section 4.1). Near the bank's limit this costs about one 429 every half minute, and a bank
+ * that has recovered is called at the full rate within two minutes.
  *
  *     t < approach:  base + (plateau - base) * t / approach
  *     then:          plateau + 0.1 * max(plateau, configured / 30) * ((t - approach) / growth)^3
  *
- * It is never below one turn in ten seconds: the pauses that the bank asks for are kept besides.
+ * The rate never falls below one call in ten seconds; the pauses that the bank asks for apply in addition.
  *
- * @param sinceMs   milliseconds since the pause ended; before that the rate is the base
- * @param configured the rate that is never exceeded
+ * @param sinceMs    milliseconds since the end of the pause; up to then the rate is the base
+ * @param configured upper limit, in calls per second
+ * @returns calls per second
  */
 export function recoveringRate({ at, repeated }: RateReduction, sinceMs: number, configured: number): number {
-  const step = repeated ? reductions.repeated : reductions.once;
-  const [base, plateau] = [at * step.base, at * step.plateau];
-  const within = (perSecond: number) => Math.min(Math.max(perSecond, minPerSecond), configured);
-  if (sinceMs <= 0) return within(base);
-  if (sinceMs < approachMs) return within(base + ((plateau - base) * sinceMs) / approachMs);
+  const reduction = repeated ? reductions.repeated : reductions.once;
+  const [base, plateau] = [at * reduction.base, at * reduction.plateau];
+  const limit = (perSecond: number) => Math.min(Math.max(perSecond, minPerSecond), configured);
+  if (sinceMs <= 0) return limit(base);
+  if (sinceMs < approachMs) return limit(base + ((plateau - base) * sinceMs) / approachMs);
   const growth = ((sinceMs - approachMs) / growthMs) ** 3;
-  return within(plateau + 0.1 * Math.max(plateau, configured * minGrowthShare) * growth);
+  return limit(plateau + 0.1 * Math.max(plateau, configured * minGrowthShare) * growth);
 }
-
-// MERGED HEADER (rewrite or remove):
-/* How long the bank asks to be left alone. */
 
 /**
  * The pause that `Retry-After` asks for (RFC 9110 section 10.2.3): seconds, or a date.
  *
  * @param nowMs milliseconds since 1970
- * @returns milliseconds, never below 0; `undefined` if there is none, or none that can be understood
+ * @returns milliseconds, never below 0; `undefined` if the field is missing or malformed
  */
 export function retryAfterMs(headers: HeaderFields, nowMs: number): number | undefined {
   const value = headerValue(headers, 'retry-after')?.trim();

@@ -1,120 +1,115 @@
-/** Who waits for a turn: payments before reads before status reads, tenants in rotation, then by arrival. */
+/** A bounded queue with fair order: payments before reads before status reads, tenants round-robin, then by arrival. */
 
 import { type Lane, lanes } from '../../pis/operations.ts';
 import { createLinkedList, type LinkedList } from '../../request/linked-list.ts';
 
-/** What decides about a place in the line. */
+/** Determines the position in the queue. */
 export interface QueueKey {
   readonly lane: Lane;
   readonly tenant: string;
 }
 
-/** Whoever can stand in a line, and in one at a time. */
+/** An item of at most one queue. */
 export interface Queueable extends QueueKey {
-  /** Gives up its place; for the line alone, which puts it here to need no Map of all who stand in it (flow/roll.ts). */
+  /** Set and used by the queue: removes the item in O(1) without a Map of all items (linked-list.ts). */
   unlink?: () => boolean;
 }
 
-/** A line of bounded length. */
-export interface FairQueue<One extends Queueable> {
-  /**
-   * Lets one more stand in the line.
-   *
-   * @returns who does not stand in it any more, because it is full: perhaps the new one itself
-   */
-  enqueue(one: One): One | undefined;
-  /** Takes out the first one. */
-  dequeue(): One | undefined;
-  /** Takes out this one, wherever it stands. @returns whether it stood there */
-  remove(one: One): boolean;
-  all(): readonly One[];
+export interface FairQueue<Item extends Queueable> {
+  /** Adds an item. @returns the item that a full queue drops for it, possibly the new item itself */
+  enqueue(item: Item): Item | undefined;
+  dequeue(): Item | undefined;
+  /** Removes an item from any position. @returns whether it was in the queue */
+  remove(item: Item): boolean;
+  all(): readonly Item[];
   size(lane?: Lane): number;
 }
 
-/** One tenant's own line. */
-interface TenantQueue<One> {
-  readonly calls: LinkedList<One>;
-  /** Gives up its place among the tenants of its lane. */
+interface LaneQueue<Item> {
+  /** Keeps every tenant that was ever queued: at most as many as are configured. */
+  readonly byTenant: Map<string, TenantQueue<Item>>;
+  /** Tenants with items, in round-robin order. */
+  readonly rotation: LinkedList<TenantQueue<Item>>;
+}
+
+interface TenantQueue<Item> {
+  readonly items: LinkedList<Item>;
+  /** Removes the tenant from the rotation. */
   unlink: () => boolean;
 }
 
-/** One lane. */
-interface LaneQueue<One> {
-  /** Of every tenant that was ever there: no more than are configured. */
-  readonly byTenant: Map<string, TenantQueue<One>>;
-  /** Those of whom somebody waits, in the order in which their turn is. */
-  readonly rotation: LinkedList<TenantQueue<One>>;
-}
-
-/** An empty line. @param limit how many may stand in it */
-export function createFairQueue<One extends Queueable>(limit: number): FairQueue<One> {
-  const emptyLane = (): LaneQueue<One> => ({ byTenant: new Map(), rotation: createLinkedList() });
-  const laneQueues: Readonly<Record<Lane, LaneQueue<One>>> = {
-    write: emptyLane(),
-    read: emptyLane(),
-    status: emptyLane(),
+/** @param limit maximum size */
+export function createFairQueue<Item extends Queueable>(limit: number): FairQueue<Item> {
+  const laneQueues: Readonly<Record<Lane, LaneQueue<Item>>> = {
+    write: createLaneQueue(),
+    read: createLaneQueue(),
+    status: createLaneQueue(),
   };
   const sizes = { write: 0, read: 0, status: 0 };
   const size = (lane?: Lane) => (lane ? sizes[lane] : sizes.write + sizes.read + sizes.status);
 
-  function tenantQueueOf({ lane, tenant }: One): TenantQueue<One> {
-    const { byTenant } = laneQueues[lane];
-    const known = byTenant.get(tenant) ?? { calls: createLinkedList<One>(), unlink: () => false };
-    byTenant.set(tenant, known);
-    return known;
+  function append(item: Item): void {
+    const queue = tenantQueueOf(item);
+    if (queue.items.size() === 0) queue.unlink = laneQueues[item.lane].rotation.append(queue);
+    item.unlink = queue.items.append(item);
+    sizes[item.lane] += 1;
   }
 
-  function remove(one: One): boolean {
-    if (!one.unlink?.()) return false;
-    const own = tenantQueueOf(one);
-    if (own.calls.size() === 0) own.unlink();
-    sizes[one.lane] -= 1;
+  function remove(item: Item): boolean {
+    if (!item.unlink?.()) return false;
+    const queue = tenantQueueOf(item);
+    if (queue.items.size() === 0) queue.unlink();
+    sizes[item.lane] -= 1;
     return true;
   }
 
-  function append(one: One): void {
-    const own = tenantQueueOf(one);
-    if (own.calls.size() === 0) own.unlink = laneQueues[one.lane].rotation.append(own);
-    one.unlink = own.calls.append(one);
-    sizes[one.lane] += 1;
+  function tenantQueueOf({ lane, tenant }: Item): TenantQueue<Item> {
+    const { byTenant } = laneQueues[lane];
+    const queue = byTenant.get(tenant) ?? { items: createLinkedList<Item>(), unlink: () => false };
+    byTenant.set(tenant, queue);
+    return queue;
   }
 
-  /** Who makes room: the newest of what is less urgent, else the newest of a tenant that takes up more than this one. */
-  function displacedBy(one: One): One | undefined {
-    const { lane } = one;
-    const lesser = lanes.findLast((other) => lanes.indexOf(other) > lanes.indexOf(lane) && sizes[other] > 0);
-    if (lesser) return longestQueue(laneQueues[lesser])?.calls.last();
-    const most = longestQueue(laneQueues[lane]);
-    return most && most.calls.size() > tenantQueueOf(one).calls.size() + 1 ? most.calls.last() : undefined;
+  /** Drops the newest item of the least urgent lane, or else of a tenant that uses more of this lane than the new item's. */
+  function displacedBy(item: Item): Item | undefined {
+    const { lane } = item;
+    const lower = lanes.findLast((other) => lanes.indexOf(other) > lanes.indexOf(lane) && sizes[other] > 0);
+    if (lower) return longestQueue(laneQueues[lower])?.items.last();
+    const longest = longestQueue(laneQueues[lane]);
+    return longest && longest.items.size() > tenantQueueOf(item).items.size() + 1
+      ? longest.items.last()
+      : undefined;
   }
 
   return {
-    enqueue(one) {
-      const out = size() < limit ? undefined : (displacedBy(one) ?? one);
-      if (out) remove(out);
-      if (out !== one) append(one);
-      return out;
+    enqueue(item) {
+      const dropped = size() < limit ? undefined : (displacedBy(item) ?? item);
+      if (dropped) remove(dropped);
+      if (dropped !== item) append(item);
+      return dropped;
     },
     dequeue() {
       const lane = lanes.find((each) => sizes[each] > 0);
-      const own = lane && laneQueues[lane].rotation.first();
-      const one = own?.calls.first();
-      if (!lane || !own || !one) return undefined;
-      remove(one);
-      if (own.unlink()) own.unlink = laneQueues[lane].rotation.append(own); // behind the others
-      return one;
+      const queue = lane && laneQueues[lane].rotation.first();
+      const item = queue?.items.first();
+      if (!lane || !queue || !item) return undefined;
+      remove(item);
+      if (queue.unlink()) queue.unlink = laneQueues[lane].rotation.append(queue); // behind the other tenants
+      return item;
     },
     remove,
     all: () =>
-      lanes.flatMap((lane) => laneQueues[lane].rotation.toArray().flatMap(({ calls }) => calls.toArray())),
+      lanes.flatMap((lane) => laneQueues[lane].rotation.toArray().flatMap(({ items }) => items.toArray())),
     size,
   };
 }
 
-const longestQueue = <One>({ rotation }: LaneQueue<One>): TenantQueue<One> | undefined =>
+const createLaneQueue = <Item>(): LaneQueue<Item> => ({ byTenant: new Map(), rotation: createLinkedList() });
+
+const longestQueue = <Item>({ rotation }: LaneQueue<Item>): TenantQueue<Item> | undefined =>
   rotation
     .toArray()
-    .reduce<TenantQueue<One> | undefined>(
-      (most, own) => (own.calls.size() > (most?.calls.size() ?? 0) ? own : most),
+    .reduce<TenantQueue<Item> | undefined>(
+      (longest, queue) => (queue.items.size() > (longest?.items.size() ?? 0) ? queue : longest),
       undefined,
     );

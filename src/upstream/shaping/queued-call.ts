@@ -1,47 +1,39 @@
-/** One call that waits: until it goes, its time is over, or its TPP leaves. */
+/** A call that waits in the queue until it is admitted, its time is over, or its TPP disconnects. */
 
 import type { Queueable, QueueKey } from './fair-queue.ts';
 
-/** A call that wants a turn. */
+/** A call that needs a permit. */
 export interface LimitedCall extends QueueKey {
-  /** When the whole call must be over: milliseconds on the shaper's clock. */
+  /** When the whole call must be complete: milliseconds on the clock of the rate limiter. */
   readonly deadlineAtMs: number;
-  /** Fires when the TPP leaves; a call that is on its way by then goes on. */
+  /** Aborted when the TPP disconnects. Has no effect once the call is admitted. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A call in the line. */
 export interface QueuedCall extends Queueable {
-  /** When it has waited for as long as it may. */
+  /** When its wait must end. */
   readonly untilMs: number;
   readonly admit: () => void;
   readonly refuse: (why: Error) => void;
-  /** Whether its TPP has left. */
   readonly isDisconnected: () => boolean;
   /**
-   * Has `late` called when its time is over, and `left` when its TPP leaves, or has left; a second time does nothing. Only
-   * who really waits needs a timer and a listener.
+   * Starts the timer and listens for the disconnect of the TPP. A second call has no effect. Separate from the creation,
+   * because a call that is admitted immediately needs neither.
    */
   readonly startTimer: (inMs: number) => void;
 }
 
 interface QueuedCallEvents {
-  /** Its time is over. */
-  readonly onTimeout: (waiter: QueuedCall) => void;
-  /** Its TPP has left. */
-  readonly onDisconnect: (waiter: QueuedCall) => void;
+  readonly onTimeout: (call: QueuedCall) => void;
+  readonly onDisconnect: (call: QueuedCall) => void;
 }
 
-/**
- * A call about to stand in the line.
- *
- * @returns the waiter, and a promise that is kept when it goes and broken when it fails
- */
+/** @returns the call, and a promise that its admission fulfils and its refusal rejects */
 export function createQueuedCall(
   { lane, tenant, signal }: LimitedCall,
   untilMs: number,
   { onTimeout, onDisconnect }: QueuedCallEvents,
-): { readonly waiter: QueuedCall; readonly gone: Promise<void> } {
+): { readonly queuedCall: QueuedCall; readonly admitted: Promise<void> } {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let timer: NodeJS.Timeout | undefined;
   let isDone = false;
@@ -72,5 +64,5 @@ export function createQueuedCall(
       timer = setTimeout(() => onTimeout(queuedCall), Math.max(0, Math.ceil(inMs)));
     },
   };
-  return { waiter: queuedCall, gone: promise };
+  return { queuedCall, admitted: promise };
 }

@@ -1,8 +1,9 @@
 /**
- * How fast one environment of the bank is called: turns from a bucket that all instances share, slots of this instance.
+ * Limits the calls to one environment of the bank: the rate with permits from a token bucket that all instances share, the
+ * concurrency of this instance with slots.
  *
- * The instance books turns, not the request: whoever is first in the line when a turn comes takes it. So a payment
- * overtakes all that waits, although nobody knew of it when the turn was booked.
+ * The instance reserves permits, not the single call: the first call of the queue uses the next permit. So a payment
+ * overtakes all waiting reads, even if it arrives after the permit was reserved.
  */
 
 import type { ShapingSettings } from '../../config/schema.ts';
@@ -12,56 +13,65 @@ import { createLinkedList } from '../../request/linked-list.ts';
 import type { BucketRate, TokenBuckets } from '../../state/ports.ts';
 import type { AdaptiveRate, ThrottleResponse } from './adaptive-rate.ts';
 import { createFairQueue } from './fair-queue.ts';
-import { createPermitPrefetch } from './permit-prefetch.ts';
+import { createPermitPrefetch } from './permits.ts';
 import { createQueuedCall, type LimitedCall, type QueuedCall } from './queued-call.ts';
 
 export interface RateLimiter {
   /**
-   * Waits for a turn and a slot, then sends, and learns from the answer.
+   * Waits for a permit and a concurrency slot, sends, and adapts the rate to the response.
    *
-   * @throws GatewayError QUEUE_FULL or QUEUE_TIMEOUT, nothing was sent then; and whatever `send` throws
+   * @throws GatewayError QUEUE_FULL or QUEUE_TIMEOUT if nothing was sent; and whatever `send` throws
    */
-  run<Answer extends ThrottleResponse>(call: LimitedCall, send: () => Promise<Answer>): Promise<Answer>;
+  run<Response extends ThrottleResponse>(call: LimitedCall, send: () => Promise<Response>): Promise<Response>;
   stats(): RateLimiterStats;
-  /** For a reload: it is told of no pause any more, and keeps those it learns of with the next turn. */
+  /** Stops listening for pauses, for a reload. Queued calls then notice a pause with the next permit. */
   close(): void;
 }
 
+export interface RateLimiterStats {
+  readonly waiting: Readonly<Record<Lane, number>>;
+  /** Calls that were sent and have not ended. */
+  readonly running: number;
+  /** Calls per second of all instances together. */
+  readonly perSecond: number;
+  /** Milliseconds for which the bank has asked for a pause; 0 = none. */
+  readonly pausedMs: number;
+}
+
 interface RateLimiterDependencies {
-  /** Never fails: goes on alone while the state is out of reach. */
+  /** Never rejects: falls back to a share of the rate while the state is unavailable. */
   readonly permits: Pick<TokenBuckets, 'reserve'>;
   readonly adaptiveRate: AdaptiveRate;
-  /** Milliseconds on a clock that does not run backwards. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
 
-/** Asking for a turn that is there takes time itself: who may not wait at all waits for that. Milliseconds. */
+/** Every call may wait for this long: even an available permit takes a request to the state. */
 const minQueueMs = 50;
 
-/** The shaper of one environment, in one instance. */
 export function createRateLimiter(
   environment: string,
   settings: ShapingSettings,
-  parts: RateLimiterDependencies,
+  { permits, adaptiveRate, now = () => performance.now() }: RateLimiterDependencies,
 ): RateLimiter {
-  const { permits, adaptiveRate, now = () => performance.now() } = parts;
   const { maxConcurrent, maxWait } = settings;
   const queue = createFairQueue<QueuedCall>(settings.queue);
-  const untimed = createLinkedList<() => void>();
+  /** Starts the timer of each queued call that has none yet. */
+  const timerStarts = createLinkedList<() => void>();
   let running = 0;
   let resumeTimer: NodeJS.Timeout | undefined;
 
-  const prefetchFor = (whom: (waiter: QueuedCall) => boolean, rate: () => BucketRate) =>
+  const prefetchFor = (isServed: (call: QueuedCall) => boolean, rate: () => BucketRate) =>
     createPermitPrefetch({
       reserve: (maxWaitMs) => permits.reserve(`bucket:${environment}`, rate(), maxWaitMs),
       maxWaitMs: Math.max(...Object.values(maxWait)),
       onPermit: admitNext,
-      onOutOfReach: () => refuseAll(whom, queueTimeout),
+      onOutOfReach: () => refuseAll(isServed, queueTimeout),
       onProgress: proceed,
     });
   const paymentPermits = prefetchFor(isPayment, adaptiveRate.rate);
   const otherPermits = prefetchFor(
-    (waiter) => !isPayment(waiter),
+    (call) => !isPayment(call),
     () => withPaymentReserve(adaptiveRate.rate()),
   );
   const close = adaptiveRate.onPause(() => {
@@ -69,20 +79,43 @@ export function createRateLimiter(
     proceed();
   });
 
+  /** Returns when the call has a permit and a slot. */
+  async function waitForAdmission(call: LimitedCall): Promise<void> {
+    if (call.signal?.aborted) throw clientDisconnected();
+    const untilMs = Math.min(now() + Math.max(minQueueMs, maxWait[call.lane]), call.deadlineAtMs);
+    if (isPauseTooLong({ lane: call.lane, untilMs })) throw pausedByBank(adaptiveRate.pausedMs());
+    const { queuedCall, admitted } = createQueuedCall(call, untilMs, {
+      onTimeout: (late) => refuse(late, queueTimeout()),
+      onDisconnect: (disconnected) => refuse(disconnected, clientDisconnected()),
+    });
+    const dropped = queue.enqueue(queuedCall);
+    dropped?.refuse(queueFull());
+    const unlink = timerStarts.append(() => {
+      queuedCall.startTimer(untilMs - now());
+      unlink();
+    });
+    proceed();
+    return admitted.finally(unlink);
+  }
+
+  /** A status read never waits for the end of a pause: a stale status can be served immediately. */
+  const isPauseTooLong = ({ lane, untilMs }: Pick<QueuedCall, 'lane' | 'untilMs'>) =>
+    adaptiveRate.pausedMs() > 0 && (lane === 'status' || untilMs <= now() + adaptiveRate.pausedMs());
+
   function proceed(): void {
     if (queue.size() === 0) return;
     const pausedMs = adaptiveRate.pausedMs();
     if (pausedMs > 0) resumeIn(pausedMs);
     else requestPermits(maxConcurrent - running);
-    if (paymentPermits.isRequesting() || otherPermits.isRequesting()) return; // it may well go at once
-    for (const startClock of untimed.toArray()) startClock();
+    if (paymentPermits.isRequesting() || otherPermits.isRequesting()) return; // queued calls may be admitted immediately
+    for (const startTimer of timerStarts.toArray()) startTimer();
   }
 
-  /** Each turn on its way has a slot of its own. */
-  function requestPermits(slots: number): void {
+  /** Requests no more permits than there are free slots for them. */
+  function requestPermits(freeSlots: number): void {
     const payments = queue.size('write');
-    paymentPermits.request(Math.min(payments, slots - otherPermits.pendingCount()));
-    otherPermits.request(Math.min(queue.size() - payments, slots - paymentPermits.pendingCount()));
+    paymentPermits.request(Math.min(payments, freeSlots - otherPermits.pendingCount()));
+    otherPermits.request(Math.min(queue.size() - payments, freeSlots - paymentPermits.pendingCount()));
   }
 
   function resumeIn(ms: number): void {
@@ -90,7 +123,7 @@ export function createRateLimiter(
     resumeTimer = setTimeout(proceed, Math.ceil(ms));
   }
 
-  /** The first in the line takes the turn. Some may have waited too long unnoticed, or their TPPs have left. */
+  /** Skips calls that are late or whose TPP has disconnected: without a timer neither was noticed before. */
   function admitNext(): void {
     if (adaptiveRate.pausedMs() > 0 || running >= maxConcurrent) return;
     let first = queue.dequeue();
@@ -101,45 +134,22 @@ export function createRateLimiter(
     first.admit();
   }
 
-  /** A status read never waits for the bank to resume: what is known of it can be served at once. */
-  const isPauseTooLong = ({ lane, untilMs }: Pick<QueuedCall, 'lane' | 'untilMs'>) =>
-    adaptiveRate.pausedMs() > 0 && (lane === 'status' || untilMs <= now() + adaptiveRate.pausedMs());
-
-  function refuseAll(which: (waiter: QueuedCall) => boolean, why: () => GatewayError): void {
-    for (const waiter of queue.all().filter(which)) refuse(waiter, why());
+  function refuseAll(isAffected: (call: QueuedCall) => boolean, error: () => GatewayError): void {
+    for (const call of queue.all().filter(isAffected)) refuse(call, error());
   }
 
-  function refuse(waiter: QueuedCall, why: GatewayError): void {
-    if (queue.remove(waiter)) waiter.refuse(why);
-  }
-
-  /** Comes back with a turn and a slot. */
-  async function admission(call: LimitedCall): Promise<void> {
-    if (call.signal?.aborted) throw clientDisconnected();
-    const untilMs = Math.min(now() + Math.max(minQueueMs, maxWait[call.lane]), call.deadlineAtMs);
-    if (isPauseTooLong({ lane: call.lane, untilMs })) throw pausedByBank(adaptiveRate.pausedMs());
-    const { waiter, gone } = createQueuedCall(call, untilMs, {
-      onTimeout: (one) => refuse(one, queueTimeout()),
-      onDisconnect: (one) => refuse(one, clientDisconnected()),
-    });
-    const out = queue.enqueue(waiter);
-    out?.refuse(queueFull());
-    const leave = untimed.append(() => {
-      waiter.startTimer(untilMs - now());
-      leave();
-    });
-    proceed();
-    return gone.finally(leave);
+  function refuse(call: QueuedCall, error: GatewayError): void {
+    if (queue.remove(call)) call.refuse(error);
   }
 
   return {
     async run(call, send) {
-      await admission(call);
+      await waitForAdmission(call);
       const sentAtMs = now();
       try {
-        const answer = await send();
-        adaptiveRate.onResponse(answer, sentAtMs);
-        return answer;
+        const response = await send();
+        adaptiveRate.onResponse(response, sentAtMs);
+        return response;
       } finally {
         running -= 1;
         proceed();
@@ -158,32 +168,14 @@ export function createRateLimiter(
 const isPayment = ({ lane }: QueuedCall) => lane === 'write';
 
 /**
- * The bucket as reads see it: half of what it holds is left for payments. A burst of reads, or many instances that have
- * each booked a turn for one, then make no payment wait; and all together never send more than the bucket holds.
+ * The token bucket as reads use it: half of the burst is reserved for payments. So neither a burst of reads nor many
+ * instances with a reserved permit each make a payment wait, and together they never exceed the bucket.
  */
 const withPaymentReserve = ({ perSecond, burst }: BucketRate): BucketRate => ({
   perSecond,
   burst: burst - Math.floor(burst / 2),
 });
 
-// MERGED HEADER (rewrite or remove):
-/* What operators see of a shaper. */
-
-/** What there is to see of a shaper at this moment. */
-export interface RateLimiterStats {
-  readonly waiting: Readonly<Record<Lane, number>>;
-  /** Calls under way. */
-  readonly running: number;
-  /** Turns a second, of all instances together. */
-  readonly perSecond: number;
-  /** How long the bank is left alone on its own wish; 0 = not at all. Milliseconds. */
-  readonly pausedMs: number;
-}
-
-// MERGED HEADER (rewrite or remove):
-/* Why a call was not sent although nothing is wrong with the bank: told as errors of the table. */
-
-/** The line is full, and nothing in it can make room for this call. */
 function queueFull(): GatewayError {
   return new GatewayError(
     'QUEUE_FULL',
@@ -191,7 +183,6 @@ function queueFull(): GatewayError {
   );
 }
 
-/** It waited for as long as a call of its lane may, or its deadline came. */
 function queueTimeout(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
@@ -199,11 +190,10 @@ function queueTimeout(): GatewayError {
   );
 }
 
-/** The bank asked to be left alone, for longer than the call can wait. */
 const pausedByBank = (pausedMs: number): GatewayError =>
   retryLater(pausedMs, 'QUEUE_TIMEOUT', 'The bank asks for a pause');
 
-/** The TPP hung up while its call waited: nobody reads this, but the log. */
+/** Only the log shows this error. */
 function clientDisconnected(): GatewayError {
   return new GatewayError('QUEUE_TIMEOUT', 'The caller left before its turn came; nothing was sent.');
 }

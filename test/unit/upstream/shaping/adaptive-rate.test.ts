@@ -13,123 +13,123 @@ import { simulateTime } from '../../../kit/simulated-time.ts';
 
 const configured = { perSecond: 50, burst: 50 };
 const wait3s: HeaderFields = [['Retry-After', '3']];
-const tooMany = { status: 429, headers: wait3s };
+const tooManyRequests = { status: 429, headers: wait3s };
 
-function startLimits(t: TestContext) {
+function startRates(t: TestContext) {
   const time = simulateTime(t);
   const { now } = time;
   const state = createMemoryState(now);
-  const limitOn = (way = state) => createAdaptiveRate('sandbox', configured, { ...way, now, wall: now });
-  return { time, state, limitOn, says: (status: number, headers = wait3s) => ({ status, headers }) };
+  const createRate = (on = state) => createAdaptiveRate('sandbox', configured, { ...on, now, wall: now });
+  return { time, state, createRate, respond: (status: number, headers = wait3s) => ({ status, headers }) };
 }
 
-describe('a 429', () => {
-  test('pauses for as long as it says, and lowers the rate; turns come one by one from then on', async (t) => {
-    const { time, limitOn } = startLimits(t);
-    const limit = limitOn();
-    limit.onResponse(tooMany, time.now());
-    assert.deepEqual([limit.pausedMs(), limit.rate()], [3_000, { perSecond: 40, burst: 1 }]);
+describe('adaptive rate after a 429', () => {
+  test('pauses for its Retry-After and continues at a lower rate without bursts', async (t) => {
+    const { time, createRate } = startRates(t);
+    const rate = createRate();
+    rate.onResponse(tooManyRequests, time.now());
+    assert.deepEqual([rate.pausedMs(), rate.rate()], [3_000, { perSecond: 40, burst: 1 }]);
     await time.pass(3_000);
-    assert.equal(limit.pausedMs(), 0);
+    assert.equal(rate.pausedMs(), 0);
   });
 
-  test('that is not alone halves the rate, but once: the others were on their way', (t) => {
-    const { time, state, limitOn } = startLimits(t);
-    const counted = createFailingState(state);
-    const limit = limitOn(counted);
-    for (let one = 0; one < 45; one++) limit.onResponse(tooMany, time.now());
-    assert.equal(limit.rate().perSecond, 25);
-    assert.equal(counted.operations.filter((one) => one.startsWith('publish')).length, 2); // once, and that it was repeated
+  test('is halved once by several 429 to calls that were sent before the pause', (t) => {
+    const { time, state, createRate } = startRates(t);
+    const counting = createFailingState(state);
+    const rate = createRate(counting);
+    for (let count = 0; count < 45; count++) rate.onResponse(tooManyRequests, time.now());
+    assert.equal(rate.rate().perSecond, 25);
+    assert.equal(counting.operations.filter((operation) => operation.startsWith('publish')).length, 2); // the first, and that it is repeated
   });
 
-  test('soon after the pause halves the rate again, one much later lowers it a little', async (t) => {
-    const { time, limitOn } = startLimits(t);
-    const limit = limitOn();
-    for (let one = 0; one < 2; one++) limit.onResponse(tooMany, time.now());
+  test('is halved again by a 429 soon after the pause, and lowered less by one much later', async (t) => {
+    const { time, createRate } = startRates(t);
+    const rate = createRate();
+    for (let count = 0; count < 2; count++) rate.onResponse(tooManyRequests, time.now());
     await time.pass(3_000);
-    limit.onResponse(tooMany, time.now());
-    assert.equal(limit.rate().perSecond, 12.5);
+    rate.onResponse(tooManyRequests, time.now());
+    assert.equal(rate.rate().perSecond, 12.5);
     await time.pass(28_000);
-    const before = limit.rate().perSecond;
-    limit.onResponse(tooMany, time.now());
-    assert.ok(Math.abs(limit.rate().perSecond - before * 0.8) < 1e-9);
+    const before = rate.rate().perSecond;
+    rate.onResponse(tooManyRequests, time.now());
+    assert.ok(Math.abs(rate.rate().perSecond - before * 0.8) < 1e-9);
   });
 
-  test('that names no time pauses for a second, and one that names a day for two minutes', async (t) => {
-    const { time, limitOn, says } = startLimits(t);
-    const limit = limitOn();
-    limit.onResponse(says(429, []), time.now());
-    assert.equal(limit.pausedMs(), 1_000);
+  test('pauses for a second without Retry-After, and for at most two minutes', async (t) => {
+    const { time, createRate, respond } = startRates(t);
+    const rate = createRate();
+    rate.onResponse(respond(429, []), time.now());
+    assert.equal(rate.pausedMs(), 1_000);
     await time.pass(1_001);
-    limit.onResponse(says(429, [['Retry-After', '86400']]), time.now());
-    assert.equal(limit.pausedMs(), 120_000);
+    rate.onResponse(respond(429, [['Retry-After', '86400']]), time.now());
+    assert.equal(rate.pausedMs(), 120_000);
   });
 });
 
-test('a 503 with Retry-After pauses and lowers nothing; without it, and any other answer, does nothing', (t) => {
-  const { time, limitOn, says } = startLimits(t);
-  const limit = limitOn();
+test('a 503 with Retry-After causes a pause at the same rate, and no other response causes one', (t) => {
+  const { time, createRate, respond } = startRates(t);
+  const rate = createRate();
   for (const [status, headers] of [
     [503, []],
     [500, wait3s],
     [200, wait3s],
   ] as const) {
-    limit.onResponse(says(status, headers), time.now());
-    assert.equal(limit.pausedMs(), 0);
+    rate.onResponse(respond(status, headers), time.now());
+    assert.equal(rate.pausedMs(), 0);
   }
-  limit.onResponse(says(503), time.now());
-  assert.deepEqual([limit.pausedMs(), limit.rate()], [3_000, configured]);
+  rate.onResponse(respond(503), time.now());
+  assert.deepEqual([rate.pausedMs(), rate.rate()], [3_000, configured]);
 });
 
-describe('all instances', () => {
-  test('pause and slow down when one is told to', async (t) => {
-    const { time, limitOn } = startLimits(t);
-    const [one, other] = [limitOn(), limitOn()];
+describe('adaptive rates of several instances', () => {
+  test('pause and slow down together when one receives a 429', async (t) => {
+    const { time, createRate } = startRates(t);
+    const [one, other] = [createRate(), createRate()];
     let paused = 0;
     other.onPause(() => {
       paused += 1;
     });
-    one.onResponse(tooMany, time.now());
+    one.onResponse(tooManyRequests, time.now());
     await time.settle();
     assert.deepEqual([other.pausedMs(), other.rate(), paused], [3_000, one.rate(), 1]);
     await time.pass(20_000);
     assert.equal(other.rate().perSecond, one.rate().perSecond);
   });
 
-  test('that are told the same thing at the same time lower the rate once', async (t) => {
-    const { time, limitOn } = startLimits(t);
-    const limits = [limitOn(), limitOn(), limitOn()];
-    for (const limit of limits) limit.onResponse(tooMany, time.now());
+  test('lower the rate once if all receive a 429 at the same time', async (t) => {
+    const { time, createRate } = startRates(t);
+    const rates = [createRate(), createRate(), createRate()];
+    for (const rate of rates) rate.onResponse(tooManyRequests, time.now());
     await time.settle();
-    for (const limit of limits) assert.equal(limit.rate().perSecond, 40);
+    for (const rate of rates) assert.equal(rate.rate().perSecond, 40);
   });
 
-  test('that come later learn it from the state', async (t) => {
-    const { time, limitOn } = startLimits(t);
-    const first = limitOn();
-    first.onResponse(tooMany, time.now());
+  test('that start later read the pause and the rate from the state', async (t) => {
+    const { time, createRate } = startRates(t);
+    const first = createRate();
+    first.onResponse(tooManyRequests, time.now());
     await time.pass(2_000);
-    const late = limitOn();
+    const late = createRate();
     await late.refresh();
     assert.deepEqual([late.pausedMs(), late.rate()], [1_000, first.rate()]);
     await time.pass(10_000);
-    const later = limitOn();
+    const later = createRate();
     await later.refresh();
     assert.deepEqual([later.pausedMs(), later.rate()], [0, first.rate()]);
   });
 
-  test('do as they are told although the state is out of reach, or holds garbage', async (t) => {
-    const { time, state, limitOn } = startLimits(t);
+  test('adapt although the state is unavailable, and ignore foreign values in it', async (t) => {
+    const { time, state, createRate } = startRates(t);
     const failing = createFailingState(state);
     failing.fail();
-    const limit = limitOn(failing);
-    limit.onResponse(tooMany, time.now());
-    await limit.refresh();
-    assert.equal(limit.pausedMs(), 3_000);
+    const rate = createRate(failing);
+    rate.onResponse(tooManyRequests, time.now());
+    await rate.refresh();
+    assert.equal(rate.pausedMs(), 3_000);
     for (const garbage of ['', '{', '{"id":"1","pauseMs":-5,"untilMs":9e15,"lowered":null}']) {
       await state.keyValues.write('limit:sandbox', garbage);
       await state.pubsub.publish('limit:sandbox', garbage);
-      const other = limitOn();
+      const other = createRate();
       await other.refresh();
       await time.settle();
       assert.equal(other.pausedMs(), 0);
@@ -137,8 +137,8 @@ describe('all instances', () => {
   });
 });
 
-describe('the rate after a 429', () => {
-  test('is halved if it was repeated, and a little lower if not', () => {
+describe('recovering rate', () => {
+  test('starts at half the rate after repeated 429, and at 80 % after a single one', () => {
     assert.equal(recoveringRate({ at: 50, repeated: true }, 0, 50), 25);
     assert.equal(recoveringRate({ at: 50, repeated: false }, 0, 50), 40);
   });
@@ -149,28 +149,28 @@ describe('the rate after a 429', () => {
     }
   });
 
-  test('is the configured one again within three minutes, if the bank says nothing more', () => {
+  test('reaches the configured rate within three minutes without another 429', () => {
     for (const at of [5, 0.5, 1e-9]) assert.equal(recoveringRate({ at, repeated: true }, 180_000, 50), 50);
   });
 
-  test('is one call in ten seconds at least, unless less is configured', () => {
+  test('is at least one call in ten seconds, unless the configured rate is lower', () => {
     for (const sinceMs of [-1, 0, 2_000, 10_000]) {
       assert.equal(recoveringRate({ at: 1e-9, repeated: true }, sinceMs, 0.5), 0.1);
       assert.equal(recoveringRate({ at: 1e-9, repeated: true }, sinceMs, 0.01), 0.01);
     }
   });
 
-  test('never falls while the bank is quiet, and never exceeds the configured one', () => {
+  test('never falls without another 429, and never exceeds the configured rate', () => {
     const lowered = fc.record({
       at: fc.double({ min: 0.01, max: 200, noNaN: true }),
       repeated: fc.boolean(),
     });
     const ms = fc.double({ min: -10_000, max: 300_000, noNaN: true });
     fc.assert(
-      fc.property(lowered, ms, ms, (one, first, second) => {
+      fc.property(lowered, ms, ms, (reduction, first, second) => {
         const [early, late] = [Math.min(first, second), Math.max(first, second)];
-        assert.ok(recoveringRate(one, early, 50) <= recoveringRate(one, late, 50));
-        assert.ok(recoveringRate(one, late, 50) <= 50);
+        assert.ok(recoveringRate(reduction, early, 50) <= recoveringRate(reduction, late, 50));
+        assert.ok(recoveringRate(reduction, late, 50) <= 50);
       }),
     );
   });
@@ -193,10 +193,10 @@ describe('Retry-After', () => {
     '1e308': undefined,
   };
   for (const [value, ms] of Object.entries(cases)) {
-    test(`"${value}" is ${ms === undefined ? 'nothing' : `${ms} ms`}`, () => {
+    test(`"${value}" is ${ms === undefined ? 'ignored' : `${ms} ms`}`, () => {
       assert.equal(retryAfterMs([['Retry-After', value]], nowMs), ms);
     });
   }
 
-  test('is not there', () => assert.equal(retryAfterMs([], nowMs), undefined));
+  test('is undefined if the field is missing', () => assert.equal(retryAfterMs([], nowMs), undefined));
 });

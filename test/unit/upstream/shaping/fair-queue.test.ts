@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Lane } from '../../../../src/pis/operations.ts';
 import { createFairQueue, type FairQueue } from '../../../../src/upstream/shaping/fair-queue.ts';
 
-interface One {
+interface Item {
   readonly lane: Lane;
   readonly tenant: string;
   readonly number: number;
@@ -12,75 +12,75 @@ interface One {
 
 const lanes = ['write', 'read', 'status'] as const satisfies readonly Lane[];
 
-/** Calls such as `write a`, numbered by arrival. */
-const arriving = (...calls: readonly string[]): readonly One[] =>
+/** Items such as `write a` (lane and tenant), numbered by arrival. */
+const itemsFrom = (...calls: readonly string[]): readonly Item[] =>
   calls.map((call, number) => {
     const [lane, tenant = 'a'] = call.split(' ');
     return { lane: lane as Lane, tenant, number };
   });
 
-function lineOf(limit: number, ones: readonly One[]): FairQueue<One> {
-  const line = createFairQueue<One>(limit);
-  for (const one of ones) line.enqueue(one);
-  return line;
+function queueOf(limit: number, items: readonly Item[]): FairQueue<Item> {
+  const queue = createFairQueue<Item>(limit);
+  for (const item of items) queue.enqueue(item);
+  return queue;
 }
 
-function emptied(line: FairQueue<One>): readonly number[] {
+function drain(queue: FairQueue<Item>): readonly number[] {
   const numbers: number[] = [];
-  for (let one = line.dequeue(); one; one = line.dequeue()) numbers.push(one.number);
+  for (let item = queue.dequeue(); item; item = queue.dequeue()) numbers.push(item.number);
   return numbers;
 }
 
-describe('the line', () => {
-  test('lets payments go before reads, and reads before status reads', () => {
-    const line = lineOf(9, arriving('status', 'read', 'write', 'status', 'read', 'write'));
-    assert.deepEqual(emptied(line), [2, 5, 1, 4, 0, 3]);
+describe('fair queue', () => {
+  test('serves payments before reads, and reads before status reads', () => {
+    const queue = queueOf(9, itemsFrom('status', 'read', 'write', 'status', 'read', 'write'));
+    assert.deepEqual(drain(queue), [2, 5, 1, 4, 0, 3]);
   });
 
-  test('serves tenants in rotation, and each by arrival', () => {
-    const line = lineOf(9, arriving('write a', 'write a', 'write a', 'write b', 'write c', 'write b'));
-    assert.deepEqual(emptied(line), [0, 3, 4, 1, 5, 2]);
+  test('serves tenants round-robin, and each tenant by arrival', () => {
+    const queue = queueOf(9, itemsFrom('write a', 'write a', 'write a', 'write b', 'write c', 'write b'));
+    assert.deepEqual(drain(queue), [0, 3, 4, 1, 5, 2]);
   });
 
-  test('lets a tenant that has just been served wait for the others before its turn comes again', () => {
-    const line = lineOf(9, arriving('write a', 'write b'));
-    assert.equal(line.dequeue()?.number, 0);
-    line.enqueue({ lane: 'write', tenant: 'a', number: 2 });
-    assert.deepEqual(emptied(line), [1, 2]);
+  test('serves the other tenants before one that was just served', () => {
+    const queue = queueOf(9, itemsFrom('write a', 'write b'));
+    assert.equal(queue.dequeue()?.number, 0);
+    queue.enqueue({ lane: 'write', tenant: 'a', number: 2 });
+    assert.deepEqual(drain(queue), [1, 2]);
   });
 
-  test('forgets who leaves, wherever it stood', () => {
-    const ones = arriving('write a', 'write b', 'read a');
-    const line = lineOf(9, ones);
-    for (const one of ones.slice(1)) assert.equal(line.remove(one), true);
-    assert.equal(line.remove(ones[1] as One), false);
-    assert.deepEqual([line.size(), line.size('read')], [1, 0]);
-    assert.deepEqual(emptied(line), [0]);
+  test('removes an item from any position', () => {
+    const items = itemsFrom('write a', 'write b', 'read a');
+    const queue = queueOf(9, items);
+    for (const item of items.slice(1)) assert.equal(queue.remove(item), true);
+    assert.equal(queue.remove(items[1] as Item), false);
+    assert.deepEqual([queue.size(), queue.size('read')], [1, 0]);
+    assert.deepEqual(drain(queue), [0]);
   });
 });
 
-describe('in a full line', () => {
-  const outOf = (calls: readonly string[], newest: string) => {
-    const ones = arriving(...calls, newest);
-    return lineOf(calls.length, ones.slice(0, -1)).enqueue(ones.at(-1) as One)?.number;
+describe('full fair queue', () => {
+  const droppedFrom = (calls: readonly string[], newest: string) => {
+    const items = itemsFrom(...calls, newest);
+    return queueOf(calls.length, items.slice(0, -1)).enqueue(items.at(-1) as Item)?.number;
   };
 
-  test('a payment takes the place of the newest status read, then of the newest read', () => {
-    assert.equal(outOf(['status', 'status', 'read', 'read'], 'write'), 1);
-    assert.equal(outOf(['write', 'read', 'read'], 'write'), 2);
-    assert.equal(outOf(['write', 'status', 'read'], 'read'), 1);
+  test('drops the newest status read for a payment, and then the newest read', () => {
+    assert.equal(droppedFrom(['status', 'status', 'read', 'read'], 'write'), 1);
+    assert.equal(droppedFrom(['write', 'read', 'read'], 'write'), 2);
+    assert.equal(droppedFrom(['write', 'status', 'read'], 'read'), 1);
   });
 
-  test('nothing takes the place of what is more urgent', () => {
-    assert.equal(outOf(['write', 'write'], 'read'), 2);
-    assert.equal(outOf(['write', 'read'], 'status'), 2);
+  test('never drops a more urgent item', () => {
+    assert.equal(droppedFrom(['write', 'write'], 'read'), 2);
+    assert.equal(droppedFrom(['write', 'read'], 'status'), 2);
   });
 
-  test('a tenant makes room for one that has less waiting, and never for one that has as much', () => {
-    assert.equal(outOf(['write a', 'write a', 'write b'], 'write c'), 1);
-    assert.equal(outOf(['write a', 'write b'], 'write c'), 2);
-    assert.equal(outOf(['write a', 'write a', 'write b'], 'write b'), 3);
-    assert.equal(outOf(['write a', 'write a'], 'write a'), 2);
+  test('drops an item of a tenant with more items, and never of one with as many', () => {
+    assert.equal(droppedFrom(['write a', 'write a', 'write b'], 'write c'), 1);
+    assert.equal(droppedFrom(['write a', 'write b'], 'write c'), 2);
+    assert.equal(droppedFrom(['write a', 'write a', 'write b'], 'write b'), 3);
+    assert.equal(droppedFrom(['write a', 'write a'], 'write a'), 2);
   });
 });
 
@@ -89,31 +89,31 @@ const calls = fc.array(
   { maxLength: 60 },
 );
 
-test('whatever arrives: nobody is lost, nobody comes twice, and the line is never longer than it may be', () => {
+test('a fair queue loses and repeats no item and never exceeds its limit, for random arrivals', () => {
   fc.assert(
     fc.property(calls, fc.integer({ min: 1, max: 20 }), (arrivals, limit) => {
-      const line = createFairQueue<One>(limit);
-      const out = arrivals.flatMap((arrival, number) => {
-        const gone = line.enqueue({ ...arrival, number });
-        assert.ok(line.size() <= limit);
-        return gone ? [gone.number] : [];
+      const queue = createFairQueue<Item>(limit);
+      const dropped = arrivals.flatMap((arrival, number) => {
+        const item = queue.enqueue({ ...arrival, number });
+        assert.ok(queue.size() <= limit);
+        return item ? [item.number] : [];
       });
-      const all = [...out, ...emptied(line)].toSorted((one, other) => one - other);
+      const all = [...dropped, ...drain(queue)].toSorted((a, b) => a - b);
       assert.deepEqual(all, [...arrivals.keys()]);
     }),
   );
 });
 
-test('whatever waits: a tenant is served no later than after one of each other tenant', () => {
+test('a fair queue serves a tenant after at most one item of each other tenant, for random arrivals', () => {
   fc.assert(
     fc.property(calls, (arrivals) => {
-      const line = lineOf(
+      const queue = queueOf(
         100,
         arrivals.map((arrival, number) => ({ ...arrival, lane: 'write', number })),
       );
-      const order = emptied(line).map((number) => arrivals[number]?.tenant);
+      const order = drain(queue).map((number) => arrivals[number]?.tenant);
       for (const tenant of ['a', 'b', 'c']) {
-        const places = order.flatMap((one, place) => (one === tenant ? [place] : []));
+        const places = order.flatMap((served, place) => (served === tenant ? [place] : []));
         for (const [index, place] of places.entries()) {
           assert.ok(place - (places[index - 1] ?? -1) <= 3, `${tenant} waited at ${place} of ${order}`);
         }

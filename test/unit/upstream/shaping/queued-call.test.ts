@@ -5,55 +5,55 @@ import { simulateTime } from '../../../kit/simulated-time.ts';
 
 const call = { lane: 'read', tenant: 'shop', deadlineAtMs: 0 } as const;
 
-describe('a call that waits', () => {
-  test('is late when its time is over', async (t) => {
+describe('queued call', () => {
+  test('reports a timeout once when its time is over', async (t) => {
     const time = simulateTime(t);
     const late: unknown[] = [];
-    const { waiter } = createQueuedCall(call, 100, {
-      onTimeout: (one) => late.push(one),
+    const { queuedCall } = createQueuedCall(call, 100, {
+      onTimeout: (call) => late.push(call),
       onDisconnect: () => {},
     });
-    waiter.startTimer(100);
-    waiter.startTimer(500);
+    queuedCall.startTimer(100);
+    queuedCall.startTimer(500);
     await time.pass(100);
-    assert.deepEqual(late, [waiter]);
+    assert.deepEqual(late, [queuedCall]);
   });
 
-  test('leaves no timer behind when it has gone, even if its clock is started only then', async (t) => {
+  test('starts no timer after it was admitted', async (t) => {
     const time = simulateTime(t);
     const late: unknown[] = [];
-    const { waiter, gone } = createQueuedCall(call, 100, {
-      onTimeout: (one) => late.push(one),
+    const { queuedCall, admitted } = createQueuedCall(call, 100, {
+      onTimeout: (call) => late.push(call),
       onDisconnect: () => {},
     });
-    waiter.admit();
-    waiter.startTimer(100);
-    await gone;
+    queuedCall.admit();
+    queuedCall.startTimer(100);
+    await admitted;
     await time.pass(1_000);
     assert.deepEqual(late, []);
   });
 
-  test('is told that its TPP has left, before its clock is started or after', () => {
-    const left: unknown[] = [];
-    const waiterOf = (signal: AbortSignal) =>
+  test('reports the disconnect of its TPP, before or after its timer is started', () => {
+    const disconnected: unknown[] = [];
+    const queuedCallOf = (signal: AbortSignal) =>
       createQueuedCall({ ...call, signal }, 100, {
         onTimeout: () => {},
-        onDisconnect: (one) => left.push(one),
-      }).waiter;
+        onDisconnect: (call) => disconnected.push(call),
+      }).queuedCall;
     const [before, after] = [new AbortController(), new AbortController()];
-    const [first, second] = [waiterOf(before.signal), waiterOf(after.signal)];
+    const [first, second] = [queuedCallOf(before.signal), queuedCallOf(after.signal)];
 
     before.abort();
     assert.deepEqual(
-      [first.isDisconnected(), left],
+      [first.isDisconnected(), disconnected],
       [true, []],
-      'nobody listens before the clock is started',
+      'it does not listen before its timer is started',
     );
     first.startTimer(100);
     second.startTimer(100);
-    assert.deepEqual([second.isDisconnected(), left], [false, [first]]);
+    assert.deepEqual([second.isDisconnected(), disconnected], [false, [first]]);
     after.abort();
-    assert.deepEqual([second.isDisconnected(), left], [true, [first, second]]);
+    assert.deepEqual([second.isDisconnected(), disconnected], [true, [first, second]]);
     second.admit(); // ends its timer
   });
 });

@@ -1,4 +1,4 @@
-/** Shapers in front of a bank of a few lines, on a time that the test sets. */
+/** Rate limiters of several instances in front of a simulated bank, on simulated time. */
 
 import type { TestContext } from 'node:test';
 import type { ShapingSettings } from '../../../../src/config/schema.ts';
@@ -11,12 +11,12 @@ import { createAdaptiveRate, type ThrottleResponse } from '../../../../src/upstr
 import { createRateLimiter, type RateLimiter } from '../../../../src/upstream/shaping/rate-limiter.ts';
 import { type SimulatedTime, simulateTime } from '../../../kit/simulated-time.ts';
 
-/** A call that the bank has seen. */
+/** A call that was sent to the bank. */
 export interface SentCall {
   readonly atMs: number;
   readonly lane: Lane;
   readonly tenant: string;
-  /** How long it had waited for its turn. */
+  /** How long it had waited in the queue. */
   readonly waitedMs: number;
   readonly status: number;
 }
@@ -27,7 +27,7 @@ export interface LimiterFixture {
   readonly limiters: readonly RateLimiter[];
   readonly sent: readonly SentCall[];
   readonly refused: readonly (GatewayError & { readonly lane?: Lane })[];
-  /** Sends a call through one of the shapers; what becomes of it is seen, or refused. */
+  /** Sends a call through one of the rate limiters; adds it to `sent` or its error to `refused`. */
   call(over?: CallOptions): Promise<void>;
 }
 
@@ -42,10 +42,10 @@ interface CallOptions {
 interface LimiterFixtureOptions {
   readonly settings?: Partial<ShapingSettings>;
   readonly instances?: number;
-  /** How the bank answers. @param atMs when it is asked */
+  /** The bank. @param atMs when the call arrives */
   readonly bank?: (atMs: number) => ThrottleResponse;
   readonly latencyMs?: number;
-  /** The way of each instance to the shared state. */
+  /** The state as each instance accesses it. */
   readonly stateOf?: (shared: State) => State;
 }
 
@@ -65,72 +65,71 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
   const time = simulateTime(t);
   const { now } = time;
   const state = createMemoryState(now);
-  const seen: SentCall[] = [];
+  const sent: SentCall[] = [];
   const refused: GatewayError[] = [];
   const settings = { ...defaults, ...options.settings };
-  const shapers = Array.from({ length: instances }, () => {
-    const way = stateOf(state);
-    const part = () => 1 / settings.expectedInstances;
-    const reservations = createFallbackLimiter(way.tokenBuckets, {
-      share: part,
+  const limiters = Array.from({ length: instances }, () => {
+    const own = stateOf(state);
+    const permits = createFallbackLimiter(own.tokenBuckets, {
+      share: () => 1 / settings.expectedInstances,
       initialFill: 'empty',
       now,
     });
-    const limit = createAdaptiveRate(
+    const adaptiveRate = createAdaptiveRate(
       'sandbox',
       { perSecond: settings.rate, burst: settings.burst },
-      { ...way, now, wall: now },
+      { ...own, now, wall: now },
     );
-    return createRateLimiter('sandbox', settings, { permits: reservations, adaptiveRate: limit, now });
+    return createRateLimiter('sandbox', settings, { permits, adaptiveRate, now });
   });
 
   async function call(over: CallOptions = {}): Promise<void> {
     const { lane = 'write', tenant = 'tenant', limiter = 0, deadlineMs = 600_000, signal } = over;
     const sinceMs = now();
-    const ask = async () => {
+    const send = async () => {
       const atMs = now();
-      const answer = bank(atMs);
-      seen.push({ atMs, lane, tenant, waitedMs: atMs - sinceMs, status: answer.status });
+      const response = bank(atMs);
+      sent.push({ atMs, lane, tenant, waitedMs: atMs - sinceMs, status: response.status });
       if (latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, latencyMs));
-      return answer;
+      return response;
     };
-    await shapers[limiter]
-      ?.run({ lane, tenant, deadlineAtMs: sinceMs + deadlineMs, signal }, ask)
+    await limiters[limiter]
+      ?.run({ lane, tenant, deadlineAtMs: sinceMs + deadlineMs, signal }, send)
       .catch((error) => void refused.push(Object.assign(error, { lane })));
   }
 
-  return { time, state, limiters: shapers, sent: seen, refused, call };
+  return { time, state, limiters, sent, refused, call };
 }
 
-/** Ways to the state whose reservations fail while a test says so. */
-export function failingPermits(): { broken: boolean; readonly stateOf: (shared: State) => State } {
-  const breaks = {
-    broken: false,
+/** A state without permits while `isBroken`. */
+export function failingPermits(): { isBroken: boolean; readonly stateOf: (shared: State) => State } {
+  const failing = {
+    isBroken: false,
     stateOf: (shared: State): State => ({
       ...shared,
       tokenBuckets: {
         ...shared.tokenBuckets,
         async reserve(...all) {
-          if (breaks.broken) throw stateUnavailable();
+          if (failing.isBroken) throw stateUnavailable();
           return shared.tokenBuckets.reserve(...all);
         },
       },
     }),
   };
-  return breaks;
+  return failing;
 }
 
-/** The most calls that any span of this length holds, and the fewest; spans begin with a call and end before the last. */
+/** The most and the fewest calls in any span of this length that begins with a call and ends before the last. */
 export function extremesOf(atMs: readonly number[], spanMs: number): { most: number; fewest: number } {
   const counts = atMs
     .filter((start) => start + spanMs <= (atMs.at(-1) ?? 0))
-    .map((start) => atMs.filter((one) => one >= start && one < start + spanMs).length);
+    .map((start) => atMs.filter((at) => at >= start && at < start + spanMs).length);
   return { most: Math.max(...counts), fewest: Math.min(...counts) };
 }
 
-/** By how many calls the worst span of time, however long, exceeds what the bucket and the rate allow; 0 or less is well. */
+/** By how many calls any span of time, of any length, exceeds what the bucket and the rate allow; at most 0 if none does. */
 export function worstExcess(atMs: readonly number[], perSecond: number, burst: number): number {
-  // The excess of the span from call i to call j is (j - i + 1) - burst - rate * (t_j - t_i): a running minimum will do.
+  // The excess of the span from call i to call j is (j - i + 1) - burst - rate * (t_j - t_i): a running minimum is enough.
   let least = Number.POSITIVE_INFINITY;
   let worst = Number.NEGATIVE_INFINITY;
   for (const [index, at] of atMs.entries()) {
