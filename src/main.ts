@@ -108,8 +108,8 @@ function reason(): string {
 function validConfig(load = loadConfig): Config {
   const loaded = load(configSource(values.config));
   if (loaded.kind === 'valid') return loaded.config;
-  const count = loaded.faults.length === 1 ? 'is one fault' : `are ${loaded.faults.length} faults`;
-  return exit(exitConfig, [`There ${count} in the configuration:`, ...loaded.faults].join('\n'));
+  const count = loaded.errors.length === 1 ? 'is one fault' : `are ${loaded.errors.length} faults`;
+  return exit(exitConfig, [`There ${count} in the configuration:`, ...loaded.errors].join('\n'));
 }
 
 /** Runs a command that speaks to the running gateway. */

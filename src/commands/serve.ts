@@ -71,8 +71,8 @@ async function start(config: Config, log: Log) {
 
 function reload(gateway: Gateway, loadAgain: () => LoadedConfig, log: Log): void {
   const loaded = loadAgain();
-  if (loaded.kind === 'faulty') {
-    log('error', 'the configuration is faulty; the old one stays', { faults: loaded.faults.join('\n') });
+  if (loaded.kind === 'invalid') {
+    log('error', 'the configuration is faulty; the old one stays', { faults: loaded.errors.join('\n') });
     return;
   }
   try {

@@ -1,39 +1,39 @@
-/** What is wrong with a configuration, said in a way that can be acted upon. No value is ever quoted: it may be a secret. */
+/** Errors in a configuration, worded for whoever corrects it. No message quotes a value: it may be a secret. */
 
 import type { z } from 'zod';
 import { closestName } from './did-you-mean.ts';
 import type { SettingPath } from './object-path.ts';
 import { namesAt, settings } from './settings.ts';
 
-/** One thing that is wrong, and at which setting. */
 export interface ConfigError {
+  /** The setting to change. */
   readonly path: SettingPath;
   /** What is wrong, and what to write instead. */
   readonly message: string;
-  /** Other settings that take part in it. */
-  readonly against?: readonly SettingPath[];
+  /** Other settings involved; an error in one of them makes this one meaningless. */
+  readonly related?: readonly SettingPath[];
 }
 
-/** A path as people write it: `clients[0].name`. */
+/** A path as users write it: `clients[0].name`. */
 export const formatPath = (path: SettingPath): string =>
   path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`))
     .join('')
     .replace(/^\./, '');
 
-/** The faults in one issue of the schema: one for each unknown name, else one. */
+/** The errors in one issue of the schema: one for each unknown name, otherwise one. */
 export function configErrorsOf(issue: z.core.$ZodIssue): readonly ConfigError[] {
   const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key));
   if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue) }];
   return issue.keys.map((name) => ({ path: [...path, name], message: unknownSettingMessage(name, path) }));
 }
 
-/** Words an issue of the schema, unless the setting has words of its own. */
+/** The message for an issue of a setting whose schema has no message of its own. */
 export function schemaErrorMessage(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') return `expected ${typeNames[issue.expected] ?? issue.expected}`;
-  if (issue.code === 'invalid_value') return `expected ${listText(issue.values.map(String))}`;
-  if (issue.code === 'too_small') return `expected at least ${issue.minimum}${entries(issue.origin)}`;
-  if (issue.code === 'too_big') return `expected at most ${issue.maximum}${entries(issue.origin)}`;
+  if (issue.code === 'invalid_value') return `expected ${formatList(issue.values.map(String))}`;
+  if (issue.code === 'too_small') return `expected at least ${issue.minimum}${countUnit(issue.origin)}`;
+  if (issue.code === 'too_big') return `expected at most ${issue.maximum}${countUnit(issue.origin)}`;
   return undefined;
 }
 
@@ -49,18 +49,20 @@ const typeNames: Readonly<Record<string, string>> = {
   object: 'a mapping (names with values)',
 };
 
-const entries = (origin: string) => (origin === 'array' ? ' entries' : '');
+const countUnit = (origin: string) => (origin === 'array' ? ' entries' : '');
 
 function unknownSettingMessage(name: string, parent: SettingPath): string {
-  const meant = closestName(name, namesAt(parent)) ?? elsewhere(name);
-  return meant ? `there is no such setting; did you mean ${meant}?` : 'there is no such setting; remove it';
+  const similar = closestName(name, namesAt(parent)) ?? sameNameElsewhere(name);
+  return similar
+    ? `there is no such setting; did you mean ${similar}?`
+    : 'there is no such setting; remove it';
 }
 
-/** A setting that has this name, but in another section. */
-function elsewhere(name: string): string | undefined {
+/** A setting with this name in another section. */
+function sameNameElsewhere(name: string): string | undefined {
   const setting = settings.find(({ path }) => path.at(-1) === name);
   return setting && setting.path.length > 1 ? setting.path.join('.').replace('*', 'NAME') : undefined;
 }
 
-const listText = (names: readonly string[]) =>
+const formatList = (names: readonly string[]) =>
   names.length > 1 ? `${names.slice(0, -1).join(', ')} or ${names.at(-1)}` : names.join('');

@@ -1,18 +1,18 @@
-/** Finds what somebody probably meant. */
+/** Finds the known name that a misspelt one probably stands for. */
 
-/** The known name that is most like the given one, or `undefined` if none is near enough to be meant. */
+/** The most similar known name, or `undefined` if more than a third of the letters differ. */
 export function closestName(given: string, known: readonly string[]): string | undefined {
   const text = given.slice(0, 100).toLowerCase();
-  const tolerance = Math.max(1, Math.floor(text.length / 3));
-  const [best] = known
-    .map((name) => ({ name, away: distance(text, name.toLowerCase()) }))
-    .filter(({ away }) => away <= tolerance)
-    .sort((one, other) => one.away - other.away);
-  return best?.name;
+  const maxDistance = Math.max(1, Math.floor(text.length / 3));
+  const [closest] = known
+    .map((name) => ({ name, distance: editDistance(text, name.toLowerCase()) }))
+    .filter(({ distance }) => distance <= maxDistance)
+    .sort((one, other) => one.distance - other.distance);
+  return closest?.name;
 }
 
-/** Optimal string alignment: how many letters must be inserted, removed, replaced or swapped with their neighbour. */
-function distance(from: string, to: string): number {
+/** Optimal string alignment: the number of insertions, deletions, substitutions and swaps of adjacent letters. */
+function editDistance(from: string, to: string): number {
   const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, column) => column)];
   const at = (row: number, column: number) => rows[row]?.[column] ?? Infinity;
 

@@ -1,53 +1,31 @@
-/** Environment variables as settings: `PENSTOCK_LISTEN_PORT` is `listen.port`, and wins over the file. */
+/** Environment variables as settings: `PENSTOCK_LISTEN_PORT` is `listen.port`, and overrides the file. */
 
 import type { ConfigError } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
 import { isMapping, type SettingPath, valueAt, withValue } from './object-path.ts';
-import { anyEnvironment, type JsonSchema, type Setting, settings } from './settings.ts';
+import { anyEnvironment, type JsonSchema, settings } from './settings.ts';
 
-/** The variables of a process. */
 export type EnvironmentVariables = Readonly<Record<string, string | undefined>>;
 
-/** A tree of raw settings with the variables laid over it. */
+/** Raw settings after the variables were applied. */
 export interface OverriddenSettings {
   readonly tree: unknown;
-  /** Which variable gave which setting. */
+  /** Which variable set which setting. */
   readonly overrides: readonly { readonly variable: string; readonly path: SettingPath }[];
+  /** For the variables that name no setting. */
   readonly errors: readonly (ConfigError & { readonly variable: string })[];
 }
 
-/** The variable that overrides a setting; for settings of an environment, with `<NAME>` in it. */
+/** The variable that overrides a setting; `<NAME>` in it stands for the name of an environment. */
 export const variableName = (path: readonly string[]): string =>
-  prefix + path.map((name) => (name === anyEnvironment ? '<NAME>' : upperSnake(name))).join('_');
+  ['PENSTOCK', ...path.map((part) => (part === anyEnvironment ? '<NAME>' : upperSnake(part)))].join('_');
 
-/** Lays the variables over what the file says. */
-export function applyVariables(tree: unknown, variables: EnvironmentVariables): OverriddenSettings {
-  return Object.entries(variables)
-    .filter(([name]) => name.startsWith(prefix) && !notSettings.has(name))
-    .filter(([name, text]) => text !== undefined && !isServiceLink(name, text))
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .reduce<OverriddenSettings>((so, [name, text]) => overlaidWith(so, name, text ?? ''), {
-      tree,
-      overrides: [],
-      errors: [],
-    });
-}
-
-const prefix = 'PENSTOCK_';
-const environmentPrefix = `${prefix}ENVIRONMENTS_`;
-
-/** Read elsewhere: where the file is, and the token of the operator "admin". */
-const notSettings: ReadonlySet<string> = new Set(['PENSTOCK_CONFIG', 'PENSTOCK_ADMIN_TOKEN']);
-
-/**
- * Kubernetes sets variables for every service it knows, and one called `penstock` or `penstock-admin` makes them
- * look like settings: `PENSTOCK_SERVICE_HOST`, `PENSTOCK_ADMIN_PORT=tcp://10.0.0.1:9090`.
- */
-function isServiceLink(name: string, text: string): boolean {
-  if (/_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$/.test(name) || /_PORT_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?$/.test(name))
-    return true;
-  return name.endsWith('_PORT') && /^(tcp|udp|sctp):\/\//.test(text);
-}
+/** @param tree the settings of the file */
+export const applyVariables = (tree: unknown, variables: EnvironmentVariables): OverriddenSettings =>
+  Object.entries(variables)
+    .filter(([name, text]) => name.startsWith('PENSTOCK_') && text !== undefined && !isReserved(name, text))
+    .sort() // by name: new environments get the same order everywhere
+    .reduce<OverriddenSettings>(applyVariable, { tree, overrides: [], errors: [] });
 
 const upperSnake = (name: string) =>
   name
@@ -55,80 +33,71 @@ const upperSnake = (name: string) =>
     .replaceAll('-', '_')
     .toUpperCase();
 
-function overlaidWith(so: OverriddenSettings, variable: string, text: string): OverriddenSettings {
-  const target = targetOf(variable, so.tree);
-  if (!target) return { ...so, errors: [...so.errors, unknown(variable)] };
-  const value = valueFrom(text, target.setting.schema);
-  return {
-    ...so,
-    tree: withValue(so.tree, target.path, value),
-    overrides: [...so.overrides, { variable, path: target.path }],
-  };
+/** Read elsewhere: the path of the file, and the token of the operator "admin". */
+const notSettings: readonly string[] = ['PENSTOCK_CONFIG', 'PENSTOCK_ADMIN_TOKEN'];
+
+/**
+ * Kubernetes sets variables for each service. Those of a service called `penstock` or `penstock-admin` look like settings:
+ * `PENSTOCK_SERVICE_HOST`, `PENSTOCK_ADMIN_PORT=tcp://10.0.0.1:9090`.
+ */
+const isReserved = (name: string, text: string) =>
+  notSettings.includes(name) ||
+  /_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?$/.test(name) ||
+  (name.endsWith('_PORT') && /^(tcp|udp|sctp):\/\//.test(text));
+
+function applyVariable(
+  { tree, overrides, errors }: OverriddenSettings,
+  [variable, text = '']: readonly [string, string | undefined],
+): OverriddenSettings {
+  const setting = patterns.find(({ pattern }) => pattern.test(variable));
+  if (!setting) return { tree, overrides, errors: [...errors, unknownVariable(variable)] };
+  const environment = environmentName(setting.pattern.exec(variable)?.[1] ?? '', tree);
+  const path = setting.path.map((part) => (part === anyEnvironment ? environment : part));
+  const value = parseValue(text, setting.schema);
+  return { tree: withValue(tree, path, value), overrides: [...overrides, { variable, path }], errors };
 }
 
-interface Target {
-  readonly setting: Setting;
-  readonly path: readonly string[];
-}
+/** The longest first: both parts of `PENSTOCK_ENVIRONMENTS_<NAME>_<SETTING>` may contain underscores. */
+const patterns = settings
+  .toSorted((one, other) => variableName(other.path).length - variableName(one.path).length)
+  .map(({ path, schema }) => {
+    return { path, schema, pattern: new RegExp(`^${variableName(path).replace('<NAME>', '(.+)')}$`) };
+  });
 
-function targetOf(variable: string, tree: unknown): Target | undefined {
-  const setting = settings.find(
-    ({ path }) => !path.includes(anyEnvironment) && variableName(path) === variable,
-  );
-  return setting ? { setting, path: setting.path } : targetInEnvironment(variable, tree);
-}
-
-/** `PENSTOCK_ENVIRONMENTS_<NAME>_<SETTING>`: both may hold underscores, so the longest name of a setting wins. */
-function targetInEnvironment(variable: string, tree: unknown): Target | undefined {
-  if (!variable.startsWith(environmentPrefix)) return undefined;
-  const rest = variable.slice(environmentPrefix.length);
-  const [longest] = settings
-    .filter(({ path }) => path.includes(anyEnvironment))
-    .map((setting) => ({ setting, suffix: `_${setting.path.slice(2).map(upperSnake).join('_')}` }))
-    .filter(({ suffix }) => rest.endsWith(suffix) && rest.length > suffix.length)
-    .sort((one, other) => other.suffix.length - one.suffix.length);
-  if (!longest) return undefined;
-
-  const name = environmentNamed(rest.slice(0, -longest.suffix.length), tree);
-  return {
-    setting: longest.setting,
-    path: longest.setting.path.map((part) => (part === anyEnvironment ? name : part)),
-  };
-}
-
-/** The environment of the file that is written like this in a variable, or else a new one. */
-function environmentNamed(capitals: string, tree: unknown): string {
-  const known = valueAt(tree, ['environments']);
-  const names = isMapping(known) ? Object.keys(known) : [];
+/** The environment of the file with this name in capitals, or else a new one. */
+function environmentName(capitals: string, tree: unknown): string {
+  const environments = valueAt(tree, ['environments']);
+  const names = isMapping(environments) ? Object.keys(environments) : [];
   return names.find((name) => upperSnake(name) === capitals) ?? capitals.toLowerCase().replaceAll('_', '-');
 }
 
-function unknown(variable: string): ConfigError & { variable: string } {
-  const known = settings.map(({ path }) => variableName(path));
-  const meant = closestName(variable, [...known, ...notSettings]);
-  const hint = meant ? `did you mean ${meant}?` : 'remove it, or see docs/configuration.md for their names';
+function unknownVariable(variable: string): OverriddenSettings['errors'][number] {
+  const similar = closestName(variable, [...settings.map(({ path }) => variableName(path)), ...notSettings]);
+  const hint = similar
+    ? `did you mean ${similar}?`
+    : 'remove it, or see docs/configuration.md for their names';
   return { variable, path: [], message: `there is no such setting; ${hint}` };
 }
 
-/** Text as the value that the file would hold; what does not fit stays text, for the schema to refuse. */
-function valueFrom(text: string, schema: JsonSchema): unknown {
-  const kinds = kindsOf(schema);
+/** Text as the value that the file would contain. Text of another type stays text, and the schema refuses it. */
+function parseValue(text: string, schema: JsonSchema): unknown {
+  const types = typesOf(schema);
   const trimmed = text.trim();
-  if (kinds.includes('null') && (trimmed === '' || trimmed === 'null')) return null;
-  if (kinds.includes('boolean')) return trimmed === 'true' || (trimmed === 'false' ? false : text);
-  if (kinds.includes('integer') && /^-?\d+$/.test(trimmed)) return Number(trimmed);
-  if (/^[[{]/.test(trimmed) && (kinds.includes('array') || kinds.includes('object')))
-    return fromJson(trimmed);
-  if (!kinds.includes('array') || schema.anyOf?.some((choice) => choice.const === trimmed)) return text;
+  if (types.includes('null') && (trimmed === '' || trimmed === 'null')) return null;
+  if (types.includes('boolean') && /^(true|false)$/.test(trimmed)) return trimmed === 'true';
+  if (types.includes('integer') && /^-?\d+$/.test(trimmed)) return Number(trimmed);
+  if (/^[[{]/.test(trimmed) && (types.includes('array') || types.includes('object')))
+    return parseJson(trimmed);
+  if (!types.includes('array') || schema.anyOf?.some((choice) => choice.const === trimmed)) return text;
   return trimmed === '' ? [] : trimmed.split(',').map((item) => item.trim());
 }
 
-const kindsOf = ({ type, anyOf = [] }: JsonSchema): readonly string[] => [
+const typesOf = ({ type, anyOf = [] }: JsonSchema): readonly string[] => [
   ...[type ?? []].flat(),
-  ...anyOf.flatMap(kindsOf),
+  ...anyOf.flatMap(typesOf),
 ];
 
-function fromJson(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,11 +1,11 @@
-/** Says where a fault lies: on a line of the file, or in an environment variable. */
+/** Says where a configuration error is: on a line of the file, or in an environment variable. */
 
 import { type ConfigError, formatPath } from './config-errors.ts';
 import type { OverriddenSettings } from './environment-variables.ts';
 import { isWithin, type SettingPath, valueAt } from './object-path.ts';
 import type { YamlText } from './yaml-text.ts';
 
-/** What the faults were found in. */
+/** Where the settings came from. */
 export interface ErrorSources {
   /** The name of the file, if there is one. */
   readonly file: string | undefined;
@@ -13,55 +13,47 @@ export interface ErrorSources {
   readonly overridden: OverriddenSettings;
 }
 
-/** The line that tells a fault, and where it belongs among the others. */
+/** The text of an error with its location, and its sort key. */
 export interface LocatedError {
-  readonly line: string;
-  readonly order: number;
+  readonly text: string;
+  /** The line of the file; `Infinity` for errors outside the file. */
+  readonly line: number;
 }
 
-/** After all lines of the file. */
-const atTheEnd = Infinity;
-
-/** Tells a fault that lies in the file or in one of the variables. */
-export function locateError(fault: ConfigError, sources: ErrorSources): LocatedError {
-  const path = writtenPath(fault, sources.overridden.tree);
+export function locateError(error: ConfigError, sources: ErrorSources): LocatedError {
+  const path = givenPath(error, sources.overridden.tree);
   const variable = variableAt(path, sources);
-  if (variable !== undefined) return errorInVariable(variable, fault);
-  if (sources.file === undefined) return { line: text('configuration', fault), order: atTheEnd };
-  return errorAtLine(sources.file, sources.yaml.lineOf(path), fault);
+  if (variable !== undefined) return errorInVariable(variable, error);
+  if (sources.file === undefined) return { text: format('configuration', error), line: Infinity };
+  return errorAtLine(sources.file, sources.yaml.lineOf(path), error);
 }
 
-/** Tells a fault that lies on a line. */
-export const errorAtLine = (file: string | undefined, line: number, fault: ConfigError): LocatedError => ({
-  line: text(`${file}:${line}`, fault),
-  order: line,
+export const errorAtLine = (file: string | undefined, line: number, error: ConfigError): LocatedError => ({
+  text: format(`${file}:${line}`, error),
+  line,
 });
 
-/** Tells a fault that lies in a variable. */
-export const errorInVariable = (variable: string, fault: ConfigError): LocatedError => ({
-  line: text(variable, fault),
-  order: atTheEnd,
+export const errorInVariable = (variable: string, error: ConfigError): LocatedError => ({
+  text: format(variable, error),
+  line: Infinity,
 });
 
-/** The lines of all faults, in the order of the file; those of variables come last. */
-export const sortedLines = (all: readonly LocatedError[]): readonly string[] =>
-  all.toSorted((one, other) => one.order - other.order || 0).map((one) => one.line);
+/** The texts in the order of the file; errors outside the file come last. */
+export const sortedTexts = (errors: readonly LocatedError[]): readonly string[] =>
+  errors.toSorted((one, other) => one.line - other.line || 0).map(({ text }) => text);
 
-const text = (where: string, { path, message }: ConfigError) =>
-  path.length > 0 ? `${where} ${formatPath(path)}: ${message}` : `${where} ${message}`;
+const format = (location: string, { path, message }: ConfigError) =>
+  path.length > 0 ? `${location} ${formatPath(path)}: ${message}` : `${location} ${message}`;
 
-/** The setting itself, or if that is a default, the one that it disagrees with. */
-const writtenPath = ({ path, against = [] }: ConfigError, tree: unknown): SettingPath =>
-  [path, ...against].find((one) => valueAt(tree, one) !== undefined) ?? path;
+/** The first of the settings involved that was given a value: the others have their default. */
+const givenPath = ({ path, related = [] }: ConfigError, tree: unknown): SettingPath =>
+  [path, ...related].find((candidate) => valueAt(tree, candidate) !== undefined) ?? path;
 
-/** The variable that gave what stands at a path, or if something is missing there, the mapping around it. */
-function variableAt(
-  path: SettingPath,
-  { yaml, overridden: { overrides } }: ErrorSources,
-): string | undefined {
-  const around = overrides.find((one) => isWithin(path, one.path));
-  if (around) return around.variable;
+/** The variable that set the value at a path, or, if the value is missing, the mapping around it. */
+function variableAt(path: SettingPath, { yaml, overridden }: ErrorSources): string | undefined {
+  const override = overridden.overrides.find((candidate) => isWithin(path, candidate.path));
+  if (override) return override.variable;
   const parent = path.slice(0, -1);
   if (parent.length === 0 || valueAt(yaml.tree, parent) !== undefined) return undefined;
-  return overrides.find((one) => isWithin(one.path, parent))?.variable;
+  return overridden.overrides.find((candidate) => isWithin(candidate.path, parent))?.variable;
 }

@@ -1,25 +1,22 @@
-/** How settings are addressed. */
+/** Reads and changes plain objects and arrays, as YAML and JSON produce them, by path. Changes return a copy. */
 
-/** Where a setting stands: names, and the index of an entry in a list. */
+/** The path of a setting: names, and indexes of list entries. */
 export type SettingPath = readonly (string | number)[];
 
-// MERGED HEADER (rewrite or remove):
-/* Plain trees of mappings and lists, as YAML and JSON give them: reading and changing them by path, by copy. */
+type PlainObject = Readonly<Record<string, unknown>>;
 
-export type Mapping = Readonly<Record<string, unknown>>;
-
-export const isMapping = (value: unknown): value is Mapping =>
+export const isMapping = (value: unknown): value is PlainObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What stands at a path, or `undefined`. */
+/** The value at a path, or `undefined`. */
 export function valueAt(tree: unknown, path: SettingPath): unknown {
-  return path.reduce<unknown>((at, key) => {
-    if (Array.isArray(at)) return at[Number(key)];
-    return isMapping(at) && Object.hasOwn(at, key) ? at[key] : undefined;
+  return path.reduce<unknown>((parent, key) => {
+    if (Array.isArray(parent)) return parent[Number(key)];
+    return isMapping(parent) && Object.hasOwn(parent, key) ? parent[key] : undefined;
   }, tree);
 }
 
-/** The tree with a value at a path of names; whatever is no mapping on the way becomes one. */
+/** The tree with a value at a path of names; a parent that is not a mapping is replaced by one. */
 export function withValue(tree: unknown, [name, ...rest]: readonly string[], value: unknown): unknown {
   if (name === undefined) return value;
   const mapping = isMapping(tree) ? tree : {};
@@ -27,9 +24,8 @@ export function withValue(tree: unknown, [name, ...rest]: readonly string[], val
 }
 
 /**
- * The longest beginning of a path that exists and is named: what to leave out if something is wrong at the path.
- *
- * An entry of a list goes with its whole list, so that no other entry changes its index.
+ * What to remove from the tree if the value at this path is invalid: the longest existing prefix of the path that ends
+ * with a name. A list entry is removed together with its list, so that the indexes of the other entries stay valid.
  */
 export function removablePath(tree: unknown, path: SettingPath): SettingPath {
   if (path.length === 0) return path;
@@ -37,30 +33,30 @@ export function removablePath(tree: unknown, path: SettingPath): SettingPath {
   return removablePath(tree, path.slice(0, -1));
 }
 
-/** The tree without what stands at a path that `removable` gave. */
+/** The tree without the value at a path that `removablePath` returned. */
 export function withoutValue(tree: unknown, path: SettingPath): unknown {
   const name = path.at(-1);
   if (name === undefined) return {};
-  return withMapping(tree, path.slice(0, -1), (mapping) =>
+  return changeMapping(tree, path.slice(0, -1), (mapping) =>
     Object.fromEntries(Object.entries(mapping).filter(([key]) => key !== name)),
   );
 }
 
-/** Does the path lead to what stands at the outer one, or to something in it? */
-export const isWithin = (path: SettingPath, outer: SettingPath): boolean =>
-  outer.every((key, index) => key === path[index]);
+/** Whether `path` is `ancestor` itself or a path below it. */
+export const isWithin = (path: SettingPath, ancestor: SettingPath): boolean =>
+  ancestor.every((key, index) => key === path[index]);
 
-/** Is one of these paths the other one, or around it? */
+/** Whether one of the paths contains the other. */
 export const pathsOverlap = (one: SettingPath, other: SettingPath): boolean =>
   isWithin(one, other) || isWithin(other, one);
 
-function withMapping(
+function changeMapping(
   tree: unknown,
   [key, ...rest]: SettingPath,
-  change: (mapping: Mapping) => Mapping,
+  change: (mapping: PlainObject) => PlainObject,
 ): unknown {
   if (key === undefined) return isMapping(tree) ? change(tree) : tree;
   if (Array.isArray(tree))
-    return tree.map((item, at) => (at === Number(key) ? withMapping(item, rest, change) : item));
-  return isMapping(tree) ? { ...tree, [key]: withMapping(tree[key], rest, change) } : tree;
+    return tree.map((item, index) => (index === Number(key) ? changeMapping(item, rest, change) : item));
+  return isMapping(tree) ? { ...tree, [key]: changeMapping(tree[key], rest, change) } : tree;
 }

@@ -1,20 +1,19 @@
-/** The configuration as it may be shown: what opens a door is masked. */
+/** Masks the secrets in a configuration before it is shown to operators. */
 
 import type { Config } from './schema.ts';
 
 const mask = '***';
 
-/** Names whose values are never shown. */
-const secret: ReadonlySet<string> = new Set(['apiKeySha256', 'tokenSha256']);
+const secretNames: ReadonlySet<string> = new Set(['apiKeySha256', 'tokenSha256']);
 
-/** A copy in which hashes of secrets, and credentials within addresses, are masked. */
-export const redactConfig = (config: Config): unknown => maskedValue(config, '');
+/** A copy in which the hashes of secrets, and the credentials in URLs, are masked. */
+export const redactConfig = (config: Config): unknown => redactValue(config, '');
 
-function maskedValue(value: unknown, name: string): unknown {
-  if (secret.has(name)) return mask;
-  // Credentials end at the last @ before the path: a password may hold others (WHATWG URL, authority state).
+function redactValue(value: unknown, name: string): unknown {
+  if (secretNames.has(name)) return mask;
+  // Credentials end at the last @ before the path: a password may contain others (WHATWG URL, authority state).
   if (typeof value === 'string') return value.replace(/(?<=:\/\/)[^/?#]*(?=@)/, mask);
-  if (Array.isArray(value)) return value.map((one) => maskedValue(one, name));
+  if (Array.isArray(value)) return value.map((item) => redactValue(item, name));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, maskedValue(one, key)]));
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redactValue(inner, key)]));
 }

@@ -1,4 +1,4 @@
-/** From single settings to what they mean together: defaults that depend on others, overrides, parsed addresses. */
+/** Resolves what no single setting can know: defaults that depend on other settings, overrides, parsed URLs. */
 
 import type {
   ClientSettings,
@@ -9,45 +9,43 @@ import type {
   ShapingSettings,
 } from './schema.ts';
 
-/** Fills in what no single setting can know. Contradictions are not its business: it takes whatever is well-formed. */
+/** Does not look for contradictions: it accepts any settings that the schema accepts. */
 export function resolveDefaults(settings: Settings): Config {
-  const { active, ...named } = settings.environments;
-  const all = Object.entries(named).map(([name, environment]) =>
-    environmentOf(name, environment, settings.shaping),
+  const { active, ...sections } = settings.environments;
+  const all = Object.entries(sections).map(([name, section]) =>
+    resolveEnvironment(name, section, settings.shaping),
   );
   const names = all.map((environment) => environment.name);
+  const onlyName = names.length === 1 ? names[0] : undefined;
 
   return {
     ...settings,
-    listen: { ...settings.listen, publicUrl: settings.listen.publicUrl ?? ownAddress(settings.listen) },
-    clients: settings.clients.map((client) => clientOf(client, names)),
-    environments: { active: active ?? onlyOne(names) ?? noActiveEnvironment, all },
+    listen: { ...settings.listen, publicUrl: settings.listen.publicUrl ?? listenUrl(settings.listen) },
+    clients: settings.clients.map((client) => resolveClient(client, names)),
+    environments: { active: active ?? onlyName ?? noActiveEnvironment, all },
   };
 }
 
-/** Stands for an active environment that was not named, though there are several: no environment is called so. */
+/** The active environment if none was named and there are several; not a valid name. */
 export const noActiveEnvironment = '';
 
-const onlyOne = (names: readonly string[]) => (names.length === 1 ? names[0] : undefined);
-
-/** Hosts that stand for every address of the machine: one can listen on them, but nobody can call them. */
+/** Hosts that stand for all addresses of the machine: a process can listen on them, but nobody can call them. */
 export const wildcardHosts: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
-function ownAddress({ host, port, tls }: Settings['listen']): string {
+function listenUrl({ host, port, tls }: Settings['listen']): string {
   const reachable = wildcardHosts.has(host) ? '127.0.0.1' : host;
-  return new URL(
-    `${tls ? 'https' : 'http'}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`,
-  ).origin;
+  const bracketed = reachable.includes(':') ? `[${reachable}]` : reachable;
+  return new URL(`${tls ? 'https' : 'http'}://${bracketed}:${port}`).origin;
 }
 
-function environmentOf(
+function resolveEnvironment(
   name: string,
-  written: EnvironmentSection,
+  section: EnvironmentSection,
   global: ShapingSettings,
 ): EnvironmentSettings {
-  const { origin, pathname } = new URL(written.baseUrl);
+  const { origin, pathname } = new URL(section.baseUrl);
   const basePath = pathname.replace(/\/$/, '');
-  return { ...written, name, origin, basePath, shaping: overrideShaping(global, written.shaping ?? {}) };
+  return { ...section, name, origin, basePath, shaping: overrideShaping(global, section.shaping ?? {}) };
 }
 
 const overrideShaping = (
@@ -66,7 +64,7 @@ const overrideShaping = (
   },
 });
 
-const clientOf = (client: Settings['clients'][number], names: readonly string[]): ClientSettings => ({
+const resolveClient = (client: Settings['clients'][number], names: readonly string[]): ClientSettings => ({
   ...client,
   tenant: client.tenant ?? client.name,
   environments: client.environments ?? names,

@@ -1,4 +1,4 @@
-/** The configuration: its sections, and the types that the rest of the house reads. */
+/** The schema of the configuration, and its types. */
 
 import { z } from 'zod';
 import { admin } from './sections/admin.ts';
@@ -31,12 +31,12 @@ export const schema = z.strictObject({
   tracing,
 });
 
-/** The settings as the schema reads them, one by one; `Config` is what they mean together. */
+/** The settings as the schema parses them, each by itself. `Config` is the result of resolving them. */
 export type Settings = DeepReadonly<z.output<typeof schema>>;
 
-/** Durations in milliseconds, sizes in bytes, rates in tokens per second, percentages as fractions, throughout. */
+/** In all settings: durations in milliseconds, sizes in bytes, rates in tokens per second, percentages as fractions. */
 export type ListenSettings = Settings['listen'] & {
-  /** Scheme, host, port and path under which TPP systems reach the gateway, without a slash at its end. */
+  /** Scheme, host, port and path under which TPP systems reach the gateway, without a trailing slash. */
   readonly publicUrl: string;
 };
 export type AdminSettings = Settings['admin'];
@@ -52,44 +52,43 @@ export type ShapingSettings = Settings['shaping'];
 export type LogSettings = Settings['log'];
 export type TracingSettings = Settings['tracing'];
 
-/** Which Redis to use: one, a cluster, or what sentinels watch. The addresses may hold credentials: never log them. */
+/** A single Redis, a cluster, or one that sentinels monitor. The addresses may contain credentials: never log them. */
 export type RedisSettings = NonNullable<StateSettings['redis']>;
 
-/** One TPP system that may call. */
 export type ClientSettings = Omit<Settings['clients'][number], 'tenant' | 'environments'> & {
   readonly tenant: string;
-  /** The names of the environments that it may use, never none. */
+  /** The names of the environments that the client may use; never empty. */
   readonly environments: readonly string[];
 };
 
-/** One side of the bank as the file has it. */
+/** An environment as the schema parses it. */
 export type EnvironmentSection = DeepReadonly<z.output<typeof environment>>;
 
-/** The client certificate shown to one side of the bank, and whom the gateway believes there. */
+/** The client certificate for one environment of the bank, and the authorities trusted there. */
 export type EnvironmentTlsSettings = NonNullable<EnvironmentSection['tls']>;
 
-/** The seal for the requests to one side of the bank. */
+/** The signature of requests to one environment of the bank. */
 export type SigningSettings = NonNullable<EnvironmentSection['signing']>;
 
-/** One side of the bank; fits `Environment` of the flow. */
+/** One environment of the bank; assignable to `Environment` of `request/`. */
 export type EnvironmentSettings = Omit<EnvironmentSection, 'shaping'> & {
   readonly name: string;
   /** Scheme, host and port: `https://api.bank.example`. */
   readonly origin: string;
-  /** What stands before the standard's segment: empty, or `/psd2` without a slash at its end. */
+  /** The path before the standard's segment: empty, or such as `/psd2` without a trailing slash. */
   readonly basePath: string;
-  /** The global shaping, with what this environment overrides. */
+  /** The global shaping with the overrides of this environment. */
   readonly shaping: ShapingSettings;
 };
 
-/** The sides of the bank, in the order of the file. */
 export interface EnvironmentsSettings {
-  /** The name of the one where new payments go at the first start. */
+  /** The name of the environment that new payments go to at the first start. */
   readonly active: string;
+  /** In the order of the file. */
   readonly all: readonly EnvironmentSettings[];
 }
 
-/** A valid configuration, complete: nothing in it is raw text any more. */
+/** A valid and complete configuration. */
 export type Config = Omit<Settings, 'listen' | 'clients' | 'environments'> & {
   readonly listen: ListenSettings;
   readonly clients: readonly ClientSettings[];

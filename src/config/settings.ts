@@ -1,13 +1,13 @@
-/** The settings as a flat list, read from the schema: for environment variables, suggestions and the documentation. */
+/** All settings as a flat list derived from the schema, for environment variables, suggestions and the documentation. */
 
 import { z } from 'zod';
 import type { SettingPath } from './object-path.ts';
 import { schema } from './schema.ts';
 
-/** Stands for the name of any environment in the path of a setting. */
+/** Placeholder for the name of an environment in the path of a setting. */
 export const anyEnvironment = '*';
 
-/** The part of JSON Schema that the configuration makes use of, and our own words in it. */
+/** The part of JSON Schema that the configuration uses, and our own keywords. */
 export interface JsonSchema {
   readonly type?: string | readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
@@ -21,27 +21,26 @@ export interface JsonSchema {
   readonly maximum?: number;
   readonly default?: unknown;
   readonly description?: string;
-  /** Which unit the value is written with. */
+  /** The kind of quantity: `duration`, `size`, `rate` or `percentage`. */
   readonly unit?: string;
-  /** What is taken instead of a value that is left out, in words. */
+  /** A default that depends on other settings, in words. */
   readonly defaultText?: string;
 }
 
-/** One setting that can be given a value. */
 export interface Setting {
   readonly path: readonly string[];
   readonly schema: JsonSchema;
   readonly required: boolean;
 }
 
-/** The whole configuration file as JSON Schema, as it is written: durations are texts. Its type is what we make use of. */
+/** The configuration file as JSON Schema. Describes the input: durations are strings. The cast names the part we use. */
 export const jsonSchema = z.toJSONSchema(schema, {
   io: 'input',
   reused: 'inline',
-  target: 'draft-7', // what the editors' YAML plugins understand best
+  target: 'draft-7', // best supported by the YAML plugins of editors
 }) as JsonSchema;
 
-/** Every setting that can be given a value, in the order of the schema; lists of objects count as one. */
+/** Every setting, in the order of the schema; a list of objects is one setting. */
 export const settings: readonly Setting[] = settingsIn(jsonSchema, [], false);
 
 function settingsIn(node: JsonSchema, path: readonly string[], required: boolean): readonly Setting[] {
@@ -54,7 +53,7 @@ function settingsIn(node: JsonSchema, path: readonly string[], required: boolean
     : named;
 }
 
-/** The names that may stand in the mapping at this path. */
+/** The names allowed in the mapping at this path. */
 export function namesAt(path: SettingPath): readonly string[] {
   const node = path.reduce<JsonSchema | undefined>(
     (at, key) =>

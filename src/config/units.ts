@@ -1,26 +1,25 @@
-/** Settings that are written with a unit, and the numbers they become inside. */
+/** Settings with a unit: durations, sizes, rates and percentages. */
 
 import { z } from 'zod';
 
-/** One kind of quantity: how it is written, and what number it becomes. */
 export interface Unit {
-  /** What the documentation calls it: `duration`. */
+  /** Its name in the documentation: `duration`. */
   readonly name: string;
-  /** What a text must look like; group 1 is the number, group 2 the unit. */
+  /** Group 1 is the number, group 2 the unit. */
   readonly shape: RegExp;
-  /** How much one of each unit is. */
+  /** The internal value of one of each unit. */
   readonly factors: Readonly<Record<string, number>>;
-  /** What to write instead: `a duration such as 500ms`. */
+  /** For error messages: `a duration such as 500ms`. */
   readonly expected: string;
 }
 
-/** Smallest and largest value of one setting, both allowed, written like the setting itself. */
+/** Smallest and largest value allowed, written like the setting itself. */
 export interface Bounds {
   readonly min?: string;
   readonly max?: string;
 }
 
-/** Time; milliseconds inside. */
+/** In milliseconds. */
 export const durations: Unit = {
   name: 'duration',
   shape: /^(\d{1,15}) ?(ms|s|min|h|d)$/,
@@ -28,7 +27,7 @@ export const durations: Unit = {
   expected: 'a duration such as 500ms, 10s, 2min, 24h or 400d',
 };
 
-/** Amounts of data; bytes inside. */
+/** In bytes. */
 export const sizes: Unit = {
   name: 'size',
   shape: /^(\d{1,15}) ?(B|KiB|MiB|GiB)$/,
@@ -36,7 +35,7 @@ export const sizes: Unit = {
   expected: 'a size such as 512B, 64KiB or 1MiB',
 };
 
-/** How often something may happen; tokens per second inside. */
+/** In tokens per second. */
 export const rates: Unit = {
   name: 'rate',
   shape: /^(\d{1,9}(?:\.\d{1,9})?) ?(\/s|\/min|\/h)$/,
@@ -44,7 +43,7 @@ export const rates: Unit = {
   expected: 'a rate such as 50/s, 100/min or 10/h',
 };
 
-/** Parts of a whole; a fraction inside, 1 being all of it. */
+/** As a fraction from 0 to 1. */
 export const percentages: Unit = {
   name: 'percentage',
   shape: /^(\d{1,3}(?:\.\d{1,9})?) ?(%)$/,
@@ -52,30 +51,30 @@ export const percentages: Unit = {
   expected: 'a percentage such as 50%',
 };
 
-/** A duration setting with its default; milliseconds inside; at least 1ms and at most ten years unless said otherwise. */
+/** A duration setting with its default, in milliseconds; at least 1ms and at most ten years unless bounded otherwise. */
 export const duration = (fallback: string, bounds: Bounds = {}) =>
   quantity(durations, { min: '1ms', max: '3650d', ...bounds }).prefault(fallback);
 
-/** A size setting with its default; bytes inside; at least 1B unless said otherwise. */
+/** A size setting with its default, in bytes; at least 1B unless bounded otherwise. */
 export const size = (fallback: string, bounds: Bounds = {}) =>
   quantity(sizes, { min: '1B', ...bounds }).prefault(fallback);
 
-/** A rate setting with its default; tokens per second inside; at least 1/h and at most 100000/s unless said otherwise. */
+/** A rate setting with its default, in tokens per second; 1/h to 100000/s unless bounded otherwise. */
 export const rate = (fallback: string, bounds: Bounds = {}) =>
   quantity(rates, { min: '1/h', max: '100000/s', ...bounds }).prefault(fallback);
 
-/** A percentage setting with its default; a fraction inside; 0% to 100% unless said otherwise. */
+/** A percentage setting with its default, as a fraction; 0% to 100% unless bounded otherwise. */
 export const percent = (fallback: string, bounds: Bounds = {}) =>
   quantity(percentages, { min: '0%', max: '100%', ...bounds }).prefault(fallback);
 
-/** The number that a text of this unit stands for, or `undefined` if it is none. */
+/** The internal value of a quantity, or `undefined` if the text is not one. */
 export function parseQuantity(unit: Unit, text: string): number | undefined {
   const [, number, name] = unit.shape.exec(text) ?? [];
   const factor = name === undefined ? undefined : unit.factors[name];
   return factor === undefined ? undefined : Number(number) * factor;
 }
 
-/** Milliseconds as one would write them in the configuration, in the largest unit that fits evenly. */
+/** Milliseconds as written in the configuration, in the largest unit that divides them evenly. */
 export function formatDuration(ms: number): string {
   const [name = 'ms', factor = 1] =
     Object.entries(durations.factors).findLast(([, candidate]) => ms >= candidate && ms % candidate === 0) ??
@@ -88,16 +87,16 @@ function quantity(unit: Unit, bounds: Bounds) {
     .string({ error: `expected ${unit.expected}` })
     .meta({ unit: unit.name, pattern: unit.shape.source })
     .transform((text, context) => {
-      const amount = parseQuantity(unit, text);
-      if (amount === undefined) return refuse(context, `expected ${unit.expected}`);
-      if (amount < limit(unit, bounds.min, 0)) return refuse(context, `expected at least ${bounds.min}`);
-      if (amount > limit(unit, bounds.max, Infinity))
+      const value = parseQuantity(unit, text);
+      if (value === undefined) return refuse(context, `expected ${unit.expected}`);
+      if (value < boundOf(unit, bounds.min, 0)) return refuse(context, `expected at least ${bounds.min}`);
+      if (value > boundOf(unit, bounds.max, Infinity))
         return refuse(context, `expected at most ${bounds.max}`);
-      return amount;
+      return value;
     });
 }
 
-const limit = (unit: Unit, text: string | undefined, otherwise: number) =>
+const boundOf = (unit: Unit, text: string | undefined, otherwise: number) =>
   (text === undefined ? undefined : parseQuantity(unit, text)) ?? otherwise;
 
 function refuse(context: z.RefinementCtx, message: string): never {

@@ -1,8 +1,9 @@
-/** Turns raw settings into a configuration, or finds everything that is wrong with them. */
+/** Turns raw settings into a configuration, or finds all errors in them. */
 
 import { type ConfigError, configErrorsOf, schemaErrorMessage } from './config-errors.ts';
-import { checks } from './contradictions/all.ts';
-import type { CrossCheckContext } from './contradictions/contradiction.ts';
+import { type CrossCheckContext, settingCrossChecks } from './cross-checks.ts';
+import { fileCrossChecks } from './cross-checks-files.ts';
+import { limitCrossChecks } from './cross-checks-limits.ts';
 import {
   isMapping,
   isWithin,
@@ -15,50 +16,49 @@ import {
 import { resolveDefaults } from './resolve-defaults.ts';
 import { type Config, type Settings, schema } from './schema.ts';
 
-/** What came of it: a configuration only if there are no faults. */
 export type ValidationResult =
   | { readonly kind: 'valid'; readonly config: Config }
-  | { readonly kind: 'faulty'; readonly errors: readonly ConfigError[] };
+  | { readonly kind: 'invalid'; readonly errors: readonly ConfigError[] };
 
-/** Checks raw settings, each by itself and then all together. */
+/** Validates each setting by itself, and then the valid ones against each other. */
 export function validateSettings(
   tree: unknown,
-  circumstances: Omit<CrossCheckContext, 'environmentNames'>,
+  context: Omit<CrossCheckContext, 'environmentNames'>,
 ): ValidationResult {
   const { settings, errors, removedPaths } = parseValidPart(tree);
-  if (!settings) return { kind: 'faulty', errors };
+  if (!settings) return { kind: 'invalid', errors };
 
   const config = resolveDefaults(settings);
-  const contradictions = checks
-    .flatMap((find) => find(config, { ...circumstances, environmentNames: environmentNamesIn(tree) }))
-    .filter(
-      ({ path, against }) =>
-        ![path, ...against].some((part) => removedPaths.some((bad) => pathsOverlap(part, bad))),
-    );
+  const fullContext = { ...context, environmentNames: environmentNamesIn(tree) };
+  const isMeaningful = ({ path, related = [] }: ConfigError) =>
+    ![path, ...related].some((involved) => removedPaths.some((removed) => pathsOverlap(involved, removed)));
+  const crossCheckErrors = [...settingCrossChecks, ...fileCrossChecks, ...limitCrossChecks]
+    .flatMap((check) => check(config, fullContext))
+    .filter(isMeaningful);
 
-  if (errors.length + contradictions.length === 0) return { kind: 'valid', config };
-  return { kind: 'faulty', errors: [...errors, ...contradictions] };
+  if (errors.length + crossCheckErrors.length === 0) return { kind: 'valid', config };
+  return { kind: 'invalid', errors: [...errors, ...crossCheckErrors] };
 }
 
 const environmentNamesIn = (tree: unknown) => {
-  const written = valueAt(tree, ['environments']);
-  return isMapping(written) ? Object.keys(written).filter((name) => name !== 'active') : [];
+  const environments = valueAt(tree, ['environments']);
+  return isMapping(environments) ? Object.keys(environments).filter((name) => name !== 'active') : [];
 };
 
 interface ValidPart {
   readonly settings?: Settings;
   readonly errors: readonly ConfigError[];
-  /** Where something was left out: nothing can be said about these settings. */
+  /** Cross-checks cannot say anything about these settings. */
   readonly removedPaths: readonly SettingPath[];
 }
 
-/** How often settings can be left out before the rest is given up; each time at least one goes. */
+/** Each round removes at least one setting. */
 const maxRounds = 20;
 
 /**
- * Reads the settings without those that are wrong, so that one mistake does not hide the others.
+ * Parses the settings without the invalid ones, so that one error does not hide the others.
  *
- * What is left out takes its default. Where that leads to another fault, it is not told: it is no fault of the user's.
+ * A removed setting takes its default. An error that this causes is not reported: it is not the user's.
  */
 function parseValidPart(
   tree: unknown,
@@ -69,13 +69,14 @@ function parseValidPart(
   if (parsed.success) return { ...found, settings: parsed.data };
   if (round > maxRounds) return found;
 
-  const faults = parsed.error.issues.flatMap(configErrorsOf);
-  const news = faults.filter(({ path }) => !found.removedPaths.some((bad) => isWithin(path, bad)));
-  const broken = faults.map(({ path }) => removablePath(tree, path));
-  const rest = broken.reduce(withoutValue, tree);
+  const errors = parsed.error.issues.flatMap(configErrorsOf);
+  const newErrors = errors.filter(
+    ({ path }) => !found.removedPaths.some((removed) => isWithin(path, removed)),
+  );
+  const toRemove = errors.map(({ path }) => removablePath(tree, path));
   return parseValidPart(
-    rest,
-    { errors: [...found.errors, ...news], removedPaths: [...found.removedPaths, ...broken] },
+    toRemove.reduce(withoutValue, tree),
+    { errors: [...found.errors, ...newErrors], removedPaths: [...found.removedPaths, ...toRemove] },
     round + 1,
   );
 }

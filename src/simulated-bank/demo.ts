@@ -56,7 +56,7 @@ async function tour(): Promise<void> {
 
 function demoGateway(overrides: Readonly<Record<string, string>>) {
   const loaded = loadConfig(join(import.meta.dirname, '../../config/demo.yaml'), overrides);
-  if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
+  if (loaded.kind === 'invalid') throw new Error(loaded.errors.join('\n'));
   const { config } = loaded;
   const { operators } = configuredOperators(config.admin, demoToken);
   const output = standardOutput(() => {}); // nobody looks for what a demo has not said

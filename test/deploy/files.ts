@@ -37,6 +37,6 @@ export const entriesAt = (
 /** What the gateway makes of a file and variables; fails with every fault. */
 export function configIn(file: string, variables: Readonly<Record<string, string>>): Config {
   const loaded = loadConfig(join(root, file), variables);
-  if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
+  if (loaded.kind === 'invalid') throw new Error(loaded.errors.join('\n'));
   return loaded.config;
 }

@@ -44,7 +44,7 @@ export function unlimited(sections: Sections): Sections {
 /** A valid configuration of these sections and environment variables; fails with every fault if it is not one. */
 export function configOf(sections: Sections, variables: Readonly<Record<string, string>> = {}): Config {
   const loaded = withFile(stringify(sections), (file) => loadConfig(file, variables));
-  if (loaded.kind === 'faulty') throw new Error(loaded.faults.join('\n'));
+  if (loaded.kind === 'invalid') throw new Error(loaded.errors.join('\n'));
   return loaded.config;
 }
 

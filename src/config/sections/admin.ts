@@ -1,4 +1,4 @@
-/** admin: where operators reach the gateway, and who they are. */
+/** admin: the admin listener, and the operators. */
 
 import { z } from 'zod';
 import { file, host, plainName, port, secretHash } from '../values.ts';
@@ -9,7 +9,7 @@ const operator = z.strictObject({
   role: z
     .enum(['read', 'operate'])
     .default('read')
-    .describe('May this operator only look, or change things too?'),
+    .describe('Whether this operator may only read, or change things as well.'),
 });
 
 export const admin = z
@@ -28,7 +28,7 @@ export const admin = z
       .array(operator)
       .prefault([])
       .describe(
-        'The operators. With none and without a token, one token is made and printed at start, on loopback only.',
+        'The operators. Without any and without a token, a token is generated and printed at startup, on loopback only.',
       ),
   })
   .prefault({})

@@ -6,7 +6,7 @@ import { count, environmentName, fingerprint, plainName, secretHash } from '../v
 
 const quota = z.strictObject({
   rate: rate('20/s').describe(
-    'How many requests the client may send, those answered from the cache included; without a quota, any number.',
+    'How many requests the client may send, including those answered from the cache.',
   ),
   burst: count(40).describe('How many of them may come at once.'),
 });
@@ -16,7 +16,7 @@ const client = z.strictObject({
   tenant: plainName()
     .optional()
     .meta({ defaultText: 'the name' })
-    .describe('Whose payments these are: clients of one tenant see the same payments and cached answers.'),
+    .describe('The owner of the payments: clients of one tenant see the same payments and cached responses.'),
   apiKeySha256: secretHash()
     .optional()
     .describe('SHA-256 of the key that the client sends as X-API-Key, in hex.'),
@@ -29,7 +29,7 @@ const client = z.strictObject({
     .optional()
     .meta({ defaultText: 'all' })
     .describe('The environments that the client may use.'),
-  quota: quota.optional().describe('How often the client may call; without it, as often as it likes.'),
+  quota: quota.optional().describe('How often the client may call; without it, there is no limit.'),
 });
 
 export const clients = z

@@ -1,4 +1,4 @@
-/** environments: the sides of the bank, and which one new payments go to. */
+/** environments: the environments of the bank, and which one new payments go to. */
 
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
@@ -21,17 +21,17 @@ const tls = z.strictObject({
   caFile: file()
     .optional()
     .meta({ defaultText: 'those of Node' })
-    .describe('The authorities that are believed, as PEM.'),
+    .describe('The trusted authorities, as PEM.'),
   serverName: z
     .string()
     .min(1)
     .optional()
     .meta({ defaultText: 'the host of baseUrl' })
-    .describe("The name that the bank's certificate must hold."),
+    .describe("The name that the bank's certificate must contain."),
 });
 
 const signing = z.strictObject({
-  certFile: file().describe('The seal certificate (QSEAL), as PEM.'),
+  certFile: file().describe('The certificate for signatures (QSEAL), as PEM.'),
   keyFile: file().describe('Its private key, as PEM.'),
   algorithm: z
     .enum(['rsa-sha256', 'rsa-sha512', 'ecdsa-sha256'])
@@ -39,7 +39,6 @@ const signing = z.strictObject({
     .describe('How requests are signed; the key must fit.'),
 });
 
-/** One side of the bank. */
 export const environment = z.strictObject(
   {
     baseUrl: webAddress()
@@ -51,31 +50,29 @@ export const environment = z.strictObject(
         (address) => !isMetadata(new URL(address).hostname),
         'this is the metadata service of a cloud, not a bank',
       )
-      .describe("What stands before the standard's segment in the bank's addresses; it may have a path."),
+      .describe("The part of the bank's URLs before the standard's segment; it may have a path."),
     standardVersion: z
       .string({ error: 'expected a version in quotes, such as "1.3.11"' })
       .regex(/^\d{1,3}\.\d{1,3}(\.\d{1,3})?$/, 'expected a version such as 1.3.11')
       .default('1.3.11')
-      .describe('The version of NextGenPSD2 XS2A that the bank speaks there.'),
-    tls: tls
-      .optional()
-      .describe('What the gateway shows to the bank, and whom it believes; for https: addresses.'),
+      .describe('The version of NextGenPSD2 XS2A that the bank implements there.'),
+    tls: tls.optional().describe('The client certificate and the trusted authorities, for https: addresses.'),
     signing: signing
       .optional()
-      .describe('Signs every request with a seal (Digest, Signature, TPP-Signature-Certificate).'),
+      .describe('Signs every request (Digest, Signature, TPP-Signature-Certificate).'),
     probePath: z
       .string()
       .regex(/^\/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*$/, 'expected a path that begins with a slash')
       .default('/')
       .describe(
-        'The path after baseUrl that is read to learn whether the bank is back; any answer below 500 says so.',
+        'The path after baseUrl that is requested to find out whether the bank is available again; any response below 500 means yes.',
       ),
     shaping: shapingOverrides
       .optional()
       .describe('What differs from the global shaping in this environment.'),
   },
   {
-    error: (issue) => (issue.code === 'invalid_type' ? expectedInstead(issue.path?.at(-1)) : undefined),
+    error: (issue) => (issue.code === 'invalid_type' ? environmentExpected(issue.path?.at(-1)) : undefined),
   },
 );
 
@@ -92,16 +89,14 @@ export const environments = z
   .superRefine(refuseBadNames, { when: () => true })
   .prefault({})
   .meta({ propertyNames: { pattern: environmentNames.source } })
-  .describe(
-    'The sides of the bank, by name: sandbox, production, or whatever they are called; at least one.',
-  );
+  .describe('The environments of the bank, by name: sandbox, production or any other name; at least one.');
 
-const expectedInstead = (name: PropertyKey | undefined) => {
+const environmentExpected = (name: PropertyKey | undefined) => {
   const expected = 'expected an environment: a mapping with baseUrl in it';
   return closestName(String(name), ['active']) ? `${expected}; or did you mean active?` : expected;
 };
 
-/** Also runs if something in an environment is wrong, or that would hide it. */
+/** Runs even if an environment is invalid: otherwise that error would hide this one. */
 function refuseBadNames(all: unknown, context: z.RefinementCtx): void {
   if (!isMapping(all)) return;
   for (const name of Object.keys(all).filter((key) => !environmentNames.test(key)))

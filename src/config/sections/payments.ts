@@ -1,4 +1,4 @@
-/** idempotency, payments and statusCache: what the gateway remembers, and for how long. */
+/** idempotency, payments and statusCache: what the gateway stores, and for how long. */
 
 import { z } from 'zod';
 import { duration } from '../units.ts';
@@ -6,27 +6,27 @@ import { flag } from '../values.ts';
 
 export const idempotency = z
   .strictObject({
-    window: duration('24h').describe('How long an answer is kept for a repeat with the same X-Request-ID.'),
+    window: duration('24h').describe('How long a response is stored for repeats with the same X-Request-ID.'),
     wait: duration('2s', { min: '0ms', max: '5min' }).describe(
-      'How long a repeat waits for the first one to be answered; then DUPLICATE_IN_FLIGHT.',
+      'How long a repeat waits for the response to the first request; then DUPLICATE_IN_FLIGHT.',
     ),
     lateAnswer: duration('2min', { min: '0ms', max: '1h' }).describe(
-      'How long the gateway listens for an answer that missed its deadline, to learn what became of a payment.',
+      'How long the gateway waits for a response that missed its deadline, to learn the outcome of a payment.',
     ),
     ifStateFails: z
       .enum(['refuse', 'allow'])
       .default('refuse')
       .describe(
-        'Are payments refused while the state is out of reach, or sent without protection from duplicates?',
+        'Whether payments are refused while the state cannot be reached, or sent without protection from duplicates.',
       ),
   })
   .prefault({})
-  .describe('How one X-Request-ID leads to at most one payment.');
+  .describe('Protection from duplicates: one X-Request-ID leads to at most one payment.');
 
 export const payments = z
   .strictObject({
     rememberFor: duration('400d', { min: '1h' }).describe(
-      'How long the gateway remembers in which environment a payment lives, counted from its last use.',
+      'How long the gateway remembers which environment a payment belongs to, counted from its last use.',
     ),
   })
   .prefault({})
@@ -34,19 +34,19 @@ export const payments = z
 
 export const statusCache = z
   .strictObject({
-    enabled: flag(true).describe('Are status reads answered from the cache at all?'),
+    enabled: flag(true).describe('Whether status reads are answered from the cache.'),
     finalTtl: duration('1h').describe(
-      'How long a final status (RJCT, CANC, ACCC) is kept; it never changes again.',
+      'How long a final status (RJCT, CANC, ACCC) is fresh; it never changes again.',
     ),
     settledTtl: duration('1min').describe(
-      'How long a settled status (ACSC) is kept; it may still become ACCC.',
+      'How long a settled status (ACSC) is fresh; it may still become ACCC.',
     ),
     pendingTtl: duration('1s').describe(
-      'How long any other status that has just changed is kept; grows towards pendingTtlMax while it rests.',
+      'How long any other status is fresh right after a change; grows up to pendingTtlMax while it does not change.',
     ),
-    pendingTtlMax: duration('15s').describe('How long such a status is kept at most.'),
+    pendingTtlMax: duration('15s').describe('The longest time that such a status is fresh.'),
     staleTtl: duration('1h', { min: '0ms' }).describe(
-      'How old a status may be that is served because the bank fails; 0s never serves one.',
+      'The maximum age of a status that is served stale while the bank fails; 0s never serves one.',
     ),
   })
   .prefault({})

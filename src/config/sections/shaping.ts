@@ -1,4 +1,4 @@
-/** shaping: how fast the gateway calls the bank, and how long a call may wait for its turn. */
+/** shaping: how fast the gateway calls the bank, and how long a call may wait in the queue. */
 
 import { z } from 'zod';
 import { duration, rate } from '../units.ts';
@@ -13,11 +13,11 @@ const maxWait = {
 };
 
 const limits = {
-  rate: rate('50/s').describe('How many calls the bank is sent, by all instances together.'),
+  rate: rate('50/s').describe('How many calls all instances together send to the bank.'),
   burst: count(50).describe(
-    'How many of them may go at once after a rest; half of it is for payments alone.',
+    'How many of them may be sent at once after a pause; half of it is reserved for payments.',
   ),
-  maxConcurrent: count(100).describe('How many calls of one instance may be under way at the same time.'),
+  maxConcurrent: count(100).describe('How many calls of one instance may be in progress at the same time.'),
   queue: count(1000).describe(
     'How many calls may wait in one instance; one more is refused with QUEUE_FULL.',
   ),
@@ -29,15 +29,15 @@ export const shaping = z
     maxWait: z
       .strictObject(maxWait)
       .prefault({})
-      .describe('How long a call may wait for its turn, by lane; then it is refused with QUEUE_TIMEOUT.'),
+      .describe('How long a call may wait in the queue, by lane; then it is refused with QUEUE_TIMEOUT.'),
     expectedInstances: count(1).describe(
-      'How many instances share the rate; each takes its part of it while Redis is out of reach.',
+      'How many instances share the rate; each uses its share of it while Redis cannot be reached.',
     ),
   })
   .prefault({})
-  .describe('How fast each environment is called, and how long a call may wait for its turn.');
+  .describe('How fast each environment is called, and how long a call may wait in the queue.');
 
-/** The same settings inside an environment: what is left out is as in the global section. */
+/** The same settings in an environment; those that are left out are as in the global section. */
 export const shapingOverrides = z.strictObject({
   rate: overriding(limits.rate),
   burst: overriding(limits.burst),
@@ -50,10 +50,10 @@ export const shapingOverrides = z.strictObject({
       status: overriding(maxWait.status),
     })
     .optional()
-    .describe('How long a call may wait for its turn, by lane.'),
+    .describe('How long a call may wait in the queue, by lane.'),
 });
 
-/** A setting without its default, or every environment would override the global value with it. */
+/** The setting without its default: otherwise every environment would override the global value with the default. */
 function overriding<Inner extends z.ZodType>(field: z.ZodDefault<Inner> | z.ZodPrefault<Inner>) {
   return field
     .unwrap()

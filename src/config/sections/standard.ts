@@ -20,7 +20,7 @@ export const standard = z
         'expected path segments of letters, digits, ".", "_", "~" and "-", without slashes at the ends, or ""',
       )
       .default('berlingroup')
-      .describe('What stands before /v1 in every path: none to several path segments.'),
+      .describe('The path before /v1: zero or more path segments.'),
     paymentServices: choices('payments, bulk-payments')
       .default(['payments', 'bulk-payments', 'periodic-payments'])
       .describe('The payment services that are forwarded.'),

@@ -1,4 +1,4 @@
-/** state: where the gateway keeps what must outlive a request. */
+/** state: where the gateway stores data that outlives a request. */
 
 import { z } from 'zod';
 import { file } from '../values.ts';
@@ -17,7 +17,7 @@ const redis = z.union(
     z
       .strictObject({
         sentinels: z.array(redisAddress()).min(1).describe('The sentinels.'),
-        name: z.string().min(1).describe('The name under which they watch the master.'),
+        name: z.string().min(1).describe('The name of the master that they monitor.'),
       })
       .transform(({ sentinels, name }) => ({ kind: 'sentinels' as const, urls: sentinels, name })),
   ],
@@ -35,31 +35,31 @@ export const state = z
       .prefault(null)
       .describe(
         'The Redis that all instances share: an address, { cluster: [..] } or { sentinels: [..], name }. ' +
-          'A password belongs into the environment variable.',
+          'Set an address with a password by the environment variable.',
       ),
     file: file()
       .nullable()
       .default(null)
       .describe(
-        'A database file for one instance on one machine. Without this and Redis, a restart forgets everything.',
+        'A database file for one instance on one machine. Without a file and without Redis, a restart loses the state.',
       ),
     prefix: z
       .string()
       .regex(/^[\w.:-]{0,64}$/, 'expected at most 64 letters, digits, "_", ".", ":" and "-"')
       .default('penstock:')
-      .describe('What every key in Redis begins with.'),
+      .describe('The prefix of every key in Redis.'),
     encryptionKeyFile: file()
       .nullable()
       .default(null)
       .describe(
-        'The file with the keys that stored answers are encrypted with: 32 bytes a line, in base64 or hex, ' +
+        'The file with the keys that encrypt stored responses: 32 bytes a line, in base64 or hex, ' +
           'the current one first.',
       ),
   })
   .prefault({})
-  .describe('Where the gateway keeps what must outlive a request: in Redis, in a file, or in memory only.');
+  .describe('Where the gateway stores data that outlives a request: in Redis, in a file, or only in memory.');
 
-/** The address of a Redis, parsed, or `undefined` if it is none. */
+/** The parsed address of a Redis, or `undefined` if the text is not one. */
 export function redisUrl(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const fits =

@@ -1,4 +1,4 @@
-/** log and tracing: what the gateway tells about itself. */
+/** log and tracing. */
 
 import { z } from 'zod';
 import { percent } from '../units.ts';
@@ -9,8 +9,8 @@ export const log = z
     level: z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
       .default('info')
-      .describe('The least that is worth a line.'),
-    format: z.enum(['json', 'text']).default('json').describe('Lines for machines, or lines for people.'),
+      .describe('The lowest level that is logged.'),
+    format: z.enum(['json', 'text']).default('json').describe('JSON for machines, or text for people.'),
   })
   .prefault({})
   .describe('The log, on standard output.');
@@ -23,7 +23,7 @@ export const tracing = z
       .describe(
         'Where spans are sent by OTLP over HTTP, such as `http://collector:4318/v1/traces`; null turns tracing off.',
       ),
-    sample: percent('10%').describe('The part of requests that is traced, unless the caller has decided.'),
+    sample: percent('10%').describe('The part of requests that is traced, unless the caller decides.'),
   })
   .prefault({})
   .describe('Traces by OpenTelemetry.');

@@ -1,21 +1,21 @@
-/** deadlines, upstream and circuit: how the bank is called, and when it is left alone. */
+/** deadlines, upstream and circuit: how the gateway calls the bank, and when it stops. */
 
 import { z } from 'zod';
 import { duration, percent } from '../units.ts';
 import { count } from '../values.ts';
 
-/** Beyond this, a TPP and whatever stands between have long given up. */
+/** After this time, a TPP and any proxy in between have timed out. */
 const longest = { max: '10min' };
 
 export const deadlines = z
   .strictObject({
-    connect: duration('2s', longest).describe('How long connecting to the bank may take, TLS included.'),
+    connect: duration('2s', longest).describe('How long connecting to the bank may take, including TLS.'),
     status: duration('10s', longest).describe(
-      'How long a status read may take in all, waiting for its turn included.',
+      'How long a status read may take in total, including the time in the queue.',
     ),
-    read: duration('15s', longest).describe('How long any other read may take in all.'),
+    read: duration('15s', longest).describe('How long any other read may take in total.'),
     write: duration('35s', longest).describe(
-      'How long a payment, cancellation or authorisation may take in all.',
+      'How long a payment, cancellation or authorisation may take in total.',
     ),
   })
   .prefault({})
@@ -23,12 +23,12 @@ export const deadlines = z
 
 export const upstream = z
   .strictObject({
-    maxSockets: count(128).describe('How many connections one instance opens to an environment at most.'),
+    maxSockets: count(128).describe('The maximum number of connections of one instance to an environment.'),
     idle: duration('4s', longest).describe(
-      'How long an unused connection is kept; less than the bank keeps it.',
+      'How long an unused connection is kept open; choose less than the bank does.',
     ),
     writeSocketIdle: duration('1s', { min: '0ms', ...longest }).describe(
-      'A payment takes a kept connection only if it was unused for less than this, else a new one.',
+      'A payment reuses a connection only if it was unused for less than this.',
     ),
   })
   .prefault({})
@@ -38,12 +38,14 @@ export const circuit = z
   .strictObject({
     failureRate: percent('50%', { min: '1%' }).describe('The part of failed calls that opens the circuit.'),
     minimumCalls: count(10).describe(
-      'How many calls there must have been in the window before that part counts.',
+      'How many calls the window must contain before the failure rate counts.',
     ),
-    window: duration('10s', { min: '1s', max: '10min' }).describe('How far back calls are counted.'),
+    window: duration('10s', { min: '1s', max: '10min' }).describe(
+      'The time span over which calls are counted.',
+    ),
     openFor: duration('10s', { min: '100ms', max: '2min' }).describe(
-      'How long the bank is left alone before it is tried again; doubles up to 2min while it fails.',
+      'How long the circuit stays open before the gateway tries the bank again; doubles up to 2min while the bank fails.',
     ),
   })
   .prefault({})
-  .describe('When the gateway stops calling a bank that fails, per environment and lane.');
+  .describe('When the gateway stops calling a failing bank, per environment and lane.');

@@ -1,4 +1,4 @@
-/** `penstock check`: everything that is wrong with a configuration, at once, before anything is started. */
+/** `penstock check` and the command line: all errors are reported at once, before anything is started. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -6,7 +6,7 @@ import { startCommand, writeConfigFile } from '../../kit/command.ts';
 
 const main = ['src/main.ts'];
 
-const tenFaults = `listen:
+const configWithTenErrors = `listen:
   port: 80800
   publicURL: https://gateway.example
   maxBody: 1MB
@@ -32,27 +32,27 @@ const valid = `environments:
 `;
 
 describe('penstock check (H5)', () => {
-  test('tells all of ten faults in one go, each with its line and its setting, and exits with 78', async (t) => {
-    const file = writeConfigFile(t, tenFaults);
+  test('reports all ten errors at once, each with its line and its setting, and exits with 78', async (t) => {
+    const file = writeConfigFile(t, configWithTenErrors);
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
 
     assert.equal(await command.exitCode(), 78);
     assert.equal(command.stdout(), '');
-    const [headline, ...faults] = command.stderr().trimEnd().split('\n');
+    const [headline, ...errors] = command.stderr().trimEnd().split('\n');
     assert.equal(headline, 'There are 10 faults in the configuration:');
-    const places = [
+    const locations = [
       ...['2 listen.port', '3 listen.publicURL', '4 listen.maxBody', '6 admin.port', '8 standard.segment'],
       ...['10 environments.active', '12 environments.sandbox.baseUrl', '14 deadlines.write'],
       ...['16 log.level', '17 shapping'],
     ];
     assert.deepEqual(
-      faults.map((fault) => fault.replace(/^.*?:(\d+ [\w.]+): .*$/, '$1')),
-      places,
+      errors.map((error) => error.replace(/^.*?:(\d+ [\w.]+): .*$/, '$1')),
+      locations,
     );
-    for (const fault of faults) assert.ok(fault.startsWith(`${file}:`), fault);
+    for (const error of errors) assert.ok(error.startsWith(`${file}:`), error);
   });
 
-  test('tells a fault in a variable by its name', async (t) => {
+  test('reports an error in an environment variable by the name of the variable', async (t) => {
     const file = writeConfigFile(t, valid);
     const variables = { PENSTOCK_CONFIG: file, PENSTOCK_LISTEN_PORT: 'eighty', PENSTOCK_LISTEN_PROT: '80' };
     const command = startCommand(t, process.execPath, [...main, 'check'], variables);
@@ -61,7 +61,7 @@ describe('penstock check (H5)', () => {
     assert.match(command.stderr(), /^PENSTOCK_LISTEN_PROT .*PENSTOCK_LISTEN_PORT/m);
   });
 
-  test('says that a valid configuration is valid, and exits with 0', async (t) => {
+  test('reports that a valid configuration is valid, and exits with 0', async (t) => {
     const command = startCommand(t, process.execPath, [
       ...main,
       'check',
@@ -73,28 +73,28 @@ describe('penstock check (H5)', () => {
     assert.equal(command.stderr(), '');
   });
 
-  test('finds nothing wrong with config/demo.yaml', async (t) => {
+  test('accepts config/demo.yaml', async (t) => {
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', 'config/demo.yaml']);
     assert.equal(await command.exitCode(), 0, command.stderr());
   });
 
-  test('finds nothing wrong with config/production.example.yaml, but that its files are not here', async (t) => {
+  test('reports only the missing files of config/production.example.yaml', async (t) => {
     const file = 'config/production.example.yaml';
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
     assert.equal(await command.exitCode(), 78);
-    const [, ...faults] = command.stderr().trimEnd().split('\n');
-    assert.equal(faults.length, 11);
-    for (const fault of faults) assert.match(fault, /File: this file cannot be read; name one that is there/);
+    const [, ...errors] = command.stderr().trimEnd().split('\n');
+    assert.equal(errors.length, 11);
+    for (const error of errors) assert.match(error, /File: this file cannot be read; name one that is there/);
   });
 
-  test('names a file that cannot be read, and exits with 78', async (t) => {
+  test('reports a configuration file that cannot be read, and exits with 78', async (t) => {
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', 'no/such.yaml']);
     assert.equal(await command.exitCode(), 78);
     assert.match(command.stderr(), /no\/such\.yaml/);
   });
 });
 
-describe('a command line that makes no sense', () => {
+describe('the command line', () => {
   for (const args of [
     [],
     ['swim'],
@@ -103,7 +103,7 @@ describe('a command line that makes no sense', () => {
     ['toString'],
     ['check', '--config'],
   ]) {
-    test(`(${args.join(' ') || 'nothing'}) is answered with the usage, and exits with 64`, async (t) => {
+    test(`prints the usage for invalid arguments (${args.join(' ') || 'none'}), and exits with 64`, async (t) => {
       const command = startCommand(t, process.execPath, [...main, ...args]);
       assert.equal(await command.exitCode(), 64);
       assert.match(command.stderr(), /^Usage: penstock COMMAND/m);
@@ -111,7 +111,7 @@ describe('a command line that makes no sense', () => {
     });
   }
 
-  test('is not the one that asks for help: that is answered with 0', async (t) => {
+  test('prints the usage for --help, and exits with 0', async (t) => {
     const command = startCommand(t, process.execPath, [...main, '--help']);
     assert.equal(await command.exitCode(), 0);
     assert.match(command.stdout(), /^Usage: penstock COMMAND/m);

@@ -1,3 +1,5 @@
+/** How errors in a configuration are found, located and worded. */
+
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -5,9 +7,9 @@ import { withValue } from '../../../src/config/object-path.ts';
 import { settings } from '../../../src/config/settings.ts';
 import { errorsIn, minimalConfig } from './load-text.ts';
 
-describe('faults in a configuration', () => {
-  test('are told all at once, each with its line, its setting and what to write instead', () => {
-    const faults = errorsIn(`listen:
+describe('errors in a configuration', () => {
+  test('reports all errors at once, each with its line, its setting and what to write instead', () => {
+    const errors = errorsIn(`listen:
   prot: 8080
   maxBody: 1MB
 admin:
@@ -26,7 +28,7 @@ statusCache: { pendingTtl: 1min, finalTtl: 60 }
 port: 8080
 `);
 
-    assert.deepEqual(faults, [
+    assert.deepEqual(errors, [
       ':2 listen.prot: there is no such setting; did you mean port?',
       ':3 listen.maxBody: expected a size such as 512B, 64KiB or 1MiB',
       ':5 admin.port: TPP systems and operators cannot share one host and port; choose another port than listen.port',
@@ -34,7 +36,7 @@ port: 8080
       ':8 clients[0].environments[0]: there is no environment of this name; write sandbox',
       ':10 environments.active: there is no environment of this name; write sandbox',
       ':11 environments.sandbox.baseUrl: plain http: is for loopback only, or payments would travel unencrypted; write https:',
-      ':14 this name stands here twice; remove one',
+      ':14 duplicate name; remove one',
       ':14 log.level: expected trace, debug, info, warn, error, fatal or silent',
       ':15 deadlines.connect: 10s must be below deadlines.status, which is 10s, or connecting uses up the time of the call',
       ':16 statusCache.finalTtl: expected a duration such as 500ms, 10s, 2min, 24h or 400d',
@@ -43,14 +45,14 @@ port: 8080
     ]);
   });
 
-  test('of one setting do not bring up contradictions with the default that stands in for it', () => {
+  test('does not report contradictions with the default of an invalid setting', () => {
     assert.deepEqual(
       errorsIn(`${minimalConfig}deadlines: { status: 20 }\nshaping: { maxWait: { status: 15s } }`),
       [':2 deadlines.status: expected a duration such as 500ms, 10s, 2min, 24h or 400d'],
     );
   });
 
-  test('of one entry do not hide those of the others', () => {
+  test('reports the errors of each list entry', () => {
     assert.deepEqual(
       errorsIn(
         `${minimalConfig}admin:\n  operators:\n    - { role: read }\n    - { name: b, tokenSha256: x }`,
@@ -63,42 +65,42 @@ port: 8080
     );
   });
 
-  test('in the name of an environment are told together with those inside it', () => {
+  test('reports an invalid environment name together with errors inside the environment', () => {
     assert.deepEqual(errorsIn('environments:\n  Sand_Box: { baseUrl: https://a.example, probePath: x }'), [
       ':2 environments.Sand_Box.probePath: expected a path that begins with a slash',
       ':2 environments.Sand_Box: expected an environment name of at most 64 a-z, 0-9 and single "-" between them',
     ]);
   });
 
-  test('of YAML itself are told with their line, and nothing is guessed about the rest', () => {
+  test('reports YAML syntax errors with their line, and no other errors', () => {
     assert.deepEqual(
-      errorsIn('listen: { port: 1\nlog: [').map((fault) => fault.replace(/: .*/, '')),
+      errorsIn('listen: { port: 1\nlog: [').map((error) => error.replace(/: .*/, '')),
       [':2 not valid YAML', ':2 not valid YAML'],
     );
     assert.match(errorsIn('a: *b')[0] ?? '', /^:1 not valid YAML: /);
     assert.match(errorsIn('a: 1\n---\nb: 2')[0] ?? '', /^:\d not valid YAML: /);
   });
 
-  test('in a file that is no mapping are told plainly', () => {
+  test('reports a file that is not a mapping', () => {
     assert.match(errorsIn('- a list')[0] ?? '', /^:1 expected a mapping \(names with values\)/);
   });
 
-  test('in the word active are not taken for an environment', () => {
+  test('suggests active for a misspelt active', () => {
     assert.deepEqual(errorsIn('environments:\n  activ: a\n  a: { baseUrl: https://a.example }'), [
       ':2 environments.activ: expected an environment: a mapping with baseUrl in it; or did you mean active?',
     ]);
   });
 
-  test('in what an alias stands for are told where it was written', () => {
+  test('reports an invalid aliased value on the line of its anchor', () => {
     const aliased =
       'shaping: { maxWait: &w { read: 1 } }\nenvironments:\n  a: { baseUrl: https://a.example, shaping: { maxWait: *w } }';
     assert.deepEqual(
-      errorsIn(aliased).map((fault) => fault.replace(/: expected .*/, '')),
+      errorsIn(aliased).map((error) => error.replace(/: expected .*/, '')),
       [':1 environments.a.shaping.maxWait.read', ':1 shaping.maxWait.read'],
     );
   });
 
-  test('never quote a value, which may be a secret in the wrong place', () => {
+  test('never quotes a value, which may be a secret in the wrong place', () => {
     const canary = 'CANARY-hunter2';
     const broken = [
       `a: "${canary}`,
@@ -111,23 +113,23 @@ port: 8080
     for (const text of [canary, ...broken]) assert.ok(!errorsIn(text).join().includes(canary), text);
 
     for (const value of [canary, [canary], { x: canary }, [{ name: 'a', tokenSha256: canary }]]) {
-      const tree = inEnvironment.reduce<unknown>((so, path) => withValue(so, path, value), {});
-      const faults = errorsIn(JSON.stringify(tree));
-      assert.ok(faults.length > 20 && !faults.join().includes(canary), faults.join('\n'));
+      const tree = inEnvironment.reduce<unknown>((tree, path) => withValue(tree, path, value), {});
+      const errors = errorsIn(JSON.stringify(tree));
+      assert.ok(errors.length > 20 && !errors.join().includes(canary), errors.join('\n'));
     }
   });
 
-  test('are found in whatever a section holds, without ever failing over it', () => {
+  test('reports errors in sections with arbitrary values, and never throws', () => {
     const given = fc.array(fc.tuple(fc.constantFrom(...inEnvironment), fc.jsonValue()), { maxLength: 8 });
     fc.assert(
       fc.property(given, (values) => {
-        const tree = values.reduce<unknown>((so, [path, value]) => withValue(so, path, value), {});
-        assert.ok(errorsIn(JSON.stringify(tree)).every((fault) => /^:\d+ /.test(fault)));
+        const tree = values.reduce<unknown>((tree, [path, value]) => withValue(tree, path, value), {});
+        assert.ok(errorsIn(JSON.stringify(tree)).every((error) => /^:\d+ /.test(error)));
       }),
     );
   });
 
-  test('are found in any text, without ever failing over it', () => {
+  test('reports errors in arbitrary text, and never throws', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => assert.ok(errorsIn(text).length > 0)));
   });
 });

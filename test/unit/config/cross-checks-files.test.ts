@@ -1,4 +1,4 @@
-/** What is wrong with the files that a configuration names is told before anything is started, all at once. */
+/** Errors in the files that a configuration names are reported all at once, before the gateway starts. */
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -10,24 +10,24 @@ import { lifeOfAllTests } from '../../kit/life.ts';
 import { createAuthority } from '../../kit/openssl.ts';
 
 const authority = createAuthority(lifeOfAllTests());
-const [own, other] = [authority.issue('own'), authority.issue('other')];
+const [valid, other] = [authority.issue('own'), authority.issue('other')];
 const expired = authority.issue('expired', { from: '20250101000000Z', until: '20260101000000Z' });
 const empty = join(authority.folder, 'empty');
 writeFileSync(empty, '');
-const nowhere = join(authority.folder, 'nowhere');
+const missing = join(authority.folder, 'nowhere');
 
-/** The faults, without the name of the file. */
-const faultsIn = (text: string, variables = {}, load = loadConfigAndFiles): readonly string[] =>
+/** The errors, without the name of the configuration file. */
+const errorsIn = (text: string, variables = {}, load = loadConfigAndFiles): readonly string[] =>
   withFile(text, (file) => {
     const loaded = load(file, variables);
-    return loaded.kind === 'valid' ? [] : loaded.faults.map((fault) => fault.replace(file, ''));
+    return loaded.kind === 'valid' ? [] : loaded.errors.map((error) => error.replace(file, ''));
   });
 
 const unreadable = 'this file cannot be read; name one that is there and that the gateway may read';
 
-const everythingWrong = `listen:
+const everyFileUnusable = `listen:
   tls:
-    certFile: ${own.certFile}
+    certFile: ${valid.certFile}
     keyFile: ${other.keyFile}
     clientCaFile: ${empty}
 environments:
@@ -37,27 +37,27 @@ environments:
     tls:
       certFile: ${expired.certFile}
       keyFile: ${expired.keyFile}
-      caFile: ${nowhere}
+      caFile: ${missing}
   b:
     baseUrl: https://b.example
-    tls: { caFile: ${own.keyFile} }
+    tls: { caFile: ${valid.keyFile} }
     signing:
-      certFile: ${own.certFile}
-      keyFile: ${own.keyFile}
+      certFile: ${valid.certFile}
+      keyFile: ${valid.keyFile}
   c:
     baseUrl: https://c.example
     signing:
       certFile: ${empty}
       keyFile: ${empty}
 admin:
-  tokenFile: ${nowhere}
+  tokenFile: ${missing}
 state:
-  encryptionKeyFile: ${nowhere}
+  encryptionKeyFile: ${missing}
 `;
 
 describe('the files that a configuration names', () => {
-  test('have all their faults told at once, each with its line and its setting', () => {
-    assert.deepEqual(faultsIn(everythingWrong), [
+  test('reports all unusable files at once, each with its line and its setting', () => {
+    assert.deepEqual(errorsIn(everyFileUnusable), [
       ':4 listen.tls.keyFile: this file holds the key of another certificate',
       ':5 listen.tls.clientCaFile: this file holds no certificate as PEM, or one that is cut off',
       ':11 environments.a.tls.certFile: this file holds a certificate that has expired on 2026-01-01T00:00:00.000Z',
@@ -71,17 +71,17 @@ describe('the files that a configuration names', () => {
     ]);
   });
 
-  test('are looked for from the working directory if their path is relative: the fault says where that is, not the path', () => {
+  test('names the working directory, but not the path, of a relative file that cannot be read', () => {
     const text =
       'environments:\n  sandbox: { baseUrl: https://a.example }\nadmin:\n  tokenFile: the-token-itself\n';
     const where = `; a relative path begins at the working directory, ${process.cwd()}`;
-    assert.deepEqual(faultsIn(text), [`:4 admin.tokenFile: ${unreadable}${where}`]);
+    assert.deepEqual(errorsIn(text), [`:4 admin.tokenFile: ${unreadable}${where}`]);
   });
 
-  test('are told together with faults of other kinds', () => {
-    const text = `environments:\n  active: c\n  a: { baseUrl: http://a.example }\n  b:\n    baseUrl: https://me:secret@b.example\n  c:\n    baseUrl: https://c.example\n    tls: { caFile: ${nowhere} }\n`;
+  test('reports unusable files together with other errors', () => {
+    const text = `environments:\n  active: c\n  a: { baseUrl: http://a.example }\n  b:\n    baseUrl: https://me:secret@b.example\n  c:\n    baseUrl: https://c.example\n    tls: { caFile: ${missing} }\n`;
     assert.deepEqual(
-      faultsIn(text).map((fault) => fault.slice(0, 40)),
+      errorsIn(text).map((error) => error.slice(0, 40)),
       [
         ':3 environments.a.baseUrl: plain http: i',
         ':5 environments.b.baseUrl: an address mu',
@@ -90,24 +90,24 @@ describe('the files that a configuration names', () => {
     );
   });
 
-  test('are fine if they are', () => {
-    const text = `environments: { a: { baseUrl: https://a.example, tls: { certFile: ${own.certFile}, keyFile: ${own.keyFile}, caFile: ${authority.certFile} }, signing: { certFile: ${own.certFile}, keyFile: ${own.keyFile}, algorithm: ecdsa-sha256 } } }`;
-    assert.deepEqual(faultsIn(text), []);
+  test('accepts usable files', () => {
+    const text = `environments: { a: { baseUrl: https://a.example, tls: { certFile: ${valid.certFile}, keyFile: ${valid.keyFile}, caFile: ${authority.certFile} }, signing: { certFile: ${valid.certFile}, keyFile: ${valid.keyFile}, algorithm: ecdsa-sha256 } } }`;
+    assert.deepEqual(errorsIn(text), []);
   });
 
-  test('are told with the variable that names them', () => {
-    const variables = { PENSTOCK_ENVIRONMENTS_A_TLS_CA_FILE: nowhere };
-    assert.deepEqual(faultsIn('environments: { a: { baseUrl: https://a.example } }', variables), [
+  test('names the environment variable that names an unusable file', () => {
+    const variables = { PENSTOCK_ENVIRONMENTS_A_TLS_CA_FILE: missing };
+    assert.deepEqual(errorsIn('environments: { a: { baseUrl: https://a.example } }', variables), [
       `PENSTOCK_ENVIRONMENTS_A_TLS_CA_FILE environments.a.tls.caFile: ${unreadable}`,
     ]);
   });
 
-  test('need no token file if the variable holds the token', () => {
-    const text = `environments: { a: { baseUrl: https://a.example } }\nadmin: { tokenFile: ${nowhere} }`;
-    assert.deepEqual(faultsIn(text, { PENSTOCK_ADMIN_TOKEN: 'x' }), []);
+  test('does not read the token file if the environment variable contains the token', () => {
+    const text = `environments: { a: { baseUrl: https://a.example } }\nadmin: { tokenFile: ${missing} }`;
+    assert.deepEqual(errorsIn(text, { PENSTOCK_ADMIN_TOKEN: 'x' }), []);
   });
 
-  test('are left alone by commands that only speak to a running gateway', () => {
-    assert.deepEqual(faultsIn(everythingWrong, {}, loadConfig), []);
+  test('does not open files for commands that only call a running gateway', () => {
+    assert.deepEqual(errorsIn(everyFileUnusable, {}, loadConfig), []);
   });
 });

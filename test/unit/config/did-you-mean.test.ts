@@ -1,18 +1,20 @@
+/** Suggestions for misspelt names. */
+
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { closestName } from '../../../src/config/did-you-mean.ts';
 
 const known = ['host', 'port', 'publicUrl', 'maxBody', 'reusePort'];
 
-describe('the name that was probably meant', () => {
-  test('is found behind swapped, missing, doubled and wrong letters, and wrong capitals', () => {
-    const meant = ['prot', 'hst', 'porrt', 'pubicUrl', 'maxbody', 'reuse-port'].map((name) =>
+describe('the suggestion for a misspelt name', () => {
+  test('corrects swapped, missing, doubled and wrong letters, and wrong capitals', () => {
+    const suggestions = ['prot', 'hst', 'porrt', 'pubicUrl', 'maxbody', 'reuse-port'].map((name) =>
       closestName(name, known),
     );
-    assert.deepEqual(meant, ['port', 'host', 'port', 'publicUrl', 'maxBody', 'reusePort']);
+    assert.deepEqual(suggestions, ['port', 'host', 'port', 'publicUrl', 'maxBody', 'reusePort']);
   });
 
-  test('is not guessed where nothing is near', () => {
+  test('suggests nothing if no known name is similar', () => {
     assert.equal(closestName('timeout', known), undefined);
     assert.equal(closestName('', known), undefined);
     assert.equal(closestName('x'.repeat(1_000_000), known), undefined);

@@ -1,3 +1,5 @@
+/** Environment variables that override settings of the file. */
+
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -5,28 +7,28 @@ import { variableName } from '../../../src/config/environment-variables.ts';
 import { settings } from '../../../src/config/settings.ts';
 import { errorsIn, loadValid, minimalConfig } from './load-text.ts';
 
-describe('an environment variable', () => {
-  test('wins over the file', () => {
+describe('environment variables', () => {
+  test('overrides the value in the file', () => {
     const config = loadValid(`${minimalConfig}listen: { port: 1234, host: 127.0.0.2 }`, {
       PENSTOCK_LISTEN_PORT: '4321',
     });
     assert.deepEqual([config.listen.port, config.listen.host], [4321, '127.0.0.2']);
   });
 
-  test('replaces what the file has wrong', () => {
+  test('replaces an invalid value in the file', () => {
     assert.equal(
       loadValid(`${minimalConfig}listen: { port: many }`, { PENSTOCK_LISTEN_PORT: '1' }).listen.port,
       1,
     );
   });
 
-  test('exists for every setting, under a name of its own', () => {
+  test('has a unique variable for every setting', () => {
     const names = settings.map(({ path }) => variableName(path));
     assert.equal(new Set(names).size, names.length);
     for (const name of names) assert.match(name, /^PENSTOCK_[A-Z0-9_]+(<NAME>[A-Z0-9_]+)?$/);
   });
 
-  test('may make an environment that the file does not have', () => {
+  test('creates an environment that the file does not contain', () => {
     const config = loadValid('', {
       PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL: 'https://a.example/psd2',
       PENSTOCK_ENVIRONMENTS_SANDBOX_TLS_CA_FILE: '/ca.pem',
@@ -41,7 +43,7 @@ describe('an environment variable', () => {
     assert.equal(sandbox?.shaping.maxWait.write, 7000);
   });
 
-  test('finds the environment whose name has hyphens', () => {
+  test('overrides settings of an environment whose name contains hyphens', () => {
     const text = 'environments: { pre-prod: { baseUrl: https://a.example } }';
     const config = loadValid(text, { PENSTOCK_ENVIRONMENTS_PRE_PROD_BASE_URL: 'https://b.example' });
     assert.deepEqual(
@@ -50,7 +52,7 @@ describe('an environment variable', () => {
     );
   });
 
-  test('holds lists by comma, any as a word, lists of mappings as JSON, and null as nothing', () => {
+  test('parses lists separated by commas, the word any, lists of mappings in JSON, and null as an empty string', () => {
     const config = loadValid(`${minimalConfig}state: { file: x }`, {
       PENSTOCK_STANDARD_PAYMENT_PRODUCTS: 'sepa-credit-transfers, target-2-payments',
       PENSTOCK_STANDARD_PAYMENT_SERVICES: 'any',
@@ -69,7 +71,7 @@ describe('an environment variable', () => {
     assert.equal(config.statusCache.enabled, false);
   });
 
-  test('may hold the password of Redis, of one or of many', () => {
+  test('accepts the password of a single Redis or of sentinels', () => {
     const url = 'rediss://user:hunter2@redis.example:6379/0';
     assert.deepEqual(loadValid(minimalConfig, { PENSTOCK_STATE_REDIS: url }).state.redis, {
       kind: 'single',
@@ -82,7 +84,7 @@ describe('an environment variable', () => {
     );
   });
 
-  test('is checked like the file, and named instead of a line', () => {
+  test('validates variables like the file, and names the variable instead of a line', () => {
     assert.deepEqual(
       errorsIn(minimalConfig, {
         PENSTOCK_LISTEN_PORT: '80a',
@@ -101,21 +103,21 @@ describe('an environment variable', () => {
     );
   });
 
-  test('that is no setting is a fault, with the name that was probably meant', () => {
+  test('refuses a variable that names no setting, with a suggestion', () => {
     assert.deepEqual(errorsIn(minimalConfig, { PENSTOCK_LISTN_PORT: '1', PENSTOCK_XYZZY: 'hunter2' }), [
       'PENSTOCK_LISTN_PORT there is no such setting; did you mean PENSTOCK_LISTEN_PORT?',
       'PENSTOCK_XYZZY there is no such setting; remove it, or see docs/configuration.md for their names',
     ]);
   });
 
-  test('of another program, or read elsewhere, is left alone', () => {
+  test('ignores variables of other programs and those that are not settings', () => {
     assert.deepEqual(
       errorsIn(minimalConfig, { PATH: '/bin', PENSTOCK_CONFIG: 'x', PENSTOCK_ADMIN_TOKEN: 'y' }),
       [],
     );
   });
 
-  test('that Kubernetes makes for a service called penstock is left alone', () => {
+  test('ignores variables that Kubernetes sets for a service called penstock', () => {
     const config = loadValid(minimalConfig, {
       PENSTOCK_SERVICE_HOST: '10.0.0.1',
       PENSTOCK_SERVICE_PORT: '8080',
@@ -128,15 +130,15 @@ describe('an environment variable', () => {
     assert.equal(config.admin.port, 9090);
   });
 
-  test('may hold anything without making the gateway fail over it', () => {
+  test('reports errors for variables with arbitrary content, and never throws', () => {
     const names = settings.map(({ path }) => variableName(path).replace('<NAME>', 'A'));
     fc.assert(
       fc.property(
         fc.constantFrom(...names),
         fc.oneof(fc.string(), fc.json(), fc.constantFrom('constructor', '__proto__')),
         (name, text) => {
-          for (const fault of errorsIn(minimalConfig, { [name]: text }))
-            assert.match(fault, /^(PENSTOCK_\w+|:\d+) /);
+          for (const error of errorsIn(minimalConfig, { [name]: text }))
+            assert.match(error, /^(PENSTOCK_\w+|:\d+) /);
         },
       ),
     );

@@ -1,3 +1,5 @@
+/** Loading the configuration from a file and environment variables. */
+
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -9,40 +11,40 @@ import type { Environment } from '../../../src/request/messages.ts';
 import { withFile } from '../../kit/folder.ts';
 import { loadValid, minimalConfig } from './load-text.ts';
 
-const shipped = (name: string) => fileURLToPath(new URL(`../../../config/${name}`, import.meta.url));
+const shippedFile = (name: string) => fileURLToPath(new URL(`../../../config/${name}`, import.meta.url));
 
-describe('the configuration', () => {
-  test('comes from the command line, else from PENSTOCK_CONFIG, else from nowhere', () => {
+describe('loading a configuration', () => {
+  test('reads the file of the command line, or else the file of PENSTOCK_CONFIG', () => {
     assert.equal(configSource('a.yaml', { PENSTOCK_CONFIG: 'b.yaml' }), 'a.yaml');
     assert.equal(configSource(undefined, { PENSTOCK_CONFIG: 'b.yaml' }), 'b.yaml');
     assert.equal(configSource(undefined, { PENSTOCK_CONFIG: '' }), undefined);
   });
 
-  test('of a file that cannot be read is one fault that says what to do', () => {
+  test('reports an unreadable file as a single error that says what to do', () => {
     withFile('', (file) => {
       const missing = join(file, '..', 'nowhere.yaml');
       assert.deepEqual(loadConfig(missing, {}), {
-        kind: 'faulty',
-        faults: [
+        kind: 'invalid',
+        errors: [
           `${missing}: cannot be read (ENOENT); name a readable file with --config FILE or PENSTOCK_CONFIG`,
         ],
       });
     });
   });
 
-  test('without a file is made of defaults and variables alone', () => {
+  test('loads defaults and environment variables without a file', () => {
     assert.equal(
       loadConfig(undefined, { PENSTOCK_ENVIRONMENTS_A_BASE_URL: 'https://a.example' }).kind,
       'valid',
     );
-    const nothing = loadConfig(undefined, {});
+    const empty = loadConfig(undefined, {});
     assert.match(
-      nothing.kind === 'faulty' ? (nothing.faults[0] ?? '') : '',
+      empty.kind === 'invalid' ? (empty.errors[0] ?? '') : '',
       /^configuration environments: at least one/,
     );
   });
 
-  test('with a section that is empty has the defaults there', () => {
+  test('uses the defaults for an empty section', () => {
     assert.deepEqual(loadValid(`${minimalConfig}deadlines:\n  # read: 15s\n`).deadlines, {
       connect: 2000,
       status: 10_000,
@@ -51,7 +53,7 @@ describe('the configuration', () => {
     });
   });
 
-  test('fits the rules of paths and the environments of the flow', () => {
+  test('produces settings that are assignable to PathRules and Environment', () => {
     const config = loadValid('environments: { a: { baseUrl: https://a.example:8443/psd2/v2/ } }');
     const rules: PathRules = config.standard;
     const environments: readonly Environment[] = config.environments.all;
@@ -62,7 +64,7 @@ describe('the configuration', () => {
     );
   });
 
-  test('takes none to several path segments as the standard, and no slashes at its ends', () => {
+  test('accepts zero or more path segments as the standard segment, without slashes at the ends', () => {
     const segmentOf = (segment: string): StandardSettings['segment'] =>
       loadValid(`${minimalConfig}standard: { segment: '${segment}' }`).standard.segment;
     assert.deepEqual(['', 'xs2a', 'psd2/xs2a'].map(segmentOf), ['', 'xs2a', 'psd2/xs2a']);
@@ -70,7 +72,7 @@ describe('the configuration', () => {
       assert.throws(() => segmentOf(wrong), wrong);
   });
 
-  test('gives TPP systems the address that the gateway listens on, unless another is public', () => {
+  test('derives publicUrl from the listener unless it is set', () => {
     assert.equal(loadValid(minimalConfig).listen.publicUrl, 'http://127.0.0.1:8080');
     assert.equal(
       loadValid(`${minimalConfig}listen: { host: '::', port: 1 }`).listen.publicUrl,
@@ -86,7 +88,7 @@ describe('the configuration', () => {
     );
   });
 
-  test('lets an environment override parts of the shaping, and keeps the rest', () => {
+  test('merges the shaping of an environment with the global shaping', () => {
     const config = loadValid(
       'shaping: { rate: 20/s, maxWait: { read: 2s } }\n' +
         'environments: { a: { baseUrl: https://a.example, shaping: { burst: 7, maxWait: { write: 5s } } } }',
@@ -99,34 +101,35 @@ describe('the configuration', () => {
     assert.equal(config.environments.all[0]?.shaping.rate, 20);
   });
 
-  test('gives a client its name as tenant and all environments, unless said otherwise', () => {
+  test('gives a client its name as tenant and all environments by default', () => {
     const text = `${minimalConfig}clients: [{ name: a, apiKeySha256: ${'a'.repeat(64)} }]`;
     const [client] = loadValid(text).clients;
     assert.deepEqual([client?.tenant, client?.environments], ['a', ['sandbox']]);
   });
 });
 
-describe('the shipped files', () => {
+describe('the shipped configuration files', () => {
   for (const name of ['demo.yaml', 'production.example.yaml'])
-    test(`${name} is valid`, () => assert.equal(loadConfig(shipped(name), {}).kind, 'valid'));
+    test(`${name} is a valid configuration`, () =>
+      assert.equal(loadConfig(shippedFile(name), {}).kind, 'valid'));
 });
 
 describe('the token of the operator "admin"', () => {
   const adminWith = (file: string) =>
     loadValid(`${minimalConfig}admin: { tokenFile: ${JSON.stringify(file)} }`).admin;
 
-  test('is read from its file without the line break at its end, unless the variable holds one', () => {
+  test('reads the admin token from the environment variable, or else from its file without the final line break', () => {
     withFile('hunter2\n', (file) => {
       assert.equal(adminToken(adminWith(file), {}), 'hunter2');
       assert.equal(adminToken(adminWith(file), { PENSTOCK_ADMIN_TOKEN: 'other' }), 'other');
     });
   });
 
-  test('is absent if nobody set one', () => {
+  test('returns no admin token if neither the variable nor the file is set', () => {
     assert.equal(adminToken(loadValid(minimalConfig).admin, {}), undefined);
   });
 
-  test('is never empty', () => {
+  test('refuses an empty token file', () => {
     withFile('\n', (file) =>
       assert.throws(() => adminToken(adminWith(file), {}), /the secret in .* is empty/),
     );

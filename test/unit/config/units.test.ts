@@ -1,3 +1,5 @@
+/** Settings with a unit. */
+
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -18,16 +20,16 @@ const messageOf = (result: { error?: { issues: readonly { message: string }[] } 
   result.error?.issues[0]?.message;
 
 describe('durations', () => {
-  test('become milliseconds, whatever their unit', () => {
+  test('parses durations of every unit to milliseconds', () => {
     const written = ['500ms', '10s', '2min', '24h', '400d', '10 s'];
-    const inside = [500, 10_000, 120_000, 86_400_000, 34_560_000_000, 10_000];
+    const expected = [500, 10_000, 120_000, 86_400_000, 34_560_000_000, 10_000];
     assert.deepEqual(
       written.map((text) => parseQuantity(durations, text)),
-      inside,
+      expected,
     );
   });
 
-  test('that are not written with a known unit are refused with examples', () => {
+  test('refuses a duration without a known unit, and gives examples', () => {
     for (const text of ['10', '', 's', '1.5s', '-1s', '1e3s', '10 sec', '10S', '1h30min', ' 1s', '٣s'])
       assert.equal(
         messageOf(duration('1s').safeParse(text)),
@@ -35,31 +37,31 @@ describe('durations', () => {
       );
   });
 
-  test('written as plain numbers are refused, for nobody can tell their unit', () => {
+  test('refuses a plain number as a duration: its unit is unknown', () => {
     assert.match(messageOf(duration('1s').safeParse(10)) ?? '', /^expected a duration such as/);
   });
 
-  test('of nothing are refused unless the setting allows it', () => {
+  test('refuses a duration of zero unless the setting allows it', () => {
     assert.equal(messageOf(duration('1s').safeParse('0s')), 'expected at least 1ms');
     assert.equal(duration('1s', { min: '0ms' }).parse('0s'), 0);
   });
 
-  test('may lie on the bounds of their setting, not beyond', () => {
+  test('accepts a duration on the bounds of its setting, and refuses it beyond', () => {
     const bounded = duration('1min', { min: '1s', max: '2min' });
     assert.deepEqual([bounded.parse('1s'), bounded.parse('120s')], [1000, 120_000]);
     assert.equal(messageOf(bounded.safeParse('999ms')), 'expected at least 1s');
     assert.equal(messageOf(bounded.safeParse('3min')), 'expected at most 2min');
   });
 
-  test('that are left out take the default, read like any other', () => {
+  test('uses the default of a duration that is left out', () => {
     assert.equal(duration('1h').parse(undefined), 3_600_000);
   });
 
-  test('come back from their text as they went in', () => {
+  test('parses a formatted duration to the same value', () => {
     fc.assert(fc.property(fc.nat(), (ms) => assert.equal(parseQuantity(durations, formatDuration(ms)), ms)));
   });
 
-  test('are told in the largest unit that fits evenly', () => {
+  test('formats a duration in the largest unit that divides it evenly', () => {
     assert.deepEqual([0, 1500, 2000, 90_000, 120_000, 86_400_000].map(formatDuration), [
       '0ms',
       '1500ms',
@@ -72,58 +74,58 @@ describe('durations', () => {
 });
 
 describe('sizes', () => {
-  test('become bytes, counted by 1024', () => {
+  test('parses sizes to bytes, in powers of 1024', () => {
     assert.deepEqual(
       ['512B', '64KiB', '1MiB', '2GiB'].map((text) => parseQuantity(sizes, text)),
       [512, 65_536, 1_048_576, 2_147_483_648],
     );
   });
 
-  test('in units that may mean 1000 or 1024 are refused', () => {
+  test('refuses a size in a unit that may mean 1000 or 1024', () => {
     for (const text of ['1MB', '1M', '1kB', '1mib'])
       assert.equal(messageOf(size('1MiB').safeParse(text)), 'expected a size such as 512B, 64KiB or 1MiB');
   });
 
-  test('of nothing are refused', () => {
+  test('refuses a size of zero', () => {
     assert.equal(messageOf(size('1MiB').safeParse('0B')), 'expected at least 1B');
   });
 });
 
 describe('rates', () => {
-  test('become tokens per second', () => {
+  test('parses rates to tokens per second', () => {
     assert.deepEqual(
       ['50/s', '120/min', '7200/h', '0.5/s'].map((text) => parseQuantity(rates, text)),
       [50, 2, 2, 0.5],
     );
   });
 
-  test('of nothing are refused: a bank that may not be called is an environment that is not there', () => {
+  test('refuses a rate of zero', () => {
     assert.equal(messageOf(rate('1/s').safeParse('0/s')), 'expected at least 1/h');
   });
 
-  test('without a unit are refused with examples', () => {
+  test('refuses a rate without a unit, and gives examples', () => {
     assert.equal(messageOf(rate('1/s').safeParse('50')), 'expected a rate such as 50/s, 100/min or 10/h');
   });
 });
 
 describe('percentages', () => {
-  test('become fractions', () => {
+  test('parses percentages to fractions', () => {
     assert.deepEqual(
       ['0%', '50%', '12.5%', '100%'].map((text) => parseQuantity(percentages, text)),
       [0, 0.5, 0.125, 1],
     );
   });
 
-  test('above the whole are refused', () => {
+  test('refuses a percentage above 100%', () => {
     assert.equal(messageOf(percent('50%').safeParse('101%')), 'expected at most 100%');
   });
 
-  test('written as fractions are refused, for 0.5 may be half or half a percent', () => {
+  test('refuses a fraction as a percentage: 0.5 may mean a half or half a percent', () => {
     assert.equal(messageOf(percent('50%').safeParse(0.5)), 'expected a percentage such as 50%');
   });
 });
 
-test('whatever is written, a unit reads it or refuses it, and never throws', () => {
+test('parses or refuses any text as a quantity, and never throws', () => {
   const likely = fc.stringMatching(/^-?\d{0,12}\.?\d{0,3} ?[a-zA-Z/%]{0,4}$/);
   fc.assert(
     fc.property(fc.oneof(fc.string(), likely), (text) => {
@@ -135,7 +137,7 @@ test('whatever is written, a unit reads it or refuses it, and never throws', () 
   );
 });
 
-test('every whole number of every unit is read as that number of them', () => {
+test('parses every whole number of every unit to that multiple of the unit', () => {
   fc.assert(
     fc.property(fc.nat({ max: 999 }), (number) => {
       for (const unit of [durations, sizes, rates, percentages])

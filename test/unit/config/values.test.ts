@@ -1,3 +1,5 @@
+/** Schemas of values that several sections share. */
+
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
@@ -5,17 +7,17 @@ import fc from 'fast-check';
 import { fingerprint, host, isLoopback, secretHash, webAddress } from '../../../src/config/values.ts';
 
 describe('web addresses', () => {
-  test('lose the slash at their end, and nothing else', () => {
+  test('removes the trailing slash of a web address, and nothing else', () => {
     assert.equal(webAddress().parse('https://api.bank.example/psd2/'), 'https://api.bank.example/psd2');
     assert.equal(webAddress().parse('https://api.bank.example:8443'), 'https://api.bank.example:8443');
   });
 
-  test('with anything but scheme, host and a plain path are refused', () => {
+  test('refuses a web address with more than scheme, host and a plain path', () => {
     const refused = {
       'api.bank.example': /^expected an address such as/,
       'ftp://bank.example': /begins with https/,
-      'https://user:pass@bank.example': /must not hold credentials/,
-      'https://user@bank.example': /must not hold credentials/,
+      'https://user:pass@bank.example': /must not contain credentials/,
+      'https://user@bank.example': /must not contain credentials/,
       'https://bank.example/?': /must not have a query/,
       'https://bank.example/?a=b': /must not have a query/,
       'https://bank.example/#': /must not have a fragment/,
@@ -26,18 +28,18 @@ describe('web addresses', () => {
       assert.match(webAddress().safeParse(text).error?.issues[0]?.message ?? '', message, text);
   });
 
-  test('never make the parser throw', () => {
+  test('parses or refuses any text as a web address, and never throws', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.webUrl()), (text) => void webAddress().safeParse(text)));
   });
 });
 
-describe('loopback', () => {
-  test('is recognised in all its forms', () => {
+describe('loopback hosts', () => {
+  test('recognises loopback hosts in all forms', () => {
     for (const name of ['127.0.0.1', '127.9.9.9', '::1', '[::1]', 'localhost', 'LOCALHOST', 'bank.localhost'])
       assert.ok(isLoopback(name), name);
   });
 
-  test('is not mistaken for what only looks like it', () => {
+  test('does not take similar hosts for loopback hosts', () => {
     for (const name of [
       '0.0.0.0',
       '::',
@@ -53,27 +55,27 @@ describe('loopback', () => {
 describe('hashes', () => {
   const hash = createHash('sha256').update('a secret').digest('hex');
 
-  test('are compared in lower case without colons, as openssl prints them or not', () => {
+  test('parses hashes to lower case without colons, also as openssl prints them', () => {
     const printed = (hash.match(/../g) ?? []).join(':').toUpperCase();
     assert.equal(fingerprint().parse(printed), hash);
     assert.equal(secretHash().parse(hash.toUpperCase()), hash);
   });
 
-  test('of nothing are refused: a secret that was never set would let everybody in', () => {
-    for (const nothing of ['', '\n']) {
-      const text = createHash('sha256').update(nothing).digest('hex');
+  test('refuses the hash of an empty secret, which would admit everybody', () => {
+    for (const empty of ['', '\n']) {
+      const text = createHash('sha256').update(empty).digest('hex');
       assert.match(secretHash().safeParse(text).error?.issues[0]?.message ?? '', /empty secret/);
     }
   });
 
-  test('that are secrets in the clear are refused without quoting them', () => {
+  test('refuses a plaintext secret in place of its hash, without quoting it', () => {
     const message = secretHash().safeParse('hunter2').error?.issues[0]?.message ?? '';
     assert.match(message, /^expected the SHA-256/);
     assert.doesNotMatch(message, /hunter2/);
   });
 });
 
-test('hosts are addresses or names, never addresses with a port or a scheme', () => {
+test('accepts addresses and names as hosts, without port and scheme', () => {
   for (const text of ['127.0.0.1', '::', '::1', 'gateway.internal'])
     assert.ok(host('::').safeParse(text).success, text);
   for (const text of ['', 'a b', 'http://a', '127.0.0.1:80', '[::1]', '-a'])
