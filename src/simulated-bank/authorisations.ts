@@ -1,4 +1,4 @@
-/** The three operations on authorisations, of payments and of their cancellation alike. */
+/** The three operations on authorisations of payments and of cancellations. */
 
 import { BankError } from './bank-error.ts';
 import { type BankResponse, jsonResponse, withHeaders } from './bank-response.ts';
@@ -36,7 +36,7 @@ export function createAuthorisationOperations(
   };
 }
 
-/** What a TPP follows to have the payer authorise: a page of the bank's, unless the bank's app asks by itself. */
+/** Links for the payer's authorisation: a page of the bank (redirect), or none if the bank's app asks (decoupled). */
 export function authorisationLinks(
   { links }: OperationContext,
   payment: Payment,
@@ -61,16 +61,16 @@ function startAuthorisation(
   const approach = approachOf(headers);
   const authorisation = desk.payments.startAuthorisation(payment, type, approach);
   const psuMessage = { psuMessage: 'Please use your BankApp for transaction Authorisation.' };
-  const answer = jsonResponse(201, {
+  const bankResponse = jsonResponse(201, {
     scaStatus: 'received',
     authorisationId: authorisation.id,
     ...(approach === 'DECOUPLED' && psuMessage),
     _links: authorisationLinks(desk, payment, type, authorisation),
   });
-  return withHeaders(answer, [['ASPSP-SCA-Approach', approach]]);
+  return withHeaders(bankResponse, [['ASPSP-SCA-Approach', approach]]);
 }
 
-/** A payment is authorised until it is; its cancellation once that was asked for and as long as anything can be stopped. */
+/** A payment can be authorised until it is; its cancellation after it was requested and while it can still be stopped. */
 function checkStartable(payment: Payment, type: AuthorisationType, status: string): void {
   const startable =
     type === 'authorisations' ? status === 'RCVD' : payment.cancellationAsked && !isFinal(status);

@@ -1,14 +1,14 @@
-/** How the bank says no: one error, written in either of the standard's two formats. */
+/** Errors of the bank, in either of the standard's two formats. */
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { type BankResponse, jsonResponse, rawResponse, withHeaders } from './bank-response.ts';
 
 interface BankErrorDetails {
-  /** Where the fault lies: a header's name, or a place in the body. */
+  /** The location of the error: a header's name, or a path in the body. */
   readonly path?: string;
   readonly headers?: HeaderFields;
 }
 
-/** A request that the bank does not grant. `code` is one of the standard's message codes. */
+/** A request that the bank refuses. `code` is one of the standard's message codes. */
 export class BankError extends Error {
   readonly status: number;
   readonly code: string;
@@ -23,11 +23,11 @@ export class BankError extends Error {
   }
 }
 
-/** The answer to a refused request: `tppMessages`, or problem+json where `Accept` names that first or alone. */
+/** The response to a refused request: `tppMessages`, or problem+json if `Accept` names that first or alone. */
 export function errorResponse(refusal: BankError, requestHeaders: HeaderFields): BankResponse {
   const { status, code, message: text, details } = refusal;
   const { path } = details;
-  const answer = prefersProblem(headerValue(requestHeaders, 'accept') ?? '')
+  const bankResponse = prefersProblem(headerValue(requestHeaders, 'accept') ?? '')
     ? rawResponse(
         status,
         'application/problem+json',
@@ -39,7 +39,7 @@ export function errorResponse(refusal: BankError, requestHeaders: HeaderFields):
         }),
       )
     : jsonResponse(status, { tppMessages: [{ category: 'ERROR', code, ...(path && { path }), text }] });
-  return withHeaders(answer, details.headers ?? []);
+  return withHeaders(bankResponse, details.headers ?? []);
 }
 
 function prefersProblem(accept: string): boolean {

@@ -1,4 +1,4 @@
-/** What a simulated bank offers to whoever holds it. */
+/** The interface of a simulated bank. */
 import type { TlsOptions } from 'node:tls';
 import type { Clock } from './clock.ts';
 import type { PendingFault } from './fault-queue.ts';
@@ -8,60 +8,60 @@ import type { PaymentTimings } from './payment-lifecycle.ts';
 import type { PaymentView } from './payments.ts';
 import type { LoggedRequest } from './request-log.ts';
 
-/** How a bank is built; everything has a default. */
+/** Options of a bank; everything has a default. */
 export interface BankOptions {
-  /** Begins its payment ids and names its web site; lower-case letters and digits. Default `bank`. */
+  /** Prefix of its payment ids and name of its web site; lower-case letters and digits. Default `bank`. */
   readonly name?: string;
-  /** What stands before the segment, such as `/xs2a`. Default: nothing. */
+  /** The path before the segment, such as `/xs2a`. Default: none. */
   readonly basePath?: string;
-  /** What stands before `/v1`: none to several path segments. Default `berlingroup`. */
+  /** The path between base path and `/v1`: zero or more path segments. Default `berlingroup`. */
   readonly segment?: string;
   /** Default `absolute`. */
   readonly links?: LinkStyle;
-  /** Origin of absolute links where the bank is reached under another name than it listens on. */
+  /** Origin of absolute links, if clients reach the bank under another origin than it listens on. */
   readonly publicOrigin?: string;
   /** Default: the machine's time. */
   readonly clock?: Clock;
   readonly timings?: Partial<PaymentTimings>;
-  /** Makes it listen on https. With `requestCert` and `ca` it wants a client certificate. */
+  /** Listens on https. With `requestCert` and `ca` the bank requires a client certificate. */
   readonly tls?: Pick<TlsOptions, 'key' | 'cert' | 'ca' | 'requestCert' | 'rejectUnauthorized'>;
-  /** A certificate as PEM: refuses every request without a valid signature by a seal that this authority has issued. */
+  /** A CA certificate as PEM: refuses every request without a valid signature by a QSealC of this CA. */
   readonly sealAuthority?: string;
 }
 
-/** A bank that speaks the eight operations, counts what reaches it, and fails on demand. */
+/** A bank with the eight operations that counts the requests it receives and fails on demand. */
 export interface SimulatedBank {
   readonly name: string;
-  /** What a gateway is told to call: origin and base path, without segment. @throws Error before `start` */
+  /** The gateway's `baseUrl` setting: origin and base path, without segment. @throws Error before `start` */
   readonly baseUrl: string;
-  /** Everything whose header reached it, whatever became of it; the control endpoint's calls are not in it. */
+  /** Every request whose header has arrived, whatever its outcome, without calls of the control endpoint. */
   readonly requests: readonly LoggedRequest[];
-  /** Every payment it created, in order, with the status it has now. */
+  /** Every payment it created, in order, with its current status. */
   readonly payments: readonly PaymentView[];
-  /** TCP connections accepted so far, unused ones and the control endpoint's included. */
+  /** TCP connections accepted so far, including unused ones and those of the control endpoint. */
   readonly connections: number;
-  /** Requests refused because they were not well-formed HTTP; they are in no log. */
+  /** Requests refused because they were not well-formed HTTP; they are not in `requests`. */
   readonly malformed: number;
-  /** The faults that are still to strike. */
+  /** The faults that are still pending. */
   readonly faults: readonly PendingFault[];
   readonly clock: Clock;
   /** Listens; port 0 (the default) takes a free one. May be called again after `stop`. @returns `baseUrl` */
   start(port?: number, host?: string): Promise<string>;
-  /** Drops all connections and stops listening. What it knows stays; harmless if it is not running. */
+  /** Closes all connections and stops listening. Requests and payments are kept. Has no effect if the bank is stopped. */
   stop(): Promise<void>;
-  /** Has a fault strike the next requests that fit, behind those set before. */
+  /** Applies a fault to the next requests that match, after those injected before. */
   injectFault(fault: Fault, scope?: FaultScope): void;
-  /** Takes back all faults; what has been struck already stays struck. */
+  /** Removes all pending faults; requests that a fault has already affected stay affected. */
   clearFaults(): void;
-  /** Reports this status for a payment, any string, until `undefined` gives it back to the clock. @returns `false` if unknown */
+  /** Reports this status for a payment, any string; `undefined` returns to the status by time. @returns `false` if unknown */
   setStatus(paymentId: string, status: string | undefined): boolean;
-  /** Gives the next payment this id. */
+  /** Sets the id of the next payment. */
   nextPaymentId(id: string): void;
   /**
-   * Waits for something to have happened here, such as `() => bank.payments.length === 1`: asked again whenever
-   * a request or a piece of its body has arrived, it was carried out, or it is over. @throws Error after `withinMs`, by default 5 s
+   * Waits until a condition holds, such as `() => bank.payments.length === 1`. The condition is checked whenever a request
+   * or a part of its body arrives, is executed, or ends. @throws Error after `withinMs`, by default 5 s
    */
   waitUntil(condition: () => boolean, withinMs?: number): Promise<void>;
-  /** Forgets requests, payments and faults. */
+  /** Removes requests, payments and faults. */
   reset(): void;
 }

@@ -1,13 +1,13 @@
-/** The bank's clock: real time plus what somebody has added, so that days can pass at once. */
+/** The bank's clock: real time plus an offset, so that a test can advance days at once. */
 
-/** Milliseconds since 1970, and a way to move them forward. */
+/** Milliseconds since 1970, and a function to advance it. */
 export interface Clock {
   now(): number;
-  /** Lets `ms` milliseconds pass. */
+  /** Advances the clock by `ms` milliseconds. */
   advance(ms: number): void;
 }
 
-/** A clock that goes on from `now`, by default the machine's; a constant makes it stand still until it is advanced. */
+/** A clock based on `now`, by default the machine's; with a constant it stands still until it is advanced. */
 export function createClock(now: () => number = Date.now): Clock {
   let addedMs = 0;
   return {

@@ -1,14 +1,14 @@
-/** Lets a test wait for something to have happened at the bank without polling. */
+/** Lets a test wait for a condition at the bank without polling. */
 import { EventEmitter, once } from 'node:events';
 
-/** Tells whoever waits to look again. */
+/** Notifies waiting tests to check their conditions again. */
 export interface ConditionWaiter {
   notify(): void;
   /** Resolves when the condition holds. @throws Error if it does not within `withinMs`, by default 5 s */
   waitUntil(condition: () => boolean, withinMs?: number): Promise<void>;
 }
 
-/** News of one bank. */
+/** The condition waiter of one bank. */
 export function createConditionWaiter(): ConditionWaiter {
   const events = new EventEmitter();
   events.setMaxListeners(0);

@@ -1,4 +1,4 @@
-/** Every TCP connection, numbered and within reach of a reset even where TLS lies on top of it. */
+/** Tracks every TCP connection, so that a reset is possible even under TLS. */
 import type { Socket } from 'node:net';
 
 interface Accepted {
@@ -7,17 +7,16 @@ interface Accepted {
   readonly tcp: Socket;
 }
 
-/** The open connections of a port, and a count of all there ever were. */
+/** The open connections of a port, and the number of all connections so far. */
 export interface Connections {
   accept(tcp: Socket): void;
   /** The TCP connection under a socket, which may be a TLS socket. */
   of(socket: Socket): Accepted;
   count(): number;
-  /** Closes all that are open. */
+  /** Closes all open connections. */
   drop(): void;
 }
 
-/** No connections yet. */
 export function createConnections(): Connections {
   const open = new Map<string, Accepted>();
   let count = 0;
@@ -39,5 +38,5 @@ export function createConnections(): Connections {
   };
 }
 
-/** The one thing that a TLS socket and the TCP socket under it have in common. */
+/** The property that a TLS socket and its TCP socket have in common. */
 const peerOf = (socket: Socket) => `${socket.remoteAddress}:${socket.remotePort}`;

@@ -1,25 +1,25 @@
-/** What the control endpoint says about itself, so that nobody needs another page to use it. */
+/** The self-description of the control endpoint. */
 import type { SimulatedBank } from './bank.ts';
 import { faultRows } from './faults.ts';
 
-/** The bank's state in numbers, the calls there are, and all faults with their defaults. */
+/** The bank's state in numbers, the available calls, and all faults with their defaults. */
 export function explanationOf(bank: SimulatedBank) {
   return {
     bank: bank.name,
     baseUrl: bank.baseUrl,
     counts: { requests: bank.requests.length, payments: bank.payments.length, connections: bank.connections },
     calls: {
-      'GET /_bank/requests': 'every request whose header arrived, whatever became of it',
-      'GET /_bank/payments': 'every payment created',
+      'GET /_bank/requests': 'every request whose header has arrived, whatever its outcome',
+      'GET /_bank/payments': 'all payments',
       'PUT /_bank/payments/{paymentId}':
-        '{"transactionStatus": "RJCT"} from now on; null lets time decide again',
-      'GET /_bank/faults': 'the faults that are still to strike',
+        '{"transactionStatus": "RJCT"} from now on; null returns to the status by time',
+      'GET /_bank/faults': 'the pending faults',
       'PUT /_bank/faults':
-        '{"name": "reset", "strikes": "after-effect", "times": 1, "operation": "initiatePayment"}, or a list of such',
-      'DELETE /_bank/faults': 'heals',
+        '{"name": "reset", "strikes": "after-effect", "times": 1, "operation": "initiatePayment"}, or a list of them',
+      'DELETE /_bank/faults': 'removes all pending faults',
       'GET /_bank/clock': "the bank's time",
-      'PUT /_bank/clock': '{"advanceMs": 60000} lets a minute pass',
-      'DELETE /_bank/': 'forgets requests, payments and faults',
+      'PUT /_bank/clock': '{"advanceMs": 60000} advances it by a minute',
+      'DELETE /_bank/': 'removes requests, payments and faults',
     },
     strikes: ['before-reading', 'before-effect', 'after-effect'],
     faults: faultRows,

@@ -1,4 +1,4 @@
-/** The control endpoint: looks into the bank, and lets it fail, with curl. Not part of what a bank really offers. */
+/** The control endpoint: inspects the bank and injects faults, for curl and other programs. A real bank has no such API. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import type { SimulatedBank } from './bank.ts';

@@ -1,4 +1,4 @@
-/** `npm run demo`: two simulated banks and the gateway in front of them; with `--tour` it plays a scripted tour and exits. */
+/** `npm run demo`: two simulated banks and the gateway in front of them; `--tour` plays a scripted tour and exits. */
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -16,26 +16,26 @@ const { values } = parseArgs({ options: { tour: { type: 'boolean', default: fals
 const sandbox = createSimulatedBank({ name: 'sandbox' });
 const production = createSimulatedBank({ name: 'production', basePath: '/psd2', links: 'relative' });
 
-/** No secret: the demo's doors are open on this machine only. */
+/** Not a secret: the demo's listeners are on loopback only. */
 const demoToken = 'demo';
 
 if (values.tour) await tour();
 else await demo();
 
-/** On the ports of `config/demo.yaml`, until it is stopped. */
+/** Runs on the ports of `config/demo.yaml` until it is stopped. */
 async function demo(): Promise<void> {
   const portOf = (bank: string) => Number(bank === 'sandbox' ? 9101 : 9102);
-  await Promise.all([sandbox, production].map((bank) => bank.start(portOf(bank.name)).catch(occupied)));
+  await Promise.all([sandbox, production].map((bank) => bank.start(portOf(bank.name)).catch(portInUse)));
   const { config, gateway } = demoGateway({ PENSTOCK_LOG_FORMAT: 'text' });
-  await gateway.start().catch(occupied);
-  console.log(invitation(config.listen.publicUrl, `http://${config.admin.host}:${config.admin.port}`));
+  await gateway.start().catch(portInUse);
+  console.log(nextSteps(config.listen.publicUrl, `http://${config.admin.host}:${config.admin.port}`));
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => Promise.all([gateway, sandbox, production].map((part) => part.stop())));
   }
 }
 
-/** On any free ports, so that it never collides with a demo that is running. */
+/** Runs on free ports, so that it never collides with a running demo. */
 async function tour(): Promise<void> {
   await Promise.all([sandbox.start(), production.start()]);
   const { gateway } = demoGateway({
@@ -63,41 +63,41 @@ function demoGateway(overrides: Readonly<Record<string, string>>) {
   return { config, gateway: createGateway(config, createLog(config.log, output), operators) };
 }
 
-function occupied(cause: NodeJS.ErrnoException): never {
+function portInUse(cause: NodeJS.ErrnoException): never {
   if (cause.code !== 'EADDRINUSE') throw cause;
-  console.error(`${cause.message}: stop what listens there (another demo?), then try again.`);
+  console.error(`${cause.message}: stop the program that uses the port (another demo?), then try again.`);
   process.exit(1);
 }
 
-function invitation(url: string, adminUrl: string): string {
+function nextSteps(url: string, adminUrl: string): string {
   const transfers = `${url}/berlingroup/v1/payments/sepa-credit-transfers`;
   const requestId = () => `-H 'X-Request-ID: ${randomUUID()}'`;
   return `
 Penstock is at ${url}, in front of two simulated banks: sandbox (active) and production.
-The operators' console is at ${adminUrl}/ with the token: ${demoToken}
+The console for operators is at ${adminUrl}/ with the token: ${demoToken}
 
 Three things to try, in another shell:
 
-1. Initiate a payment. The links in the answer lead through Penstock, except the one for the payer.
+1. Initiate a payment. The links in the response point to Penstock, except the one for the payer.
 
    curl -i ${transfers} \\
      ${requestId()} -H 'PSU-IP-Address: 192.0.2.1' -H 'Content-Type: application/json' \\
      -d '{"instructedAmount":{"currency":"EUR","amount":"123.50"},"debtorAccount":{"iban":"DE40100100103307118608"},
           "creditorName":"Merchant123","creditorAccount":{"iban":"DE02100100109307118603"}}'
 
-2. Read its status. The paymentId is in the answer.
+2. Read its status. The paymentId is in the response.
 
    curl -i ${transfers}/PAYMENT_ID/status ${requestId()}
 
-3. Send new payments to production, and read that status again: the payment stays at the sandbox, where it was born.
+3. Send new payments to production, and read that status again: the payment stays in the sandbox, which created it.
 
    PENSTOCK_ADMIN_TOKEN=${demoToken} npm exec penstock -- environment use production --confirm production \\
      --reason 'try it' --config config/demo.yaml
    curl -i ${transfers}/PAYMENT_ID/status ${requestId()}
 
-Let the bank hang up once, initiate a payment, twice with the same X-Request-ID, and see what Penstock says of it:
+Make the bank reset one connection, initiate a payment twice with the same X-Request-ID, and look at the result:
    curl -X PUT http://127.0.0.1:9101/_bank/faults -d '{"name":"reset","times":1}'
    PENSTOCK_ADMIN_TOKEN=${demoToken} npm exec penstock -- in-doubt --config config/demo.yaml
-Ctrl-C ends it all. A whole payment, step by step: npm run demo -- --tour
+Ctrl-C stops everything. A whole payment, step by step: npm run demo -- --tour
 `;
 }

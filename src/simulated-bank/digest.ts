@@ -1,11 +1,11 @@
-/** Proves that a body arrived untouched: `Digest` is compared with the hash of the bytes as they came. */
+/** Verifies that a body arrived unchanged: compares `Digest` with the hash of the received bytes. */
 import { createHash } from 'node:crypto';
 import { type HeaderFields, headerValues } from '../pis/headers.ts';
 import { BankError } from './bank-error.ts';
 
 const hashes: Record<string, string> = { 'SHA-256': 'sha256', 'SHA-512': 'sha512' };
 
-/** @throws Refusal 401 SIGNATURE_INVALID if a digest does not fit the body, 400 FORMAT_ERROR if one cannot be read */
+/** @throws BankError 401 SIGNATURE_INVALID if a digest does not match the body, 400 FORMAT_ERROR if one cannot be parsed */
 export function checkDigest(headers: HeaderFields, body: Buffer): void {
   for (const value of headerValues(headers, 'digest').flatMap((list) => list.split(','))) {
     const [name = '', expected] = split(value.trim());
@@ -23,7 +23,7 @@ export function checkDigest(headers: HeaderFields, body: Buffer): void {
   }
 }
 
-/** Base64 may end in `=`: only the first one separates. */
+/** Splits at the first `=` only: Base64 may end in `=`. */
 function split(value: string): readonly [string, string | undefined] {
   const at = value.indexOf('=');
   return at === -1 ? [value, undefined] : [value.slice(0, at), value.slice(at + 1)];

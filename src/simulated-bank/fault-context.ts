@@ -1,19 +1,19 @@
-/** One request and the ways to treat it well or badly: what the strikes work with. */
+/** One request with the operations that faults apply to it. */
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { BankResponse } from './bank-response.ts';
 
-/** One exchange with a client. */
+/** A request and its connection, as the fault handlers receive them. */
 export interface FaultContext {
-  /** What the bank would answer if nothing were wrong. */
-  readonly answer: BankResponse;
+  /** The response that the bank would send without the fault. */
+  readonly bankResponse: BankResponse;
   readonly response: ServerResponse;
-  /** The connection, for bytes that no HTTP library would send. */
+  /** The connection, for bytes that no HTTP library sends. */
   readonly socket: Duplex;
   /** Resets the TCP connection (RST), under TLS as well. */
   reset(): void;
-  /** Closes all connections on which no request is under way. */
+  /** Closes all connections without a request in progress. */
   closeIdle(): void;
-  /** @returns `false` if the bank was stopped meanwhile */
+  /** @returns `false` if the bank was stopped in the meantime */
   wait(ms: number): Promise<boolean>;
 }

@@ -1,36 +1,36 @@
-/** The faults that are to strike, in the order they were asked for. */
+/** The pending faults, in the order in which they were injected. */
 import type { OperationName } from '../pis/operations.ts';
 import { type Fault, type FaultMoment, type FaultScope, faultRows, momentOf } from './faults.ts';
 
-/** A fault that is waiting, and how often it still strikes. */
+/** A pending fault, and how often it will still be applied. */
 export interface PendingFault {
   readonly fault: Fault;
   readonly operation: readonly OperationName[] | 'any';
   readonly timesLeft: number;
 }
 
-/** What happens to one request: it waits at some moment, and one fault strikes at most. */
-export interface FaultDecision {
+/** The faults of one request: an optional delay, and at most one other fault. */
+export interface FaultsOfRequest {
   readonly delay: { readonly ms: number; readonly moment: FaultMoment } | undefined;
   readonly fault: Fault | undefined;
 }
 
-/** Faults come one after the other: the first that fits a request strikes it, and after its last time the next does. */
+/** Faults apply in order: the first that matches a request is applied, and after its last use the next one. */
 export interface FaultQueue {
   add(fault: Fault, scope?: FaultScope): void;
-  /** Takes what is to strike this request; `undefined` stands for a path that is none of the eight operations. */
-  take(operation: OperationName | undefined): FaultDecision;
+  /** Takes the faults of this request; `undefined` stands for a path that is none of the eight operations. */
+  take(operation: OperationName | undefined): FaultsOfRequest;
   pending(): readonly PendingFault[];
   clear(): void;
 }
 
-/** A queue with nothing in it. @param now milliseconds on a clock that does not run backwards */
+/** @param now milliseconds of a monotonic clock */
 export function createFaultQueue(now: () => number = () => performance.now()): FaultQueue {
   let queue: readonly PendingFault[] = [];
   const arrivals = new WeakMap<Fault, number>();
 
-  /** A rate limit lets pass what is within it: the generic cell rate algorithm, as the gateway's own bucket. */
-  function spares(fault: Fault): boolean {
+  /** Whether a request is within the fault's rate limit, by the generic cell rate algorithm (ITU-T I.371 annex A). */
+  function isWithinRateLimit(fault: Fault): boolean {
     if (fault.name !== 'rate-limit') return false;
     const { perSecond, burst } = { ...faultRows['rate-limit'].defaults, ...fault };
     const arrival = Math.max(arrivals.get(fault) ?? 0, now());
@@ -55,7 +55,9 @@ export function createFaultQueue(now: () => number = () => performance.now()): F
       const fits = (one: PendingFault) =>
         one.operation === 'any' || (operation !== undefined && one.operation.includes(operation));
       const delay = queue.find((one) => fits(one) && one.fault.name === 'latency');
-      const other = queue.find((one) => fits(one) && one.fault.name !== 'latency' && !spares(one.fault));
+      const other = queue.find(
+        (one) => fits(one) && one.fault.name !== 'latency' && !isWithinRateLimit(one.fault),
+      );
       use(delay);
       use(other);
       return { delay: delayOf(delay?.fault), fault: other?.fault };
@@ -67,7 +69,7 @@ export function createFaultQueue(now: () => number = () => performance.now()): F
   };
 }
 
-function delayOf(fault: Fault | undefined): FaultDecision['delay'] {
+function delayOf(fault: Fault | undefined): FaultsOfRequest['delay'] {
   if (fault?.name !== 'latency') return undefined;
   return { ms: fault.ms ?? faultRows.latency.defaults.ms, moment: momentOf(fault) };
 }

@@ -1,17 +1,17 @@
 /**
- * What can go wrong at the bank on demand: one row each, with the defaults of its parameters and a sentence.
+ * The faults that the bank can apply on demand: one row each, with the defaults of its parameters and a description.
  *
- * A fault strikes `before-reading` (only the header has been read), `before-effect` (the request is read, but nothing
- * has happened), or `after-effect`: the payment exists, and only the answer goes wrong. The last is what a gateway must
- * fear most, and the default wherever the request could have been carried out.
+ * A fault is applied `before-reading` (only the header has been read), `before-effect` (the request has been read, but not
+ * executed), or `after-effect`: the payment exists, and only the response fails. The last is the most dangerous case for a
+ * gateway, and the default wherever the request could have been executed.
  */
 
 import { type OperationName, operations } from '../pis/operations.ts';
 
-/** How far a request has come when its fault strikes. */
+/** The progress of a request at which its fault is applied. */
 export type FaultMoment = 'before-reading' | 'before-effect' | 'after-effect';
 
-/** What can be set about each fault; the defaults stand in `faultRows`. */
+/** The parameters of each fault; the defaults are in `faultRows`. */
 export interface FaultParameters {
   latency: { readonly ms?: number };
   status: {
@@ -49,16 +49,16 @@ export interface FaultParameters {
 /** The faults by name. */
 export type FaultName = keyof FaultParameters;
 
-/** A fault of one kind, with those parameters that are not to be the defaults. */
+/** A fault of one kind, with the parameters that differ from the defaults. */
 type FaultOf<Name extends FaultName> = {
   readonly name: Name;
   readonly strikes?: FaultMoment;
 } & FaultParameters[Name];
 
-/** A fault: its name, its parameters, and the moment it strikes. */
+/** A fault: its name, its parameters, and when it is applied. */
 export type Fault = { [Name in FaultName]: FaultOf<Name> }[FaultName];
 
-/** How often a fault strikes (default: until healed), and on which operations (default: on every request). */
+/** How often a fault is applied (default: until cleared), and to which operations (default: to every request). */
 export interface FaultScope {
   readonly times?: number;
   readonly operation?: OperationName | readonly OperationName[];
@@ -70,41 +70,41 @@ interface FaultRow<Name extends FaultName> {
   readonly defaults: Required<FaultParameters[Name]>;
 }
 
-/** All faults there are. */
+/** All faults. */
 export const faultRows: { readonly [Name in FaultName]: FaultRow<Name> } = {
   latency: {
-    does: 'Waits, then goes on as if nothing were; adds to any other fault.',
+    does: 'Waits, then continues normally; can be combined with one other fault.',
     strikes: 'after-effect',
     defaults: { ms: 1_000 },
   },
   status: {
-    does: 'Answers with any status, header fields and body; without a body with tppMessages.',
+    does: 'Responds with the given status, header fields and body; without a body with tppMessages.',
     strikes: 'before-effect',
     defaults: { status: 500, headers: {}, body: '' },
   },
   'too-many-requests': {
-    does: 'Answers 429 with Retry-After.',
+    does: 'Responds 429 with Retry-After.',
     strikes: 'before-effect',
     defaults: { retryAfterSeconds: 2 },
   },
   'rate-limit': {
-    does: 'Answers 429 with Retry-After to what comes faster; all else is not struck.',
+    does: 'Responds 429 with Retry-After to requests above the rate; other requests are not affected.',
     strikes: 'before-effect',
     defaults: { perSecond: 5, burst: 5, retryAfterSeconds: 3 },
   },
-  reset: { does: 'Resets the connection (RST) without an answer.', strikes: 'after-effect', defaults: {} },
+  reset: { does: 'Resets the connection (RST) without a response.', strikes: 'after-effect', defaults: {} },
   'reset-mid-answer': {
     does: 'Sends the head and half of the body, then resets the connection.',
     strikes: 'after-effect',
     defaults: { afterMs: 20 },
   },
   'close-before-answering': {
-    does: 'Closes the connection (FIN) without an answer.',
+    does: 'Closes the connection (FIN) without a response.',
     strikes: 'after-effect',
     defaults: {},
   },
   'half-answer': {
-    does: 'Closes the connection when half of what Content-Length promised is sent.',
+    does: 'Closes the connection when half of the announced bytes are sent.',
     strikes: 'after-effect',
     defaults: {},
   },
@@ -113,84 +113,85 @@ export const faultRows: { readonly [Name in FaultName]: FaultRow<Name> } = {
     strikes: 'after-effect',
     defaults: {},
   },
-  'never-answer': { does: 'Keeps the connection and says nothing.', strikes: 'after-effect', defaults: {} },
+  'never-answer': {
+    does: 'Keeps the connection open and sends nothing.',
+    strikes: 'after-effect',
+    defaults: {},
+  },
   drip: {
-    does: 'Answers one byte at a time.',
+    does: 'Responds one byte at a time.',
     strikes: 'after-effect',
     defaults: { everyMs: 1_000, from: 'head' },
   },
   garbage: {
-    does: 'Answers with bytes that are not HTTP, or with any bytes given; then closes.',
+    does: 'Responds with bytes that are not HTTP, or with any bytes given; then closes.',
     strikes: 'after-effect',
     defaults: { bytes: 'SSH-2.0-OpenSSH_9.6\r\n' },
   },
   'two-content-lengths': {
-    does: 'Answers with two Content-Length fields that contradict each other.',
+    does: 'Responds with two Content-Length fields that contradict each other.',
     strikes: 'after-effect',
     defaults: {},
   },
   'carriage-return-in-header': {
-    does: 'Answers with a lone CR in a header field, which some readers take for a line end.',
+    does: 'Responds with a lone CR in a header field, which some clients treat as a line end.',
     strikes: 'after-effect',
     defaults: {},
   },
   'huge-headers': {
-    does: 'Answers with a header block of that many bytes.',
+    does: 'Responds with a header block of that many bytes.',
     strikes: 'after-effect',
     defaults: { bytes: 40 * 1024 },
   },
   'two-answers': {
-    does: 'Sends a second answer nobody asked for right behind the first one.',
+    does: 'Sends an unsolicited second response directly after the first one.',
     strikes: 'after-effect',
     defaults: {},
   },
   'switching-protocols': {
-    does: 'Answers 101 Switching Protocols, unasked, and nothing more.',
+    does: 'Sends an unsolicited 101 Switching Protocols, and nothing more.',
     strikes: 'after-effect',
     defaults: {},
   },
   'interim-answers': {
-    does: 'Sends interim answers before the proper one.',
+    does: 'Sends interim responses before the final one.',
     strikes: 'after-effect',
     defaults: { statuses: [100, 103] },
   },
   'huge-answer': {
-    does: 'Answers 200 with a JSON body of that many bytes.',
+    does: 'Responds 200 with a JSON body of that many bytes.',
     strikes: 'after-effect',
     defaults: { bytes: 16 * 1024 * 1024, framing: 'chunked' },
   },
   'gzip-answer': {
-    does: 'Compresses the answer, whether or not that was acceptable.',
+    does: 'Compresses the response, whether or not the request accepts it.',
     strikes: 'after-effect',
     defaults: {},
   },
   'corrupt-gzip-answer': {
-    does: 'Says the answer is gzip and sends a broken stream.',
+    does: 'Declares gzip and sends a broken stream.',
     strikes: 'after-effect',
     defaults: {},
   },
   'connection-close': {
-    does: 'Answers properly with Connection: close.',
+    does: 'Responds normally, with Connection: close.',
     strikes: 'after-effect',
     defaults: {},
   },
   'close-idle': {
-    does: 'Answers properly and closes the kept connection after that time.',
+    does: 'Responds normally and closes the idle connection after that time.',
     strikes: 'after-effect',
     defaults: { afterMs: 0 },
   },
 };
 
-/** When this fault strikes: as asked, else as its row says. */
+/** When this fault is applied: as requested, or as its row says. */
 export const momentOf = (fault: Fault): FaultMoment => fault.strikes ?? faultRows[fault.name].strikes;
-
-// MERGED HEADER (rewrite or remove):
-/* Reads faults from JSON, strictly: a misspelt fault that never strikes proves nothing. */
 
 const moments = ['before-reading', 'before-effect', 'after-effect'];
 const operationNames: readonly string[] = operations.map(({ name }) => name);
 
-/** One fault or a list of them, each an object with `name`, its parameters, `strikes`, `times`, `operation`. */
+/** Parses one fault or a list of them, each an object with `name`, its parameters, `strikes`, `times`, `operation`. */
 export function parseFaults(
   value: unknown,
 ): readonly { readonly fault: Fault; readonly scope: FaultScope }[] {

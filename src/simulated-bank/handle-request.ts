@@ -1,4 +1,4 @@
-/** One request's way through the bank: read it, do what it says, answer; and go wrong where a fault is due. */
+/** Handles one request: reads it, executes it, responds; and applies its faults. */
 import { type HeaderFields, headerFieldsFrom, headerValue } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import { BankError, errorResponse } from './bank-error.ts';
@@ -6,7 +6,7 @@ import { type BankResponse, send, withHeaders } from './bank-response.ts';
 import { checkDigest } from './digest.ts';
 import type { FaultContext } from './fault-context.ts';
 import { applyFault } from './fault-handlers.ts';
-import type { FaultDecision } from './fault-queue.ts';
+import type { FaultsOfRequest } from './fault-queue.ts';
 import { type FaultMoment, momentOf } from './faults.ts';
 import type { PerformOperation } from './operation-context.ts';
 import type { BankRoute } from './routes.ts';
@@ -29,44 +29,47 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export interface ReceivedRequest {
   readonly route: BankRoute | BankError;
   readonly rawHeaders: readonly string[];
-  readonly misfortune: FaultDecision;
-  /** Reads the body; `undefined` if the sender goes away before its end. */
+  readonly faults: FaultsOfRequest;
+  /** Reads the body; `undefined` if the client disconnects before its end. */
   read(): Promise<Buffer | undefined>;
-  /** Called when the bank has done what was asked, or refused it, and the answer is about to go. */
-  performed(): void;
-  /** Whose seals are wanted, as PEM; `undefined` wants none. */
+  /** Called after the bank has executed or refused the request, before it responds. */
+  onPerformed(): void;
+  /** The CA of accepted QSealCs, as PEM; `undefined` requires no signature. */
   readonly sealAuthority: string | undefined;
-  readonly connection: Omit<FaultContext, 'answer'>;
+  readonly connection: Omit<FaultContext, 'bankResponse'>;
 }
 
-/** Serves one visit. Resolves when the bank is done with it, which may be before the client is. */
+/** Resolves when the bank is done with the request, which may be before the client is. */
 export async function handleRequest(
   operations: Readonly<Record<OperationName, PerformOperation>>,
-  visit: ReceivedRequest,
+  received: ReceivedRequest,
 ): Promise<void> {
-  const { connection, misfortune } = visit;
-  const headers = headerFieldsFrom(visit.rawHeaders);
-  const told = errorResponse(new BankError(503, 'SERVICE_UNAVAILABLE', 'The bank was told to fail'), headers);
+  const { connection, faults } = received;
+  const headers = headerFieldsFrom(received.rawHeaders);
+  const unavailable = errorResponse(
+    new BankError(503, 'SERVICE_UNAVAILABLE', 'Fault injection: the bank fails'),
+    headers,
+  );
 
-  if (await struck('before-reading', told)) return;
-  const body = await visit.read();
-  if (!body || (await struck('before-effect', told))) return;
+  if (await applyFaultAt('before-reading', unavailable)) return;
+  const body = await received.read();
+  if (!body || (await applyFaultAt('before-effect', unavailable))) return;
 
-  const answer = answerTo(operations, visit, headers, body);
-  visit.performed();
-  if (await struck('after-effect', answer)) return;
-  send(connection.response, withRequestId(answer, headers));
+  const response = execute(operations, received, headers, body);
+  received.onPerformed();
+  if (await applyFaultAt('after-effect', response)) return;
+  send(connection.response, withRequestId(response, headers));
 
-  async function struck(moment: FaultMoment, proper: BankResponse): Promise<boolean> {
-    const { delay, fault } = misfortune;
+  async function applyFaultAt(moment: FaultMoment, response: BankResponse): Promise<boolean> {
+    const { delay, fault } = faults;
     if (delay?.moment === moment && !(await connection.wait(delay.ms))) return true;
     if (!fault || momentOf(fault) !== moment) return false;
-    await applyFault(fault, { ...connection, answer: withRequestId(proper, headers) });
+    await applyFault(fault, { ...connection, bankResponse: withRequestId(response, headers) });
     return true;
   }
 }
 
-function answerTo(
+function execute(
   operations: Readonly<Record<OperationName, PerformOperation>>,
   { route, sealAuthority }: Pick<ReceivedRequest, 'route' | 'sealAuthority'>,
   headers: HeaderFields,
@@ -95,8 +98,8 @@ function checkRequestId(headers: HeaderFields): void {
   throw new BankError(400, 'FORMAT_ERROR', text, { path: 'X-Request-ID' });
 }
 
-/** Every answer carries the X-Request-ID of its request, refusals included. */
-function withRequestId(answer: BankResponse, headers: HeaderFields): BankResponse {
+/** Adds the X-Request-ID of the request, also to errors. */
+function withRequestId(response: BankResponse, headers: HeaderFields): BankResponse {
   const id = headerValue(headers, 'x-request-id');
-  return id === undefined ? answer : withHeaders(answer, [['X-Request-ID', id]]);
+  return id === undefined ? response : withHeaders(response, [['X-Request-ID', id]]);
 }

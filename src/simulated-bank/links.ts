@@ -1,8 +1,8 @@
-/** Where the bank says that its resources are. */
+/** The URLs of the bank's resources. */
 
 /**
- * How hrefs are written; all three occur at real banks.
- * `relative-without-base` leaves out all that stands before `/v1`, as the examples of 1.3.6 do.
+ * The forms of hrefs; all three occur at real banks.
+ * `relative-without-base` omits the path before `/v1`, as the examples of 1.3.6 do.
  */
 export type LinkStyle = 'absolute' | 'relative' | 'relative-without-base';
 
@@ -12,18 +12,18 @@ interface Addressed {
   readonly id: string;
 }
 
-/** Makes the hrefs of one bank. */
+/** Creates the hrefs of one bank. */
 export interface Links {
   payment(payment: Addressed): string;
   status(payment: Addressed): string;
-  /** The list of authorisations, where a new one is started, too. */
+  /** The list of authorisations, where a new one can also be started. */
   authorisations(payment: Addressed, type: string): string;
   authorisation(payment: Addressed, type: string, id: string): string;
-  /** A page for the payer on the bank's web site, which is another origin than its API. */
+  /** A page for the payer on the bank's web site, whose origin differs from the API's. */
   scaRedirect(authorisationId: string): string;
 }
 
-/** @param before what stands before `/v1`, as the style wants it; asked anew for every link */
+/** @param before the URL or path before `/v1`, in the link style; evaluated for every link */
 export function createLinks(before: () => string, bankName: string): Links {
   const payment = ({ service, product, id }: Addressed) => `${before()}/v1/${service}/${product}/${id}`;
   return {

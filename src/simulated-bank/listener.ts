@@ -1,4 +1,4 @@
-/** The bank's port: HTTP or HTTPS, opened and closed again and again. */
+/** The bank's port: HTTP or HTTPS; it can be opened and closed repeatedly. */
 import { once, setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -8,7 +8,7 @@ import type { BankOptions } from './bank.ts';
 import { createConnections } from './connections.ts';
 import type { FaultContext } from './fault-context.ts';
 
-/** The connection a request came on. */
+/** The connection of a request. */
 export interface BankConnection extends Pick<FaultContext, 'socket' | 'reset' | 'closeIdle' | 'wait'> {
   /** Counted from 1. */
   readonly number: number;
@@ -20,11 +20,11 @@ type Receive = (
   connection: BankConnection,
 ) => Promise<void>;
 
-/** A port that hands every request on. */
+/** A port that passes every request to a handler. */
 export interface BankListener {
-  /** @throws Error if it is listening already, or if the port is taken */
+  /** @throws Error if it is already listening, or if the port is in use */
   start(port: number, host: string): Promise<void>;
-  /** Drops all connections; harmless if it is not listening. */
+  /** Closes all connections; has no effect if it is not listening. */
   stop(): Promise<void>;
   /** `http(s)://host:port`. @throws Error if it has never listened */
   origin(): string;
@@ -34,14 +34,14 @@ export interface BankListener {
   malformed(): number;
 }
 
-/** A port that hands every request to `receive`, a TLS port if `tls` is given. */
+/** A port that passes every request to `receive`; a TLS port if `tls` is given. */
 export function createBankListener(receive: Receive, tls: BankOptions['tls']): BankListener {
   const connections = createConnections();
   let malformed = 0;
   let origin: string | undefined;
   let running: { readonly server: Server; readonly closing: AbortController } | undefined;
 
-  /** A client that never finishes, or leaves a connection idle, is for the client's own deadlines to notice. */
+  /** No time-outs: the client's own deadlines must detect a slow or idle connection. */
   function patientServer(): Server {
     const server = tls ? createTlsServer(tls) : createServer();
     server.requestTimeout = 0;
@@ -106,7 +106,7 @@ function portOf(server: Server): number {
   throw new Error('the bank listens on no port');
 }
 
-/** A mistake of the bank's own, which a test shall see and not take for a fault it asked for. */
+/** A bug of the bank itself: the test must see it and not mistake it for an injected fault. */
 function reportInternalError(response: ServerResponse, error: unknown): void {
   if (response.headersSent) response.destroy();
   else response.writeHead(500, { 'Content-Type': 'text/plain' }).end(`simulated bank: ${error}`);

@@ -1,45 +1,45 @@
-/** Answers that are right as far as they go: cut off, dripping, or without an end. */
+/** Responses that are incomplete, slow, oversized or not valid HTTP. */
 
 import { pipeline } from 'node:stream/promises';
 import { type BankResponse, send, serializeHead } from './bank-response.ts';
 import type { FaultContext } from './fault-context.ts';
 
-/** Half of what Content-Length promises, then FIN; half of the head if there is no body to halve. */
-export function closeInTheMiddle({ socket, answer }: FaultContext): void {
-  socket.end(firstHalf(answer));
+/** Half of the bytes that Content-Length announces, then FIN; half of the head if there is no body. */
+export function closeMidResponse({ socket, bankResponse }: FaultContext): void {
+  socket.end(firstHalf(bankResponse));
 }
 
-/** The same, then RST: the client has `afterMs` to see the first half, which a reset may otherwise overtake. */
-export async function resetInTheMiddle(
-  { socket, answer, wait, reset }: FaultContext,
+/** The same, then RST after `afterMs`, so that the client can read the first half before the reset. */
+export async function resetMidResponse(
+  { socket, bankResponse, wait, reset }: FaultContext,
   afterMs: number,
 ): Promise<void> {
-  socket.write(firstHalf(answer));
+  socket.write(firstHalf(bankResponse));
   if (await wait(afterMs)) reset();
 }
 
-/** One chunk with half of the body, then FIN where the next chunk should begin. */
-export function closeInTheMiddleOfAChunk({ socket, answer }: FaultContext): void {
-  if (answer.body.length === 0) {
-    socket.end(firstHalf(answer));
+/** One chunk with half of the body, then FIN in place of the next chunk. */
+export function closeMidChunk({ socket, bankResponse }: FaultContext): void {
+  if (bankResponse.body.length === 0) {
+    socket.end(firstHalf(bankResponse));
     return;
   }
-  const half = answer.body.subarray(0, Math.ceil(answer.body.length / 2));
-  const head = serializeHead(answer, [['Transfer-Encoding', 'chunked']]);
+  const half = bankResponse.body.subarray(0, Math.ceil(bankResponse.body.length / 2));
+  const head = serializeHead(bankResponse, [['Transfer-Encoding', 'chunked']]);
   socket.end(
     Buffer.concat([head, Buffer.from(`${half.length.toString(16)}\r\n`), half, Buffer.from('\r\n')]),
   );
 }
 
-/** One byte every `everyMs`, from the first byte of the head or of the body on. */
-export async function dribble(
-  { socket, answer, wait }: FaultContext,
+/** One byte every `everyMs`, starting with the first byte of the head or of the body. */
+export async function drip(
+  { socket, bankResponse, wait }: FaultContext,
   everyMs: number,
   from: 'head' | 'body',
 ) {
-  const head = serializeHead(answer, lengthOf(answer));
+  const head = serializeHead(bankResponse, lengthOf(bankResponse));
   if (from === 'body') socket.write(head);
-  const slow = from === 'body' ? answer.body : Buffer.concat([head, answer.body]);
+  const slow = from === 'body' ? bankResponse.body : Buffer.concat([head, bankResponse.body]);
   for (const byte of slow) {
     if (socket.destroyed) return;
     socket.write(Buffer.of(byte));
@@ -48,20 +48,20 @@ export async function dribble(
   socket.end();
 }
 
-/** A 200 whose JSON body has exactly that many bytes, which are never in memory at once. */
+/** A 200 whose JSON body has exactly that many bytes; they are never in memory at once. */
 export async function sendHuge(
-  { response, answer }: FaultContext,
+  { response, bankResponse }: FaultContext,
   bytes: number,
   framing: 'content-length' | 'chunked',
 ): Promise<void> {
-  const headers = answer.headers.filter(([name]) => name !== 'Content-Type').flat();
+  const headers = bankResponse.headers.filter(([name]) => name !== 'Content-Type').flat();
   const length = framing === 'content-length' ? ['Content-Length', `${bytes}`] : [];
   response.writeHead(200, [...headers, 'Content-Type', 'application/json', ...length]);
-  // A client that leaves because this is too much is what the fault is for.
-  await pipeline(paddedTo(bytes, answer.body), response).catch(() => {});
+  // The fault exists to make clients disconnect, so an error here is expected.
+  await pipeline(paddedTo(bytes, bankResponse.body), response).catch(() => {});
 }
 
-/** The object as JSON, with a member more that fills it up. */
+/** The object as JSON, with an additional member that fills it up. */
 function* paddedTo(bytes: number, json: Buffer): Generator<string> {
   const object = json[0] === '{'.charCodeAt(0) ? json.toString('utf8') : '{"transactionStatus":"RCVD"}';
   const start = `${object.slice(0, -1)},"padding":"`;
@@ -73,47 +73,44 @@ function* paddedTo(bytes: number, json: Buffer): Generator<string> {
   yield end;
 }
 
-function firstHalf(answer: BankResponse): Buffer {
-  const head = serializeHead(answer, lengthOf(answer));
-  if (answer.body.length === 0) return head.subarray(0, head.length / 2);
-  return Buffer.concat([head, answer.body.subarray(0, answer.body.length / 2)]);
+function firstHalf(bankResponse: BankResponse): Buffer {
+  const head = serializeHead(bankResponse, lengthOf(bankResponse));
+  if (bankResponse.body.length === 0) return head.subarray(0, head.length / 2);
+  return Buffer.concat([head, bankResponse.body.subarray(0, bankResponse.body.length / 2)]);
 }
 
-function lengthOf(answer: BankResponse) {
-  return answer.status === 204 ? [] : [['Content-Length', `${answer.body.length}`] as const];
+function lengthOf(bankResponse: BankResponse) {
+  return bankResponse.status === 204 ? [] : [['Content-Length', `${bankResponse.body.length}`] as const];
 }
 
-// MERGED HEADER (rewrite or remove):
-/* Answers that no HTTP library would send: written to the connection as bytes. */
-
-/** Two lengths that contradict each other: a reader that picks one takes the rest for the next answer. */
-export function twoLengths({ socket, answer }: FaultContext): void {
+/** Two contradicting lengths: a client that picks one takes the rest for the next response. */
+export function twoLengths({ socket, bankResponse }: FaultContext): void {
   const lengths = [
-    ['Content-Length', `${answer.body.length}`],
-    ['Content-Length', `${answer.body.length + 7}`],
+    ['Content-Length', `${bankResponse.body.length}`],
+    ['Content-Length', `${bankResponse.body.length + 7}`],
   ] as const;
-  socket.end(Buffer.concat([serializeHead(answer, lengths), answer.body]));
+  socket.end(Buffer.concat([serializeHead(bankResponse, lengths), bankResponse.body]));
 }
 
-/** A lone CR inside a field value: a reader that takes it for a line end sees a field more. */
-export function carriageReturnInHeader({ socket, answer }: FaultContext): void {
+/** A lone CR inside a field value: a client that treats it as a line end sees an additional field. */
+export function carriageReturnInHeader({ socket, bankResponse }: FaultContext): void {
   const fields = [
     ['X-Note', 'one\rX-Smuggled: two'],
-    ['Content-Length', `${answer.body.length}`],
+    ['Content-Length', `${bankResponse.body.length}`],
   ] as const;
-  socket.end(Buffer.concat([serializeHead(answer, fields), answer.body]));
+  socket.end(Buffer.concat([serializeHead(bankResponse, fields), bankResponse.body]));
 }
 
 /** A header block of at least that many bytes, in fields of one kibibyte. */
-export function hugeHeaders({ socket, answer }: FaultContext, bytes: number): void {
+export function hugeHeaders({ socket, bankResponse }: FaultContext, bytes: number): void {
   const padding = Array.from({ length: Math.ceil(bytes / 1024) }, (_, index) => {
     return [`X-Padding-${index}`, 'x'.repeat(1024)] as const;
   });
-  const fields = [...padding, ['Content-Length', `${answer.body.length}`] as const];
-  socket.end(Buffer.concat([serializeHead(answer, fields), answer.body]));
+  const fields = [...padding, ['Content-Length', `${bankResponse.body.length}`] as const];
+  socket.end(Buffer.concat([serializeHead(bankResponse, fields), bankResponse.body]));
 }
 
-/** 101 as if the client had asked for another protocol. The connection stays open and silent. */
+/** A 101 response without an upgrade request. The connection stays open and silent. */
 export function switchProtocols({ socket }: FaultContext): void {
   const fields = [
     ['Connection', 'Upgrade'],
@@ -122,11 +119,14 @@ export function switchProtocols({ socket }: FaultContext): void {
   socket.write(serializeHead({ status: 101, headers: fields, body: Buffer.alloc(0) }, []));
 }
 
-/** Interim answers (RFC 9110 section 15.2, RFC 8297), then the proper one. */
-export function sendInterim({ socket, response, answer }: FaultContext, statuses: readonly number[]): void {
+/** Interim responses (RFC 9110 section 15.2, RFC 8297), then the final one. */
+export function sendInterim(
+  { socket, response, bankResponse }: FaultContext,
+  statuses: readonly number[],
+): void {
   for (const status of statuses) {
     const headers = status === 103 ? [['Link', '</style.css>; rel=preload'] as const] : [];
     socket.write(serializeHead({ status, headers, body: Buffer.alloc(0) }, []));
   }
-  send(response, answer);
+  send(response, bankResponse);
 }

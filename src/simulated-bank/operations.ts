@@ -1,4 +1,4 @@
-/** The eight operations, each a function from a call to an answer. A refusal is thrown. */
+/** The eight operations, each a function from a request to a response. Errors are thrown. */
 import { headerValue } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import { authorisationLinks, createAuthorisationOperations } from './authorisations.ts';
@@ -16,7 +16,7 @@ import { isFinal, type Payment } from './payment-lifecycle.ts';
 import { statusReport } from './status-report.ts';
 import { validateInitiation } from './validate-initiation.ts';
 
-/** The eight operations by name, working on one bank's books. */
+/** The eight operations of one bank, by name. */
 export function createOperations(desk: OperationContext): Readonly<Record<OperationName, PerformOperation>> {
   return {
     initiatePayment: (call) => initiatePayment(desk, call),
@@ -39,7 +39,7 @@ function initiatePayment(desk: OperationContext, { route, headers, body }: Opera
   const payment = payments.create({ service, product, requestId, contentType, order: body });
 
   const approach = approachOf(headers);
-  const answer = jsonResponse(201, {
+  const bankResponse = jsonResponse(201, {
     transactionStatus: payments.statusOf(payment),
     paymentId: payment.id,
     _links: {
@@ -48,12 +48,12 @@ function initiatePayment(desk: OperationContext, { route, headers, body }: Opera
       ...nextStep(),
     },
   });
-  return withHeaders(answer, [
+  return withHeaders(bankResponse, [
     ['Location', links.payment(payment)],
     ['ASPSP-SCA-Approach', approach],
   ]);
 
-  /** The TPP starts the authorisation if it prefers to; else it has been started along with the payment. */
+  /** If the TPP prefers explicit authorisation it starts one; otherwise one was started with the payment. */
   function nextStep() {
     const type = 'authorisations';
     if (isTrue(headers, 'tpp-explicit-authorisation-preferred')) {
@@ -63,7 +63,7 @@ function initiatePayment(desk: OperationContext, { route, headers, body }: Opera
   }
 }
 
-/** Gives back what was ordered: JSON with the status added, everything else byte for byte. */
+/** Returns the initiation's body: JSON with the status added, any other type byte for byte. */
 function getPayment({ payments }: OperationContext, { route }: OperationRequest): BankResponse {
   const payment = requirePayment(payments, route);
   if (payment.contentType !== 'application/json') return rawResponse(200, payment.contentType, payment.order);
@@ -109,7 +109,7 @@ function cancelPayment({ payments, links }: OperationContext, { route }: Operati
   });
 }
 
-/** XML products report in XML unless asked for JSON, JSON products in JSON unless asked for XML. */
+/** XML products respond in XML unless JSON is requested, JSON products in JSON unless XML is requested. */
 function wantsXml(payment: Payment, accept: string): boolean {
   if (accept.includes('application/xml')) return true;
   return payment.product.startsWith('pain.001-') && !accept.includes('application/json');

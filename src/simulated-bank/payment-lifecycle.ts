@@ -1,20 +1,20 @@
-/** What becomes of a payment with time: its status and that of its authorisations, as functions of the clock. */
+/** The status of a payment and of its authorisations, as functions of the clock. */
 
-/** When things happen to a payment that nobody disturbs; all in milliseconds. */
+/** The times of a payment's status changes, in milliseconds. */
 export interface PaymentTimings {
   /** From the start of an authorisation until the payer has finished it: RCVD becomes ACTC. */
   readonly authorisedAfterMs: number;
-  /** From then on until the bank executes: ACSP, or ACCP where a standing order comes to rest. */
+  /** From the authorisation until the bank executes: ACSP, or ACCP as the last status of a standing order. */
   readonly executedAfterMs: number;
-  /** From the authorisation until the debtor's account is settled: ACSC, or at once ACCC for instant payments. */
+  /** From the authorisation until the debtor's account is settled: ACSC, or immediately ACCC for instant payments. */
   readonly settledAfterMs: number;
   /** From the authorisation until the money has arrived: ACCC. */
   readonly creditedAfterMs: number;
-  /** From the initiation until a payment that nobody authorised is given up: RJCT. */
+  /** From the initiation until a payment without authorisation is rejected: RJCT. */
   readonly abandonedAfterMs: number;
 }
 
-/** Quick enough to watch, slow enough to poll. */
+/** Fast enough for a demo, slow enough for polling. */
 export const defaultTimings: PaymentTimings = {
   authorisedAfterMs: 5_000,
   executedAfterMs: 5_000,
@@ -25,14 +25,14 @@ export const defaultTimings: PaymentTimings = {
 
 export type ScaApproach = 'REDIRECT' | 'DECOUPLED';
 
-/** One attempt of the payer to agree to a payment, or to its cancellation. */
+/** One attempt of the payer to authorise a payment or its cancellation. */
 export interface PaymentAuthorisation {
   readonly id: string;
   readonly startedAt: number;
   readonly approach: ScaApproach;
 }
 
-/** A payment as the bank remembers it. Its status is not kept but follows from these facts and the clock. */
+/** A payment as the bank stores it. Its status is not stored: it is derived from these facts and the clock. */
 export interface Payment {
   readonly id: string;
   readonly service: string;
@@ -40,20 +40,20 @@ export interface Payment {
   /** The X-Request-ID of the call that created it. */
   readonly requestId: string;
   readonly createdAt: number;
-  /** What was ordered, as it came. */
+  /** The initiation's body, unchanged. */
   readonly contentType: string;
   readonly order: Buffer;
   readonly authorisations: readonly PaymentAuthorisation[];
   readonly cancellations: readonly PaymentAuthorisation[];
-  /** Somebody asked to cancel it after it was authorised; a cancellation authorisation may be started. */
+  /** A cancellation was requested after the authorisation; a cancellation authorisation may be started. */
   readonly cancellationAsked: boolean;
   /** When it was cancelled without an authorisation. */
   readonly cancelledAt?: number;
-  /** A status the bank was told to report from now on, whatever the clock says. */
+  /** A forced status, reported in place of the status by time. */
   readonly forcedStatus?: string;
 }
 
-/** The transaction status at a moment. Usually one of the fourteen codes; a forced one may be anything. */
+/** The transaction status at a moment: usually one of the fourteen codes; a forced one may be any string. */
 export function statusAt(payment: Payment, now: number, times: PaymentTimings): string {
   if (payment.forcedStatus !== undefined) return payment.forcedStatus;
 
@@ -73,26 +73,26 @@ export function statusAt(payment: Payment, now: number, times: PaymentTimings): 
   return now < authorisedAt + times.creditedAfterMs ? 'ACSC' : 'ACCC';
 }
 
-/** The status of an authorisation of the payment: received, psuAuthenticated, and in the end finalised or failed. */
+/** The status of an authorisation of the payment: received, psuAuthenticated, and finally finalised or failed. */
 export function scaStatusAt(
   payment: Payment,
-  asked: PaymentAuthorisation,
+  authorisation: PaymentAuthorisation,
   now: number,
   times: PaymentTimings,
 ): string {
-  const endsAt = asked.startedAt + times.authorisedAfterMs;
+  const endsAt = authorisation.startedAt + times.authorisedAfterMs;
   const paymentThen = statusAt(payment, Math.min(now, endsAt), times);
 
-  if (payment.cancellations.includes(asked)) {
+  if (payment.cancellations.includes(authorisation)) {
     if (now >= endsAt) return paymentThen === 'CANC' ? 'finalised' : 'failed';
   } else {
     if (paymentThen === 'CANC' || paymentThen === 'RJCT') return 'failed';
     if (now >= endsAt) return 'finalised';
   }
-  return now < asked.startedAt + times.authorisedAfterMs / 2 ? 'received' : 'psuAuthenticated';
+  return now < authorisation.startedAt + times.authorisedAfterMs / 2 ? 'received' : 'psuAuthenticated';
 }
 
-/** Nothing can happen any more to a payment in one of these. */
+/** Whether this status never changes. */
 export const isFinal = (status: string) => ['ACSC', 'ACCC', 'RJCT', 'CANC'].includes(status);
 
 function earliestEnd(authorisations: readonly PaymentAuthorisation[], times: PaymentTimings): number {

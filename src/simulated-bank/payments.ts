@@ -1,4 +1,4 @@
-/** The bank's books: every payment that was created, however often the same one was asked for. */
+/** All payments of the bank. */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from './clock.ts';
 import {
@@ -12,42 +12,42 @@ import {
 
 export type AuthorisationType = 'authorisations' | 'cancellation-authorisations';
 
-/** What an initiation says about the payment it creates. */
+/** The data of an initiation that the payment keeps. */
 type Initiation = Pick<Payment, 'service' | 'product' | 'requestId' | 'contentType' | 'order'>;
 
-/** A created payment, as tests and people look at it. */
+/** A payment, as tests and the control endpoint see it. */
 export interface PaymentView {
   readonly paymentId: string;
   readonly paymentService: string;
   readonly paymentProduct: string;
   /** The X-Request-ID that created it. */
   readonly requestId: string;
-  /** Its status at this moment of the bank's clock. */
+  /** Its current status. */
   readonly transactionStatus: string;
   readonly authorisationIds: readonly string[];
   readonly cancellationAuthorisationIds: readonly string[];
 }
 
-/** The books. A repeated X-Request-ID creates a second payment: this bank leaves duplicates to whoever sends them. */
+/** The payments of one bank. A repeated X-Request-ID creates a second payment: this bank does not detect duplicates. */
 export interface Payments {
   create(order: Initiation): Payment;
   find(service: string, product: string, id: string): Payment | undefined;
   startAuthorisation(payment: Payment, type: AuthorisationType, approach: ScaApproach): PaymentAuthorisation;
-  /** Cancels at once, as long as nobody has authorised the payment. */
+  /** Cancels immediately, as long as the payment is not authorised. */
   cancel(payment: Payment): void;
-  /** Notes that a cancellation was asked for, which now needs an authorisation. */
+  /** Records that a cancellation was requested, which then needs an authorisation. */
   askCancellation(payment: Payment): void;
   statusOf(payment: Payment): string;
   scaStatusOf(payment: Payment, authorisation: PaymentAuthorisation): string;
-  /** Reports this status from now on, or again what the clock says; `false` if there is no such payment. */
+  /** Reports this status from now on; `undefined` returns to the status by time. @returns `false` if there is no such payment */
   force(id: string, status: string | undefined): boolean;
-  /** The next payment gets this id; several calls queue up. */
+  /** Sets the id of the next payment; several calls queue up. */
   nextId(id: string): void;
   views(): readonly PaymentView[];
   clear(): void;
 }
 
-/** Opens the books of a bank whose payment ids begin with `name`. */
+/** @param name prefix of the payment ids */
 export function createPayments(name: string, clock: Clock, times: PaymentTimings): Payments {
   const byId = new Map<string, Payment>();
   const wantedIds: string[] = [];

@@ -1,28 +1,28 @@
-/** Everything that reached the bank, written down at the moment its header arrives: what breaks later has arrived, too. */
+/** Every request that reached the bank, recorded when its header arrives, so that requests that break later are included. */
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import type { OperationName } from '../pis/operations.ts';
 import type { FaultName } from './faults.ts';
 
-/** One request as it came; `body` and `bodyComplete` grow until it is read. */
+/** One received request; `body` and `bodyComplete` grow until it is read. */
 export interface LoggedRequest {
-  /** Which TCP connection it came on; they are counted from 1. */
+  /** The number of its TCP connection, counted from 1. */
   readonly connection: number;
-  /** The subject's name (CN) in the certificate that the client has shown, if any. */
+  /** The subject's common name (CN) of the client certificate, if any. */
   readonly clientCertificate: string | undefined;
   /** Milliseconds of the machine's monotonic clock (`performance.now()`). */
   readonly arrivedAtMs: number;
   readonly method: string;
-  /** The request target, untouched. */
+  /** The request target, unchanged. */
   readonly url: string;
   readonly httpVersion: string;
-  /** Names and values in turn, in the case and order in which they came. */
+  /** Names and values in turn, in their original case and order. */
   readonly rawHeaders: readonly string[];
-  /** `undefined` if the request was none of the eight. */
+  /** `undefined` if the request was none of the eight operations. */
   readonly operation: OperationName | undefined;
-  /** The fault that struck it, if any. */
+  /** The fault that was applied, if any. */
   readonly fault: FaultName | undefined;
-  /** What has been read of the body so far. */
+  /** The part of the body that has been read so far. */
   readonly body: Buffer;
   readonly bodyComplete: boolean;
 }
@@ -35,16 +35,16 @@ interface ArrivalInfo {
 
 /** The log of one bank. */
 export interface RequestLog {
-  /** Writes a request down. @returns reads its body: `undefined` if the sender went away before its end */
+  /** Records a request. @returns a function that reads its body: `undefined` if the client disconnects before its end */
   arrived(request: IncomingMessage, arrival: ArrivalInfo): () => Promise<Buffer | undefined>;
   entries(): readonly LoggedRequest[];
   clear(): void;
 }
 
-/** Beyond that the older half is forgotten, so that a bank can run for days; no test comes near. */
+/** Beyond this number the older half is removed, so that a bank can run for days; no test reaches it. */
 const maxEntries = 200_000;
 
-/** A log with nothing in it. `tell` is called whenever something was added. */
+/** @param onChange called whenever an entry was added or changed */
 export function createRequestLog(tell: () => void): RequestLog {
   let entries: LoggedRequest[] = [];
 

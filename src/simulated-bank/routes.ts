@@ -1,12 +1,12 @@
 /**
- * Which operation a request line means to the bank.
+ * Maps a request line to an operation.
  *
- * Written apart from the gateway's own matcher on purpose: two readings of one path find more than one reading twice.
+ * Independent of the gateway's own matcher on purpose: two implementations reveal errors that one would hide.
  */
 import type { OperationName } from '../pis/operations.ts';
 import { BankError } from './bank-error.ts';
 
-/** One of the eight operations and its parameters, decoded; empty where the operation has none. */
+/** One of the eight operations and its decoded parameters; empty if the operation has none. */
 export interface BankRoute {
   readonly name: OperationName;
   readonly service: string;
@@ -20,10 +20,10 @@ const services = ['payments', 'bulk-payments', 'periodic-payments'];
 const authorisationTypes = ['authorisations', 'cancellation-authorisations'];
 
 /**
- * Reads a method and a raw request target.
+ * Parses a method and a raw request target.
  *
- * @param prefix what stands before `/{payment-service}`, such as `/berlingroup/v1`
- * @returns the route, or why there is none (404 RESOURCE_UNKNOWN, 405 SERVICE_INVALID)
+ * @param prefix the path before `/{payment-service}`, such as `/berlingroup/v1`
+ * @returns the route, or the error (404 RESOURCE_UNKNOWN, 405 SERVICE_INVALID)
  */
 export function routeOf(prefix: string, method: string, target: string): BankRoute | BankError {
   const unknown = new BankError(404, 'RESOURCE_UNKNOWN', 'There is nothing at this path');
@@ -46,7 +46,7 @@ export function routeOf(prefix: string, method: string, target: string): BankRou
   });
 }
 
-/** The operations at a path of that many segments, by method. */
+/** The operations at a path with that many segments, by method. */
 function operationsAt(service: string, fourth: string, depth: number): Record<string, OperationName> {
   if (depth === 2) return { POST: 'initiatePayment' };
   if (depth === 3 && service === 'payments') return { GET: 'getPayment', DELETE: 'cancelPayment' };

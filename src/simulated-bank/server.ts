@@ -1,4 +1,4 @@
-/** Puts the bank together and on the network. Start reading here, then `serve.ts`. */
+/** Creates a simulated bank. Start reading here, then `handle-request.ts`. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BankOptions, SimulatedBank } from './bank.ts';
 import { BankError } from './bank-error.ts';
@@ -15,7 +15,7 @@ import { createPayments } from './payments.ts';
 import { createRequestLog } from './request-log.ts';
 import { routeOf } from './routes.ts';
 
-/** Builds a bank. In a test: `const bank = createSimulatedBank(); await bank.start(); t.after(bank.stop);` */
+/** In a test: `const bank = createSimulatedBank(); await bank.start(); t.after(bank.stop);` */
 export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
   const { name = 'bank', basePath = '', segment = 'berlingroup', clock = createClock() } = options;
   const prefix = ['', ...segment.split('/').filter((part) => part !== '')].join('/');
@@ -25,8 +25,8 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     'relative-without-base': () => '',
   }[options.links ?? 'absolute'];
 
-  const news = createConditionWaiter();
-  const log = createRequestLog(news.notify);
+  const conditions = createConditionWaiter();
+  const log = createRequestLog(conditions.notify);
   const faults = createFaultQueue();
   const payments = createPayments(name, clock, { ...defaultTimings, ...options.timings });
   const operations = createOperations({ payments, clock, links: createLinks(before, name) });
@@ -38,13 +38,20 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
 
     const route = routeOf(`${basePath}${prefix}/v1`, method, url);
     const operation = route instanceof BankError ? undefined : route.name;
-    const misfortune = faults.take(operation);
-    const fault = misfortune.fault?.name ?? (misfortune.delay && 'latency');
+    const taken = faults.take(operation);
+    const fault = taken.fault?.name ?? (taken.delay && 'latency');
     const read = log.arrived(request, { connection: connection.number, operation, fault });
-    response.once('close', news.notify);
+    response.once('close', conditions.notify);
     const { sealAuthority } = options;
-    const visit = { route, rawHeaders, misfortune, read, performed: news.notify, sealAuthority };
-    return handleRequest(operations, { ...visit, connection: { ...connection, response } });
+    const received = {
+      route,
+      rawHeaders,
+      faults: taken,
+      read,
+      onPerformed: conditions.notify,
+      sealAuthority,
+    };
+    return handleRequest(operations, { ...received, connection: { ...connection, response } });
   }
 
   const bank: SimulatedBank = {
@@ -77,7 +84,7 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     clearFaults: faults.clear,
     setStatus: payments.force,
     nextPaymentId: payments.nextId,
-    waitUntil: news.waitUntil,
+    waitUntil: conditions.waitUntil,
     reset: () => {
       log.clear();
       payments.clear();

@@ -1,4 +1,4 @@
-/** What a strict bank asks of a signed request: NextGenPSD2 XS2A, implementation guidelines, section 12. */
+/** Verifies signed requests: NextGenPSD2 XS2A, implementation guidelines, section 12. */
 import { verify, X509Certificate } from 'node:crypto';
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { BankError } from './bank-error.ts';
@@ -15,8 +15,8 @@ const optionalHeaders = ['psu-id', 'psu-corporate-id', 'tpp-redirect-uri'];
 const allowed = new Set([...requiredHeaders, ...optionalHeaders, 'date']);
 
 /**
- * @param authority the certificate, as PEM, of whoever issues the seals that are believed
- * @throws Refusal 401 SIGNATURE_MISSING, SIGNATURE_INVALID or CERTIFICATE_INVALID, 400 FORMAT_ERROR
+ * @param authority the CA certificate of accepted QSealCs, as PEM
+ * @throws BankError 401 SIGNATURE_MISSING, SIGNATURE_INVALID or CERTIFICATE_INVALID, 400 FORMAT_ERROR
  */
 export function checkSignature(authority: string, headers: HeaderFields, body: Buffer): void {
   const value = headerValue(headers, 'signature');
@@ -56,7 +56,7 @@ export function checkSignature(authority: string, headers: HeaderFields, body: B
 
 const invalid = (text: string) => new BankError(401, 'SIGNATURE_INVALID', text, { path: 'Signature' });
 
-/** `name="value"`, separated by commas; a value may hold commas itself. */
+/** `name="value"`, separated by commas; a value may contain commas itself. */
 const parametersOf = (value: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Array.from(value.matchAll(/(\w+)="([^"]*)"/g), ([, name = '', text = '']) => [name, text]),
@@ -84,7 +84,7 @@ function parseSealCertificate(base64: string): X509Certificate | undefined {
   }
 }
 
-/** Whatever their order: some write a name from its end. @param lines as Node writes a name: a part a line, with escapes */
+/** Compares names in any order: some programs write a name from its end. @param lines as Node writes a name: one part per line */
 function sameParts(written: string, lines: string): boolean {
   const parts = written.split(',').map(decodeURIComponent);
   const expected = lines.split('\n').map((line) => line.replace(/\\(.)/g, '$1'));

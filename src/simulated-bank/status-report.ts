@@ -1,7 +1,7 @@
-/** A transaction status as a pain.002 document, which the XML products give. */
+/** A transaction status as a pain.002 document, which the XML products return. */
 
 /**
- * After the example of The Berlin Group, NextGenPSD2 XS2A OpenAPI 1.3.11, CC BY 4.0; shortened, our own values.
+ * Based on the example of The Berlin Group, NextGenPSD2 XS2A OpenAPI 1.3.11, CC BY 4.0; shortened, with our own values.
  *
  * @param now milliseconds since 1970
  */

@@ -1,4 +1,4 @@
-/** A scripted tour through a gateway in front of two banks: every step is a real call, printed readably and checked. */
+/** A scripted tour through a gateway in front of two banks: every step is a real call, printed and checked. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -7,7 +7,7 @@ import type { SimulatedBank } from './bank.ts';
 interface TourStep {
   readonly does: string;
   readonly method: string;
-  /** Behind `/berlingroup/v1`. */
+  /** The path after `/berlingroup/v1`. */
   readonly path: string;
   readonly expect: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -27,31 +27,31 @@ const explicitly = { ...payer, 'TPP-Explicit-Authorisation-Preferred': 'true' };
 const transfersPath = '/payments/sepa-credit-transfers';
 
 /**
- * Plays the tour; what is called is printed as it happens.
+ * Plays the tour and prints each call.
  *
  * @param gateway origin of the gateway, whose active environment is the first bank's
- * @throws AssertionError if an answer is not the expected one
+ * @throws AssertionError if a response is not the expected one
  */
 export async function playTour(gateway: string, banks: readonly SimulatedBank[]): Promise<void> {
   for (const [index, bank] of banks.entries()) {
     console.log(
-      `\n━━ ${bank.name}${index === 0 ? ', the active environment' : ', asked for by Penstock-Environment'}\n`,
+      `\n━━ ${bank.name}${index === 0 ? ', the active environment' : ', selected by Penstock-Environment'}\n`,
     );
     const environment = index === 0 ? {} : { 'Penstock-Environment': bank.name };
     await tourOf(bank, (step) => runStep(gateway, { ...step, headers: { ...environment, ...step.headers } }));
   }
   const [active] = banks;
   if (active) await showLostResponse(active, (step) => runStep(gateway, step));
-  console.log('\n━━ what the gateway refuses never reaches a bank\n');
+  console.log('\n━━ requests that the gateway refuses never reach a bank\n');
   const before = banks.map((bank) => bank.requests.length);
   await runStep(gateway, {
-    does: 'a path that is none of the eight',
+    does: 'a path that is none of the eight operations',
     method: 'GET',
     path: '/accounts',
     expect: 404,
   });
   await runStep(gateway, {
-    does: 'a method that is not offered there',
+    does: 'a method that this path does not allow',
     method: 'PUT',
     path: transfersPath,
     expect: 405,
@@ -80,7 +80,7 @@ async function tourOf(
   });
   const one = `${transfersPath}/${paymentId}`;
   await go({ does: 'read its status', method: 'GET', path: `${one}/status`, expect: 200 });
-  await go({ does: 'and at once again', method: 'GET', path: `${one}/status`, expect: 200 });
+  await go({ does: 'read it again immediately', method: 'GET', path: `${one}/status`, expect: 200 });
   await go({ does: 'read the payment itself', method: 'GET', path: one, expect: 200 });
   const { authorisationId } = await go({
     does: 'start its authorisation',
@@ -92,7 +92,7 @@ async function tourOf(
   });
   await go({ does: 'list its authorisations', method: 'GET', path: `${one}/authorisations`, expect: 200 });
   await go({
-    does: 'read how far the payer is',
+    does: 'read the SCA status',
     method: 'GET',
     expect: 200,
     path: `${one}/authorisations/${authorisationId}`,
@@ -115,28 +115,33 @@ async function tourOf(
   });
   const cancelled = `${transfersPath}/${other.paymentId}`;
   await go({ does: 'cancel it', method: 'DELETE', path: cancelled, expect: 204 });
-  await go({ does: 'read what became of it', method: 'GET', path: `${cancelled}/status`, expect: 200 });
+  await go({ does: 'read its status', method: 'GET', path: `${cancelled}/status`, expect: 200 });
 }
 
-/** What every TPP fears: the bank has paid, and its answer never came. */
+/** The critical case for a TPP: the bank has executed the payment, and its response is lost. */
 async function showLostResponse(
   bank: SimulatedBank,
   go: (step: TourStep) => Promise<unknown>,
 ): Promise<void> {
-  console.log('\n━━ an answer comes twice, or not at all: nothing is paid twice\n');
+  console.log('\n━━ a repeated request, and a lost response: nothing is paid twice\n');
   const { length: before } = bank.payments;
   const initiate = { method: 'POST', path: transfersPath, body: payment } as const;
   const first = { ...explicitly, 'X-Request-ID': randomUUID() };
   await go({ ...initiate, does: 'initiate a payment', headers: first, expect: 201 });
-  await go({ ...initiate, does: 'the very same again', headers: first, expect: 201 });
+  await go({ ...initiate, does: 'repeat it with the same X-Request-ID', headers: first, expect: 201 });
   bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
   const lost = { ...explicitly, 'X-Request-ID': randomUUID() };
-  await go({ ...initiate, does: 'another one, and the bank hangs up', headers: lost, expect: 504 });
-  await go({ ...initiate, does: 'the very same again', headers: lost, expect: 409 });
+  await go({
+    ...initiate,
+    does: 'initiate another one; the bank resets the connection',
+    headers: lost,
+    expect: 504,
+  });
+  await go({ ...initiate, does: 'repeat it with the same X-Request-ID', headers: lost, expect: 409 });
   assert.equal(bank.payments.length, before + 2);
 }
 
-/** Fields that say what the gateway did. */
+/** Response headers that state what the gateway did. */
 const reportedHeaders = ['Cache-Status', 'Idempotent-Replayed', 'Penstock-Error'];
 
 async function runStep(gateway: string, { does, method, path, expect, headers, body }: TourStep) {
@@ -147,13 +152,13 @@ async function runStep(gateway: string, { does, method, path, expect, headers, b
   });
   const text = await response.text();
   const environment = response.headers.get('penstock-environment') ?? 'no bank';
-  const told = reportedHeaders.flatMap((name) => {
+  const reported = reportedHeaders.flatMap((name) => {
     const value = response.headers.get(name);
     return value === null ? [] : [`${name}: ${value}`];
   });
-  const lines = [`${response.status} from ${environment}`, ...told, ...(text ? [text] : [])];
+  const lines = [`${response.status} from ${environment}`, ...reported, ...(text ? [text] : [])];
   console.log([does, `${method} ${path}`, ...lines].join('\n   '));
   assert.equal(response.status, expect, does);
-  const answer: Record<string, unknown> = text.startsWith('{') ? JSON.parse(text) : {};
-  return answer;
+  const parsed: Record<string, unknown> = text.startsWith('{') ? JSON.parse(text) : {};
+  return parsed;
 }

@@ -1,8 +1,8 @@
-/** Reads what a TPP orders, far enough to see that it is what the product wants: JSON, pain.001 or both in parts. */
+/** Validates an initiation as far as the product requires: JSON, pain.001, or both as multipart. */
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { BankError } from './bank-error.ts';
 
-/** The content type under which the bank keeps and gives back the order. @throws Refusal 400 FORMAT_ERROR */
+/** @returns the content type under which the bank stores the body. @throws BankError 400 FORMAT_ERROR */
 export function validateInitiation(
   service: string,
   product: string,
@@ -25,7 +25,7 @@ export function validateInitiation(
   return contentType;
 }
 
-/** The object that a JSON text holds. @throws Refusal 400 FORMAT_ERROR */
+/** The object that a JSON text contains. @throws BankError 400 FORMAT_ERROR */
 export function parseObject(text: string): object {
   try {
     const value: unknown = JSON.parse(text);
@@ -36,7 +36,7 @@ export function parseObject(text: string): object {
   throw new BankError(400, 'FORMAT_ERROR', 'The body is not a JSON object');
 }
 
-/** Looks for the frame of a pain.001 document, with or without namespace prefixes; its content is not judged. */
+/** Checks the root elements of a pain.001 document, with or without namespace prefixes; its content is not checked. */
 function validatePain001(text: string): void {
   const opens = /^\s*(?:<\?xml[^>]*>\s*)?<(?:\w+:)?Document[\s>]/.test(text);
   const closes = /<\/(?:\w+:)?Document\s*>\s*$/.test(text);
@@ -45,7 +45,7 @@ function validatePain001(text: string): void {
   throw new BankError(400, 'FORMAT_ERROR', 'The body is not a pain.001 document');
 }
 
-/** The parts of a multipart/form-data body by name (RFC 7578). Text is enough: both parts are. */
+/** The parts of a multipart/form-data body by name (RFC 7578), as text. */
 function parseMultipart(contentType: string, body: string): ReadonlyMap<string, string> {
   const boundary = /boundary="?([^";]+)"?/i.exec(contentType)?.[1];
   if (boundary === undefined || !body.includes(`--${boundary}--`)) {

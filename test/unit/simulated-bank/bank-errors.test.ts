@@ -7,7 +7,7 @@ import { ask, initiation, jsonOrder, multipartOrder, pay, startedBank, xmlOrder 
 const products = '/berlingroup/v1/payments';
 const path = `${products}/sepa-credit-transfers`;
 
-describe('400 FORMAT_ERROR answers', () => {
+describe('the simulated bank responds 400 FORMAT_ERROR to', () => {
   const complete = { 'Content-Type': 'application/json', 'PSU-IP-Address': '192.168.8.78' };
   const multipart = { ...initiation, 'Content-Type': 'multipart/form-data; boundary=AaaBbbCcc' };
   const pain001 = `${products}/pain.001-sepa-credit-transfers`;
@@ -44,7 +44,7 @@ describe('400 FORMAT_ERROR answers', () => {
   }
 });
 
-describe('404 answers', () => {
+describe('the simulated bank responds 404 to', () => {
   const cases = {
     'an unknown payment': ['GET', `${path}/nobody`, 'RESOURCE_UNKNOWN'],
     'an unknown product': ['POST', `${products}/postcards`, 'PRODUCT_UNKNOWN'],
@@ -75,7 +75,7 @@ describe('404 answers', () => {
   });
 });
 
-test('405 tells which methods there are', async (t) => {
+test('the simulated bank lists the allowed methods in a 405 response', async (t) => {
   const bank = await startedBank(t);
 
   const put = await ask(bank, 'PUT', `${path}/1/authorisations/2`);
@@ -86,7 +86,7 @@ test('405 tells which methods there are', async (t) => {
   assert.equal(bulk.json.tppMessages[0].code, 'SERVICE_INVALID');
 });
 
-test('an error comes as problem+json if Accept puts that first', async (t) => {
+test('the simulated bank sends an error as problem+json if Accept lists that type first', async (t) => {
   const bank = await startedBank(t);
   const wanting = (accept: string) => ask(bank, 'GET', `${path}/nobody`, { headers: { Accept: accept } });
 
@@ -98,10 +98,10 @@ test('an error comes as problem+json if Accept puts that first', async (t) => {
   assert.equal(messages.headers['content-type'], 'application/json');
 });
 
-describe('a digest', () => {
+describe('the Digest check of the simulated bank', () => {
   const digestOf = (hash: string, body: string) => createHash(hash).update(body).digest('base64');
 
-  test('that fits the bytes is accepted, in either algorithm', async (t) => {
+  test('accepts a digest that matches the body, in both algorithms', async (t) => {
     const bank = await startedBank(t);
 
     const short = await pay(bank, { Digest: `SHA-256=${digestOf('sha256', jsonOrder)}` });
@@ -110,14 +110,14 @@ describe('a digest', () => {
     assert.deepEqual([short.status, long.status], [201, 201]);
   });
 
-  test('of no body is that of no bytes', async (t) => {
+  test('accepts the digest of zero bytes for a request without a body', async (t) => {
     const bank = await startedBank(t);
     const headers = { Digest: 'SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' };
 
     assert.equal((await ask(bank, 'GET', `${path}/nobody`, { headers })).status, 404);
   });
 
-  test('that one byte contradicts is answered 401, and no payment is made', async (t) => {
+  test('responds 401 and creates no payment if one byte differs', async (t) => {
     const bank = await startedBank(t);
 
     const answer = await pay(bank, { Digest: `SHA-256=${digestOf('sha256', `${jsonOrder} `)}` });

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ask, jsonOrder, pay, startedBank } from './kit.ts';
 
-describe('the control endpoint', () => {
-  test('explains itself and is not counted', async (t) => {
+describe('the control endpoint of the simulated bank', () => {
+  test('describes itself, and its calls are not counted as requests', async (t) => {
     const bank = await startedBank(t);
 
     const { status, json } = await ask(bank, 'GET', '/_bank/');
@@ -16,7 +16,7 @@ describe('the control endpoint', () => {
     assert.equal(bank.requests.length, 0);
   });
 
-  test('shows requests and payments', async (t) => {
+  test('lists requests and payments', async (t) => {
     const bank = await startedBank(t);
     await pay(bank);
 
@@ -28,7 +28,7 @@ describe('the control endpoint', () => {
     assert.deepEqual(payments, bank.payments);
   });
 
-  test('sets, shows and takes back faults', async (t) => {
+  test('sets, lists and removes faults', async (t) => {
     const bank = await startedBank(t);
     const list = [
       { name: 'status', status: 502, times: 1, operation: 'initiatePayment', strikes: 'after-effect' },
@@ -49,7 +49,7 @@ describe('the control endpoint', () => {
     assert.deepEqual(healed.json, []);
   });
 
-  test('lets time pass and statuses be told', async (t) => {
+  test('advances the clock and sets a status', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
     const told = (transactionStatus: unknown) =>
@@ -64,7 +64,7 @@ describe('the control endpoint', () => {
     assert.equal(again.json.transactionStatus, 'ACTC');
   });
 
-  test('forgets', async (t) => {
+  test('removes all requests, payments and faults', async (t) => {
     const bank = await startedBank(t);
     await pay(bank);
 
@@ -89,7 +89,7 @@ describe('the control endpoint', () => {
     ],
   } as const;
   for (const [name, [path, body, message]] of Object.entries(refused)) {
-    test(`refuses ${name} and says why`, async (t) => {
+    test(`refuses ${name} with an explanation`, async (t) => {
       const bank = await startedBank(t);
 
       const { status, json } = await ask(bank, 'PUT', `/_bank/${path}`, { body });
@@ -100,7 +100,7 @@ describe('the control endpoint', () => {
     });
   }
 
-  test('knows no other calls', async (t) => {
+  test('responds with an error to any other call', async (t) => {
     const bank = await startedBank(t);
 
     assert.equal((await ask(bank, 'POST', '/_bank/faults')).status, 404);

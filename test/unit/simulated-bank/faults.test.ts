@@ -5,8 +5,8 @@ import type { Fault } from '../../../src/simulated-bank/faults.ts';
 import { ask, jsonOrder, pathOf, pay, startedBank } from './kit.ts';
 import { bodyIn, initiationBytes, statusBytes, talk } from './raw.ts';
 
-describe('a fault', () => {
-  test('that breaks the answer of an initiation leaves a payment behind', async (t) => {
+describe('a fault of the simulated bank', () => {
+  test('creates the payment even though the response of the initiation breaks', async (t) => {
     for (const name of ['reset', 'close-before-answering', 'half-answer', 'half-chunked-answer'] as const) {
       await t.test(name, async (t) => {
         const bank = await startedBank(t);
@@ -20,7 +20,7 @@ describe('a fault', () => {
     }
   });
 
-  test('that strikes before the effect leaves nothing behind but the request', async (t) => {
+  test('applied before the effect creates no payment and only records the request', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'reset', strikes: 'before-effect' });
 
@@ -32,7 +32,7 @@ describe('a fault', () => {
     assert.equal(bank.requests[0]?.bodyComplete, true);
   });
 
-  test('that strikes before reading is counted though the body never came', async (t) => {
+  test('applied before reading records the request although its body never arrived', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'reset', strikes: 'before-reading' });
     const head = initiationBytes.slice(0, -jsonOrder.length);
@@ -45,7 +45,7 @@ describe('a fault', () => {
     assert.equal(bank.requests[0]?.bodyComplete, false);
   });
 
-  test('strikes as often as asked, only the operation named, and not after healing', async (t) => {
+  test('is applied the requested number of times, only to the named operation, and not after it was cleared', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'status', status: 503 }, { times: 2, operation: 'initiatePayment' });
     bank.injectFault({ name: 'status', status: 500 }, { operation: ['getPaymentStatus', 'getPayment'] });
@@ -61,8 +61,8 @@ describe('a fault', () => {
   });
 });
 
-describe('the connection', () => {
-  test('is reset after half of the answer has been seen', async (t) => {
+describe('a connection to the simulated bank', () => {
+  test('is reset after the client has read half of the response', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'reset-mid-answer' });
 
@@ -73,7 +73,7 @@ describe('the connection', () => {
     assert.ok(bodyIn(received).length < contentLengthIn(received));
   });
 
-  test('is closed halfway to the end that Content-Length promised', async (t) => {
+  test('is closed after half of the bytes that Content-Length announced', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'half-answer' });
 
@@ -83,7 +83,7 @@ describe('the connection', () => {
     assert.equal(bodyIn(received).length, Math.floor(contentLengthIn(received) / 2));
   });
 
-  test('is closed between two chunks', async (t) => {
+  test('is closed between two chunks of a chunked response', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'half-chunked-answer' });
 
@@ -94,14 +94,14 @@ describe('the connection', () => {
     assert.doesNotMatch(received, /\r\n0\r\n/);
   });
 
-  test('is closed without a byte', async (t) => {
+  test('is closed without a byte of a response', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'close-before-answering' });
 
     assert.deepEqual(await talk(bank, initiationBytes), { received: '', end: 'closed' });
   });
 
-  test('stays open and silent when the bank never answers, though the payment exists', async (t) => {
+  test('stays open and silent if the bank never responds, although the payment exists', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'never-answer' }, { operation: 'initiatePayment' });
 
@@ -112,7 +112,7 @@ describe('the connection', () => {
     assert.equal((await silent).received, '');
   });
 
-  test('drips', async (t) => {
+  test('delivers the response one byte at a time', async (t) => {
     for (const from of ['head', 'body'] as const) {
       const bank = await startedBank(t);
       bank.injectFault({ name: 'drip', everyMs: 0, from });
@@ -123,7 +123,7 @@ describe('the connection', () => {
     }
   });
 
-  test('is closed after an answer that says so', async (t) => {
+  test('is closed after a response with Connection: close', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'connection-close' });
 
@@ -133,7 +133,7 @@ describe('the connection', () => {
     assert.equal(end, 'closed');
   });
 
-  test('is kept after an answer and closed while it is idle', async (t) => {
+  test('stays open after a response and is closed while it is idle', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'close-idle', afterMs: 1 });
 
@@ -144,8 +144,8 @@ describe('the connection', () => {
   });
 });
 
-describe('latency', () => {
-  test('adds to another fault, and the payment exists while the answer is late', async (t) => {
+describe('the latency fault of the simulated bank', () => {
+  test('combines with another fault, and the payment exists before the delayed response', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'latency', ms: 600_000 }, { operation: 'initiatePayment' });
     bank.injectFault({ name: 'status', status: 503 }, { operation: 'getPaymentStatus' });
@@ -161,7 +161,7 @@ describe('latency', () => {
   });
 });
 
-test('every fault leaves the bank fit for the next request', async (t) => {
+test('the simulated bank serves the next request after every fault', async (t) => {
   const faults: readonly Fault[] = [
     { name: 'reset' },
     { name: 'garbage' },

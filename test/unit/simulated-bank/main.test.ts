@@ -15,7 +15,7 @@ function run(t: TestContext, ...options: readonly string[]) {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  test(`npm run bank tells where it listens and goes cleanly on ${signal}`, {
+  test(`npm run bank prints its address and exits cleanly on ${signal}`, {
     timeout: 20_000,
   }, async (t) => {
     const bank = run(t, '--port', '0', '--name', 'sandbox', '--base-path', '/xs2a');
@@ -33,7 +33,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-test('npm run bank says in one line what is wrong with its options', { timeout: 20_000 }, async (t) => {
+test('npm run bank reports invalid options in one line', { timeout: 20_000 }, async (t) => {
   const bank = run(t, '--links', 'sideways');
 
   const [complaint, [code]] = await Promise.all([text(bank.stderr), once(bank, 'exit')]);

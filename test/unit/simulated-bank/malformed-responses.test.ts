@@ -5,8 +5,8 @@ import { gunzipSync } from 'node:zlib';
 import { ask, jsonOrder, pathOf, pay, requestId, startedBank } from './kit.ts';
 import { bodyIn, initiationBytes, talk } from './raw.ts';
 
-describe('a status on demand', () => {
-  test('comes with tppMessages, the X-Request-ID and no effect', async (t) => {
+describe('the status fault of the simulated bank', () => {
+  test('sends tppMessages and the X-Request-ID, and executes nothing', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'status', status: 503, headers: { 'Retry-After': '7' } });
 
@@ -19,7 +19,7 @@ describe('a status on demand', () => {
     assert.equal(bank.payments.length, 0);
   });
 
-  test('comes with the header fields and the body given, though the payment was created', async (t) => {
+  test('sends the given header fields and body although the payment was created', async (t) => {
     const bank = await startedBank(t);
     const headers = { 'Content-Type': 'text/html', 'X-Request-ID': 'of the bank' };
     bank.injectFault({
@@ -39,7 +39,7 @@ describe('a status on demand', () => {
     assert.equal(bank.payments.length, 1);
   });
 
-  test('can be given before the body is read', async (t) => {
+  test('can respond before the body is read', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'status', status: 413, strikes: 'before-reading' });
     const head = initiationBytes.slice(0, -jsonOrder.length);
@@ -49,7 +49,7 @@ describe('a status on demand', () => {
     assert.match(received, /^HTTP\/1\.1 413/);
   });
 
-  test('429 says when to come back', async (t) => {
+  test('sends Retry-After with a 429', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'too-many-requests', retryAfterSeconds: 3 });
 
@@ -61,8 +61,8 @@ describe('a status on demand', () => {
   });
 });
 
-describe('an answer', () => {
-  test('can be no HTTP at all, or whatever bytes a test wants', async (t) => {
+describe('a response of the simulated bank', () => {
+  test('can consist of bytes that are not HTTP, or of any given bytes', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'garbage' }, { times: 1 });
     bank.injectFault(
@@ -74,7 +74,7 @@ describe('an answer', () => {
     assert.match((await talk(bank, initiationBytes)).received, /Content-Length: -1/);
   });
 
-  test('can have two lengths', async (t) => {
+  test('can have two contradicting Content-Length fields', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'two-content-lengths' });
 
@@ -100,7 +100,7 @@ describe('an answer', () => {
     assert.ok(received.indexOf('\r\n\r\n') >= 40 * 1024);
   });
 
-  test('can be followed by one that nobody asked for', async (t) => {
+  test('can be followed by an unsolicited second response', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'two-answers' });
 
@@ -109,7 +109,7 @@ describe('an answer', () => {
     assert.equal(received.match(/HTTP\/1\.1 20[01]/g)?.length, 2);
   });
 
-  test('can switch protocols unasked', async (t) => {
+  test('can be an unsolicited 101 Switching Protocols', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'switching-protocols' });
 
@@ -119,7 +119,7 @@ describe('an answer', () => {
     assert.equal(end, 'open');
   });
 
-  test('can be announced by interim answers', async (t) => {
+  test('can be preceded by interim responses', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'interim-answers' });
 
@@ -128,7 +128,7 @@ describe('an answer', () => {
     assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 100', 'HTTP/1.1 103', 'HTTP/1.1 201']);
   });
 
-  test('can be huge and still be JSON, with its length announced or in chunks', async (t) => {
+  test('can be huge and valid JSON, with Content-Length or chunked', async (t) => {
     for (const framing of ['content-length', 'chunked'] as const) {
       const bank = await startedBank(t);
       bank.injectFault({ name: 'huge-answer', bytes: 3_000_001, framing });
@@ -141,7 +141,7 @@ describe('an answer', () => {
     }
   });
 
-  test('can be compressed, and its compression can be broken', async (t) => {
+  test('can be compressed with gzip, valid or corrupt', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
     bank.injectFault({ name: 'gzip-answer' }, { times: 1 });
@@ -163,7 +163,7 @@ describe('an answer', () => {
   });
 });
 
-test('a fault that answers nothing useful is over after it was healed', async (t) => {
+test('the simulated bank responds normally after a fault was cleared', async (t) => {
   const bank = await startedBank(t);
   bank.injectFault({ name: 'garbage' });
   bank.clearFaults();

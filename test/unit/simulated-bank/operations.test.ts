@@ -13,8 +13,8 @@ import {
   xmlOrder,
 } from './kit.ts';
 
-describe('initiating', () => {
-  test('a JSON payment is answered 201 with its id, its status, where it lives and where the payer goes', async (t) => {
+describe('initiating a payment at the simulated bank', () => {
+  test('responds 201 to JSON with id, status, resource link and a link for the payer', async (t) => {
     const bank = await startedBank(t, { name: 'sandbox' });
 
     const answer = await pay(bank);
@@ -31,7 +31,7 @@ describe('initiating', () => {
     assert.equal(new URL(answer.json._links.scaRedirect.href).origin, 'https://sca.sandbox.example');
   });
 
-  test('a pain.001 payment is answered in JSON and given back byte for byte', async (t) => {
+  test('responds in JSON to pain.001 and returns the document byte for byte', async (t) => {
     const bank = await startedBank(t);
     const path = '/berlingroup/v1/payments/pain.001-sepa-credit-transfers';
 
@@ -43,7 +43,7 @@ describe('initiating', () => {
     assert.equal(read.text, xmlOrder);
   });
 
-  test('a standing order in parts is answered in JSON and given back byte for byte', async (t) => {
+  test('responds in JSON to a multipart standing order and returns it byte for byte', async (t) => {
     const bank = await startedBank(t);
     const path = '/berlingroup/v1/periodic-payments/pain.001-sepa-credit-transfers';
     const headers = { ...initiation, 'Content-Type': 'multipart/form-data; boundary=AaaBbbCcc' };
@@ -56,7 +56,7 @@ describe('initiating', () => {
     assert.equal(read.text, multipartOrder);
   });
 
-  test('with an explicit start leaves the authorisation to the TPP', async (t) => {
+  test('starts no authorisation if the TPP prefers an explicit start', async (t) => {
     const bank = await startedBank(t);
 
     const { json } = await pay(bank, { 'TPP-Explicit-Authorisation-Preferred': 'true' });
@@ -66,7 +66,7 @@ describe('initiating', () => {
     assert.deepEqual(list.json, { authorisationIds: [] });
   });
 
-  test('twice with one X-Request-ID creates two payments: the bank does not protect anybody', async (t) => {
+  test('creates two payments for one repeated X-Request-ID, because the bank detects no duplicates', async (t) => {
     const bank = await startedBank(t);
 
     await pay(bank);
@@ -78,7 +78,7 @@ describe('initiating', () => {
     );
   });
 
-  test('takes the payment id that a test wants', async (t) => {
+  test('uses the payment id that a test sets', async (t) => {
     const bank = await startedBank(t);
     bank.nextPaymentId('GJv0KO..Fg==_=_bS6p6XvTWI');
 
@@ -90,8 +90,8 @@ describe('initiating', () => {
   });
 });
 
-describe('reading', () => {
-  test('a JSON payment gives what was ordered, and its status', async (t) => {
+describe('reading a payment at the simulated bank', () => {
+  test('returns the body of a JSON initiation with its status', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
 
@@ -100,7 +100,7 @@ describe('reading', () => {
     assert.deepEqual(read.json, { ...JSON.parse(jsonOrder), transactionStatus: 'RCVD' });
   });
 
-  test('the status of an XML product gives pain.002, or JSON if that is asked for', async (t) => {
+  test('returns the status of an XML product as pain.002, or as JSON if requested', async (t) => {
     const bank = await startedBank(t);
     const path = '/berlingroup/v1/payments/pain.001-sepa-credit-transfers';
     const { json } = await ask(bank, 'POST', path, { headers: initiation, body: xmlOrder });
@@ -114,7 +114,7 @@ describe('reading', () => {
     assert.deepEqual(asked.json, { transactionStatus: 'RCVD' });
   });
 
-  test('every answer carries the X-Request-ID of its request', async (t) => {
+  test('returns the X-Request-ID of the request in every response', async (t) => {
     const bank = await startedBank(t);
     const other = '00000000-0000-4000-8000-000000000001';
 
@@ -127,8 +127,8 @@ describe('reading', () => {
   });
 });
 
-describe('cancelling', () => {
-  test('a payment nobody has authorised is done at once', async (t) => {
+describe('cancelling a payment at the simulated bank', () => {
+  test('cancels an unauthorised payment immediately', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
 
@@ -139,7 +139,7 @@ describe('cancelling', () => {
     assert.equal(bank.payments[0]?.transactionStatus, 'CANC');
   });
 
-  test('an authorised payment needs an authorisation of its own', async (t) => {
+  test('requires an authorisation to cancel an authorised payment', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
     bank.clock.advance(5_000);
@@ -160,7 +160,7 @@ describe('cancelling', () => {
     assert.equal(sca.json.scaStatus, 'finalised');
   });
 
-  test('a settled payment is refused', async (t) => {
+  test('refuses to cancel a settled payment', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
     bank.clock.advance(20_000);
@@ -171,7 +171,7 @@ describe('cancelling', () => {
     assert.equal(refused.json.tppMessages[0].code, 'CANCELLATION_INVALID');
   });
 
-  test('is not authorised before it was asked for', async (t) => {
+  test('refuses a cancellation authorisation before a cancellation was requested', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
 
@@ -182,8 +182,8 @@ describe('cancelling', () => {
   });
 });
 
-describe('authorising', () => {
-  test('by redirect sends the payer to the web site of the bank', async (t) => {
+describe('authorising a payment at the simulated bank', () => {
+  test("redirects the payer to the bank's web site", async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
 
@@ -194,7 +194,7 @@ describe('authorising', () => {
     assert.match(started.json._links.scaRedirect.href, /^https:\/\/sca\.bank\.example\//);
   });
 
-  test('decoupled needs no redirect', async (t) => {
+  test('sends no redirect link for a decoupled authorisation', async (t) => {
     const bank = await startedBank(t);
     const headers = { 'TPP-Decoupled-Preferred': 'true' };
     const { json } = await pay(bank, headers);
@@ -209,7 +209,7 @@ describe('authorising', () => {
     assert.match(started.json.psuMessage, /BankApp/);
   });
 
-  test('is listed, goes through its statuses, and is refused once it is done', async (t) => {
+  test('lists an authorisation, advances its status, and refuses a new one after the payment is authorised', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
     const list = `${pathOf(json.paymentId)}/authorisations`;

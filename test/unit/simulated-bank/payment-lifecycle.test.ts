@@ -24,38 +24,38 @@ const payment: Payment = {
 const statusesOf = (one: Payment, moments: readonly number[]) =>
   moments.map((now) => statusAt(one, now, defaultTimings));
 
-describe('a payment', () => {
+describe('the status of a simulated payment', () => {
   test('goes from RCVD to ACCC', () => {
     const statuses = statusesOf(payment, [0, 4_999, 5_000, 10_000, 20_000, 65_000]);
 
     assert.deepEqual(statuses, ['RCVD', 'RCVD', 'ACTC', 'ACSP', 'ACSC', 'ACCC']);
   });
 
-  test('of an instant product has arrived when it is settled', () => {
+  test('of an instant product is ACCC as soon as it is settled', () => {
     const instant = { ...payment, product: 'instant-sepa-credit-transfers' };
 
     assert.deepEqual(statusesOf(instant, [19_999, 20_000]), ['ACSP', 'ACCC']);
   });
 
-  test('that is a standing order rests at ACCP', () => {
+  test('of a standing order stays ACCP', () => {
     const standing = { ...payment, service: 'periodic-payments' };
 
     assert.deepEqual(statusesOf(standing, [5_000, 10_000, 9_000_000]), ['ACTC', 'ACCP', 'ACCP']);
   });
 
-  test('nobody authorises is rejected in the end', () => {
+  test('becomes RJCT without an authorisation', () => {
     const forgotten = { ...payment, authorisations: [] };
 
     assert.deepEqual(statusesOf(forgotten, [899_999, 900_000]), ['RCVD', 'RJCT']);
   });
 
-  test('is cancelled for good', () => {
+  test('stays CANC after a cancellation', () => {
     const cancelled = { ...payment, cancelledAt: 1_000 };
 
     assert.deepEqual(statusesOf(cancelled, [999, 1_000, 9_000_000]), ['RCVD', 'CANC', 'CANC']);
   });
 
-  test('is not cancelled by an authorisation that comes after the settlement', () => {
+  test('does not become CANC by an authorisation after the settlement', () => {
     const late = { ...authorisation, id: 'sca-2', startedAt: 16_000 };
     const settled = { ...payment, cancellations: [late] };
 
@@ -63,12 +63,12 @@ describe('a payment', () => {
     assert.equal(scaStatusAt(settled, late, 21_000, defaultTimings), 'failed');
   });
 
-  test('has the status the bank was told to report', () => {
+  test('is the forced status, if one is set', () => {
     assert.deepEqual(statusesOf({ ...payment, forcedStatus: 'ACCT' }, [0, 9_000_000]), ['ACCT', 'ACCT']);
   });
 });
 
-test('an authorisation fails with the payment that it was for', () => {
+test('a simulated authorisation fails if its payment fails', () => {
   const cancelled = { ...payment, cancelledAt: 1_000 };
 
   assert.equal(scaStatusAt(cancelled, authorisation, 500, defaultTimings), 'received');

@@ -7,8 +7,8 @@ import { certificate, key } from './certificate.ts';
 import { ask, jsonOrder, pathOf, pay, requestId, startedBank } from './kit.ts';
 import { initiationBytes, talk } from './raw.ts';
 
-describe('the log of requests', () => {
-  test('holds request line, header and body exactly as they came', async (t) => {
+describe('the request log of the simulated bank', () => {
+  test('contains request line, header and body exactly as received', async (t) => {
     const bank = await startedBank(t);
 
     await talk(bank, initiationBytes, /}}}$/);
@@ -23,7 +23,7 @@ describe('the log of requests', () => {
     assert.equal(request.bodyComplete, true);
   });
 
-  test('holds a request whose body never ended, which has no effect', async (t) => {
+  test('contains a request whose body never ended, and which is not executed', async (t) => {
     const bank = await startedBank(t);
 
     const talking = talk(bank, initiationBytes.slice(0, -5));
@@ -35,7 +35,7 @@ describe('the log of requests', () => {
     assert.equal(bank.payments.length, 0);
   });
 
-  test('tells on which connection each request came', async (t) => {
+  test('names the connection of each request', async (t) => {
     const bank = await startedBank(t);
 
     await talk(bank, initiationBytes + initiationBytes, /}}}.*}}}$/s);
@@ -48,7 +48,7 @@ describe('the log of requests', () => {
     assert.equal(bank.connections, 2);
   });
 
-  test('counts apart what is not HTTP', async (t) => {
+  test('counts malformed HTTP separately', async (t) => {
     const bank = await startedBank(t);
 
     await talk(bank, 'POST / HTTP/1.1\r\nHost: bank\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n');
@@ -57,7 +57,7 @@ describe('the log of requests', () => {
     assert.equal(bank.requests.length, 0);
   });
 
-  test('is empty after the bank was told to forget', async (t) => {
+  test('is empty after a reset of the bank', async (t) => {
     const bank = await startedBank(t);
     bank.injectFault({ name: 'status' });
     await pay(bank);
@@ -68,7 +68,7 @@ describe('the log of requests', () => {
   });
 });
 
-describe('links', () => {
+describe('links of the simulated bank', () => {
   const selfOf = async (t: Parameters<typeof startedBank>[0], options: Parameters<typeof startedBank>[1]) => {
     const bank = await startedBank(t, { basePath: '/xs2a', segment: 'berlin/1.3', ...options });
     bank.nextPaymentId('p-1');
@@ -80,19 +80,19 @@ describe('links', () => {
     return json._links.self.href.replace(origin, 'ORIGIN');
   };
 
-  test('are absolute unless asked otherwise', async (t) => {
+  test('are absolute by default', async (t) => {
     const href = await selfOf(t, {});
 
     assert.equal(href, 'ORIGIN/xs2a/berlin/1.3/v1/payments/sepa-credit-transfers/p-1');
   });
 
-  test('can name another origin than the bank listens on', async (t) => {
+  test('can name an origin other than the one the bank listens on', async (t) => {
     const href = await selfOf(t, { publicOrigin: 'https://bank.example' });
 
     assert.equal(href, 'https://bank.example/xs2a/berlin/1.3/v1/payments/sepa-credit-transfers/p-1');
   });
 
-  test('can be relative, with and without what stands before the version', async (t) => {
+  test('can be relative, with and without the path before the version', async (t) => {
     assert.equal(
       await selfOf(t, { links: 'relative' }),
       '/xs2a/berlin/1.3/v1/payments/sepa-credit-transfers/p-1',
@@ -104,8 +104,8 @@ describe('links', () => {
   });
 });
 
-describe('the bank', () => {
-  test('comes back on the same port with its payments after it was stopped', async (t) => {
+describe('the server of the simulated bank', () => {
+  test('restarts on the same port with its payments', async (t) => {
     const bank = await startedBank(t);
     const { json } = await pay(bank);
     const port = Number(new URL(bank.baseUrl).port);
@@ -117,7 +117,7 @@ describe('the bank', () => {
     assert.equal((await ask(bank, 'GET', pathOf(json.paymentId))).status, 200);
   });
 
-  test('may be stopped twice, and not started twice', async (t) => {
+  test('can be stopped twice, but not started twice', async (t) => {
     const bank = await startedBank(t);
 
     await assert.rejects(bank.start(), /listening on http/);
@@ -125,11 +125,11 @@ describe('the bank', () => {
     await bank.stop();
   });
 
-  test('has no address before it was started', () => {
+  test('has no address before it is started', () => {
     assert.throws(() => createSimulatedBank().baseUrl, /has not been started/);
   });
 
-  test('says what was expected of it in vain', async (t) => {
+  test('reports the condition of an expired wait', async (t) => {
     const bank = await startedBank(t);
 
     await assert.rejects(
@@ -138,7 +138,7 @@ describe('the bank', () => {
     );
   });
 
-  test('speaks TLS, and its connections can be reset there, too', async (t) => {
+  test('serves TLS, and can reset TLS connections', async (t) => {
     const bank = await startedBank(t, { tls: { key, cert: certificate } });
     bank.injectFault({ name: 'status', status: 418 }, { times: 1 });
     bank.injectFault({ name: 'reset' }, { times: 1 });
