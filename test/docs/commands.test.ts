@@ -14,7 +14,7 @@ const notRun: readonly (readonly [RegExp, string])[] = [
   [/^(BENCH_\S+ \S+ )?npm run (check|bench)\b/, 'these are tests themselves'],
   [/^npm run (demo|bank)\b/, 'serves until it is stopped: test/integration/command-line, tutorial.test.ts'],
   [/^npm start\b/, 'serves until it is stopped: test/integration/command-line'],
-  [/^(install|mv)\b/, 'needs a certificate that is not there: test/timed/certificate-rotation.test.ts'],
+  [/^(install|mv)\b/, 'needs a certificate that is not there: test/fault/certificate-rotation.test.ts'],
   [/^BENCH_NODE_OPTIONS/, 'a measurement'],
   [/^docker\b/, 'there is no container engine: test/deploy plays the Dockerfile by hand'],
   [/^curl -N\b/, 'reads events until it is stopped: test/contract/admin-events.test.ts'],

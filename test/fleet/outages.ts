@@ -8,7 +8,7 @@ import type { Call } from '../kit/call.ts';
 import { comparableResponse } from '../kit/comparable-response.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import type { FleetRedis } from '../kit/fleet-redis.ts';
-import { type Exchange, exchange, failuresIn, quantile, startLoad } from '../kit/load.ts';
+import { type Exchange, exchange, failuresIn, startLoad } from '../kit/load.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import type { ClientName } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
@@ -16,20 +16,12 @@ import { until } from '../kit/within.ts';
 /** How Redis goes away, and how it comes back. */
 export interface Outage {
   begin(): void | Promise<void>;
-  /** How long it lasts at least, in milliseconds. */
-  readonly lastsMs: number;
   end(): void | Promise<void>;
 }
 
 const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
 
-/** A refusal for want of the state: at once, but for a machine that is busy. Milliseconds. */
-const atOnceMs = 150;
-/** 50 are what a frozen Redis may cost; the rest is for a busy machine, and far from a wait of a second. Milliseconds. */
-const riseMs = 400;
-const recoveredMs = 2_000;
-
-/** A read every 5 ms for 4 s, 50 payments that both instances remember, and an outage in the middle of it. */
+/** A read every 5 ms, of 50 payments that both instances remember, and an outage in the middle of it. */
 export async function playOutage(t: TestContext, redis: FleetRedis, outage: Outage): Promise<void> {
   const fleet = await startFleet(t, redis);
   const instances = [fleet.one, fleet.other];
@@ -38,46 +30,35 @@ export async function playOutage(t: TestContext, redis: FleetRedis, outage: Outa
   for (const instance of instances) await Promise.all(ids.map((id) => instance.ask('shop', statusOf(id))));
   const knownToOne = await fleet.one.pay('shop', 'sandbox');
 
-  const load = startLoad({ perSecond: 200, forMs: 4_000 }, (number) =>
+  const load = startLoad(t, { perSecond: 200 }, (number) =>
     exchange(statusOf(ids[number % ids.length] ?? ''), (one) =>
       turn(fleet, Math.floor(number / 50)).ask('shop', one),
     ),
   );
   await load.hasSent(200);
-  const calmUntilMs = performance.now();
   const { id } = await acceptedAtTheBeginningOf(outage, fleet);
   const beganAtMs = performance.now();
   const paymentsThen = paymentsAt(fleet);
-  const refused = await refusals(fleet, ids[0] ?? '', knownToOne, beganAtMs + outage.lastsMs);
+  await assertRefused(fleet, ids[0] ?? '', knownToOne);
   const inTheMoment = await id;
   assert.equal((await fleet.one.ask('shop', statusOf(inTheMoment))).status, 200);
   assert.deepEqual(paymentsAt(fleet), paymentsThen);
   const overAtMs = performance.now();
   await outage.end();
-  const recoveryMs = await recovery(instances);
+  await Promise.all(instances.map(recovered));
 
-  const exchanges = await load.ended;
-  const before = exchanges.filter(({ sentAtMs }) => sentAtMs < calmUntilMs);
+  const exchanges = await load.stop();
   const during = exchanges.filter(({ sentAtMs }) => sentAtMs >= beganAtMs && sentAtMs < overAtMs);
-  const [usual, worse] = [quantile(before, 0.99), quantile(during, 0.99)];
-  t.diagnostic(
-    `p99 of ${before.length} reads before: ${ms(usual)}, of ${during.length} during: ${ms(worse)}; ` +
-      `${refused.length} refusals: p95 ${ms(quantile(refused, 0.95))}, slowest ${ms(quantile(refused, 1))}; ` +
-      `recovered ${ms(recoveryMs)} after the end`,
-  );
+  assert.ok(during.length > 0);
   assert.deepEqual(failuresIn(exchanges), {});
-  assert.ok(quantile(refused, 0.95) < atOnceMs && quantile(refused, 1) < 3 * atOnceMs, 'refused at once');
-  assert.ok(worse < usual + riseMs, `p99 rose from ${ms(usual)} to ${ms(worse)}`);
-  assert.ok(recoveryMs < recoveredMs, `it took ${ms(recoveryMs)}`);
-
   await assertNothingIsLost(fleet, [...ids, knownToOne], inTheMoment);
 }
 
 /** Redis has kept what it was told, is told what it has missed, and both instances follow a switch. */
 async function assertNothingIsLost(fleet: Fleet, known: readonly string[], untold: string): Promise<void> {
   await until(
-    3_000,
-    'the other instance is told',
+    20_000,
+    'the other instance knows the payment of the beginning',
     async () => (await fleet.other.ask('shop', statusOf(untold))).status === 200,
   );
   for (const id of known) assert.equal((await fleet.other.ask('shop', statusOf(id))).status, 200);
@@ -92,8 +73,6 @@ async function assertNothingIsLost(fleet: Fleet, known: readonly string[], untol
 
 const turn = ({ one, other }: Fleet, number: number): Instance => (number % 2 === 0 ? one : other);
 
-const ms = (value: number) => `${Math.round(value)} ms`;
-
 const paymentsAt = ({ sandbox, production }: Fleet) => [sandbox.payments.length, production.payments.length];
 
 /** A payment that the bank has taken when Redis goes away. @returns the payment's id, still on its way */
@@ -106,13 +85,15 @@ async function acceptedAtTheBeginningOf(outage: Outage, { one, production }: Fle
   return { id: answer };
 }
 
-/** Tries what cannot be known without the state, on both instances, until a time; nothing of it reaches a bank. */
-async function refusals(
+/** How often each attempt is made during an outage. */
+const rounds = 10;
+
+/** Tries what cannot be known without the state, on both instances; nothing of it reaches a bank. */
+async function assertRefused(
   { one, other, sandbox, production }: Fleet,
   foreign: string,
   unknownToOther: string,
-  untilMs: number,
-): Promise<readonly Exchange[]> {
+): Promise<void> {
   const attempts: readonly (readonly [Instance, ClientName, Call])[] = [
     ...[one, other].flatMap((instance): readonly (readonly [Instance, ClientName, Call])[] => [
       [instance, 'shop', initiation],
@@ -123,7 +104,7 @@ async function refusals(
     [other, 'shop', { method: 'DELETE', path: `${transfers}/${unknownToOther}` }],
   ];
   const refused: Exchange[] = [];
-  while (performance.now() < untilMs) {
+  for (let round = 0; round < rounds; round++) {
     for (const [instance, client, attempt] of attempts)
       refused.push(await exchange(attempt, (call) => instance.ask(client, call)));
   }
@@ -134,7 +115,6 @@ async function refusals(
   for (const answer of more) assert.deepEqual(answer, first, 'nobody learns whether there is such a payment');
   assert.equal(callsOn('never-seen', sandbox) + callsOn('never-seen', production), 0);
   assert.equal(callsOn(unknownToOther, sandbox), 0);
-  return refused;
 }
 
 const seenIn = ({ came }: Exchange) => (came instanceof Error ? came : comparableResponse(came));
@@ -142,19 +122,12 @@ const seenIn = ({ came }: Exchange) => (came instanceof Error ? came : comparabl
 const callsOn = (id: string, { requests }: SimulatedBank) =>
   requests.filter(({ url }) => url.includes(id)).length;
 
-/** Milliseconds until both instances take new payments and know what they do not know. */
-async function recovery(instances: readonly Instance[]): Promise<number> {
-  const start = performance.now();
-  await Promise.all(
-    instances.map((instance) =>
-      until(15_000, 'it works again', async () => {
-        const [paid, unknown] = [
-          await instance.ask('shop', initiation),
-          await instance.ask('shop', statusOf('never-seen')),
-        ];
-        return paid.status === 201 && unknown.header('Penstock-Error') === 'PAYMENT_UNKNOWN';
-      }),
-    ),
-  );
-  return performance.now() - start;
-}
+/** Waits until an instance takes new payments again, and knows which payments it does not know. */
+const recovered = (instance: Instance): Promise<void> =>
+  until(20_000, 'it works again', async () => {
+    const [paid, unknown] = [
+      await instance.ask('shop', initiation),
+      await instance.ask('shop', statusOf('never-seen')),
+    ];
+    return paid.status === 201 && unknown.header('Penstock-Error') === 'PAYMENT_UNKNOWN';
+  });

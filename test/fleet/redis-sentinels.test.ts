@@ -20,12 +20,11 @@ describe('two instances on the Redis that sentinels watch', { skip: skipWithoutR
   promisesOfRestarts(redis);
 
   // Last: the replica stays the master.
-  test('when the master dies, status reads go on, and all is well two seconds after its replica took over', async (t) => {
+  test('serve status reads while the master is dead, and take payments again once its replica has taken over', async (t) => {
     const { master, replica } = await redis();
     const hasTakenOver = async () => /^role:master/m.test(await replicationOf(replica.port));
     await playOutage(t, await redis(), {
       begin: master.kill,
-      lastsMs: 300,
       end: () => until(15_000, 'the replica has taken over', hasTakenOver),
     });
   });

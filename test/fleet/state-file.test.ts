@@ -95,7 +95,7 @@ test('answers to payments are kept encrypted, and replayed after a restart and a
   writeFileSync(encryptionKeyFile, `${fresh}\n${old}\n`);
   await instance.start();
   const again = await instance.ask('shop', one);
-  assert.equal(again.header('Idempotent-Replayed'), 'true');
+  assert.equal(again.header('Idempotent-Replayed'), 'true', again.text);
   assert.equal(again.text, first.text);
   await instance.stop('SIGKILL');
 

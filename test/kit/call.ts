@@ -5,7 +5,7 @@ import { type Agent, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import type { Field } from './fields.ts';
-import { within } from './within.ts';
+import { until, within } from './within.ts';
 
 /** One request; fields keep their order, case and repetitions. */
 export interface Call {
@@ -61,6 +61,23 @@ export function call(
   });
   sent.end(body === undefined ? undefined : Buffer.from(body)); // a text would have Node write the fields in UTF-8, too
   return within(20_000, `an answer to ${method} ${path}`, promise);
+}
+
+/**
+ * Repeats a request, as a TPP would, while the gateway refuses it with this error code because the machine is busy:
+ * STATE_UNAVAILABLE when Redis took longer than 50 ms, or OVERLOADED. In both cases nothing was sent to the bank.
+ */
+export async function repeatWhile(
+  code: 'STATE_UNAVAILABLE' | 'OVERLOADED',
+  ask: () => Promise<Reply>,
+): Promise<Reply> {
+  let reply = await ask();
+  await until(20_000, `the gateway takes the request instead of answering ${code}`, async () => {
+    if (reply.header('Penstock-Error') !== code) return true;
+    reply = await ask();
+    return false;
+  });
+  return reply;
 }
 
 /** The object in a JSON body. */

@@ -54,18 +54,13 @@ export const loggedCircuitChanges = ({ logLines }: GatewayUnderTest): readonly s
     .filter(({ message }) => message === 'a circuit has changed')
     .map(({ lane, from, to }) => `${lane}: ${from} > ${to}`);
 
-/** One after the other, on a connection that is kept. @returns what each took in milliseconds, the slowest last */
-export async function timed(life: Life, count: number, ask: (agent: Agent) => Promise<Reply>) {
+/** Sends that many calls, one after the other, on one connection. */
+export async function askInTurn(life: Life, count: number, ask: (agent: Agent) => Promise<Reply>) {
   const agent = new Agent({ keepAlive: true });
   life.after(() => agent.destroy());
   const replies: Reply[] = [];
-  const times: number[] = [];
-  for (let one = 0; one < count; one++) {
-    const beganMs = performance.now();
-    replies.push(await ask(agent));
-    times.push(performance.now() - beganMs);
-  }
-  return { replies, times: times.toSorted((one, other) => one - other) };
+  for (let one = 0; one < count; one++) replies.push(await ask(agent));
+  return replies;
 }
 
 export const ask = ({ url }: Pick<GatewayUnderTest, 'url'>, lane: Lane, agent?: Agent): Promise<Reply> =>

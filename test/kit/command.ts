@@ -3,8 +3,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { temporaryFolder } from './folder.ts';
+import type { Life } from './life.ts';
 import { until, within } from './within.ts';
 
 export const root = join(import.meta.dirname, '../..');
@@ -25,7 +25,7 @@ export interface RunningCommand {
 
 /** Starts a program, in the repository's folder if no other is named; killed when the test ends, if it still runs. */
 export function startCommand(
-  t: TestContext,
+  t: Life,
   program: string,
   args: readonly string[],
   variables: Readonly<Record<string, string>> = {},
@@ -63,7 +63,7 @@ export const cleanVariables = (): Readonly<Record<string, string | undefined>> =
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name)));
 
 /** A file with this text, such as a configuration; removed when the test ends. */
-export function writeConfigFile(t: TestContext, text: string): string {
+export function writeConfigFile(t: Life, text: string): string {
   const file = join(temporaryFolder(t), 'penstock.yaml');
   writeFileSync(file, text);
   return file;

@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
-import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
-import { type Call, call, jsonOf, type Reply } from './call.ts';
+import { type Call, call, jsonOf, type Reply, repeatWhile } from './call.ts';
 import { type RunningCommand, startCommand, writeConfigFile } from './command.ts';
 import type { FleetRedis } from './fleet-redis.ts';
 import { adminToken, publicUrl, type Sections, startBank, unlimited } from './gateway.ts';
+import type { Life } from './life.ts';
 import { freePort } from './ports.ts';
 import { initiation, statusRead } from './request.ts';
 import { apiKeyOf, type ClientName, clientSettings, withEnvironmentHeader } from './two-environments.ts';
@@ -51,7 +51,7 @@ interface Wishes {
 
 /** Two instances that serve, the sandbox active; ended with the test. */
 export async function startFleet(
-  t: TestContext,
+  t: Life,
   redis: FleetRedis,
   { production, variables = {}, port }: Wishes = {},
 ): Promise<Fleet> {
@@ -68,13 +68,13 @@ export async function startFleet(
 }
 
 /** One instance alone that serves, the sandbox active; ended with the test. @param state of the configuration */
-export async function startAlone(t: TestContext, state: object): Promise<Instance> {
+export async function startAlone(t: Life, state: object): Promise<Instance> {
   const instance = await createInstance(t, sectionsFor(await startSides(t), state));
   await instance.start();
   return instance;
 }
 
-async function startSides(t: TestContext, production?: SimulatedBank) {
+async function startSides(t: Life, production?: SimulatedBank) {
   const timings = { authorisedAfterMs: 600_000 }; // until then a payment can be cancelled
   return {
     sandbox: await startBank(t, { name: 'sandbox', timings }),
@@ -94,7 +94,7 @@ const sectionsFor = ({ sandbox, production }: Awaited<ReturnType<typeof startSid
 
 /** An instance that does not run yet. @param sections of the configuration, but for the two doors */
 export async function createInstance(
-  t: TestContext,
+  t: Life,
   sections: Sections,
   variables: Readonly<Record<string, string>> = {},
   listen: { readonly port?: number; readonly reusePort?: boolean } = {},
@@ -123,10 +123,8 @@ export async function createInstance(
     adminUrl: `http://127.0.0.1:${adminPort}`,
     ask,
     async pay(client, environment) {
-      const reply = await ask(
-        client,
-        environment === undefined ? initiation : withEnvironmentHeader(environment, initiation),
-      );
+      const one = environment === undefined ? initiation : withEnvironmentHeader(environment, initiation);
+      const reply = await repeatWhile('STATE_UNAVAILABLE', () => ask(client, one));
       assert.equal(reply.status, 201, reply.text);
       return String(jsonOf(reply).paymentId);
     },

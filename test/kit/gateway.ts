@@ -1,6 +1,5 @@
 /** A gateway in this process, in front of simulated banks, with its log at hand. */
 
-import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
 import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -11,6 +10,7 @@ import { createSimulatedBank } from '../../src/simulated-bank/server.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { withFile } from './folder.ts';
+import type { Life } from './life.ts';
 
 /** Where TPP systems reach the gateway under test: in links only, never on the network. */
 export const publicUrl = 'https://gateway.example';
@@ -49,11 +49,7 @@ export function configOf(sections: Sections, variables: Readonly<Record<string, 
 }
 
 /** A started gateway on free ports; closed when the test ends. @param state by default the one that is configured */
-export async function startGateway(
-  t: TestContext,
-  sections: Sections,
-  state?: State,
-): Promise<GatewayUnderTest> {
+export async function startGateway(t: Life, sections: Sections, state?: State): Promise<GatewayUnderTest> {
   const logLines: string[] = [];
   const config = configOf({
     ...unlimited(sections),
@@ -74,7 +70,7 @@ export async function startGateway(
 }
 
 /** A started bank; closed when the test ends. */
-export async function startBank(t: TestContext, options: BankOptions = {}): Promise<SimulatedBank> {
+export async function startBank(t: Life, options: BankOptions = {}): Promise<SimulatedBank> {
   const bank = createSimulatedBank(options);
   await bank.start();
   t.after(() => bank.stop());
@@ -82,7 +78,7 @@ export async function startBank(t: TestContext, options: BankOptions = {}): Prom
 }
 
 /** A gateway with one environment, `sandbox`, in front of one bank. */
-export async function startLine(t: TestContext, sections: Sections = {}, options: BankOptions = {}) {
+export async function startLine(t: Life, sections: Sections = {}, options: BankOptions = {}) {
   const bank = await startBank(t, options);
   const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
   const gateway = await startGateway(t, { environments, ...sections });

@@ -1,13 +1,16 @@
-/** Requests at a steady pace for a fixed time, and what came of each. */
+/** Requests at a steady pace, until they are stopped or for a fixed time, and the outcome of each. */
 
-import { setTimeout } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Call, Reply } from './call.ts';
+import type { Life } from './life.ts';
 import { percentile } from './percentile.ts';
 
-/** How many, and for how long. */
+/** How many requests, and for how long: by default until the load is stopped. */
 export interface Pace {
   readonly perSecond: number;
-  readonly forMs: number;
+  readonly forMs?: number;
+  /** Requests without a response at which the load pauses, so that a slow machine is not overloaded. By default 50. */
+  readonly maxInFlight?: number;
 }
 
 /** One request, and its answer or why there is none. Times in milliseconds, on the clock of `performance.now()`. */
@@ -22,34 +25,52 @@ export interface Exchange {
 export interface Load {
   /** Waits until so many requests were sent. */
   hasSent(count: number): Promise<void>;
+  /** Waits until so many more requests were sent. */
+  hasSentMore(count: number): Promise<void>;
   /** All exchanges, in the order of sending, when the last one is over. */
   readonly ended: Promise<readonly Exchange[]>;
+  /** Sends no more requests. @returns as `ended` */
+  stop(): Promise<readonly Exchange[]>;
 }
 
 /** @param send sends the request of this number, counted from 0; must not reject */
-export function startLoad({ perSecond, forMs }: Pace, send: (number: number) => Promise<Exchange>): Load {
+export function startLoad(
+  life: Life,
+  { perSecond, forMs = Infinity, maxInFlight = 50 }: Pace,
+  send: (number: number) => Promise<Exchange>,
+): Load {
   const running: Promise<Exchange>[] = [];
   const waiting = new Set<{ readonly count: number; readonly go: () => void }>();
-  const total = Math.round((perSecond * forMs) / 1_000);
+  let total = Math.round((perSecond * forMs) / 1_000);
   const start = performance.now();
+  let inFlight = 0;
 
   const sendWhatIsDue = () => {
     const due = Math.min(total, Math.floor(((performance.now() - start) * perSecond) / 1_000) + 1);
-    while (running.length < due) running.push(send(running.length));
+    while (running.length < due && inFlight < maxInFlight) {
+      inFlight++;
+      running.push(send(running.length).finally(() => inFlight--));
+    }
     for (const one of waiting) if (running.length >= one.count) one.go();
   };
   const play = async () => {
     while (running.length < total) {
       sendWhatIsDue();
       await setTimeout(4);
+      await setImmediate(); // after a pause of this process: notice first which connections were closed
     }
     return Promise.all(running);
   };
 
-  return {
-    hasSent: (count) => new Promise((go) => void waiting.add({ count: Math.min(count, total), go })),
-    ended: play(),
+  const ended = play();
+  const hasSent = (count: number) =>
+    new Promise<void>((go) => void waiting.add({ count: Math.min(count, total), go }));
+  const stop = () => {
+    total = running.length;
+    return ended;
   };
+  life.after(stop);
+  return { hasSent, hasSentMore: (count) => hasSent(running.length + count), ended, stop };
 }
 
 /** One exchange, timed. @param ask sends the call and waits for the answer */

@@ -1,10 +1,10 @@
 /** `penstock serve` as a process of its own, with its two doors and its configuration file at hand. */
 
 import { writeFileSync } from 'node:fs';
-import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
 import { type RunningCommand, startCommand, writeConfigFile } from './command.ts';
 import { adminToken, type Sections, unlimited } from './gateway.ts';
+import type { Life } from './life.ts';
 
 export interface Served {
   readonly command: RunningCommand;
@@ -29,7 +29,7 @@ interface Wishes {
 
 /** A serving gateway on free ports; killed when the test ends, if it still runs. */
 export async function startServed(
-  t: TestContext,
+  t: Life,
   sections: Sections,
   { variables: besides = {}, shell = 'exec' }: Wishes = {},
 ): Promise<Served> {

@@ -1,4 +1,4 @@
-/** Waits that have a condition and a bound: nothing in the tests sleeps, and nothing waits for ever. */
+/** Waits for a condition, with a limit. */
 
 import { setImmediate, setTimeout } from 'node:timers/promises';
 
@@ -6,7 +6,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 export async function within<Value>(ms: number, what: string, promise: Promise<Value>): Promise<Value> {
   const stop = new AbortController();
   const tooLate = setTimeout(ms, undefined, { signal: stop.signal }).then(() => {
-    throw new Error(`waited ${ms} ms in vain for ${what}`);
+    throw new Error(`waited ${ms} ms for ${what}`);
   });
   try {
     return await Promise.race([promise, tooLate]);
@@ -16,15 +16,19 @@ export async function within<Value>(ms: number, what: string, promise: Promise<V
   }
 }
 
-/** Comes back when the condition holds; fails with `what` if it does not within `ms` milliseconds. */
+/** Checks that come one after the other without a pause; then one every few milliseconds, to leave the cores to others. */
+const eagerChecks = 50;
+const pauseMs = 5;
+
+/** Waits until the condition holds; fails with `what` if it does not within `ms` milliseconds. */
 export async function until(
   ms: number,
   what: string,
   condition: () => boolean | Promise<boolean>,
 ): Promise<void> {
   const deadline = performance.now() + ms;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`waited ${ms} ms in vain until ${what}`);
-    await setImmediate();
+  for (let checks = 1; !(await condition()); checks++) {
+    if (performance.now() > deadline) throw new Error(`waited ${ms} ms until ${what}`);
+    await (checks < eagerChecks ? setImmediate() : setTimeout(pauseMs));
   }
 }

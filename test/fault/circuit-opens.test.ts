@@ -1,12 +1,11 @@
-/** A bank that fails is left alone: the lane's circuit opens after the configured evidence, and closes when it is back. */
+/** The circuit of a lane opens after the configured number of failures, and closes when the bank works again. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { call, jsonOf } from '../kit/call.ts';
-import { ask, circuitOf, lanes, loggedCircuitChanges, timed, waitForCircuit } from '../kit/circuits.ts';
+import { ask, askInTurn, circuitOf, lanes, loggedCircuitChanges, waitForCircuit } from '../kit/circuits.ts';
 import { startLine } from '../kit/gateway.ts';
-import { percentile } from '../kit/percentile.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
@@ -33,7 +32,7 @@ const failures: Readonly<Record<string, Failure>> = {
 const minimumCalls = 5;
 const sections = {
   statusCache: { enabled: false },
-  circuit: { minimumCalls, openFor: '2s' },
+  circuit: { minimumCalls, openFor: '1s' },
   deadlines: { connect: '150ms', status: '300ms', read: '300ms', write: '300ms' },
   shaping: { maxWait: { write: '200ms', read: '200ms', status: '200ms' } },
   idempotency: { wait: '50ms', lateAnswer: '1s' },
@@ -46,7 +45,7 @@ const probesAt = ({ requests }: SimulatedBank) =>
 describe('a bank', { concurrency: true }, () => {
   for (const [failure, begin] of Object.entries(failures)) {
     for (const lane of lanes) {
-      test(`that ${failure} is not called in the lane ${lane} from the ${minimumCalls}th failure on, until one probe was answered`, async (t) => {
+      test(`that ${failure} gets no more calls of the lane ${lane} after ${minimumCalls} failures, until it answers a probe`, async (t) => {
         const { bank, gateway } = await startLine(t, sections);
         const end = await begin(bank);
         for (let calls = 0; calls < minimumCalls; calls++) {
@@ -57,7 +56,7 @@ describe('a bank', { concurrency: true }, () => {
         assert.deepEqual([state, reason], ['open', '5 of 5 calls failed']);
 
         const reached = bank.requests.length;
-        const { replies, times } = await timed(t, 100, (agent) => ask(gateway, lane, agent));
+        const replies = await askInTurn(t, 20, (agent) => ask(gateway, lane, agent));
         const whileOpen = bank.requests.length - reached;
         for (const reply of replies) {
           assertRefused(reply, 503, 'CIRCUIT_OPEN', 'SERVICE_UNAVAILABLE');
@@ -66,10 +65,6 @@ describe('a bank', { concurrency: true }, () => {
           assert.ok(reply.text.includes(`Try again in ${seconds} s.`), reply.text);
         }
         assert.equal(whileOpen, probesAt(bank), 'the bank sees none of them');
-        const [p50, p95] = [percentile(times, 0.5), percentile(times, 0.95)];
-        t.diagnostic(`refused in ${p50.toFixed(2)} ms (p50), ${p95.toFixed(2)} ms (p95)`);
-        assert.ok(p95 < 250, `95 of 100 refusals took up to ${p95} ms`); // nine gateways at once, in one process
-
         for (const other of lanes) {
           if (other !== lane) assert.equal((await circuitOf(gateway, other)).state, 'closed', other);
         }
@@ -87,7 +82,7 @@ describe('a bank', { concurrency: true }, () => {
   }
 });
 
-test('the last known status is served, marked as stale, while the circuit is open', async (t) => {
+test('the gateway serves the last known status, marked as stale, while the circuit is open', async (t) => {
   const { statusCache: _, ...rest } = sections;
   const statusCache = { pendingTtl: '100ms', pendingTtlMax: '100ms' };
   const { bank, gateway } = await startLine(t, { ...rest, statusCache });
@@ -105,9 +100,4 @@ test('the last known status is served, marked as stale, while the circuit is ope
   assert.deepEqual([stale.status, stale.header('Penstock-Error')], [200, undefined]);
   assert.equal(typeof jsonOf(stale).transactionStatus, 'string');
   assert.equal(bank.requests.length, reached);
-
-  const { times } = await timed(t, 200, (agent) => ask(gateway, 'status', agent));
-  const p95 = percentile(times, 0.95);
-  t.diagnostic(`with nothing else to do, others are refused in ${p95.toFixed(2)} ms (p95)`);
-  assert.ok(p95 < 25, `95 of 100 refusals took up to ${p95} ms`); // 5 ms on an idle machine
 });

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { Agent } from 'node:http';
+import { type TestContext, test } from 'node:test';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { initiation, newStatusPath, paymentsPath, requestText } from '../kit/attack.ts';
+import { call, repeatWhile } from '../kit/call.ts';
+import { startBank } from '../kit/gateway.ts';
+import { exchange, failuresIn, startLoad } from '../kit/load.ts';
+import { type Served, startServed } from '../kit/served.ts';
+import { connectSlowReader, type SlowReader } from '../kit/slow-reader.ts';
+
+const payment = `${paymentsPath}/1234-wertiq-983`;
+
+/** 1,000: heads that do not end, bodies that do not come, large answers that nobody reads. */
+async function gather(bank: SimulatedBank, port: number): Promise<readonly SlowReader[]> {
+  const readers = 100;
+  const before = bank.requests.length;
+  bank.injectFault(
+    { name: 'huge-answer', bytes: 1024 * 1024, framing: 'content-length' },
+    { times: readers },
+  );
+  const crowd = await connectMany(port, readers, () => requestText(`GET ${payment} HTTP/1.1`));
+  await bank.waitUntil(() => bank.requests.length >= before + readers, 60_000);
+  const heads = () => `GET ${payment} HTTP/1.1\r\nHost: a\r\nX-A: `;
+  const bodies = () => initiation('{"a":', 'Content-Length: 1000');
+  const senders = [...(await connectMany(port, 450, bodies)), ...(await connectMany(port, 450, heads))];
+  for (const sender of senders) sender.resume(); // or it would not notice that it was hung up on
+  return [...crowd, ...senders];
+}
+
+const connectMany = (port: number, count: number, bytes: () => string) =>
+  Promise.all(Array.from({ length: count }, () => connectSlowReader(port, bytes())));
+
+/** Sends 100 status reads, and repeats those that are shed because the machine is busy. Their payments are unknown at the bank: only the bank's own 404 shows that it was asked. */
+async function readStatuses(t: TestContext, { url }: Served): Promise<void> {
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  const load = startLoad(t, { perSecond: 100, forMs: 1_000 }, () => {
+    const one = { method: 'GET', path: newStatusPath() } as const;
+    return exchange(one, (read) => repeatWhile('OVERLOADED', () => call(url, read, agent)));
+  });
+  assert.deepEqual(
+    Object.keys(failuresIn(await load.ended)).filter((kind) => !/RESOURCE_UNKNOWN/.test(kind)),
+    [],
+  );
+}
+
+/*
+ * The attacker does all of it at once, from 1,000 connections: it sends heads and bodies that do not end, and does not
+ * read the responses.
+ */
+test('E1-E4: the gateway answers every read while 1,000 slow TPPs keep their connections open', async (t) => {
+  const bank = await startBank(t);
+  const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl } };
+  const served = await startServed(t, { environments });
+  const crowd = await gather(bank, served.port);
+  await readStatuses(t, served);
+  const held = crowd.filter(({ socket }) => !socket.destroyed).length;
+  assert.ok(held > 500, `${held} of them were still connected`); // on a slow machine the first heads have timed out
+  for (const { socket } of crowd) socket.destroy();
+});
