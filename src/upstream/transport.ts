@@ -128,7 +128,7 @@ export function createTransport(
     // The proxy destroys its request when its response closes early: the only handle it gives before a socket is there.
     const abandon = () => response.emit('close');
     const { deadlineAtMs, sendingMark } = outbound;
-    const limits = { deadlineAtMs, connectMs, ...(sendingMark && { fence: sendingMark }) };
+    const limits = { deadlineAtMs, connectMs, ...(sendingMark && { sendingMark }) };
     const exchange = createUpstreamCall(limits, {
       onResponse(answer, trace) {
         over(trace, { status: answer.status });
