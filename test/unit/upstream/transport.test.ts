@@ -88,6 +88,21 @@ describe('transport', () => {
     });
   });
 
+  test('sends nothing before the write is marked as sending', async (t) => {
+    const order: string[] = [];
+    const { transport } = await startTransport(t, (_request, response) => {
+      order.push('received');
+      response.end();
+    });
+    const markSending = async () => {
+      order.push('marked');
+      return performance.now() + 2_000;
+    };
+    const lateAnswerUntilMs = performance.now() + 2_000;
+    await send(transport, { method: 'POST', sendingMark: { markSending, lateAnswerUntilMs } });
+    assert.deepEqual(order, ['marked', 'received']);
+  });
+
   test('follows no redirect and takes every status for an answer', async (t) => {
     for (const status of [200, 204, 301, 302, 304, 307, 404, 429, 500, 503, 599]) {
       let asked = 0;
