@@ -1,122 +1,125 @@
-/** Opens and closes the two doors together, keeps the hearts beating, and takes a new configuration while it runs. */
+/** The gateway: creates all parts in order, starts, reloads, drains and stops them. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Readiness } from './admin/admin-app.ts';
 import type { Operator } from './admin/authenticate-operator.ts';
 import { createAdminServer } from './admin-server.ts';
-import { expiryWarning, type InstalledCertificate } from './certificates/installed-certificates.ts';
 import type { Config } from './config/schema.ts';
-import { closeServer, createListener, defaultListenerLimits, openServer } from './http/listener.ts';
+import {
+  closeServer,
+  createListener,
+  defaultListenerLimits,
+  openServer,
+  reportRefusedConnections,
+} from './http/listener.ts';
 import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { reusePortWarning } from './http/reuse-port.ts';
 import { createPeriodicTask, heartbeatMs } from './periodic-task.ts';
+import { createReadinessCheck } from './readiness.ts';
 import { asGatewayError } from './request/errors.ts';
-import { createRequestHandler } from './request-handler.ts';
+import { createRequestHandlers } from './request-handler.ts';
 import { createServices } from './services.ts';
 import { createState, lostOnRestart } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
-import { createCertificateLog } from './telemetry/certificate-log.ts';
 import type { Log } from './telemetry/log.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 
-/** A gateway that is either serving or not, never half. */
 export interface Gateway {
   /**
-   * Opens both doors; if one cannot be opened, the other is closed again.
+   * Opens both listeners. If one cannot be opened, closes the other one.
    *
    * @throws Error with a sentence that says what to change
    */
-  start(): Promise<Addresses>;
-  /** Takes another configuration for all requests to come. @returns settings that need a restart to take effect */
+  start(): Promise<GatewayPorts>;
+  /**
+   * Uses another configuration for all requests to come.
+   *
+   * @returns changed settings that need a restart to take effect
+   * @throws Error if a file that the configuration names cannot be used; nothing has changed
+   */
   reload(config: Config): readonly string[];
-  /** Says that it is going (readiness, `Connection: close`), and goes on serving. */
+  /** Announces the end (not ready, `Connection: close`), and continues to serve. */
   drain(): void;
-  /** Takes no new connections, lets running requests end, and closes. */
+  /** Takes no new connections, waits for running requests, and closes everything. */
   stop(): Promise<void>;
 }
 
-/** Where a started gateway listens. */
-export interface Addresses {
+export interface GatewayPorts {
   readonly tppPort: number;
   readonly adminPort: number;
 }
 
-/** How often files are looked at that may change. Milliseconds; they are taken over when two looks find the same. */
+/** Interval at which certificate files are read. A change takes effect when two reads find the same. Milliseconds. */
 const filePollMs = 500;
 
-/** A gateway by this configuration; it does not listen yet. @param state where it keeps what must last */
+/** Does not listen yet. @param state by default the one that the configuration names */
 export function createGateway(
   config: Config,
   log: Log,
   operators: readonly Operator[] = [],
   state: State = createConfiguredState(config, log),
 ): Gateway {
-  const current = () => handler;
-  const services = createServices(config, log, state, { current, certificates });
-  const { telemetry, activeEnvironment, affinity, ledger, stateHeartbeat, maintenance, loadShedding } =
-    services;
-  let handler = createRequestHandler(config, services);
-  let phase: 'closed' | 'serving' | 'draining' = 'closed';
+  const services = createServices(config, log, state);
+  const requestHandlers = createRequestHandlers(config, services);
+  const { telemetry } = services;
 
   const listener = createListener(
-    (request, answer) => handler.serve(request, answer),
+    (request, response) => requestHandlers.current.serve(request, response),
     observeRefusal(telemetry.observer),
     defaultListenerLimits,
     readListenerTls(config.listen.tls),
   );
-  listener.server.on('drop', services.onConnectionRefused);
-  const listenerCertificate = watchListenerTls(config.listen.tls, listener.server, createCertificateLog(log));
-  const { host } = config.admin;
-  const adminServer = createAdminServer({
-    ...{ host, operators, services, current, readiness, condition },
-    listenerCertificate: () => listenerCertificate.certificates()[0]?.info,
+  reportRefusedConnections(listener.server, log, telemetry.metrics);
+  const listenerCertificate = watchListenerTls(config.listen.tls, listener.server, telemetry);
+
+  const readiness = createReadinessCheck({
+    services,
+    stateSettings: config.state,
+    listenerCertificate,
+    requestHandlers,
   });
-  const { events } = adminServer;
+  const { server: adminServer, events } = createAdminServer({
+    host: config.admin.host,
+    operators,
+    services,
+    requestHandlers,
+    listenerCertificate,
+    readiness,
+  });
+
   const eventTicks = createPeriodicTask(async () => {
     events.tick();
     return heartbeatMs;
   });
-  // Apart from the others: nothing of this waits for the shared state.
+  // A task of its own: it must not wait for the shared state.
   const filePolling = createPeriodicTask(async () => {
-    await Promise.all([listenerCertificate.refresh(), handler.upstreams.pollCertificateFiles()]);
+    await Promise.all([
+      listenerCertificate.refresh(),
+      requestHandlers.current.upstreams.pollCertificateFiles(),
+    ]);
     return filePollMs;
   });
-  const tasks = [stateHeartbeat, maintenance, eventTicks, filePolling, loadShedding];
-
-  function certificates(): readonly InstalledCertificate[] {
-    return [...listenerCertificate.certificates(), ...handler.upstreams.certificates()];
-  }
-
-  function condition(): Readiness {
-    const trouble = stateHeartbeat.problem();
-    const emptied = activeEnvironment.stateWasEmptied()
-      ? ['the shared state was emptied since this instance runs']
-      : [];
-    const forgotten = lostOnRestart(config.state) ?? [];
-    const reasons = [phase === 'serving' ? [] : phase, trouble ?? [], emptied, forgotten].flat();
-    return { ready: phase === 'serving' && trouble === undefined, reasons };
-  }
-
-  function readiness(): Readiness {
-    const { ready, reasons } = condition();
-    const expiring = certificates().flatMap((one) => expiryWarning(one, Date.now()) ?? []);
-    return { ready, reasons: [...reasons, ...expiring] };
-  }
+  const tasks = [
+    services.stateHeartbeat,
+    services.maintenance,
+    eventTicks,
+    filePolling,
+    services.loadShedding,
+  ];
 
   function drain(): void {
-    phase = 'draining';
+    readiness.phase = 'draining';
     listener.drain();
     events.end();
   }
 
   async function stop(): Promise<void> {
     drain();
-    await Promise.all([listener.close(), closeServer(adminServer.server)]);
-    phase = 'closed';
-    for (const heart of tasks) heart.stop();
-    handler.upstreams.close();
-    await ledger.deregister();
-    await affinity.flush().catch((thrown: unknown) => {
+    await Promise.all([listener.close(), closeServer(adminServer)]);
+    readiness.phase = 'closed';
+    for (const task of tasks) task.stop();
+    requestHandlers.current.upstreams.close();
+    await services.ledger.deregister();
+    await services.affinity.flush().catch((thrown: unknown) => {
       log('error', 'some payments are remembered by no instance any more', {
         why: asGatewayError(thrown).message,
       });
@@ -128,16 +131,16 @@ export function createGateway(
   return {
     async start() {
       try {
-        const loss = config.listen.reusePort ? reusePortWarning() : undefined;
-        if (loss) log('warn', loss);
+        const warning = config.listen.reusePort ? reusePortWarning() : undefined;
+        if (warning) log('warn', warning);
         await state.open();
         await telemetry.open();
         await services.loadSharedState();
-        const adminPort = await openServer(adminServer.server, { host, port: config.admin.port });
-        const { host: tppHost, port, reusePort } = config.listen;
-        const tppPort = await openServer(listener.server, { host: tppHost, port, reusePort });
-        for (const heart of tasks) heart.start();
-        phase = 'serving';
+        const { host, port, reusePort } = config.listen;
+        const adminPort = await openServer(adminServer, config.admin);
+        const tppPort = await openServer(listener.server, { host, port, reusePort });
+        for (const task of tasks) task.start();
+        readiness.phase = 'serving';
         return { tppPort, adminPort };
       } catch (cause) {
         await stop();
@@ -145,9 +148,7 @@ export function createGateway(
       }
     },
     reload(next) {
-      const before = handler;
-      handler = createRequestHandler(next, services);
-      before.upstreams.close();
+      requestHandlers.replace(next);
       return restartRequired.filter(
         (section) => !isDeepStrictEqual(valueAt(config, section), valueAt(next, section)),
       );
@@ -157,7 +158,7 @@ export function createGateway(
   };
 }
 
-/** What the doors and the state were built with; the rest of the configuration can be exchanged. */
+/** Settings that the services, the listeners and the state are built with. A reload replaces all others. */
 const restartRequired = [
   'listen.host',
   'listen.port',
@@ -175,10 +176,10 @@ function valueAt(config: Config, path: string): unknown {
 }
 
 function createConfiguredState({ state }: Config, log: Log): State {
-  const forgotten = lostOnRestart(state);
-  if (forgotten) log('warn', forgotten);
-  return createState(state, (trouble) => {
-    if (trouble === undefined) log('info', 'the shared state is well');
-    else log('error', 'the shared state is in trouble', { why: trouble });
+  const lost = lostOnRestart(state);
+  if (lost) log('warn', lost);
+  return createState(state, (problem) => {
+    if (problem === undefined) log('info', 'the shared state is well');
+    else log('error', 'the shared state is in trouble', { why: problem });
   });
 }

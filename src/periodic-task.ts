@@ -1,12 +1,15 @@
-/** What beats as long as the gateway runs. */
+/** A task that runs at intervals until it is stopped. */
 
-/** Beats from `start` until `stop`. */
 export interface PeriodicTask {
+  /** The first run is due after one heartbeat interval. */
   start(): void;
   stop(): void;
 }
 
-/** Beats regularly, never twice at once. @param run never rejects; says in how many milliseconds the next one is due */
+/** Default interval in milliseconds; the longest time for which an instance misses a switch of the environment. */
+export const heartbeatMs = 1_000;
+
+/** Runs never overlap. @param run must not reject; resolves to the milliseconds until the next run */
 export function createPeriodicTask(run: () => Promise<number>): PeriodicTask {
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -24,6 +27,3 @@ export function createPeriodicTask(run: () => Promise<number>): PeriodicTask {
     },
   };
 }
-
-/** How often what others may have changed is looked at, in milliseconds: the longest that a switch goes unnoticed. */
-export const heartbeatMs = 1_000;

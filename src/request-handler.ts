@@ -1,4 +1,4 @@
-/** What one configuration makes of the gateway; a reload builds it anew, and running requests end in the old one. */
+/** The request handler: everything that is built from one configuration and replaced at a reload. */
 
 import type { RequestListener } from 'node:http';
 import type { EnvironmentView } from './admin/admin-api.ts';
@@ -15,36 +15,57 @@ import { createPipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
 import type { Services } from './services.ts';
 import { createStatusCache, type Purge } from './status-cache/cache-status.ts';
-import { createCertificateLog } from './telemetry/certificate-log.ts';
-import type { Log } from './telemetry/log.ts';
 import { observeRefusal } from './telemetry/observe.ts';
-import { createUpstreams, type UpstreamEvents, type Upstreams } from './upstream/upstreams.ts';
+import { createUpstreams, type Upstreams } from './upstream/upstreams.ts';
 
-/** The line of one configuration, and what belongs to it. */
+/** Holds the request handler of the configuration in effect. */
+export interface RequestHandlers {
+  readonly current: RequestHandler;
+  /**
+   * Builds the handler of another configuration for all requests to come; running requests end in the previous one.
+   *
+   * @throws Error if a file that the configuration names cannot be used; the previous handler stays
+   */
+  replace(config: Config): void;
+}
+
 export interface RequestHandler {
-  readonly config: Config;
-  /** The ways to the bank; closed when another assembly takes over. */
   readonly upstreams: Upstreams;
   readonly serve: RequestListener;
-  /** Makes every instance forget what is kept of a payment, or of all. @throws GatewayError STATE_UNAVAILABLE */
+  /** Removes a payment, or all payments, from the status caches of all instances. @throws GatewayError STATE_UNAVAILABLE */
   readonly purgeStatusCache: Purge;
-  /** As operators see them. */
+  /** The environments for the admin API, in the order of the configuration. */
   readonly environmentViews: () => readonly EnvironmentView[];
-  /** Tries an environment out; `undefined` if there is none of that name. */
+  /** Tests the connection to an environment; `undefined` if there is none of that name. */
   readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
 }
 
-/** @throws Error if a file that the configuration names cannot be used; nothing has changed then */
-export function createRequestHandler(config: Config, services: Services): RequestHandler {
-  const { log, telemetry, activeEnvironment, affinity, ledger, statusCache, upstream } = services;
+/** @throws Error if a file that the configuration names cannot be used */
+export function createRequestHandlers(config: Config, services: Services): RequestHandlers {
+  let current = createRequestHandler(config, services);
+  return {
+    get current() {
+      return current;
+    },
+    replace(next) {
+      const previous = current;
+      current = createRequestHandler(next, services);
+      services.currentConfig.value = next;
+      previous.upstreams.close();
+    },
+  };
+}
+
+function createRequestHandler(config: Config, services: Services): RequestHandler {
+  const { telemetry, activeEnvironment, affinity, ledger } = services;
   const { observer, startTrace } = telemetry;
   const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
-  const upstreams = createUpstreams(config, upstream, upstreamEvents(log));
-  const cache = createStatusCache(config, statusCache);
+  const upstreams = createUpstreams(config, services.upstream, telemetry);
+  const statusCache = createStatusCache(config, services.statusCache);
 
-  const handle = createPipeline({
-    log,
+  const pipeline = createPipeline({
+    log: telemetry.log,
     observer,
     beginTrace: startTrace,
     environments,
@@ -54,12 +75,12 @@ export function createRequestHandler(config: Config, services: Services): Reques
     stateProblem: services.stateHeartbeat.problem,
     ifStateFails: config.idempotency.ifStateFails,
     idempotency: createIdempotencyDependencies(config, ledger),
-    statusCache: cache,
+    statusCache,
     publicUrl: listen.publicUrl,
     segment: standard.segment,
     upstreamFor: upstreams.of,
   });
-  const read = createRequestReader({
+  const readRequest = createRequestReader({
     match: createMatcher(standard),
     admit: services.loadShedding.admit,
     authenticate: createClientAuthenticator(config.clients, [...environments.keys()]),
@@ -70,53 +91,26 @@ export function createRequestHandler(config: Config, services: Services): Reques
   });
 
   return {
-    config,
     upstreams,
-    environmentViews: () => viewEnvironments(config.environments.all, upstreams),
-    purgeStatusCache: cache.purge,
     serve: createTppApp({
-      readRequest: read,
-      pipeline: handle,
+      readRequest,
+      pipeline,
       networkOf: createNetworkOf(listen.trustedProxies),
       onRefused: observeRefusal(observer),
     }),
-    preflight: (name) => {
+    purgeStatusCache: statusCache.purge,
+    environmentViews: () => viewEnvironments(config.environments.all, upstreams),
+    preflight(name) {
       const environment = environments.get(name);
       return environment && runPreflight(environment, upstreams);
     },
   };
 }
 
-/** Over a connection of its own: nothing pooled is taken for a proof. */
-async function runPreflight(
-  environment: EnvironmentSettings,
-  upstreams: Upstreams,
-): Promise<PreflightReport> {
-  const { agent, headers } = await upstreams.preflight(environment.name);
-  try {
-    return await preflight({ url: environment.baseUrl + environment.probePath, agent, headers });
-  } finally {
-    agent.destroy();
-  }
-}
-
-/** What happens on the way to the bank beside the requests. */
-function upstreamEvents(log: Log): UpstreamEvents {
-  return {
-    onCircuitChange({ environment, lane, from, to, why }) {
-      log('warn', 'a circuit has changed', { environment, lane, from, to, why });
-    },
-    certificates: createCertificateLog(log),
-  };
-}
-
-// MERGED HEADER (rewrite or remove):
-/* The environments of the bank as operators see them: what they are, and how the way to each is. */
-
-/** All of them, in their order; the days that certificates have left are counted from now. */
+/** The number of days that certificates remain valid is counted from now. */
 function viewEnvironments(
   environments: readonly EnvironmentSettings[],
-  upstreams: Pick<Upstreams, 'circuits' | 'certificates'>,
+  upstreams: Upstreams,
 ): readonly EnvironmentView[] {
   const [circuits, certificates] = [upstreams.circuits(), upstreams.certificates()];
   return environments.map(({ name, baseUrl, standardVersion }) => {
@@ -133,4 +127,17 @@ function viewEnvironments(
       signingCertificate: certificateFor('qseal'),
     };
   });
+}
+
+/** Uses a connection pool of its own: a pooled connection would prove nothing. */
+async function runPreflight(
+  environment: EnvironmentSettings,
+  upstreams: Upstreams,
+): Promise<PreflightReport> {
+  const { agent, headers } = await upstreams.preflight(environment.name);
+  try {
+    return await preflight({ url: environment.baseUrl + environment.probePath, agent, headers });
+  } finally {
+    agent.destroy();
+  }
 }

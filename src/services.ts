@@ -1,11 +1,10 @@
-/** What outlives a reload of the configuration: built once, before anything is assembled. */
+/** The objects that outlive a reload of the configuration. Created once, before the first request handler. */
 
-import type { InstalledCertificate } from './certificates/installed-certificates.ts';
 import type { Config } from './config/schema.ts';
 import { type ActiveEnvironment, createActiveEnvironment } from './environments/active-environment.ts';
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
-import { createLoadShedder, type LoadShedder } from './http/load-shedding.ts';
+import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
 import { createLedgerServices, type LedgerServices } from './idempotency/ledger-services.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { withEncryption } from './state/create-state.ts';
@@ -14,117 +13,137 @@ import type { State, TokenBuckets } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
-import { createInstanceCount } from './telemetry/instance-count.ts';
 import type { Log } from './telemetry/log.ts';
-import { createOverloadLog } from './telemetry/overload-log.ts';
 import { createHolds, type Holds } from './upstream/circuit/holds.ts';
 import { createAdaptiveRates } from './upstream/shaping/adaptive-rate.ts';
 import { createSharedPermits } from './upstream/shaping/permits.ts';
-import type { SharedUpstreamState, Upstreams } from './upstream/upstreams.ts';
+import type { SharedUpstreamState } from './upstream/upstreams.ts';
 
-/** What every assembly works with. */
 export interface Services {
-  readonly log: Log;
+  /** Written at a reload, by the request handlers. */
+  readonly currentConfig: CurrentConfig;
   readonly telemetry: Telemetry;
+  readonly state: State;
+  readonly stateHeartbeat: StateHeartbeat;
   readonly activeEnvironment: ActiveEnvironment;
   readonly affinity: AffinityStore;
   readonly audit: AuditLog;
   readonly ledger: LedgerServices;
+  /** Number of payments in doubt of all instances; `undefined` before the first count. */
+  readonly inDoubtCount: () => number | undefined;
   readonly statusCache: StatusCacheServices;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
-  /** Counts what each client sends. */
+  /** Token buckets of the clients' quotas. */
   readonly quotaLimiter: TokenBuckets;
-  /** How many payments are in doubt, of all instances; `undefined` until it is known. */
-  readonly inDoubtCount: () => number | undefined;
-  /** Sheds load. */
   readonly loadShedding: LoadShedder;
-  /** Told of a connection that there was no room for. */
-  readonly onConnectionRefused: () => void;
-  readonly stateHeartbeat: StateHeartbeat;
-  /** What else is done regularly. After an outage it may take long, and an instance without pulse counts as dead. */
+  /** Flushes pending writes and refreshes shared data. Not in the heartbeat: it may be slow after an outage. */
   readonly maintenance: PeriodicTask;
-  /** Learns what the other instances know. Never fails: out of reach, the pulse goes on trying. */
+  /** Reads the data of the other instances. Never rejects: the heartbeat tries again. */
   readonly loadSharedState: () => Promise<void>;
 }
 
-/** What is looked at of the configuration in effect. */
-interface CurrentState {
-  readonly current: () => {
-    readonly config: Config;
-    readonly upstreams: Pick<Upstreams, 'circuits' | 'limiters'>;
-  };
-  /** All of this instance. */
-  readonly certificates: () => readonly InstalledCertificate[];
+/** The configuration in effect. Services that depend on a reloadable setting read it here at each use. */
+export interface CurrentConfig {
+  value: Config;
 }
 
-/** @param state where it is kept */
-export function createServices(config: Config, log: Log, state: State, currentState: CurrentState): Services {
-  const { current, certificates } = currentState;
-  const expected = () => current().config.shaping.expectedInstances;
-  const telemetry = createTelemetry(log, config.tracing, {
-    circuits: () => current().upstreams.circuits(),
-    shapers: () => current().upstreams.limiters(),
-    certificates,
-    liveInstances: () => instances.live(),
-    expectedInstances: expected,
-  });
+export function createServices(config: Config, log: Log, state: State): Services {
+  const currentConfig: CurrentConfig = { value: config };
+  const expectedInstances = () => currentConfig.value.shaping.expectedInstances;
+  const telemetry = createTelemetry(log, config.tracing);
   const { metrics } = telemetry;
-  const { onSheddingChanged, onConnectionRefused } = createOverloadLog(log, metrics);
 
-  const active = createActiveEnvironment(state, config.environments.active, log);
+  const activeEnvironment = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinityStore(state, config.payments.rememberFor, log);
-  const encrypted = { ...state, keyValues: withEncryption(state, config.state) };
-  let inDoubt: number | undefined;
-  const ledger = createLedgerServices(encrypted, log, (count) => {
-    inDoubt = count;
+  const encryptedState = { ...state, keyValues: withEncryption(state, config.state) };
+  let inDoubtCount: number | undefined;
+  const ledger = createLedgerServices(encryptedState, log, (count) => {
+    inDoubtCount = count;
     metrics.set('penstock_in_doubt', {}, count);
   });
-  const status = createStatusCacheServices(encrypted);
+  const statusCache = createStatusCacheServices(encryptedState);
 
   const holds = createHolds(state);
-  const limits = createAdaptiveRates(state);
-  const turns = createSharedPermits(state.tokenBuckets, {
-    expectedInstances: expected,
-    onFallback(alone) {
-      const what = alone ? 'with a part of the rate for itself' : 'together with the others again';
-      log('warn', `this instance shapes its calls ${what}`);
-      metrics.set('penstock_shaping_alone', {}, Number(alone));
-    },
-  });
+  const adaptiveRates = createAdaptiveRates(state);
+  const permits = createSharedPermits(state.tokenBuckets, expectedInstances, telemetry);
 
-  const instances = createInstanceCount({ count: ledger.instanceLeases.countLive, expected, log });
-  const pulse = createStateHeartbeat({ state, active, holders: ledger.instanceLeases, holds });
-  const chores = createPeriodicTask(async () => {
-    const { cacheKeys, invalidation } = status;
-    const settled = [affinity.flush(), ledger.maintain(), invalidation.flush()];
-    await Promise.allSettled([...settled, cacheKeys.refreshSecret(), limits.refresh(), instances.refresh()]);
-    return pulse.nextIntervalMs();
+  const { instanceLeases } = ledger;
+  const instanceCounter = createInstanceCounter(instanceLeases.countLive, expectedInstances, telemetry);
+  const stateHeartbeat = createStateHeartbeat({ state, activeEnvironment, instanceLeases, holds });
+  const maintenance = createPeriodicTask(async () => {
+    await Promise.allSettled([
+      affinity.flush(),
+      ledger.maintain(),
+      statusCache.invalidation.flush(),
+      statusCache.cacheKeys.refreshSecret(),
+      adaptiveRates.refresh(),
+      instanceCounter.refresh(),
+    ]);
+    return stateHeartbeat.nextIntervalMs();
   });
 
   return {
-    log,
+    currentConfig,
     telemetry,
-    activeEnvironment: active,
+    state,
+    stateHeartbeat,
+    activeEnvironment,
     affinity,
-    ledger,
-    statusCache: status,
-    holds,
-    stateHeartbeat: pulse,
-    maintenance: chores,
-    loadShedding: createLoadShedder(onSheddingChanged),
-    onConnectionRefused,
     audit: createAuditLog(state.keyValues, log),
-    upstream: { permits: turns, adaptiveRates: limits, holds },
+    ledger,
+    inDoubtCount: () => inDoubtCount,
+    statusCache,
+    holds,
+    upstream: { permits, adaptiveRates, holds },
     quotaLimiter: createFallbackLimiter(state.tokenBuckets, { share: () => 1, initialFill: 'full' }),
-    inDoubtCount: () => inDoubt,
+    loadShedding: createLoadShedder(reportShedding(log, metrics)),
+    maintenance,
     async loadSharedState() {
       await Promise.allSettled([
-        active.read(),
-        ledger.instanceLeases.register(),
+        activeEnvironment.read(),
+        instanceLeases.register(),
         holds.refresh(),
-        limits.refresh(),
+        adaptiveRates.refresh(),
       ]);
+    },
+  };
+}
+
+interface InstanceCounter {
+  /** To be called every second; counts at every fifth call. Never rejects. */
+  refresh(): Promise<void>;
+}
+
+const refreshesPerCount = 5;
+
+/**
+ * Counts the live instances, and warns of more than expected: in an outage of the state they would exceed the bank's rate.
+ *
+ * @param countLive         counts the instances that share the state, this one included; may reject
+ * @param expectedInstances `shaping.expectedInstances`
+ */
+export function createInstanceCounter(
+  countLive: () => Promise<number>,
+  expectedInstances: () => number,
+  { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
+): InstanceCounter {
+  let refreshes = 0;
+  let live: number | undefined;
+  let hasWarned = false;
+  metrics.addGaugeSource('penstock_instances_live', () =>
+    live === undefined ? [] : [{ labels: {}, value: live }],
+  );
+  metrics.addGaugeSource('penstock_instances_expected', () => [{ labels: {}, value: expectedInstances() }]);
+  return {
+    async refresh() {
+      if (refreshes++ % refreshesPerCount !== 0) return;
+      live = await countLive().catch(() => live);
+      const expected = expectedInstances();
+      const tooMany = (live ?? 0) > expected;
+      if (tooMany && !hasWarned)
+        log('warn', 'more instances are alive than shaping.expectedInstances says', { live, expected });
+      hasWarned = tooMany;
     },
   };
 }

@@ -1,4 +1,4 @@
-/** The pulse of an instance: proves every second that the shared state takes changes, and looks at what is shared. */
+/** Proves every second that the shared state accepts writes, and reads what other instances may have changed. */
 
 import type { ActiveEnvironment } from './environments/active-environment.ts';
 import type { InstanceLeases } from './idempotency/recovery.ts';
@@ -6,44 +6,46 @@ import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-t
 import type { State } from './state/ports.ts';
 import type { Holds } from './upstream/circuit/holds.ts';
 
-/** Beats every second, and four times as often while the state takes no changes. */
+/** Runs every second, and every 250 ms while the state accepts no writes. */
 export interface StateHeartbeat extends PeriodicTask {
-  /** What is wrong with the shared state, if anything. */
+  /** What is wrong with the shared state, as a sentence; `undefined` if nothing is. */
   problem(): string | undefined;
-  /** When to look at shared things again, in milliseconds: trouble that is over must not last until the next beat. */
+  /** Milliseconds until shared data should be read again: short while there is a problem, to notice its end. */
   nextIntervalMs(): number;
 }
 
 interface StateHeartbeatDependencies {
   readonly state: State;
-  readonly active: Pick<ActiveEnvironment, 'read'>;
-  readonly holders: Pick<InstanceLeases, 'renew'>;
+  readonly activeEnvironment: Pick<ActiveEnvironment, 'read'>;
+  readonly instanceLeases: Pick<InstanceLeases, 'renew'>;
   readonly holds: Pick<Holds, 'refresh'>;
 }
 
-/** How soon it is tried again when it failed. Milliseconds. */
+/** Interval after a failure. Milliseconds. */
 const retryIntervalMs = 250;
-/** How long the proof is kept that the state could be written. Milliseconds. */
-const proofTtlMs = 60_000;
+/** Time to live of the key that each heartbeat writes. Milliseconds. */
+const heartbeatTtlMs = 60_000;
 
-/** One beat that fails may be chance: from the second on it is trouble. */
+/** A single failure may be a coincidence: two in a row are a problem. */
 export function createStateHeartbeat({
   state,
-  active,
-  holders,
+  activeEnvironment,
+  instanceLeases,
   holds,
 }: StateHeartbeatDependencies): StateHeartbeat {
   let failures = 0;
-  const nextMs = () => (failures === 0 ? heartbeatMs : retryIntervalMs);
+  const nextIntervalMs = () => (failures === 0 ? heartbeatMs : retryIntervalMs);
   const task = createPeriodicTask(async () => {
-    const shared = state.keyValues.write('environment:beat', '', proofTtlMs).then(() => active.read());
-    const [outcome] = await Promise.allSettled([shared, holders.renew(), holds.refresh()]);
+    const writeAndRead = state.keyValues
+      .write('environment:beat', '', heartbeatTtlMs)
+      .then(() => activeEnvironment.read());
+    const [outcome] = await Promise.allSettled([writeAndRead, instanceLeases.renew(), holds.refresh()]);
     failures = outcome.status === 'fulfilled' ? 0 : failures + 1;
-    return nextMs();
+    return nextIntervalMs();
   });
   return {
     ...task,
-    nextIntervalMs: nextMs,
+    nextIntervalMs,
     problem: () => state.problem() ?? (failures > 1 ? 'the shared state takes no changes' : undefined),
   };
 }

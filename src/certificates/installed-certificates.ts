@@ -38,6 +38,13 @@ export function certificateView(info: CertificateInfo, nowMs: number): Certifica
   };
 }
 
+/** Values of `penstock_certificate_expiry_seconds`. */
+export const expirySamples = (certificates: readonly InstalledCertificate[]) =>
+  certificates.map(({ environment, use, info }) => ({
+    labels: { environment, use },
+    value: info.notAfterMs / 1_000,
+  }));
+
 /** Renewing a qualified certificate takes weeks. */
 const warningDays = 30;
 

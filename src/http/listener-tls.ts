@@ -5,10 +5,11 @@ import { Server as TlsServer } from 'node:https';
 import type { TlsOptions } from 'node:tls';
 import { parseCertificate } from '../certificates/certificate-info.ts';
 import { type ReadFile, readFromDisk, watchFiles } from '../certificates/file-watcher.ts';
-import type { InstalledCertificate } from '../certificates/installed-certificates.ts';
+import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
 import { throwKeyPairErrors, validateTls } from '../certificates/validate-key-pair.ts';
 import type { ListenSettings } from '../config/schema.ts';
-import type { CertificateLog } from '../telemetry/certificate-log.ts';
+import { createCertificateLog } from '../telemetry/certificate-log.ts';
+import type { Telemetry } from '../telemetry/create-telemetry.ts';
 
 type ListenerTlsSettings = NonNullable<ListenSettings['tls']>;
 
@@ -55,18 +56,23 @@ export interface ListenerCertificate {
 export function watchListenerTls(
   tls: ListenSettings['tls'],
   server: Server,
-  news: CertificateLog,
+  { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
 ): ListenerCertificate {
   if (!tls || !(server instanceof TlsServer)) return { certificates: () => [], refresh: async () => {} };
+  const certificateLog = createCertificateLog(log);
   const watched = watchFiles(filesOf(tls), (read) => made(tls, read), {
-    onInvalid: (why) => news.onRejected('', 'listener', why),
+    onInvalid: (why) => certificateLog.onRejected('', 'listener', why),
     onChange({ options, facts }) {
       server.setSecureContext(options);
-      news.onRenewed('', 'listener', facts);
+      certificateLog.onRenewed('', 'listener', facts);
     },
   });
+  const certificates = (): readonly InstalledCertificate[] => [
+    { environment: '', use: 'listener', info: watched.current().facts },
+  ];
+  metrics.addGaugeSource('penstock_certificate_expiry_seconds', () => expirySamples(certificates()));
   return {
-    certificates: () => [{ environment: '', use: 'listener', info: watched.current().facts }],
+    certificates,
     refresh: watched.poll,
   };
 }

@@ -6,6 +6,8 @@ import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { TLSSocket, type TlsOptions } from 'node:tls';
 import { GatewayError } from '../request/errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import { type ConnectionLimits, createConnections } from './connection.ts';
 import { errorResponse, lingerMs } from './write-error.ts';
 
@@ -129,6 +131,20 @@ export function closeServer(
         resolve();
       },
     ]);
+  });
+}
+
+/** Minimum interval between two log lines about refused connections. Milliseconds. */
+const refusalLogIntervalMs = 60_000;
+
+/** Counts and logs the connections that the server closes because there are too many. */
+export function reportRefusedConnections(server: Server, log: Log, metrics: Metrics): void {
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  server.on('drop', () => {
+    metrics.increment('penstock_connections_refused_total', {});
+    if (performance.now() - loggedAtMs < refusalLogIntervalMs) return;
+    loggedAtMs = performance.now();
+    log('warn', 'connections are refused: there are too many, and none of them rests');
   });
 }
 

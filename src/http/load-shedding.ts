@@ -5,7 +5,13 @@ import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
 import { nodeFlags } from '../config/load.ts';
 import type { Lane } from '../pis/operations.ts';
 import { GatewayError } from '../request/errors.ts';
-import type { Shedding } from '../telemetry/overload-log.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+
+const sheddings = ['nothing', 'status-reads', 'everything'] as const;
+
+/** Which requests of TPPs are refused. The admin listener is never affected. */
+type Shedding = (typeof sheddings)[number];
 
 /** How much of its capacity this process uses. */
 export interface LoadReading {
@@ -73,6 +79,19 @@ export function createLoadShedder(changed: (shedding: Shedding, reading: LoadRea
       clearInterval(timer);
       collections.disconnect();
     },
+  };
+}
+
+/** Logs when shedding begins, changes and ends, and sets its metric. */
+export function reportShedding(
+  log: Log,
+  metrics: Metrics,
+): (shedding: Shedding, reading: LoadReading) => void {
+  return (shedding, { delayMs, heap }) => {
+    for (const what of sheddings) metrics.set('penstock_shedding', { what }, Number(what === shedding));
+    const fields = { shed: shedding, delayMs: Math.round(delayMs), heapPercent: Math.round(heap * 100) };
+    if (shedding === 'nothing') log('info', 'the gateway keeps up again', fields);
+    else log('warn', 'the gateway does not keep up, and refuses a part of what comes', fields);
   };
 }
 

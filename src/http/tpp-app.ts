@@ -36,7 +36,11 @@ export function createTppApp({
     const fields = headerFieldsFrom(incoming.rawHeaders);
     const peer = incoming.socket.remoteAddress;
     const said: HeaderField[] = [];
-    const caller = { requestId: responseIdOf(fields), accept: headerValue(fields, 'accept'), said };
+    const caller = {
+      requestId: responseIdOf(fields),
+      accept: headerValue(fields, 'accept'),
+      addedHeaders: said,
+    };
     const fail = (error: GatewayError) => writeError(incoming, answer, error, caller);
 
     const arrivedAtMs = performance.now();

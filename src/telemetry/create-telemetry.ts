@@ -1,42 +1,50 @@
-/** Puts together whatever is told of requests: the log, the metrics, the last decisions, the live figures. */
+/** Creates everything that observes requests: the log, the metrics, the recent requests, the live statistics, the traces. */
 
+import { readFileSync } from 'node:fs';
 import { createAccessLog } from './access-log.ts';
 import { createLiveStats, type LiveStats } from './live-stats.ts';
 import type { Log } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { StartTrace } from './observe.ts';
-import { type Gauges, readGauges } from './read-gauges.ts';
 import { createRecentRequests, type RecentRequests } from './recent-requests.ts';
 import { createRequestMetrics } from './request-metrics.ts';
 import { combineObservers, type RequestObserver } from './request-record.ts';
 import { createTracing, type TracingSettings } from './tracing.ts';
 
 export interface Telemetry {
-  /** Told what became of every request. */
+  readonly log: Log;
+  /** Passes every request to all observers. */
   readonly observer: Required<RequestObserver>;
   readonly metrics: Metrics;
   readonly recentRequests: RecentRequests;
   readonly liveStats: LiveStats;
+  /** `undefined` if tracing is off. */
   readonly startTrace: StartTrace | undefined;
   open(): Promise<void>;
-  /** Sends the spans that are left. */
+  /** Exports the remaining spans. */
   close(): Promise<void>;
 }
 
-/** @param gauges what is looked at when the metrics are read */
-export function createTelemetry(log: Log, settings: TracingSettings, gauges: Gauges): Telemetry {
-  const metrics = createMetrics((all) => readGauges(all, gauges));
-  const decisions = createRecentRequests();
-  const figures = createLiveStats();
+export function createTelemetry(log: Log, settings: TracingSettings): Telemetry {
+  const metrics = createMetrics();
+  metrics.set('penstock_build_info', { version, node: process.version }, 1);
+  const recentRequests = createRecentRequests();
+  const liveStats = createLiveStats();
   const tracing = createTracing(settings, log);
-  const observers = [createAccessLog(log), createRequestMetrics(metrics), decisions, figures];
+  const observers = [createAccessLog(log), createRequestMetrics(metrics), recentRequests, liveStats];
   return {
+    log,
     metrics,
-    recentRequests: decisions,
-    liveStats: figures,
+    recentRequests,
+    liveStats,
     startTrace: tracing?.startTrace,
     observer: combineObservers(tracing ? [...observers, tracing] : observers),
     open: async () => tracing?.open(),
     close: async () => tracing?.close(),
   };
 }
+
+const manifest: unknown = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), { encoding: 'utf8' }),
+);
+const version = manifest instanceof Object && 'version' in manifest ? String(manifest.version) : 'unknown';

@@ -35,7 +35,13 @@ export function createHistogram(
     sum: 0,
   }));
 
-  function samplesOf({ labels, tally }: { readonly labels: Labels; readonly tally: BucketCounts }): Sample[] {
+  function samplesOf({
+    labels,
+    value: tally,
+  }: {
+    readonly labels: Labels;
+    readonly value: BucketCounts;
+  }): Sample[] {
     let below = 0;
     return [
       ...bounds.map((le, index) => {

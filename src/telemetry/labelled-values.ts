@@ -10,7 +10,7 @@ export interface LabelledValues<Value> {
   /** The tally of a combination; the same one each time. */
   of(labels: Labels): Value;
   /** Of every combination that there was. */
-  all(): readonly { readonly labels: Labels; readonly tally: Value }[];
+  all(): readonly { readonly labels: Labels; readonly value: Value }[];
 }
 
 interface Branch<Value> {
@@ -24,7 +24,7 @@ export function createLabelledValues<Value>(
   createValue: () => Value,
 ): LabelledValues<Value> {
   const root: Branch<Value> = { children: new Map() };
-  const entries: { readonly labels: Labels; readonly tally: Value }[] = [];
+  const entries: { readonly labels: Labels; readonly value: Value }[] = [];
   return {
     of(labels) {
       let branch = root;
@@ -35,10 +35,10 @@ export function createLabelledValues<Value>(
         branch = next;
       }
       if (branch.value !== undefined) return branch.value;
-      const tally = createValue();
-      branch.value = tally;
-      entries.push({ labels, tally });
-      return tally;
+      const value = createValue();
+      branch.value = value;
+      entries.push({ labels, value });
+      return value;
     },
     all: () => entries,
   };

@@ -1,56 +1,76 @@
-/** What is counted, as Prometheus reads it: prom-client writes it down. Only this file knows prom-client. */
+/** The metrics of one gateway in the text format of Prometheus. Only this file knows prom-client. */
 
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
 import { createHistogram, type Histogram } from './histogram.ts';
-import { createLabelledValues, type LabelledValues } from './labelled-values.ts';
+import { createLabelledValues, type LabelledValues, type Labels } from './labelled-values.ts';
 import { type LabelsOfMetric, type MetricName, type MetricRow, metricsTable } from './metrics-table.ts';
 
 export interface Metrics {
-  /** Counts one more. */
-  count<Name extends MetricName<'counter'>>(name: Name, labels: LabelsOfMetric<Name>): void;
-  /** @param value in the unit of the metric's name */
+  /** Adds 1 to a counter. */
+  increment<Name extends MetricName<'counter'>>(name: Name, labels: LabelsOfMetric<Name>): void;
+  /** Sets a gauge that has no source. @param value in the unit of the metric's name */
   set<Name extends MetricName<'gauge'>>(name: Name, labels: LabelsOfMetric<Name>, value: number): void;
-  /** Notes one value. @param value in the unit of the metric's name */
-  note<Name extends MetricName<'histogram'>>(name: Name, labels: LabelsOfMetric<Name>, value: number): void;
-  /** Forgets a gauge's values, before those that there still are are set. */
-  clear(name: MetricName<'gauge'>): void;
-  /** Everything counted so far, and of the process as prom-client tells it, in the text format of Prometheus. */
+  /** Adds a value to a histogram. @param value in the unit of the metric's name */
+  observe<Name extends MetricName<'histogram'>>(
+    name: Name,
+    labels: LabelsOfMetric<Name>,
+    value: number,
+  ): void;
+  /**
+   * Registers a source of a gauge's values, read at every scrape. A gauge may have several sources.
+   *
+   * @returns removes the source together with its values
+   */
+  addGaugeSource<Name extends MetricName<'gauge'>>(
+    name: Name,
+    read: () => readonly GaugeSample<LabelsOfMetric<Name>>[],
+  ): () => void;
+  /** All metrics of the table and, from prom-client, those of the process. */
   text(): Promise<string>;
   readonly contentType: string;
 }
 
-/** Nothing is counted yet; every gateway counts for itself. @param refresh sets what is only looked at when it is read */
-export function createMetrics(refresh: (metrics: Metrics) => void = () => {}): Metrics {
+/** One value of a gauge, in the unit of the metric's name. */
+export interface GaugeSample<GaugeLabels = Labels> {
+  readonly labels: GaugeLabels;
+  readonly value: number;
+}
+
+export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const counters = new Map<string, LabelledValues<CounterValue>>();
-  const gauges = new Map<string, Gauge>();
+  const gauges = new Map<string, SourcedGauge>();
   const histograms = new Map<string, Histogram>();
   for (const [name, row] of Object.entries<MetricRow>(metricsTable)) {
     const { kind, help, labels, buckets = [] } = row;
-    const shape = { name, help, labelNames: [...labels], registers };
-    if (kind === 'counter') counters.set(name, registerCounter(shape));
-    if (kind === 'gauge') gauges.set(name, new Gauge(shape));
-    if (kind === 'histogram') histograms.set(name, registerHistogram(shape, buckets));
+    const options = { name, help, labelNames: [...labels], registers };
+    if (kind === 'counter') counters.set(name, registerCounter(options));
+    if (kind === 'gauge') gauges.set(name, registerGauge(options));
+    if (kind === 'histogram') histograms.set(name, registerHistogram(options, buckets));
   }
-  const metrics: Metrics = {
-    count(name, labels) {
-      const count = counters.get(name)?.of(labels);
-      if (count) count.value += 1;
+  return {
+    increment(name, labels) {
+      const counter = counters.get(name)?.of(labels);
+      if (counter) counter.value += 1;
     },
-    set: (name, labels, value) => gauges.get(name)?.set(labels, value),
-    note: (name, labels, value) => histograms.get(name)?.observe(labels, value),
-    clear: (name) => gauges.get(name)?.reset(),
+    set: (name, labels, value) => gauges.get(name)?.gauge.set(labels, value),
+    observe: (name, labels, value) => histograms.get(name)?.observe(labels, value),
+    addGaugeSource(name, read) {
+      const sourced = gauges.get(name);
+      sourced?.sources.add(read);
+      return () => {
+        sourced?.sources.delete(read);
+        if (sourced?.sources.size === 0) sourced.gauge.reset();
+      };
+    },
     async text() {
-      refresh(metrics);
       return (await Promise.all([registry.metrics(), processMetrics().metrics()])).join('\n');
     },
     contentType: registry.contentType,
   };
-  return metrics;
 }
 
-/** What every metric has. */
 interface MetricOptions {
   readonly name: string;
   readonly help: string;
@@ -62,20 +82,38 @@ interface CounterValue {
   value: number;
 }
 
-/** A counter that prom-client is told of when it is read. */
+/** A counter whose values prom-client gets at a scrape only. */
 function registerCounter(options: MetricOptions): LabelledValues<CounterValue> {
-  const counts = createLabelledValues(options.labelNames, () => ({ value: 0 }));
+  const values = createLabelledValues(options.labelNames, () => ({ value: 0 }));
   new Counter({
     ...options,
     collect() {
       this.reset();
-      for (const { labels, tally } of counts.all()) this.inc(labels, tally.value);
+      for (const { labels, value: counter } of values.all()) this.inc(labels, counter.value);
     },
   });
-  return counts;
+  return values;
 }
 
-/** A histogram of ours: prom-client's own makes a text of the labels for each value, and cannot be told of many at once. */
+interface SourcedGauge {
+  readonly gauge: Gauge;
+  readonly sources: Set<() => readonly GaugeSample[]>;
+}
+
+function registerGauge(options: MetricOptions): SourcedGauge {
+  const sources: SourcedGauge['sources'] = new Set();
+  const gauge = new Gauge({
+    ...options,
+    collect() {
+      if (sources.size === 0) return;
+      this.reset();
+      for (const read of sources) for (const { labels, value } of read()) this.set(labels, value);
+    },
+  });
+  return { gauge, sources };
+}
+
+/** Not prom-client's own histogram, which concatenates the labels for each value. */
 function registerHistogram(
   { name, help, labelNames, registers }: MetricOptions,
   bounds: readonly number[],
@@ -85,14 +123,14 @@ function registerHistogram(
     name,
     get: async () => ({ name, help, type: 'histogram', values: histogram.samples() }),
   };
-  // All that a registry asks of a metric; its type wants the class.
+  // A registry calls nothing else of a metric; its type demands the whole class.
   for (const registry of registers) registry.registerMetric(metric as unknown as Metric);
   return histogram;
 }
 
 let processRegistry: Registry | undefined;
 
-/** Memory, CPU, garbage collection, the event loop's delay: of the process, however many gateways it holds. */
+/** Memory, CPU, garbage collection, event loop delay: one registry, however many gateways the process contains. */
 function processMetrics(): Registry {
   if (processRegistry) return processRegistry;
   processRegistry = new Registry();

@@ -8,32 +8,32 @@ import type { RequestObserver, RequestRecord } from './request-record.ts';
 /** By the first digit; no text is made for each request. */
 const statusClasses = [noLabelValue, '1xx', '2xx', '3xx', '4xx', '5xx'];
 
-export function createRequestMetrics(metrics: Pick<Metrics, 'count' | 'note'>): RequestObserver {
+export function createRequestMetrics(metrics: Pick<Metrics, 'increment' | 'observe'>): RequestObserver {
   function countEvent(one: RequestEvent, decision: RequestRecord): void {
     const { asked, environment = noLabelValue } = decision;
     if (!asked) return;
     const { operation, lane } = asked;
     switch (one.what) {
       case 'ledger':
-        metrics.count('penstock_ledger_verdicts_total', { operation, verdict: one.verdict });
+        metrics.increment('penstock_ledger_verdicts_total', { operation, verdict: one.verdict });
         break;
       case 'cache':
-        metrics.count('penstock_status_reads_total', { operation, environment, verdict: one.verdict });
+        metrics.increment('penstock_status_reads_total', { operation, environment, verdict: one.verdict });
         break;
       case 'turn':
-        metrics.note('penstock_queue_wait_seconds', { environment, lane }, one.waitedMs / 1_000);
+        metrics.observe('penstock_queue_wait_seconds', { environment, lane }, one.waitedMs / 1_000);
         break;
       case 'turn-refused':
-        metrics.count('penstock_queue_refusals_total', { environment, lane, code: one.code });
+        metrics.increment('penstock_queue_refusals_total', { environment, lane, code: one.code });
         break;
       case 'call':
-        metrics.note('penstock_upstream_duration_seconds', { environment, lane }, one.totalMs / 1_000);
+        metrics.observe('penstock_upstream_duration_seconds', { environment, lane }, one.totalMs / 1_000);
         break;
       case 'retry':
-        metrics.count('penstock_retries_total', { environment, lane });
+        metrics.increment('penstock_retries_total', { environment, lane });
         break;
       case 'late-answer':
-        metrics.count('penstock_late_answers_total', { environment, operation });
+        metrics.increment('penstock_late_answers_total', { environment, operation });
         break;
       case 'environment':
       case 'circuit-refused':
@@ -54,7 +54,7 @@ export function createRequestMetrics(metrics: Pick<Metrics, 'count' | 'note'>): 
         steps,
       } = decision;
       const operation = asked?.operation ?? noLabelValue;
-      metrics.count('penstock_requests_total', {
+      metrics.increment('penstock_requests_total', {
         operation,
         environment,
         error: error?.code ?? noLabelValue,
@@ -63,7 +63,7 @@ export function createRequestMetrics(metrics: Pick<Metrics, 'count' | 'note'>): 
       });
       if (asked && durationMs !== undefined) {
         const labels = { operation, served_from: servedFrom };
-        metrics.note('penstock_request_duration_seconds', labels, durationMs / 1_000);
+        metrics.observe('penstock_request_duration_seconds', labels, durationMs / 1_000);
       }
       for (const step of steps) countEvent(step.event, decision);
     },

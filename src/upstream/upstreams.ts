@@ -1,13 +1,15 @@
 /** Puts the ways to the bank together: for each environment a transport, a shaper, and a circuit for each lane. */
 
 import { randomUUID } from 'node:crypto';
-import type { InstalledCertificate } from '../certificates/installed-certificates.ts';
+import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
 import type { Config, EnvironmentSettings } from '../config/schema.ts';
 import type { HeaderFields } from '../pis/headers.ts';
 import type { TokenBuckets } from '../state/ports.ts';
-import type { CertificateLog } from '../telemetry/certificate-log.ts';
+import { createCertificateLog } from '../telemetry/certificate-log.ts';
+import type { Telemetry } from '../telemetry/create-telemetry.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import type { Upstream } from './call-upstream.ts';
-import { type CircuitChange, type CircuitView, createCircuits } from './circuit/circuit.ts';
+import { type CircuitView, createCircuits } from './circuit/circuit.ts';
 import type { Holds } from './circuit/holds.ts';
 import { createProbe } from './circuit/recovery.ts';
 import type { ConnectionPool } from './connection-pool.ts';
@@ -43,12 +45,6 @@ export interface EnvironmentLimiterStats extends RateLimiterStats {
   readonly environment: string;
 }
 
-/** Told what happens, for the log and whoever counts. */
-export interface UpstreamEvents {
-  readonly onCircuitChange: (change: CircuitChange) => void;
-  readonly certificates: CertificateLog;
-}
-
 /** What outlives a reload: calls of the old configuration that still wait share it with those of the new one. */
 export interface SharedUpstreamState {
   /** Turns at the banks; goes on by itself while the state is out of reach. */
@@ -61,17 +57,23 @@ export interface SharedUpstreamState {
 export function createUpstreams(
   config: Config,
   { permits, adaptiveRates, holds }: SharedUpstreamState,
-  events: UpstreamEvents,
+  { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
 ): Upstreams {
+  const certificateLog = createCertificateLog(log);
   const byName = new Map(
     config.environments.all.map((environment) => [environment.name, createUpstream(environment)] as const),
   );
   const probes = new Map([...byName].map(([name, { probe }]) => [name, probe]));
-  const circuits = createCircuits(config.circuit, { probes, holds, onChange: events.onCircuitChange });
+  const circuits = createCircuits(config.circuit, {
+    probes,
+    holds,
+    onChange: ({ environment, lane, from, to: state, why }) =>
+      log('warn', 'a circuit has changed', { environment, lane, from, to: state, why }),
+  });
 
   function createUpstream(environment: EnvironmentSettings) {
     const { name, shaping } = environment;
-    const connections = createEnvironmentConnections(environment, config.upstream, events.certificates);
+    const connections = createEnvironmentConnections(environment, config.upstream, certificateLog);
     const times = { connectMs: config.deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
     const plain = createTransport(environment, connections.pool, times);
     const transport = connections.currentSigner ? signed(plain, connections.currentSigner) : plain;
@@ -92,14 +94,19 @@ export function createUpstreams(
     return way;
   }
 
+  const limiters = () =>
+    Array.from(byName, ([environment, { shaper }]) => ({ environment, ...shaper.stats() }));
+  const certificates = () => Array.from(byName.values(), ({ holdings }) => holdings.certificates()).flat();
+  const removeGaugeSources = addGaugeSources(metrics, { circuits: circuits.views, limiters, certificates });
+
   return {
     of(name) {
       const { shaper, transport } = to(name);
       return { limiter: shaper, transport, circuitOf: (lane) => circuits.of(name, lane) };
     },
     circuits: circuits.views,
-    limiters: () => Array.from(byName, ([environment, { shaper }]) => ({ environment, ...shaper.stats() })),
-    certificates: () => Array.from(byName.values(), ({ holdings }) => holdings.certificates()).flat(),
+    limiters,
+    certificates,
     async pollCertificateFiles() {
       await Promise.all(Array.from(byName.values(), ({ holdings }) => holdings.pollFiles()));
     },
@@ -112,9 +119,47 @@ export function createUpstreams(
       };
     },
     close() {
+      removeGaugeSources();
       circuits.close();
       for (const { shaper } of byName.values()) shaper.close();
     },
+  };
+}
+
+const circuitStates = ['closed', 'open', 'half-open', 'probation'] as const;
+
+/** @returns removes the sources together with their values */
+function addGaugeSources(
+  metrics: Metrics,
+  { circuits, limiters, certificates }: Pick<Upstreams, 'circuits' | 'limiters' | 'certificates'>,
+): () => void {
+  const removals = [
+    metrics.addGaugeSource('penstock_circuit_state', () =>
+      circuits().flatMap(({ environment, lane, state }) =>
+        circuitStates.map((each) => ({
+          labels: { environment, lane, state: each },
+          value: Number(each === state),
+        })),
+      ),
+    ),
+    metrics.addGaugeSource('penstock_queue_length', () =>
+      limiters().flatMap(({ environment, waiting }) =>
+        Object.entries(waiting).map(([lane, value]) => ({ labels: { environment, lane }, value })),
+      ),
+    ),
+    metrics.addGaugeSource('penstock_calls_running', () =>
+      limiters().map(({ environment, running }) => ({ labels: { environment }, value: running })),
+    ),
+    metrics.addGaugeSource('penstock_shaping_rate', () =>
+      limiters().map(({ environment, perSecond }) => ({ labels: { environment }, value: perSecond })),
+    ),
+    metrics.addGaugeSource('penstock_shaping_pause_seconds', () =>
+      limiters().map(({ environment, pausedMs }) => ({ labels: { environment }, value: pausedMs / 1_000 })),
+    ),
+    metrics.addGaugeSource('penstock_certificate_expiry_seconds', () => expirySamples(certificates())),
+  ];
+  return () => {
+    for (const remove of removals) remove();
   };
 }
 

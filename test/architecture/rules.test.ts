@@ -19,10 +19,11 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'state-heartbeat.ts': [...foundation, ...parts, 'periodic-task.ts'],
   'services.ts': [...foundation, ...parts, 'periodic-task.ts', 'state-heartbeat.ts'],
   'request-handler.ts': [...foundation, ...parts, 'admin', 'pipeline.ts', 'services.ts'],
-  'admin-server.ts': [...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts'],
+  'readiness.ts': [...foundation, 'http', 'admin', 'services.ts', 'request-handler.ts'],
+  'admin-server.ts': [...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts', 'readiness.ts'],
   'gateway.ts': [
     ...[...foundation, 'http', 'admin', 'periodic-task.ts'],
-    ...['services.ts', 'request-handler.ts', 'admin-server.ts'],
+    ...['services.ts', 'request-handler.ts', 'readiness.ts', 'admin-server.ts'],
   ],
   commands: ['gateway.ts', 'admin', 'config', 'telemetry'],
   'main.ts': ['commands', 'config'],

@@ -3,24 +3,27 @@
 import { createFallbackLimiter } from '../../state/fallback-limiter.ts';
 import { createOptimisticLimiter } from '../../state/optimistic-limiter.ts';
 import type { TokenBuckets } from '../../state/ports.ts';
+import type { Telemetry } from '../../telemetry/create-telemetry.ts';
 
-interface SharedPermitOptions {
-  /** While the state is unavailable, each of these instances uses its share of the rate. */
-  readonly expectedInstances: () => number;
-  /** Called when this instance begins to use its own share (`true`), and when it shares the bucket again. */
-  readonly onFallback: (isAlone: boolean) => void;
-}
-
-/** Never fails, and hardly waits for a slow state. */
+/**
+ * Never fails, and hardly waits for a slow state.
+ *
+ * @param expectedInstances while the state is unavailable, each of these instances uses its share of the rate
+ */
 export function createSharedPermits(
   shared: TokenBuckets,
-  { expectedInstances, onFallback }: SharedPermitOptions,
+  expectedInstances: () => number,
+  { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
 ): TokenBuckets {
   const share = () => 1 / expectedInstances();
   return createFallbackLimiter(createOptimisticLimiter(shared, share), {
     share,
     initialFill: 'empty',
-    onFallback,
+    onFallback(isAlone) {
+      const what = isAlone ? 'with a part of the rate for itself' : 'together with the others again';
+      log('warn', `this instance shapes its calls ${what}`);
+      metrics.set('penstock_shaping_alone', {}, Number(isAlone));
+    },
   });
 }
 

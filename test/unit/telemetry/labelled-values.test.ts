@@ -13,7 +13,7 @@ test('each combination of labels has one tally, whatever another one would look 
   count('a', '');
   count('a', 'b,c');
   assert.deepEqual(
-    tallies.all().map(({ labels, tally }) => [labels, tally.count]),
+    tallies.all().map(({ labels, value }) => [labels, value.count]),
     [
       [{ one: 'a', other: 'b,c' }, 2],
       [{ one: 'a,b', other: 'c' }, 1],
@@ -27,5 +27,5 @@ test('a metric without labels has one tally', () => {
   const tallies = createLabelledValues([], () => ({ count: 0 }));
   tallies.of({}).count += 1;
   tallies.of({}).count += 1;
-  assert.deepEqual(tallies.all(), [{ labels: {}, tally: { count: 2 } }]);
+  assert.deepEqual(tallies.all(), [{ labels: {}, value: { count: 2 } }]);
 });

@@ -1,0 +1,59 @@
+/** Whether this instance can take requests, for health checks, load balancers and the console. */
+
+import type { Readiness } from './admin/admin-app.ts';
+import { expiryWarning, type InstalledCertificate } from './certificates/installed-certificates.ts';
+import type { StateSettings } from './config/schema.ts';
+import type { ListenerCertificate } from './http/listener-tls.ts';
+import type { RequestHandlers } from './request-handler.ts';
+import type { Services } from './services.ts';
+import { lostOnRestart } from './state/create-state.ts';
+
+export interface ReadinessCheck {
+  /** Set by the gateway. Only a serving instance is ready. */
+  phase: 'closed' | 'serving' | 'draining';
+  /** With warnings of certificates that expire soon. */
+  withCertificates(): Readiness;
+  /** For the console, which warns of certificates itself. */
+  withoutCertificates(): Readiness;
+}
+
+interface ReadinessDependencies {
+  readonly services: Pick<Services, 'stateHeartbeat' | 'activeEnvironment'>;
+  readonly stateSettings: StateSettings;
+  readonly listenerCertificate: ListenerCertificate;
+  readonly requestHandlers: RequestHandlers;
+}
+
+export function createReadinessCheck({
+  services,
+  stateSettings,
+  listenerCertificate,
+  requestHandlers,
+}: ReadinessDependencies): ReadinessCheck {
+  const certificates = (): readonly InstalledCertificate[] => [
+    ...listenerCertificate.certificates(),
+    ...requestHandlers.current.upstreams.certificates(),
+  ];
+  const check: ReadinessCheck = {
+    phase: 'closed',
+    withCertificates() {
+      const { ready, reasons } = check.withoutCertificates();
+      const expiring = certificates().flatMap((certificate) => expiryWarning(certificate, Date.now()) ?? []);
+      return { ready, reasons: [...reasons, ...expiring] };
+    },
+    withoutCertificates() {
+      const problem = services.stateHeartbeat.problem();
+      const emptied = services.activeEnvironment.stateWasEmptied()
+        ? 'the shared state was emptied since this instance runs'
+        : [];
+      const reasons = [
+        check.phase === 'serving' ? [] : check.phase,
+        problem ?? [],
+        emptied,
+        lostOnRestart(stateSettings) ?? [],
+      ].flat();
+      return { ready: check.phase === 'serving' && problem === undefined, reasons };
+    },
+  };
+  return check;
+}

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { createHolds } from '../../../src/upstream/circuit/holds.ts';
+import { createAdaptiveRates } from '../../../src/upstream/shaping/adaptive-rate.ts';
+import { createUpstreams } from '../../../src/upstream/upstreams.ts';
+import { configOf } from '../../kit/gateway.ts';
+import { parsePrometheus } from '../../kit/prometheus.ts';
+
+/** Metrics with the upstreams that `create` adds to them. */
+function startMetrics() {
+  const state = createMemoryState();
+  const shared = {
+    permits: state.tokenBuckets,
+    adaptiveRates: createAdaptiveRates(state),
+    holds: createHolds(state),
+  };
+  const metrics = createMetrics();
+  const create = (...names: readonly string[]) =>
+    createUpstreams(
+      configOf({
+        environments: {
+          active: names[0],
+          ...Object.fromEntries(names.map((name) => [name, { baseUrl: `https://${name}.bank.example` }])),
+        },
+      }),
+      shared,
+      { log: () => {}, metrics },
+    );
+  const values = async (name: string) =>
+    parsePrometheus(await metrics.text())
+      .get(name)
+      ?.samples.map(({ labels, value }) => [...Object.values(labels), value]);
+  return { metrics, create, values };
+}
+
+describe('the gauges of the upstreams', () => {
+  test('show a circuit that has never changed', async () => {
+    const { create, values } = startMetrics();
+    create('sandbox');
+    assert.deepEqual((await values('penstock_circuit_state'))?.slice(0, 4), [
+      ['sandbox', 'write', 'closed', 1],
+      ['sandbox', 'write', 'open', 0],
+      ['sandbox', 'write', 'half-open', 0],
+      ['sandbox', 'write', 'probation', 0],
+    ]);
+  });
+
+  test('show queues, running calls, the rate and the pause of each environment', async () => {
+    const { create, values } = startMetrics();
+    create('sandbox');
+    assert.deepEqual(await values('penstock_queue_length'), [
+      ['sandbox', 'write', 0],
+      ['sandbox', 'read', 0],
+      ['sandbox', 'status', 0],
+    ]);
+    assert.deepEqual(await values('penstock_calls_running'), [['sandbox', 0]]);
+    assert.deepEqual(await values('penstock_shaping_rate'), [['sandbox', 50]]);
+    assert.deepEqual(await values('penstock_shaping_pause_seconds'), [['sandbox', 0]]);
+  });
+
+  test('do not show an environment that a reload has removed', async () => {
+    const { metrics, create } = startMetrics();
+    const previous = create('sandbox', 'production');
+    assert.match(await metrics.text(), /production/);
+    create('sandbox');
+    previous.close();
+    const text = await metrics.text();
+    assert.match(text, /penstock_circuit_state\{environment="sandbox"/);
+    assert.doesNotMatch(text, /production/);
+  });
+});
