@@ -31,7 +31,7 @@ export interface Stage {
 export async function openStage(life: Life, processes: number): Promise<Stage> {
   const places = chooseCores(processes);
   moveTo(places.others);
-  const withoutDisk = { args: () => ['--save', '', '--appendonly', 'no'] };
+  const withoutDisk = () => ['--save', '', '--appendonly', 'no'];
   const redisPort = redisProgram() ? (await startRedisProcess(life, withoutDisk)).port : undefined;
   const folder = temporaryFolder(life);
   const upstreamPort = await freePort();

@@ -1,36 +1,36 @@
-/** A Redis that runs out of memory must refuse, and never forget what it was told. */
+/** A Redis that runs out of memory must refuse writes, and never evict data. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
-import { createWatchedState, openRedisState, timeToFail } from '../kit/redis-outage.ts';
+import { assertUnavailable, createWatchedState, openRedisState } from '../kit/redis-outage.ts';
 import { until } from '../kit/within.ts';
 
-describe('a Redis that is full', { skip: skipWithoutRedisServer }, () => {
-  test('refuses what takes room, and still reads and removes', async (t) => {
+describe('a full Redis', { skip: skipWithoutRedisServer }, () => {
+  test('refuses operations that need memory, and still reads and removes values', async (t) => {
     const redis = await startRedis(t);
     const state = await openRedisState(t, { kind: 'single', url: redis.url });
     const { keyValues, tokenBuckets } = state;
-    await keyValues.write('kept', 'value');
+    await keyValues.write('stored', 'value');
     await redis.command('CONFIG', 'SET', 'maxmemory', '1');
 
-    await timeToFail(() => keyValues.write('key', 'value'));
-    await timeToFail(() => keyValues.writeIfAbsent('key', 'value', 1_000));
-    await timeToFail(() => keyValues.replace('kept', 'value', 'next'));
-    await timeToFail(() => tokenBuckets.reserve('bucket', { perSecond: 1, burst: 1 }, 0));
-    assert.equal(await keyValues.read('kept'), 'value');
+    await assertUnavailable(() => keyValues.write('key', 'value'));
+    await assertUnavailable(() => keyValues.writeIfAbsent('key', 'value', 1_000));
+    await assertUnavailable(() => keyValues.replace('stored', 'value', 'next'));
+    await assertUnavailable(() => tokenBuckets.reserve('bucket', { perSecond: 1, burst: 1 }, 0));
+    assert.equal(await keyValues.read('stored'), 'value');
     assert.equal(await keyValues.read('key'), undefined);
-    await keyValues.remove('kept');
-    assert.equal(await keyValues.read('kept'), undefined);
+    await keyValues.remove('stored');
+    assert.equal(await keyValues.read('stored'), undefined);
 
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
     await keyValues.write('key', 'value');
     assert.deepEqual(state.problems, []);
   });
 
-  // Redis' error carries the command that it refused. Whoever logs the cause would log the payment.
-  test('does not have the refused value in the error', async (t) => {
+  // The errors of ioredis contain the refused command: a log of the cause would contain the payment.
+  test('does not expose the refused value in the error', async (t) => {
     const redis = await startRedis(t, ['--maxmemory', '1', '--maxmemory-policy', 'noeviction']);
     const { keyValues } = await openRedisState(t, { kind: 'single', url: redis.url });
     await assert.rejects(keyValues.write('key', 'canary'), (error) => {
@@ -41,38 +41,38 @@ describe('a Redis that is full', { skip: skipWithoutRedisServer }, () => {
   });
 });
 
-describe('a Redis that may evict', { skip: skipWithoutRedisServer }, () => {
+describe('a Redis that may evict data', { skip: skipWithoutRedisServer }, () => {
   const evicting = ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'];
   const refusal = /allkeys-lru.*set maxmemory-policy to noeviction, or maxmemory to 0/;
 
-  test('is refused at the start, with what to change', async (t) => {
+  test('is refused when the state is opened, with an error that says what to change', async (t) => {
     const redis = await startRedis(t, evicting);
     const state = createWatchedState(t, { kind: 'single', url: redis.url });
     await assert.rejects(state.open(), refusal);
     assert.deepEqual(state.problems, []);
-    await timeToFail(() => state.keyValues.read('key'));
+    await assertUnavailable(() => state.keyValues.read('key'));
   });
 
-  test('is in trouble when it comes after the start', async (t) => {
+  test('is reported as a problem if it becomes available after the state was opened', async (t) => {
     const redis = await startRedis(t, evicting);
     await redis.kill();
     const state = createWatchedState(t, { kind: 'single', url: redis.url });
     await state.open();
     await redis.restart();
-    await until(3_000, 'it is noticed', () => refusal.test(state.problem() ?? ''));
+    await until(3_000, 'the problem is reported', () => refusal.test(state.problem() ?? ''));
     assert.match(state.problems.at(-1) ?? '', refusal);
   });
 
-  test('is in trouble from when it was changed until it is changed back', async (t) => {
+  test('is reported as a problem from a change of its configuration until the change is undone', async (t) => {
     const redis = await startRedis(t);
     const state = await openRedisState(t, { kind: 'single', url: redis.url });
     await redis.command('CONFIG', 'SET', 'maxmemory', '100mb');
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
-    await until(3_000, 'it is noticed', () => refusal.test(state.problem() ?? ''));
-    await state.keyValues.write('key', 'value'); // it works on: stopping would help nobody
+    await until(3_000, 'the problem is reported', () => refusal.test(state.problem() ?? ''));
+    await state.keyValues.write('key', 'value'); // still works: the gateway does not stop during operation
 
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
-    await until(3_000, 'it is noticed', () => state.problem() === undefined);
+    await until(3_000, 'the problem ends', () => state.problem() === undefined);
     assert.equal(state.problems.length, 2);
   });
 });

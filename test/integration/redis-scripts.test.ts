@@ -1,4 +1,4 @@
-/** The bucket in Lua answers as the arithmetic in TypeScript does, number by number; what is asked together is one script. */
+/** The Lua script: its token bucket equals the arithmetic in TypeScript, and a batch of commands is one script. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -12,17 +12,17 @@ import {
   skipWithoutRedisServer,
   startRedis,
 } from '../kit/redis.ts';
-import { openRedisState, timeToFail, timeToRecover } from '../kit/redis-outage.ts';
+import { assertUnavailable, openRedisState, untilAvailable } from '../kit/redis-outage.ts';
 import { until } from '../kit/within.ts';
 import { tokenBucketCases } from '../unit/state/token-bucket-cases.ts';
 
 const life = lifeOfAllTests();
 const url = skipWithoutRedis ? '' : await sharedRedisUrl(life);
 
-describe('the bucket of Redis, on a clock that the test sets', { skip: skipWithoutRedis }, () => {
+describe('the token bucket script of Redis, on a manual clock', { skip: skipWithoutRedis }, () => {
   const client = new Redis(url, { lazyConnect: true });
   life.after(() => client.disconnect());
-  /** @param atMs on the test's clock */
+  /** @param atMs on the manual clock */
   async function reservePermit(
     key: string,
     perSecond: number,
@@ -30,8 +30,8 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: skipWitho
     maxWaitMs: number,
     atMs: number,
   ) {
-    const words = ['reservePermit', 3, perSecond, burst, maxWaitMs];
-    const [answer] = (await client.eval(scriptWithClock(`return ${atMs}`), 1, key, ...words)) as [string[]];
+    const args = ['reservePermit', 3, perSecond, burst, maxWaitMs];
+    const [answer] = (await client.eval(scriptWithClock(`return ${atMs}`), 1, key, ...args)) as [string[]];
     return answer;
   }
 
@@ -48,7 +48,7 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: skipWitho
   }
 
   for (const garbage of ['', 'garbage', '{"a":1}', 'inf', '-inf', 'nan', '1e308']) {
-    test(`"${garbage}" in its place counts as a full bucket, and is one no more after the first turn`, async (t) => {
+    test(`an invalid arrival time "${garbage}" counts as a full bucket, and the first permit replaces it`, async (t) => {
       const key = `penstock-test:bucket:garbage:${garbage}`;
       t.after(() => client.del(key));
       await client.set(key, garbage);
@@ -61,19 +61,19 @@ describe('the bucket of Redis, on a clock that the test sets', { skip: skipWitho
     });
   }
 
-  test('a bucket is forgotten when it is full again, and not before', async (t) => {
-    const key = 'penstock-test:bucket:forgotten';
+  test('the key of a bucket expires when the bucket is full again', async (t) => {
+    const key = 'penstock-test:bucket:expiry';
     t.after(() => client.del(key));
     await client.del(key);
-    for (const lifeMs of [10_000, 20_000, 30_000]) {
+    for (const fullInMs of [10_000, 20_000, 30_000]) {
       await reservePermit(key, 0.1, 2, 3_600_000, 0);
-      const left = await client.pttl(key);
-      assert.ok(left <= lifeMs && left > lifeMs - 2_000, `${left} ms are left`);
+      const ttlMs = await client.pttl(key);
+      assert.ok(ttlMs <= fullInMs && ttlMs > fullInMs - 2_000, `the TTL is ${ttlMs} ms`);
     }
   });
 });
 
-test('the bucket of Redis counts milliseconds of its own clock', {
+test('token buckets in Redis use the clock of Redis, in milliseconds', {
   skip: skipWithoutRedisServer,
 }, async (t) => {
   const redis = await startRedis(t);
@@ -85,12 +85,12 @@ test('the bucket of Redis counts milliseconds of its own clock', {
   assert.ok(aheadMs >= 1_000_000 && aheadMs < 1_010_000, `${aheadMs} ms ahead`);
 });
 
-describe('what is asked of Redis in one breath', { skip: skipWithoutRedisServer }, () => {
-  test('is carried out although one command among it makes no sense', async (t) => {
+describe('a batch of Redis commands', { skip: skipWithoutRedisServer }, () => {
+  test('is executed as one script although one of its commands fails', async (t) => {
     const redis = await startRedis(t);
     const { keyValues, sets } = await openRedisState(t, { kind: 'single', url: redis.url });
     await keyValues.write('value', 'before');
-    const [[connection = ''], scripts] = [await connectionsTo(redis), await scriptsOf(redis)];
+    const [[connection = ''], scripts] = [await connectionsTo(redis), await scriptCount(redis)];
     const outcomes = await Promise.allSettled([
       keyValues.writeIfAbsent('other', 'text'),
       sets.add('value', 'member'),
@@ -101,52 +101,52 @@ describe('what is asked of Redis in one breath', { skip: skipWithoutRedisServer 
       outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.code)),
       [true, 'STATE_UNAVAILABLE', true, 'after'],
     );
-    assert.equal(await scriptsOf(redis), scripts + 1);
-    assert.ok((await connectionsTo(redis)).includes(connection), 'nobody hangs up for that');
+    assert.equal(await scriptCount(redis), scripts + 1);
+    assert.ok((await connectionsTo(redis)).includes(connection), 'the connection stays open');
   });
 
-  test('does not make little late by much that is read with it', async (t) => {
+  test('is split after each large result, so that small results are not delayed', async (t) => {
     const redis = await startRedis(t);
-    const { keyValues } = await openRedisState(t, { kind: 'single', url: redis.url });
+    const { keyValues } = await openRedisState(t, { kind: 'single', url: redis.url }, 500);
     const large = 'x'.repeat(2 * 1024 * 1024);
     await keyValues.write('large', large);
-    const [nothing, ...read] = await Promise.all([
-      keyValues.read('none'),
+    const scripts = await scriptCount(redis);
+    const [absent, ...values] = await Promise.all([
+      keyValues.read('absent'),
       ...Array.from({ length: 32 }, () => keyValues.read('large')),
-      keyValues.read('large'),
     ]);
-    assert.equal(nothing, undefined);
-    assert.ok(read.every((text) => text === large));
-    assert.equal(read.length, 33);
+    assert.equal(absent, undefined);
+    assert.ok(values.every((value) => value === large));
+    assert.equal(await scriptCount(redis), scripts + 32);
   });
 
-  test('is refused by a master that has become a replica, which is left at once for whoever is the master', async (t) => {
+  test('fails on a master that has become a replica, and the client connects again to find the new master', async (t) => {
     const redis = await startRedis(t);
     const { keyValues } = await openRedisState(t, { kind: 'single', url: redis.url });
     await keyValues.write('key', 'before');
     const [before = ''] = await connectionsTo(redis);
     await redis.command('REPLICAOF', '127.0.0.1', new URL(redis.url).port);
-    const read = keyValues.read('key'); // which a replica answers
-    await timeToFail(() => keyValues.write('key', 'meanwhile'));
+    const read = keyValues.read('key'); // a replica answers reads
+    await assertUnavailable(() => keyValues.write('key', 'refused'));
     assert.equal(await read, 'before');
-    await until(5_000, 'it comes anew', async () => {
+    await until(5_000, 'there is a new connection', async () => {
       const now = await connectionsTo(redis);
       return now.length === 1 && now[0] !== before;
     });
     await redis.command('REPLICAOF', 'NO', 'ONE');
-    await timeToRecover(5_000, () => keyValues.write('key', 'after'));
+    await untilAvailable(5_000, () => keyValues.write('key', 'after'));
     assert.equal(await keyValues.read('key'), 'after');
   });
 });
 
-/** How many scripts it was asked for so far. */
-async function scriptsOf(redis: RedisServer): Promise<number> {
+/** How many scripts the server has executed. */
+async function scriptCount(redis: RedisServer): Promise<number> {
   const stats = String(await redis.command('INFO', 'commandstats'));
   const calls = [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+),/g)].map(([, count]) => Number(count));
   return calls.reduce((sum, count) => sum + count, 0);
 }
 
-/** The ids of those that stay. */
+/** The ids of the connections, without the one that asks. */
 async function connectionsTo(redis: RedisServer): Promise<readonly string[]> {
   const list = String(await redis.command('CLIENT', 'LIST', 'TYPE', 'normal'));
   return list

@@ -1,39 +1,39 @@
-/** One instance's way to a state on which an operation can be held up, as on a slow connection: it is done, and not told yet. */
+/** A state on which a test can delay the result of an operation, as a slow connection does. */
 
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { State } from '../../src/state/ports.ts';
 
 export interface BlockingState extends State {
-  /** The next operation of this kind is done at once, but comes back only when the returned function is called. */
+  /** The next operation of this kind takes effect at once, but returns only after `unblock` was called. @returns `unblock` */
   block(operation: BlockableOperation): () => void;
 }
 
 type BlockableOperation = 'read' | 'replace' | 'remove' | 'writeIfAbsent';
 
-/** @param shared the state behind it */
+/** @param shared the store */
 export function createBlockingState(shared: State = createMemoryState()): BlockingState {
   const { keyValues } = shared;
-  const gates = new Map<BlockableOperation, Promise<void>>();
+  const blocked = new Map<BlockableOperation, Promise<void>>();
 
-  async function through<Value>(operation: BlockableOperation, done: Promise<Value>): Promise<Value> {
-    const gate = gates.get(operation);
-    gates.delete(operation);
-    await gate;
-    return done;
+  async function delay<Result>(operation: BlockableOperation, result: Promise<Result>): Promise<Result> {
+    const unblocked = blocked.get(operation);
+    blocked.delete(operation);
+    await unblocked;
+    return result;
   }
 
   return {
     ...shared,
     keyValues: {
       write: keyValues.write,
-      read: (key) => through('read', keyValues.read(key)),
-      replace: (...all) => through('replace', keyValues.replace(...all)),
-      remove: (key) => through('remove', keyValues.remove(key)),
-      writeIfAbsent: (...all) => through('writeIfAbsent', keyValues.writeIfAbsent(...all)),
+      read: (key) => delay('read', keyValues.read(key)),
+      replace: (...args) => delay('replace', keyValues.replace(...args)),
+      remove: (key) => delay('remove', keyValues.remove(key)),
+      writeIfAbsent: (...args) => delay('writeIfAbsent', keyValues.writeIfAbsent(...args)),
     },
     block(operation) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      gates.set(operation, promise);
+      blocked.set(operation, promise);
       return resolve;
     },
   };

@@ -1,4 +1,4 @@
-/** Starts a gateway that holds writes at exact steps, for a test that kills it there, or has it stand still. */
+/** Starts a gateway that pauses writes at breakpoints, for tests that kill or freeze it there. */
 
 import { fail } from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -12,57 +12,57 @@ import { until } from './within.ts';
 export interface BreakpointGateway {
   readonly url: string;
   readonly adminUrl: string;
-  /** Waits until these writes are held at their steps. */
+  /** Waits until these writes are paused at their breakpoints. */
   reached(requestIds: readonly string[]): Promise<void>;
-  /** Kills it (SIGKILL), and waits until it is gone. */
+  /** Sends SIGKILL, and waits for the end of the process. */
   kill(): Promise<void>;
-  /** Stops it where it stands (SIGSTOP): connections stay, and nothing answers. */
+  /** Sends SIGSTOP: connections stay open, and nothing answers. */
   freeze(): void;
-  /** Lets it go on (SIGCONT), and with it the writes that it holds. */
+  /** Sends SIGCONT, and lets the paused writes continue. */
   thaw(): void;
 }
 
-/** A gateway that serves; killed at the end. */
+/** Returns when the gateway serves. */
 export async function startBreakpointGateway(
   life: Life,
-  order: BreakpointGatewayOptions,
+  options: BreakpointGatewayOptions,
 ): Promise<BreakpointGateway> {
-  const script = join(import.meta.dirname, 'stepping-gateway.ts');
-  const child = fork(script, [JSON.stringify(order)], {
+  const script = join(import.meta.dirname, 'breakpoint-process.ts');
+  const child = fork(script, [JSON.stringify(options)], {
     env: cleanVariables(),
     execArgv: [],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
-  const guard = startChildReaper(child);
-  const told: BreakpointMessage[] = [];
-  let isGone = false;
-  child.on('message', (message) => void told.push(message as BreakpointMessage)); // what stepping-gateway.ts tells
+  const reaper = startChildReaper(child);
+  const messages: BreakpointMessage[] = [];
+  let hasEnded = false;
+  child.on('message', (message) => void messages.push(message as BreakpointMessage)); // from breakpoint-process.ts
   child.once('exit', () => {
-    isGone = true;
-    guard?.kill('SIGKILL');
+    hasEnded = true;
+    reaper?.kill('SIGKILL');
   });
   const kill = async () => {
     child.kill('SIGKILL');
-    await until(5_000, 'the gateway is gone', () => isGone);
+    await until(5_000, 'the gateway ends', () => hasEnded);
   };
   life.after(kill);
 
-  const serving = () => told.find((one) => one.kind === 'serving');
-  await until(30_000, 'the gateway serves', () => isGone || serving() !== undefined);
+  const serving = () => messages.find((message) => message.kind === 'serving');
+  await until(30_000, 'the gateway serves', () => hasEnded || serving() !== undefined);
   const { tppPort, adminPort } = serving() ?? fail('the gateway ended before it served');
   return {
     url: `http://127.0.0.1:${tppPort}`,
     adminUrl: `http://127.0.0.1:${adminPort}`,
     reached: (requestIds) =>
-      until(10_000, 'the writes are held at their steps', () => {
-        const held = told.map((one) => (one.kind === 'reached' ? one.requestId : ''));
-        return requestIds.every((requestId) => held.includes(requestId));
+      until(10_000, 'the writes are paused', () => {
+        const paused = messages.map((message) => (message.kind === 'reached' ? message.requestId : ''));
+        return requestIds.every((requestId) => paused.includes(requestId));
       }),
     kill,
     freeze: () => void child.kill('SIGSTOP'),
     thaw() {
       child.kill('SIGCONT');
-      child.send('go on');
+      child.send('continue');
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * A gateway as a process of its own, that holds writes at exact steps: it tells its parent where each stands, and goes
- * on when it is told to. Its argument is a `SteppingOrder` in JSON.
+ * A gateway process that pauses writes at breakpoints: it notifies its parent of each breakpoint, and continues when the
+ * parent sends a message. Its argument is `BreakpointGatewayOptions` as JSON.
  */
 
 import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
@@ -13,38 +13,39 @@ import { type Breakpoint, createBreakpointState } from './breakpoint-state.ts';
 import { adminToken, configOf, type Sections } from './gateway.ts';
 import { redisStateFactory } from './redis.ts';
 
-/** What the process is to do. */
 export interface BreakpointGatewayOptions {
   readonly sections: Sections;
-  /** Where its state is. */
   readonly state: { readonly redis: string; readonly prefix: string } | { readonly file: string } | 'memory';
-  /** Where each write is held, by its X-Request-ID. */
+  /** Where each write is paused, by its X-Request-ID. */
   readonly breakpoints: Readonly<Record<string, Breakpoint>>;
 }
 
-/** What it tells its parent. The parent says one thing, at most once: that all go on. */
+/** A message to the parent. The parent sends one message at most, which lets all writes continue. */
 export type BreakpointMessage =
   | { readonly kind: 'serving'; readonly tppPort: number; readonly adminPort: number }
   | { readonly kind: 'reached'; readonly requestId: string };
 
 const { sections, state, breakpoints }: BreakpointGatewayOptions = JSON.parse(process.argv[2] ?? '');
-const notify = (told: BreakpointMessage) => void process.send?.(told);
+const notify = (message: BreakpointMessage) => void process.send?.(message);
 
-const { promise: goOn, resolve } = Promise.withResolvers<void>();
+const { promise: continued, resolve } = Promise.withResolvers<void>();
 process.once('message', () => resolve()).once('disconnect', () => process.exit());
 
-const stepping = createBreakpointState(stateOf(state), async (requestId, step) => {
-  if (breakpoints[requestId] !== step) return;
+const pausingState = createBreakpointState(createState(state), async (requestId, breakpoint) => {
+  if (breakpoints[requestId] !== breakpoint) return;
   notify({ kind: 'reached', requestId });
-  await goOn;
+  await continued;
 });
 
 const config = configOf({ listen: { port: 0 }, admin: { port: 0 }, ...sections });
 const log = createLog({ level: 'error', format: 'json' }, { write: () => {} });
-const gateway = createGateway(config, log, configuredOperators(config.admin, adminToken).operators, stepping);
+const { operators } = configuredOperators(config.admin, adminToken);
+const gateway = createGateway(config, log, operators, pausingState);
 notify({ kind: 'serving', ...(await gateway.start()) });
 
-function stateOf(place: BreakpointGatewayOptions['state']): State {
-  if (place === 'memory') return createMemoryState();
-  return 'file' in place ? createSqliteState(place.file) : redisStateFactory(place.redis, place.prefix)();
+function createState(options: BreakpointGatewayOptions['state']): State {
+  if (options === 'memory') return createMemoryState();
+  return 'file' in options
+    ? createSqliteState(options.file)
+    : redisStateFactory(options.redis, options.prefix)();
 }

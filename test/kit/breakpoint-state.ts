@@ -1,38 +1,42 @@
-/** A way to a state on which a write can be held at an exact step of its entry in the ledger. */
+/** A state that pauses a write at a chosen step of its ledger entry. */
 
 import type { KeyValues, State } from '../../src/state/ports.ts';
 
-/** Where a write stands: the operation that takes it to the next step is not begun, or this one is done and not told. */
+/** Before the operation that starts the step, or after the operation that completes it, before its result is returned. */
 export type Breakpoint = 'before the claim' | 'claimed' | 'sending' | 'answered' | 'stored';
 
-/** @param reach called at each step with the `X-Request-ID`; the write goes on when it comes back */
+/** @param onBreakpoint called at each step with the `X-Request-ID`; the write continues when it returns */
 export function createBreakpointState(
   shared: State,
-  reach: (requestId: string, step: Breakpoint) => Promise<void>,
+  onBreakpoint: (requestId: string, breakpoint: Breakpoint) => Promise<void>,
 ): State {
   const { keyValues } = shared;
 
-  async function around(
+  async function pauseAround(
     [before, after]: readonly [before?: Breakpoint | undefined, after?: Breakpoint | undefined],
     [key, value]: readonly [key: string, value: string],
-    act: () => Promise<boolean>,
+    execute: () => Promise<boolean>,
   ): Promise<boolean> {
     const requestId = /^ledger:entry:/.test(key) ? parseEntry(value).requestId : undefined;
-    if (requestId === undefined) return act();
-    if (before) await reach(requestId, before);
-    const isDone = await act();
-    if (isDone && after) await reach(requestId, after);
+    if (requestId === undefined) return execute();
+    if (before) await onBreakpoint(requestId, before);
+    const isDone = await execute();
+    if (isDone && after) await onBreakpoint(requestId, after);
     return isDone;
   }
 
-  const stepping: KeyValues = {
+  const pausing: KeyValues = {
     ...keyValues,
     writeIfAbsent: (key, value, ttlMs) =>
-      around(['before the claim', 'claimed'], [key, value], () => keyValues.writeIfAbsent(key, value, ttlMs)),
+      pauseAround(['before the claim', 'claimed'], [key, value], () =>
+        keyValues.writeIfAbsent(key, value, ttlMs),
+      ),
     replace: (key, expected, value, ttlMs) =>
-      around(breakpointsAround(value), [key, value], () => keyValues.replace(key, expected, value, ttlMs)),
+      pauseAround(breakpointsAround(value), [key, value], () =>
+        keyValues.replace(key, expected, value, ttlMs),
+      ),
   };
-  return { ...shared, keyValues: stepping };
+  return { ...shared, keyValues: pausing };
 }
 
 function breakpointsAround(
@@ -48,7 +52,7 @@ function breakpointsAround(
   }
 }
 
-/** An entry that was given back says nothing. */
+/** A released entry is an empty text. */
 function parseEntry(value: string): Readonly<Record<string, string>> {
   return value === '' ? {} : JSON.parse(value);
 }

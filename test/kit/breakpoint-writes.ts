@@ -1,4 +1,4 @@
-/** Writes that stand at the steps of their entries, at a gateway that is about to be killed or to stand still. */
+/** Sends writes up to chosen steps of their ledger entries, to a gateway that is then killed or frozen. */
 
 import assert from 'node:assert/strict';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
@@ -8,7 +8,7 @@ import type { Breakpoint } from './breakpoint-state.ts';
 import { call, jsonOf, type Reply } from './call.ts';
 import { newWrite, outcomeOf, type Write, type WriteName, writeNames } from './writes.ts';
 
-/** How far a write has come; `at the bank` it waits for the bank's answer, at the others the gateway holds it. */
+/** How far a write has come: at a breakpoint of the gateway, or waiting for the answer of the bank. */
 export type WriteStage = Breakpoint | 'at the bank';
 
 export const writeStages: readonly WriteStage[] = [
@@ -16,35 +16,35 @@ export const writeStages: readonly WriteStage[] = [
   ...(['at the bank', 'answered', 'stored'] as const),
 ];
 
-/** One of each kind of write for each moment, all ready to be sent. */
 export interface StagedWrite {
   readonly moment: WriteStage;
   readonly write: Write;
 }
 
+/** One write of each kind for each stage, not sent yet. */
 export async function newWrites(
   bank: SimulatedBank,
-  at: readonly WriteStage[] = writeStages,
+  stages: readonly WriteStage[] = writeStages,
   names: readonly WriteName[] = writeNames,
 ): Promise<readonly StagedWrite[]> {
-  const pairs = at.flatMap((moment) => names.map((name) => ({ moment, name })));
+  const pairs = stages.flatMap((moment) => names.map((name) => ({ moment, name })));
   return Promise.all(pairs.map(async ({ moment, name }) => ({ moment, write: await newWrite(bank, name) })));
 }
 
-/** Where a gateway is to hold these writes. */
+/** The breakpoints for `startBreakpointGateway`. */
 export const breakpointsOf = (writes: readonly StagedWrite[]): Readonly<Record<string, Breakpoint>> =>
   Object.fromEntries(
     writes.flatMap(({ moment, write }) => (moment === 'at the bank' ? [] : [[write.requestId, moment]])),
   );
 
-/** What a TPP is told: `proper` for the bank's own success, `replayed` for that again, `lost` if the connection breaks. */
+/** `proper` if the bank's success is returned, `replayed` if the ledger replays it, `lost` if the connection breaks, or an error. */
 export type WriteOutcome = string;
 
 /**
- * Sends writes, and comes back when each stands where it is to.
+ * Sends writes, and returns when each has reached its stage.
  *
- * @param hold what keeps the bank from answering those that wait for it
- * @returns what is said to each in the end, in the order of the writes
+ * @param hold the fault that delays the answer of the bank to those that wait for it
+ * @returns the outcome of each write, in their order
  */
 export async function sendToStages(
   gateway: BreakpointGateway,
@@ -54,8 +54,8 @@ export async function sendToStages(
 ): Promise<readonly Promise<WriteOutcome>[]> {
   const atBank = writes.filter(({ moment }) => moment === 'at the bank');
   const others = writes.filter(({ moment }) => moment !== 'at the bank');
-  const said = new Map<Write, Promise<WriteOutcome>>();
-  const send = ({ write }: StagedWrite) => said.set(write, sendWrite(gateway, bank, write));
+  const outcomes = new Map<Write, Promise<WriteOutcome>>();
+  const send = ({ write }: StagedWrite) => outcomes.set(write, sendWrite(gateway, bank, write));
 
   others.forEach(send);
   await gateway.reached(others.map(({ write }) => write.requestId));
@@ -65,10 +65,10 @@ export async function sendToStages(
     () => atBank.every(({ write }) => write.timesReceived() === 1 && write.effectCount() !== 0),
     10_000,
   );
-  return writes.map(({ write }) => said.get(write) ?? assert.fail());
+  return writes.map(({ write }) => outcomes.get(write) ?? assert.fail());
 }
 
-/** Sends a write. Whoever is told that a payment was made is told of one that exists. */
+/** Sends a write. Asserts that a payment in a successful response exists at the bank. */
 export async function sendWrite(
   gateway: { readonly url: string },
   bank: SimulatedBank,
@@ -83,10 +83,10 @@ export async function sendWrite(
   return describeOutcome(reply, write);
 }
 
-const proper = { initiation: '201', cancellation: '202', authorisation: '201' } as const;
+const success = { initiation: '201', cancellation: '202', authorisation: '201' } as const;
 
 function describeOutcome(reply: Reply, { name }: Write): WriteOutcome {
-  const said = outcomeOf(reply);
-  if (said === proper[name]) return 'proper';
-  return said === `${proper[name]} replayed` ? 'replayed' : said;
+  const outcome = outcomeOf(reply);
+  if (outcome === success[name]) return 'proper';
+  return outcome === `${success[name]} replayed` ? 'replayed' : outcome;
 }

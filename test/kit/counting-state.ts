@@ -1,67 +1,67 @@
-/** A way to a state that notes which operations are under way at the same time: together they are one round trip. */
+/** A state that counts round trips: operations that are in progress at the same time are one round trip. */
 
 import type { State } from '../../src/state/ports.ts';
 
 export interface CountingState extends State {
   /**
-   * The round trips so far, each the operations that had been asked before one of them was answered, such as
-   * `replace ledger:entry`: the first two words of a key are enough. On Redis each operation is one command.
+   * The round trips so far: for each, the operations that started before the first of them was answered, such as
+   * `replace ledger:entry` (the first two parts of the key). On Redis, each operation is one command.
    */
   readonly roundTrips: readonly (readonly string[])[];
-  /** Begins to count anew: what is under way then belongs to the old count. */
+  /** Starts a new count; operations in progress belong to the old one. */
   reset(): void;
-  /** Operations of these names are done from now on, but never come back. */
-  dropResponses(...operations: readonly string[]): void;
+  /** Operations with these names take effect from now on, but never return. */
+  dropResponses(...names: readonly string[]): void;
 }
 
-/** @param isCounted which operations, told as in `trips` */
+/** @param isCounted selects operations, written as in `roundTrips` */
 export function createCountingState(shared: State, isCounted: (operation: string) => boolean): CountingState {
   const { keyValues, sets, pubsub } = shared;
-  const newCount = () => ({ trips: [] as string[][], underWay: 0 });
+  const newCount = () => ({ roundTrips: [] as string[][], inProgress: 0 });
   let current = newCount();
-  let silent: readonly string[] = [];
+  let dropped: readonly string[] = [];
 
-  async function counted<Value>(name: string, key: string, act: () => Promise<Value>): Promise<Value> {
+  async function count<Value>(name: string, key: string, execute: () => Promise<Value>): Promise<Value> {
     const operation = `${name} ${key.split(':').slice(0, 2).join(':')}`;
-    if (!isCounted(operation)) return act();
-    const count = current;
-    if (count.underWay++ === 0) count.trips.push([]);
-    count.trips.at(-1)?.push(operation);
-    const done = act().finally(() => {
-      count.underWay -= 1;
+    if (!isCounted(operation)) return execute();
+    const counted = current;
+    if (counted.inProgress++ === 0) counted.roundTrips.push([]);
+    counted.roundTrips.at(-1)?.push(operation);
+    const result = execute().finally(() => {
+      counted.inProgress -= 1;
     });
-    if (!silent.includes(name)) return done;
-    await done;
+    if (!dropped.includes(name)) return result;
+    await result;
     return new Promise(() => {});
   }
 
   return {
     ...shared,
     keyValues: {
-      read: (key) => counted('read', key, () => keyValues.read(key)),
-      write: (key, ...rest) => counted('write', key, () => keyValues.write(key, ...rest)),
+      read: (key) => count('read', key, () => keyValues.read(key)),
+      write: (key, ...rest) => count('write', key, () => keyValues.write(key, ...rest)),
       writeIfAbsent: (key, ...rest) =>
-        counted('writeIfAbsent', key, () => keyValues.writeIfAbsent(key, ...rest)),
-      replace: (key, ...rest) => counted('replace', key, () => keyValues.replace(key, ...rest)),
-      remove: (key) => counted('remove', key, () => keyValues.remove(key)),
+        count('writeIfAbsent', key, () => keyValues.writeIfAbsent(key, ...rest)),
+      replace: (key, ...rest) => count('replace', key, () => keyValues.replace(key, ...rest)),
+      remove: (key) => count('remove', key, () => keyValues.remove(key)),
     },
     sets: {
-      add: (key, member) => counted('add', key, () => sets.add(key, member)),
-      remove: (key, member) => counted('remove', key, () => sets.remove(key, member)),
-      members: (key) => counted('members', key, () => sets.members(key)),
+      add: (key, member) => count('add', key, () => sets.add(key, member)),
+      remove: (key, member) => count('remove', key, () => sets.remove(key, member)),
+      members: (key) => count('members', key, () => sets.members(key)),
     },
     pubsub: {
       ...pubsub,
-      publish: (channel, message) => counted('publish', channel, () => pubsub.publish(channel, message)),
+      publish: (channel, message) => count('publish', channel, () => pubsub.publish(channel, message)),
     },
     get roundTrips() {
-      return current.trips;
+      return current.roundTrips;
     },
     reset() {
       current = newCount();
     },
-    dropResponses(...operations) {
-      silent = operations;
+    dropResponses(...names) {
+      dropped = names;
     },
   };
 }

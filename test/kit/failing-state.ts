@@ -1,4 +1,4 @@
-/** A state whose operations fail while a test says so, and which tells what it was asked. */
+/** A state whose operations fail when a test says so, and which records them. */
 
 import { GatewayError } from '../../src/request/errors.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
@@ -7,9 +7,9 @@ import type { KeyValues, Sets, State } from '../../src/state/ports.ts';
 type Operation = keyof KeyValues | keyof Sets | 'publish';
 
 export interface FailingState extends State {
-  /** What it was asked so far, failed operations included: such as `read environment:active`. */
+  /** All operations so far, including those that failed, such as `read environment:active`. */
   readonly operations: readonly string[];
-  /** These operations fail from now on; every one if none is named. */
+  /** Lets these operations fail from now on; all of them if none is named. */
   fail(...operations: readonly Operation[]): void;
   recover(): void;
 }
@@ -20,17 +20,17 @@ const allOperations: readonly Operation[] = [
 ];
 
 /**
- * One instance's way to a state, which is well at first.
+ * The state of one instance; available at first.
  *
- * @param shared the state behind it; two instances on one state have a way each, and fail each for itself
+ * @param shared the store; several instances can share it and fail independently
  */
 export function createFailingState(shared: State = createMemoryState()): FailingState {
   const { keyValues, sets, pubsub } = shared;
-  let asked: readonly string[] = [];
+  const operations: string[] = [];
   let failing: readonly Operation[] = [];
 
   const enter = (operation: Operation, key: string) => {
-    asked = [...asked, `${operation} ${key}`];
+    operations.push(`${operation} ${key}`);
     if (failing.includes(operation))
       throw new GatewayError('STATE_UNAVAILABLE', 'The shared state cannot be reached.');
   };
@@ -81,10 +81,10 @@ export function createFailingState(shared: State = createMemoryState()): Failing
       },
     },
     get operations() {
-      return asked;
+      return [...operations];
     },
-    fail(...operations) {
-      failing = operations.length > 0 ? operations : allOperations;
+    fail(...named) {
+      failing = named.length > 0 ? named : allOperations;
     },
     recover() {
       failing = [];

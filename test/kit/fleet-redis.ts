@@ -1,15 +1,14 @@
-/** The kinds of Redis that a fleet may share. */
+/** The kinds of Redis that a fleet of gateways can share. */
 
 import type { Life } from './life.ts';
 import { type RedisServer, sendRedisCommand, startRedis } from './redis.ts';
 import { startRedisCluster } from './redis-cluster.ts';
 import { type SentinelRedis, startSentinels } from './redis-sentinels.ts';
 
-/** A Redis of some kind, that runs. */
 export interface FleetRedis {
   /** `state.redis` of the configuration. */
   readonly settings: string | object;
-  /** Has it forget everything. */
+  /** Removes all data. */
   flush(): Promise<void>;
 }
 
@@ -25,28 +24,25 @@ export async function startSingleRedis(
 /** A cluster of three masters. */
 export async function startClusterRedis(life: Life): Promise<FleetRedis> {
   const { urls, masters } = await startRedisCluster(life);
-  return {
-    settings: { cluster: urls },
-    flush: async () =>
-      void (await Promise.all(masters.map(({ port }) => sendRedisCommand(port, 'FLUSHALL')))),
-  };
+  const flush = () => Promise.all(masters.map(({ port }) => sendRedisCommand(port, 'FLUSHALL')));
+  return { settings: { cluster: urls }, flush: async () => void (await flush()) };
 }
 
-/** A master with its replica, watched by three sentinels. */
+/** A master with a replica, monitored by three sentinels. */
 export async function startSentinelRedis(life: Life): Promise<FleetRedis & SentinelRedis> {
-  const watched = await startSentinels(life);
+  const redis = await startSentinels(life);
   return {
-    ...watched,
-    settings: { sentinels: watched.urls, name: watched.name },
-    flush: async () => void (await sendRedisCommand(watched.master.port, 'FLUSHALL')),
+    ...redis,
+    settings: { sentinels: redis.urls, name: redis.name },
+    flush: async () => void (await sendRedisCommand(redis.master.port, 'FLUSHALL')),
   };
 }
 
-/** Makes what many tests share when the first of them asks for it. */
-export function lazy<Value>(make: () => Promise<Value>): () => Promise<Value> {
-  let made: Promise<Value> | undefined;
+/** Creates a value at the first call, and returns the same one afterwards. */
+export function lazy<Value>(create: () => Promise<Value>): () => Promise<Value> {
+  let value: Promise<Value> | undefined;
   return () => {
-    made ??= make();
-    return made;
+    value ??= create();
+    return value;
   };
 }

@@ -1,4 +1,4 @@
-/** A Redis cluster for a test: three masters, and replicas if asked for. */
+/** A Redis cluster for a test: three masters, and optionally replicas of the first. */
 
 import type { Life } from './life.ts';
 import { sendRedisCommand } from './redis.ts';
@@ -8,18 +8,18 @@ import { until } from './within.ts';
 const masterCount = 3;
 const slotCount = 16384;
 
-/** A cluster of which every node serves; ends with the test. */
+/** A cluster whose nodes are all available. */
 export interface RedisCluster {
   readonly urls: readonly string[];
   readonly masters: readonly RedisProcess[];
-  /** The place in `masters` of the one that holds a key. */
+  /** The index in `masters` of the owner of a key. */
   ownerOf(key: string): Promise<number>;
 }
 
 /** @param replicaCount how many replicas the first master has */
 export async function startRedisCluster(life: Life, replicaCount = 0): Promise<RedisCluster> {
   const nodes = await Promise.all(
-    Array.from({ length: masterCount + replicaCount }, () => startRedisProcess(life, { args: nodeArgs })),
+    Array.from({ length: masterCount + replicaCount }, () => startRedisProcess(life, nodeArgs)),
   );
   const masters = nodes.slice(0, masterCount);
   await Promise.all(masters.map(assignSlots));
@@ -30,7 +30,7 @@ export async function startRedisCluster(life: Life, replicaCount = 0): Promise<R
   const first = String(await sendRedisCommand(masters[0]?.port ?? 0, 'CLUSTER', 'MYID'));
   for (const { port } of nodes.slice(masterCount)) {
     await sendRedisCommand(port, 'CLUSTER', 'REPLICATE', first);
-    await until(10_000, 'the replica has what its master has', async () =>
+    await until(10_000, 'the replica is in sync with its master', async () =>
       String(await sendRedisCommand(port, 'INFO', 'replication')).includes('master_link_status:up'),
     );
   }
@@ -57,12 +57,12 @@ const lastSlotOf = (index: number) => Math.floor(((index + 1) * slotCount) / mas
 async function assignSlots({ port }: RedisProcess, index: number): Promise<void> {
   const range = [lastSlotOf(index - 1) + 1, lastSlotOf(index)].map(String);
   await sendRedisCommand(port, 'CLUSTER', 'ADDSLOTSRANGE', ...range);
-  await sendRedisCommand(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1)); // else they argue about it first
+  await sendRedisCommand(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1)); // otherwise the nodes first resolve a conflict of epochs
 }
 
-/** Waits until every node's `CLUSTER INFO` has this line. */
+/** Waits until the `CLUSTER INFO` of every node contains this line. */
 async function untilAllReport(nodes: readonly RedisProcess[], line: string): Promise<void> {
-  await until(20_000, `all nodes say ${line}`, async () => {
+  await until(20_000, `all nodes report ${line}`, async () => {
     const reports = await Promise.all(nodes.map(({ port }) => sendRedisCommand(port, 'CLUSTER', 'INFO')));
     return reports.every((report) => String(report).split('\r\n').includes(line));
   });

@@ -1,4 +1,4 @@
-/** One redis-server as a child process, that can be frozen and killed, and never outlives the tests. */
+/** One redis-server as a child process that a test can freeze and kill. It never outlives the tests. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,48 +11,48 @@ import type { Life } from './life.ts';
 import { freePort } from './ports.ts';
 import { until } from './within.ts';
 
-/** A server on a port of this machine. */
 export interface RedisProcess {
   readonly port: number;
-  /** Its folder, which goes when it ends. */
+  /** Its working directory, which is removed at the end. */
   readonly folder: string;
-  /** Stops it where it stands (SIGSTOP): connections stay, and nothing answers. */
+  /** Sends SIGSTOP: connections stay open, and nothing answers. */
   freeze(): void;
-  /** Lets it go on (SIGCONT). */
+  /** Sends SIGCONT. */
   thaw(): void;
-  /** Kills it (SIGKILL), and waits until it is gone. */
+  /** Sends SIGKILL, and waits for the end of the process. */
   kill(): Promise<void>;
-  /** Starts it again, empty, on the same port. */
+  /** Starts it again on the same port. */
   restart(): Promise<void>;
 }
 
-/** How to start a server. */
-export interface Launch {
-  /** Arguments beside the port, made when the port and the folder are known. */
-  readonly args?: (port: number, folder: string) => readonly string[];
-}
-
-/** A server that answers; ends with the life it is given. */
-export async function startRedisProcess(life: Life, { args = () => [] }: Launch = {}): Promise<RedisProcess> {
+/**
+ * Returns when the server answers.
+ *
+ * @param argsFor further arguments of redis-server
+ */
+export async function startRedisProcess(
+  life: Life,
+  argsFor: (port: number, folder: string) => readonly string[] = () => [],
+): Promise<RedisProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-redis-'));
   let child: ChildProcess | undefined;
   const kill = async () => {
     child?.kill('SIGKILL');
-    await until(5_000, 'redis-server is gone', () => !child || hasEnded(child));
+    await until(5_000, 'redis-server ends', () => !child || hasEnded(child));
   };
   life.after(async () => {
     await kill();
     rmSync(folder, { recursive: true, force: true });
   });
   const launch = async (port: number) => {
-    child = spawnServer(port, folder, args(port, folder));
+    child = spawnServer(port, folder, argsFor(port, folder));
     return isAnswering(port, child);
   };
 
   let port = await freePort();
   for (let tries = 1; !(await launch(port)); tries++) {
     if (tries === 3) throw new Error('redis-server ends as soon as it is started');
-    port = await freePort(); // somebody else was faster
+    port = await freePort(); // another process has taken the port
   }
   return {
     port,
@@ -75,13 +75,13 @@ function spawnServer(port: number, folder: string, args: readonly string[]): Chi
   const child = spawn(program, [...args, '--port', String(port), '--bind', '127.0.0.1', '--dir', folder], {
     stdio: 'ignore',
   });
-  child.on('error', () => {}); // it then has an exit code
-  const guard = startChildReaper(child, folder);
-  child.once('exit', () => guard?.kill('SIGKILL'));
+  child.on('error', () => {}); // 'exit' follows
+  const reaper = startChildReaper(child, folder);
+  child.once('exit', () => reaper?.kill('SIGKILL'));
   return child;
 }
 
-/** Whether the server answers, at last; false if it ended instead. */
+/** Waits until the server answers; false if it ended instead. */
 async function isAnswering(port: number, child: ChildProcess): Promise<boolean> {
   let pong = false;
   await until(10_000, `redis-server answers on port ${port}`, async () => {

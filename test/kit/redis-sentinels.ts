@@ -1,4 +1,4 @@
-/** A Redis master with a replica, and three sentinels that watch them, for a test. */
+/** A Redis master with a replica, and three sentinels that monitor them, for a test. */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,11 +7,10 @@ import { sendRedisCommand } from './redis.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
 import { until } from './within.ts';
 
-/** What the sentinels watch; ends with the test. */
 export interface SentinelRedis {
-  /** The sentinels' addresses. */
+  /** The addresses of the sentinels. */
   readonly urls: readonly string[];
-  /** The name under which they watch the master. */
+  /** The name of the master in the configuration of the sentinels. */
   readonly name: string;
   readonly master: RedisProcess;
   readonly replica: RedisProcess;
@@ -19,18 +18,20 @@ export interface SentinelRedis {
 
 const name = 'main';
 
-/** Sentinels that know each other, the master and the replica, and take the master for dead after 300 ms. */
+/** Returns when the sentinels know each other, the master and the replica. They declare the master down after 300 ms. */
 export async function startSentinels(life: Life): Promise<SentinelRedis> {
-  const master = await startRedisProcess(life, { args: () => dataArgs });
-  const replica = await startRedisProcess(life, {
-    args: () => [...dataArgs, '--replicaof', `127.0.0.1 ${master.port}`],
-  });
-  await until(10_000, 'the replica has what its master has', async () =>
+  const master = await startRedisProcess(life, () => dataArgs);
+  const replica = await startRedisProcess(life, () => [
+    ...dataArgs,
+    '--replicaof',
+    `127.0.0.1 ${master.port}`,
+  ]);
+  await until(10_000, 'the replica is in sync with its master', async () =>
     String(await sendRedisCommand(master.port, 'INFO', 'replication')).includes('state=online'),
   );
   const sentinels = await Promise.all(
     Array.from({ length: 3 }, () =>
-      startRedisProcess(life, { args: (_port, folder) => [settingsFile(folder, master.port), '--sentinel'] }),
+      startRedisProcess(life, (_port, folder) => [settingsFile(folder, master.port), '--sentinel']),
     ),
   );
   await until(20_000, 'the sentinels know each other and the replica', async () => {
@@ -42,7 +43,7 @@ export async function startSentinels(life: Life): Promise<SentinelRedis> {
 
 const dataArgs = ['--save', '', '--appendonly', 'no', '--repl-diskless-sync-delay', '0'];
 
-/** Sentinels keep what they learn in their file of settings. */
+/** Sentinels also store their state in this file, so each needs its own. */
 function settingsFile(folder: string, masterPort: number): string {
   const file = join(folder, 'sentinel.conf');
   const lines = [
@@ -54,7 +55,7 @@ function settingsFile(folder: string, masterPort: number): string {
   return file;
 }
 
-/** What a sentinel says about the master, by name. */
+/** The fields that a sentinel reports about the master. */
 async function masterInfo(port: number): Promise<ReadonlyMap<string, string>> {
   const answer = (await sendRedisCommand(port, 'SENTINEL', 'MASTER', name)) as readonly string[] | object; // a list or, by protocol 3, a map
   const flat = Array.isArray(answer) ? answer : Object.entries(answer).flat();

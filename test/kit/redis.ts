@@ -1,4 +1,4 @@
-/** A Redis for a test, found or started; without one, the tests that need it are skipped, loudly. */
+/** A Redis for a test: a running one or a new process. Without one, the tests that need it are skipped with a reason. */
 
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
@@ -8,45 +8,44 @@ import { howToGetRedis, redisIsRequired, redisProgram, runningRedis } from './fi
 import type { Life } from './life.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
 
-/** A server of this test's own. */
+/** A server that only this test uses. */
 export interface RedisServer extends RedisProcess {
   readonly url: string;
-  /** Any command, on a connection of the test's own, such as `command('CONFIG', 'SET', 'maxmemory', '1mb')`. */
+  /** Sends any command on a separate connection, such as `command('CONFIG', 'SET', 'maxmemory', '1mb')`. */
   command(name: string, ...args: readonly string[]): Promise<unknown>;
-  /** Forgets everything. */
   flush(): Promise<void>;
 }
 
 const missing = `there is no Redis; get one: ${howToGetRedis}`;
 
-/** Why tests that start a Redis of their own are skipped, or false: `test(name, { skip: withoutRedisServer }, ...)`. */
+/** Why tests that start a Redis are skipped, or false: `test(name, { skip: skipWithoutRedisServer }, ...)`. */
 export const skipWithoutRedisServer: string | false = redisProgram() || redisIsRequired() ? false : missing;
 
 /** Why tests that need any Redis are skipped, or false. */
 export const skipWithoutRedis: string | false = runningRedis() ? false : skipWithoutRedisServer;
 
-/** The address of a Redis that others may use too: keep to your own prefix. */
+/** The address of a Redis that other tests may use as well: use a prefix of your own. */
 export async function sharedRedisUrl(life: Life): Promise<string> {
   return runningRedis() ?? (await startRedis(life)).url;
 }
 
-/** A server that answers, keeps nothing on disk, and ends with the test. @param args further arguments of redis-server */
+/** Starts a server without persistence. @param args further arguments of redis-server */
 export async function startRedis(life: Life, args: readonly string[] = []): Promise<RedisServer> {
-  const server = await startRedisProcess(life, { args: () => ['--save', '', '--appendonly', 'no', ...args] });
+  const server = await startRedisProcess(life, () => ['--save', '', '--appendonly', 'no', ...args]);
   const url = `redis://127.0.0.1:${server.port}`;
   const command = (name: string, ...rest: readonly string[]) => sendRedisCommand(server.port, name, ...rest);
   return { ...server, url, command, flush: async () => void (await command('FLUSHALL')) };
 }
 
 /**
- * Ways to one new part of a Redis, for an instance each, which wait for answers as long as a way can: so that on a busy
- * machine nothing but what a test does makes the state unavailable.
+ * Creates states with a common prefix, one for each instance. They have the longest possible timeout, so that only the test
+ * itself makes the state unavailable, not a busy machine.
  */
 export function redisStateFactory(url: string, prefix = `test-${randomUUID()}:`): () => State {
   return () => createRedisState({ kind: 'single', url }, prefix, () => {}, 500);
 }
 
-/** One command to the server on a port, on a connection of its own. */
+/** Sends one command on a new connection. */
 export async function sendRedisCommand(
   port: number,
   name: string,

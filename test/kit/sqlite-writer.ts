@@ -1,35 +1,35 @@
 /**
- * A process of its own that writes to a state in a file: `node file-writer.ts FILE COUNT SIZE`.
+ * A process that writes to a SQLite state: `node sqlite-writer.ts FILE COUNT SIZE`.
  *
- * It says `open`, then the number of each write that was acknowledged, ten at a time on their way; then `done`. What
- * fails it says as a sentence, and goes on living.
+ * It prints `open`, then the number of each acknowledged write (ten run at the same time), then `done`. It prints errors as
+ * text and keeps running.
  */
 
 import { writeSync } from 'node:fs';
 import { createSqliteState } from '../../src/state/sqlite.ts';
 
 const [file = '', count = '0', size = '0'] = process.argv.slice(2);
-const state = createSqliteState(file, (trouble) => say(`trouble: ${trouble}`));
-const say = (text: unknown) => writeSync(1, `${text}\n`); // at once, whatever becomes of the process
+const state = createSqliteState(file, (problem) => print(`problem: ${problem}`));
+const print = (text: unknown) => writeSync(1, `${text}\n`); // synchronously, in case the process is killed next
 const numbers = Array.from({ length: Number(count) }, (_, index) => index).values();
 
 async function writeAll(): Promise<void> {
   for (const number of numbers) {
-    const pair = [
+    const writes = [
       state.keyValues.write(`${number}`, 'x'.repeat(Number(size))),
       state.sets.add('set', `${number}`),
     ];
-    await Promise.all(pair);
-    say(number);
+    await Promise.all(writes);
+    print(number);
   }
 }
 
 try {
   await state.open();
-  say('open');
+  print('open');
   await Promise.all(Array.from({ length: 10 }, writeAll));
-  say('done');
+  print('done');
 } catch (error) {
-  say(error instanceof Error ? error.message : error);
+  print(error instanceof Error ? error.message : error);
 }
-setInterval(() => {}, 60_000); // it lives until it is killed
+setInterval(() => {}, 60_000); // until it is killed
