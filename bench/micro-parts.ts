@@ -62,7 +62,7 @@ const entry = {
 const sighting = { standing: 'ACCC', seenAt: 0, entries: { [place.variant]: entry } };
 const document = serializeCachedPayment(withObservation(parseCachedPayment(undefined), sighting));
 const home = { environment: 'sandbox', tenant: 'shop' };
-const record = serializeAffinityRecord({ affinities: [home], renewedAt: 0, retention: 'remembered' });
+const record = serializeAffinityRecord({ affinities: [home], renewedAt: 0, retention: 'expiring' });
 
 const toPublic = createUrlMapper('https://gateway.example', 'berlingroup')(payment);
 const withLinks = Buffer.from(created(id));

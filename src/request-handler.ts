@@ -10,7 +10,7 @@ import { createNetworkOf } from './http/client-network.ts';
 import { createQuotaCheck } from './http/quota.ts';
 import { createRequestReader } from './http/read-request.ts';
 import { createTppApp } from './http/tpp-app.ts';
-import { createIdempotencyDependencies } from './idempotency/ledger-services.ts';
+import { createIdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import { createPipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
 import type { Services } from './services.ts';

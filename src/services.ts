@@ -5,7 +5,7 @@ import { type ActiveEnvironment, createActiveEnvironment } from './environments/
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
-import { createLedgerServices, type LedgerServices } from './idempotency/ledger-services.ts';
+import { createLedgerServices, type LedgerServices } from './idempotency/ledger.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { withEncryption } from './state/create-state.ts';
 import { createFallbackLimiter } from './state/fallback-limiter.ts';

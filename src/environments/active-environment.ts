@@ -1,9 +1,9 @@
 /**
- * Which environment new payments go to: one value that all instances share, changed by operators while the gateway runs.
+ * The active environment, which receives new payments: a value in the shared state that operators change at run time.
  *
- * The configured one is only the first value. The value carries a version, and the highest version wins: a state that
- * lost it, or came back from an old backup, is given it again by any instance that remembers. It also carries an epoch:
- * a new one tells every instance that the shared state has been emptied meanwhile.
+ * The configured environment is only the initial value. The value has a version, and the highest version wins: if the
+ * state lost the value or was restored from an old backup, an instance that knows a higher version writes it again. The
+ * value also has an epoch: a new epoch tells every instance that the shared state was emptied.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -22,72 +22,82 @@ const recordShape = z.object({
   epoch: z.string(),
 });
 
-/** The shared value. */
 export type ActiveRecord = Readonly<z.output<typeof recordShape>>;
 
 export interface ActiveEnvironment {
-  /** The last value known to this instance; `undefined` if it never could read one. */
+  /** The last value that this instance read; `undefined` if it has not read one yet. */
   known(): ActiveRecord | undefined;
   /**
    * Reads the shared value, and restores it if the state lost it.
    *
-   * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached
+   * @throws GatewayError STATE_UNAVAILABLE
    */
   read(): Promise<ActiveRecord>;
   /**
-   * Makes this environment the active one, on all instances.
+   * Makes this environment the active one on all instances.
    *
-   * @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; it is not known then whether it was done
+   * @throws GatewayError STATE_UNAVAILABLE; the environment may have been switched nevertheless
    */
   switchTo(environment: string): Promise<{ readonly from: ActiveRecord; readonly to: ActiveRecord }>;
-  /** Whether the shared state was emptied, as far as this instance could notice, since it runs. */
+  /** Whether this instance noticed, since its start, that the shared state was emptied. */
   stateWasEmptied(): boolean;
 }
 
-/** The shared value, and the very text that stands in the state: only by that can it be replaced. */
+/** The shared value and its stored text, which a compare-and-set needs. */
 interface StoredRecord {
   readonly raw: string;
   readonly record: ActiveRecord;
 }
 
-/** @param configured the value that a new installation begins with */
+/** @param configured the initial value of a new installation */
 export function createActiveEnvironment(
   { keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>,
   configured: string,
   log: Log,
 ): ActiveEnvironment {
   let known: ActiveRecord | undefined;
-  let emptied = false;
-  const recordIn = createParseCache(parseRecord);
+  let wasEmptied = false;
+  const parseOnce = createParseCache(parseRecord);
 
-  pubsub.subscribe(channel, () => void read().catch(() => {})); // missed or failed: the next regular read sees it
+  pubsub.subscribe(channel, () => void read().catch(() => {})); // the heartbeat reads it again
 
   const read = async () => (await load()).record;
 
+  async function switchTo(
+    environment: string,
+  ): Promise<{ readonly from: ActiveRecord; readonly to: ActiveRecord }> {
+    const { raw, record: from } = await load();
+    const to = { ...from, environment, version: from.version + 1 };
+    if (!(await keyValues.replace(key, raw, JSON.stringify(to)))) return switchTo(environment);
+    adopt(to);
+    await pubsub.publish(channel, String(to.version)).catch(() => {}); // the other instances read it every second
+    return { from, to };
+  }
+
   async function load(): Promise<StoredRecord> {
     const raw = await keyValues.read(key);
-    const stored = raw === undefined ? undefined : recordIn(raw);
+    const stored = raw === undefined ? undefined : parseOnce(raw);
     if (raw === undefined || !stored || stored.version < (known?.version ?? 0)) return restore(raw);
     return { raw, record: adopt(stored) };
   }
 
-  /** The state holds nothing, or something older than what is known here. */
-  async function restore(raw: string | undefined): Promise<StoredRecord> {
+  /** @param stale the stored text, if the state holds a lower version than this instance knows */
+  async function restore(stale: string | undefined): Promise<StoredRecord> {
     const next: ActiveRecord = {
       environment: known?.environment ?? configured,
       version: known?.version ?? 1,
       epoch: randomUUID(),
     };
-    const written = JSON.stringify(next);
-    const done = await (raw === undefined
-      ? keyValues.writeIfAbsent(key, written)
-      : keyValues.replace(key, raw, written));
-    return done ? { raw: written, record: adopt(next) } : load();
+    const raw = JSON.stringify(next);
+    const isStored = await (stale === undefined
+      ? keyValues.writeIfAbsent(key, raw)
+      : keyValues.replace(key, stale, raw));
+    return isStored ? { raw, record: adopt(next) } : load();
   }
 
   function adopt(record: ActiveRecord): ActiveRecord {
     if (known && known.epoch !== record.epoch) {
-      emptied = true;
+      wasEmptied = true;
       log('error', 'the shared state was emptied: what it remembered of payments is lost', {
         activeEnvironment: record.environment,
       });
@@ -102,18 +112,7 @@ export function createActiveEnvironment(
     return record;
   }
 
-  async function change(
-    environment: string,
-  ): Promise<{ readonly from: ActiveRecord; readonly to: ActiveRecord }> {
-    const { raw, record: from } = await load();
-    const to = { ...from, environment, version: from.version + 1 };
-    if (!(await keyValues.replace(key, raw, JSON.stringify(to)))) return change(environment);
-    adopt(to);
-    await pubsub.publish(channel, String(to.version)).catch(() => {}); // the others read it every second besides
-    return { from, to };
-  }
-
-  return { known: () => known, read, switchTo: change, stateWasEmptied: () => emptied };
+  return { known: () => known, read, switchTo, stateWasEmptied: () => wasEmptied };
 }
 
 function parseRecord(raw: string): ActiveRecord {

@@ -1,25 +1,25 @@
-/** What is remembered of one payment id, and how it is written down. */
+/** The stored affinity of one payment id: the environments that created a payment with this id, and for which tenants. */
 
 import { z } from 'zod';
 import { GatewayError } from '../request/errors.ts';
 
 const recordShape = z.object({
   v: z.literal(1),
-  /** One pair of environment and tenant each. */
+  /** Pairs of environment and tenant. */
   homes: z.array(z.tuple([z.string(), z.string()])).min(1),
-  /** When it was last used, at a day's precision: milliseconds since 1970. */
+  /** When the record was last used, with a precision of one day: milliseconds since 1970. */
   renewedAt: z.number(),
   endless: z.boolean(),
 });
 
-/** Where a payment lives, and whose it is. */
+/** The environment that created a payment, and the tenant that owns the payment. */
 export interface PaymentAffinity {
   readonly environment: string;
   readonly tenant: string;
 }
 
-/** A standing order may be asked for as long as it runs; any other payment is remembered for a while. */
-export type AffinityRetention = 'endless' | 'remembered';
+/** Standing orders are stored permanently; other payments expire some time after their last use. */
+export type AffinityRetention = 'permanent' | 'expiring';
 
 export interface AffinityRecord {
   readonly affinities: readonly PaymentAffinity[];
@@ -27,46 +27,44 @@ export interface AffinityRecord {
   readonly retention: AffinityRetention;
 }
 
-/** The record with one more home; what it knew it keeps. The very same record if it knew all of it. */
+/** Adds an affinity to a record. @returns the same object if nothing changes */
 export function withAffinity(
   record: AffinityRecord | undefined,
-  { home, lasts }: { readonly home: PaymentAffinity; readonly lasts: AffinityRetention },
-  renewedAt: number,
+  affinity: PaymentAffinity,
+  { retention, renewedAt }: Pick<AffinityRecord, 'retention' | 'renewedAt'>,
 ): AffinityRecord {
-  const homes = record?.affinities ?? [];
-  const isKnown = homes.some(
-    ({ environment, tenant }) => environment === home.environment && tenant === home.tenant,
+  const affinities = record?.affinities ?? [];
+  const isKnown = affinities.some(
+    ({ environment, tenant }) => environment === affinity.environment && tenant === affinity.tenant,
   );
-  const lastsAsLong = record?.retention === 'endless' || record?.retention === lasts;
-  if (record && isKnown && lastsAsLong && record.renewedAt === renewedAt) return record;
+  const isRetained = record?.retention === 'permanent' || record?.retention === retention;
+  if (record && isKnown && isRetained && record.renewedAt === renewedAt) return record;
   return {
-    affinities: isKnown ? homes : [...homes, home],
+    affinities: isKnown ? affinities : [...affinities, affinity],
     renewedAt,
-    retention: record?.retention === 'endless' ? 'endless' : lasts,
+    retention: record?.retention === 'permanent' ? 'permanent' : retention,
   };
 }
 
 export function serializeAffinityRecord({ affinities, renewedAt, retention }: AffinityRecord): string {
-  const pairs = affinities.map(({ environment, tenant }) => [environment, tenant]);
-  return JSON.stringify({ v: 1, homes: pairs, renewedAt, endless: retention === 'endless' });
+  const homes = affinities.map(({ environment, tenant }) => [environment, tenant]);
+  return JSON.stringify({ v: 1, homes, renewedAt, endless: retention === 'permanent' });
 }
 
-/** @throws GatewayError STATE_UNAVAILABLE if it is no record: better no answer than a guessed one */
+/** @throws GatewayError STATE_UNAVAILABLE if the value is not a record: the gateway never guesses an environment */
 export function parseAffinityRecord(raw: string): AffinityRecord {
   try {
-    const { homes, renewedAt, endless: withoutEnd } = recordShape.parse(JSON.parse(raw));
+    const { homes, renewedAt, endless } = recordShape.parse(JSON.parse(raw));
     return {
       affinities: homes.map(([environment, tenant]) => ({ environment, tenant })),
       renewedAt,
-      retention: withoutEnd ? 'endless' : 'remembered',
+      retention: endless ? 'permanent' : 'expiring',
     };
   } catch (cause) {
     throw new GatewayError(
       'STATE_UNAVAILABLE',
       'What is remembered of this payment cannot be read; ask the operators.',
-      {
-        cause,
-      },
+      { cause },
     );
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Where each payment was born: every (environment, tenant) in which its id was seen, learnt from the bank's answer to
- * the initiation and never overwritten. Two banks may give the same id; then both are remembered.
+ * Affinity: which environment created a payment, and for which tenant. Recorded from the bank's response to the
+ * initiation, and never overwritten. Two banks may assign the same payment id; then both affinities are stored.
  *
- * The shared state is asked every time, for another instance may just have learnt of a second home. What this instance
- * has learnt or read it keeps in memory besides, so that payments it remembers go on while the state is out of reach.
+ * Every lookup reads the shared state, because another instance may have recorded a second affinity. Each instance also
+ * caches what it recorded or read, so that these payments stay usable while the state is unavailable.
  */
 
 import { hash } from 'node:crypto';
@@ -24,95 +24,98 @@ import {
 
 export interface AffinityStore {
   /**
-   * Every home of a payment id, other tenants' included; none if nobody remembers it.
+   * All affinities of a payment id, other tenants' included; none if there is no record.
    *
-   * @param tenant who asks: without the state, what this instance remembers is enough only if it names this tenant
-   * @throws GatewayError STATE_UNAVAILABLE if this instance does not remember it and cannot ask
+   * @param tenant the caller's; while the state is unavailable, the cached record is used only if it names this tenant
+   * @throws GatewayError STATE_UNAVAILABLE if neither the state nor the cache can answer
    */
   environmentsOf(paymentId: string, tenant: string): Promise<readonly PaymentAffinity[]>;
-  /** Remembers a home, at once in this instance; what the shared state does not take now it is told later. */
-  recordEnvironment(paymentId: string, home: PaymentAffinity, lasts: AffinityRetention): Promise<void>;
+  /** Caches an affinity at once and stores it in the shared state, later if the state is unavailable. Never fails. */
+  recordEnvironment(
+    paymentId: string,
+    affinity: PaymentAffinity,
+    retention: AffinityRetention,
+  ): Promise<void>;
   /**
-   * Tells the shared state what it has not taken yet, up to the first that it refuses; the next call begins behind that.
+   * Stores pending affinities in the shared state, up to the first failure; the next call starts behind that one.
    *
-   * @throws GatewayError STATE_UNAVAILABLE if it refuses one
+   * @throws GatewayError STATE_UNAVAILABLE
    */
   flush(): Promise<void>;
 }
 
 interface PendingRecord {
   readonly key: string;
-  readonly home: PaymentAffinity;
-  readonly lasts: AffinityRetention;
+  readonly affinity: PaymentAffinity;
+  readonly retention: AffinityRetention;
 }
 
-/** How many payments an instance keeps in its own memory: about 300 bytes each. */
-const maxStoredPayments = 100_000;
-/** A payment in use is renewed this often, or twice as often as it is forgotten. Milliseconds. */
+/** About 300 bytes each. */
+const maxCachedPayments = 100_000;
+/** Longest time between renewals of a payment in use, in milliseconds; half the expiry time if that is shorter. */
 const renewEveryMs = 24 * 3_600_000;
 const channel = 'payment';
 
-/** @param rememberForMs how long a payment is remembered after it was last used; standing orders without end */
+/** @param expiresAfterMs how long a record is stored after its last use, unless its retention is permanent */
 export function createAffinityStore(
   { keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>,
-  rememberForMs: number,
+  expiresAfterMs: number,
   log: Log,
 ): AffinityStore {
-  const stored = new LRUCache<string, AffinityRecord>({ max: maxStoredPayments });
-  const recordIn = createParseCache(parseAffinityRecord);
-  /** By payment. */
-  const pending = createPendingWrites<readonly PendingRecord[]>(async (lessons) => {
-    for (const lesson of lessons) await write(lesson);
+  const cache = new LRUCache<string, AffinityRecord>({ max: maxCachedPayments });
+  const parseOnce = createParseCache(parseAffinityRecord);
+  const pending = createPendingWrites<readonly PendingRecord[]>(async (records) => {
+    for (const record of records) await write(record);
   });
-  pubsub.subscribe(channel, (key) => void stored.delete(key)); // what is kept here may lack the new home
+  pubsub.subscribe(channel, (key) => void cache.delete(key)); // the cached record may lack the new affinity
 
-  /** Homes are only ever added: what is kept here, or not told yet, joins what the state says. */
-  function store(key: string, record: AffinityRecord): readonly PaymentAffinity[] {
-    // Parsed once and joined with nothing: it is the very record that is kept already.
-    if (stored.get(key) === record && pending.size() === 0) return record.affinities;
-    const own = [...(stored.peek(key)?.affinities ?? []), ...pendingAffinities(key)];
-    const joined = own.reduce(
-      (sum, home) => withAffinity(sum, { home, lasts: record.retention }, record.renewedAt),
-      record,
-    );
-    stored.set(key, joined);
-    return joined.affinities;
-  }
-
-  const pendingAffinities = (key: string) => (pending.get(key) ?? []).map(({ home }) => home);
-
-  async function homesOf(paymentId: string, tenant: string): Promise<readonly PaymentAffinity[]> {
+  async function environmentsOf(paymentId: string, tenant: string): Promise<readonly PaymentAffinity[]> {
     const key = keyOf(paymentId);
     try {
       return await readShared(key);
     } catch (thrown) {
-      const own = stored.get(key)?.affinities ?? [];
-      if (own.some((home) => home.tenant === tenant)) return own;
+      const cached = cache.get(key)?.affinities ?? [];
+      if (cached.some((affinity) => affinity.tenant === tenant)) return cached;
       throw thrown;
     }
   }
 
   async function readShared(key: string): Promise<readonly PaymentAffinity[]> {
     const raw = await keyValues.read(key);
-    if (raw === undefined) return stored.get(key)?.affinities ?? pendingAffinities(key);
-    const record = recordIn(raw);
+    if (raw === undefined) return cache.get(key)?.affinities ?? pendingAffinities(key);
+    const record = parseOnce(raw);
     if (
-      record.retention === 'remembered' &&
-      Date.now() - record.renewedAt > Math.min(renewEveryMs, rememberForMs / 2)
+      record.retention === 'expiring' &&
+      Date.now() - record.renewedAt > Math.min(renewEveryMs, expiresAfterMs / 2)
     ) {
       const renewed = serializeAffinityRecord({ ...record, renewedAt: Date.now() });
-      await keyValues.replace(key, raw, renewed, rememberForMs).catch(() => {}); // the next use tries again
+      await keyValues.replace(key, raw, renewed, expiresAfterMs).catch(() => {}); // the next use tries again
     }
-    return store(key, record);
+    return mergeIntoCache(key, record);
   }
 
-  async function learn(paymentId: string, home: PaymentAffinity, lasts: AffinityRetention): Promise<void> {
-    const lesson = { key: keyOf(paymentId), home, lasts };
-    store(lesson.key, withAffinity(undefined, lesson, Date.now()));
-    await write(lesson).catch((thrown: unknown) => {
+  /** Affinities are only ever added, so the cached and pending ones join those of the record. */
+  function mergeIntoCache(key: string, record: AffinityRecord): readonly PaymentAffinity[] {
+    if (cache.get(key) === record && pending.size() === 0) return record.affinities; // the parse cache returned it
+    const own = [...(cache.peek(key)?.affinities ?? []), ...pendingAffinities(key)];
+    const merged = own.reduce((sum, affinity) => withAffinity(sum, affinity, record), record);
+    cache.set(key, merged);
+    return merged.affinities;
+  }
+
+  const pendingAffinities = (key: string) => (pending.get(key) ?? []).map(({ affinity }) => affinity);
+
+  async function recordEnvironment(
+    paymentId: string,
+    affinity: PaymentAffinity,
+    retention: AffinityRetention,
+  ): Promise<void> {
+    const record = { key: keyOf(paymentId), affinity, retention };
+    mergeIntoCache(record.key, withAffinity(undefined, affinity, { retention, renewedAt: Date.now() }));
+    await write(record).catch((thrown: unknown) => {
       const isFirst = pending.size() === 0; // logged once, not for every payment
-      if (pending.size() < maxStoredPayments)
-        pending.add(lesson.key, [...(pending.get(lesson.key) ?? []), lesson]);
+      if (pending.size() < maxCachedPayments)
+        pending.add(record.key, [...(pending.get(record.key) ?? []), record]);
       if (!isFirst) return;
       log('error', 'payments are remembered by this instance alone until the shared state takes them', {
         why: reasonOf(asGatewayError(thrown)),
@@ -120,40 +123,43 @@ export function createAffinityStore(
     });
   }
 
-  async function write(lesson: PendingRecord): Promise<void> {
-    let raw: string | undefined; // as a rule, nobody knows a new payment
-    while (!(await tryWrite(lesson, raw))) raw = await keyValues.read(lesson.key);
+  async function write(record: PendingRecord): Promise<void> {
+    let raw: string | undefined; // a new payment usually has no record
+    while (!(await tryWrite(record, raw))) raw = await keyValues.read(record.key);
   }
 
-  /** @param raw what the state knows of the payment @returns false if it has come to know something else meanwhile */
-  async function tryWrite(lesson: PendingRecord, raw: string | undefined): Promise<boolean> {
-    const { key } = lesson;
-    const record = withAffinity(raw === undefined ? undefined : parseAffinityRecord(raw), lesson, Date.now());
-    const ttlMs = record.retention === 'endless' ? undefined : rememberForMs;
-    const written = serializeAffinityRecord(record);
-    const done = await (raw === undefined
-      ? keyValues.writeIfAbsent(key, written, ttlMs)
-      : keyValues.replace(key, raw, written, ttlMs));
-    if (!done) return false;
-    store(key, record);
+  /** @param raw the stored record, if any @returns false if the stored record has changed */
+  async function tryWrite(
+    { key, affinity, retention }: PendingRecord,
+    raw: string | undefined,
+  ): Promise<boolean> {
+    const current = raw === undefined ? undefined : parseAffinityRecord(raw);
+    const record = withAffinity(current, affinity, { retention, renewedAt: Date.now() });
+    const ttlMs = record.retention === 'permanent' ? undefined : expiresAfterMs;
+    const next = serializeAffinityRecord(record);
+    const isStored = await (raw === undefined
+      ? keyValues.writeIfAbsent(key, next, ttlMs)
+      : keyValues.replace(key, raw, next, ttlMs));
+    if (!isStored) return false;
+    mergeIntoCache(key, record);
     if (record.affinities.length > 1) await pubsub.publish(channel, key);
     return true;
   }
 
-  async function settle(): Promise<void> {
+  async function flush(): Promise<void> {
     if (pending.size() === 0) return;
     await pending.flush();
     if (pending.size() === 0) log('info', 'the shared state remembers all payments again');
   }
 
-  return { environmentsOf: homesOf, recordEnvironment: learn, flush: settle };
+  return { environmentsOf, recordEnvironment, flush };
 }
 
-/** The error's own words, and what the state said. */
+/** The error's message, and that of its cause. */
 const reasonOf = ({ message, cause }: Error) =>
   cause instanceof Error ? `${message} (${cause.message})` : message;
 
-/** The id itself stays out of the shared state: only its hash is a key. */
+/** Only the hash of the payment id is stored. */
 function keyOf(paymentId: string): string {
   return `payment:${hash('sha256', paymentId, 'base64url')}`;
 }

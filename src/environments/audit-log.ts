@@ -1,9 +1,9 @@
 /**
- * The audit log: who changed what, when and why, in a chain of hashes that shows what was altered afterwards.
+ * The audit log: who changed what, when and why, as a hash chain that reveals later tampering.
  *
- * Each record holds the hash of the one before it, so a changed, removed or inserted record breaks the chain. What the
- * chain cannot show: that its newest records were cut off, or that somebody who can write to the state computed all
- * hashes anew. Every record therefore stands in the log stream too.
+ * Each record contains the hash of its predecessor, so a changed, removed or inserted record breaks the chain. The chain
+ * cannot reveal that its newest records were removed, or that somebody with write access to the state recomputed all
+ * hashes. Every record is therefore also written to the log stream.
  */
 
 import { createHash } from 'node:crypto';
@@ -28,11 +28,11 @@ const recordShape = z.object({
 export type AuditRecord = Readonly<z.output<typeof recordShape>>;
 
 export interface AuditLog extends AuditRecorder {
-  /** @throws GatewayError STATE_UNAVAILABLE if the state cannot be reached; the log stream has it all the same */
+  /** @throws GatewayError STATE_UNAVAILABLE; the event is in the log stream nevertheless */
   append(event: AuditEvent): Promise<AuditRecord>;
   /** The newest records, newest first. */
   newest(count: number): Promise<readonly AuditRecord[]>;
-  /** Walks the whole chain. */
+  /** Checks the whole chain. @returns the number of records, and the first problem if there is one */
   verify(): Promise<{ readonly records: number; readonly broken?: string }>;
 }
 
@@ -40,43 +40,42 @@ const headKey = 'audit:head';
 const recordKey = (number: number) => `audit:${number}`;
 const genesisHash = '0'.repeat(64);
 
-/** @param keyValues where the chain is kept, shared by all instances */
 export function createAuditLog(keyValues: KeyValues, log: Log): AuditLog {
   async function append(event: AuditEvent): Promise<AuditRecord> {
-    let sealed: AuditRecord | undefined;
+    let record: AuditRecord | undefined;
     try {
-      sealed = await chain(event, await head());
-      return sealed;
+      record = await appendAfter(await head(), event);
+      return record;
     } finally {
       const { details, ...rest } = event;
       log('warn', 'audit', {
         ...rest,
         details: JSON.stringify(details),
-        number: sealed?.number,
-        hash: sealed?.hash,
+        number: record?.number,
+        hash: record?.hash,
       });
     }
   }
 
-  /** Takes the next free number: who else takes it first is linked to. */
-  async function chain(event: AuditEvent, last: number): Promise<AuditRecord> {
+  /** If another instance takes the number first, continues behind that record. */
+  async function appendAfter(last: number, event: AuditEvent): Promise<AuditRecord> {
     const before = last === 0 ? undefined : await recordAt(last);
-    const unsealed = {
+    const fields = {
       number: last + 1,
       at: new Date().toISOString(),
       ...event,
       previous: before?.hash ?? genesisHash,
     };
-    const record = { ...unsealed, hash: hashOf(unsealed) };
+    const record = { ...fields, hash: hashOf(fields) };
     if (!(await keyValues.writeIfAbsent(recordKey(record.number), JSON.stringify(record))))
-      return chain(event, last + 1);
+      return appendAfter(last + 1, event);
     await keyValues.write(headKey, String(record.number)).catch(() => {}); // only a hint
     return record;
   }
 
   /**
-   * The number of the newest record. The head is only a hint: an instance may have died before it moved it, and
-   * whoever sets it back or spoils it must not hide anything by that.
+   * The number of the newest record. The stored head is only a hint: an instance may die before it updates the head, and
+   * an attacker who decreases or corrupts it must not be able to hide records.
    */
   async function head(): Promise<number> {
     const hint = Number(await keyValues.read(headKey));
@@ -102,7 +101,7 @@ export function createAuditLog(keyValues: KeyValues, log: Log): AuditLog {
     let previous = genesisHash;
     for (let number = 1; number <= last; number += 1) {
       const record = await recordAt(number);
-      const broken = findTampering(record, number, previous);
+      const broken = findProblem(record, number, previous);
       if (broken) return { records: last, broken };
       previous = record?.hash ?? '';
     }
@@ -111,25 +110,23 @@ export function createAuditLog(keyValues: KeyValues, log: Log): AuditLog {
 
   async function record(event: AuditEvent): Promise<void> {
     await append(event).catch((thrown: unknown) => {
-      log('error', 'an audit record stands in this log alone', { why: asGatewayError(thrown).message });
+      log('error', 'the audit record could not be stored; it is only in this log', {
+        why: asGatewayError(thrown).message,
+      });
     });
   }
 
   return { append, record, newest, verify };
 }
 
-function findTampering(
-  record: AuditRecord | undefined,
-  number: number,
-  previous: string,
-): string | undefined {
+function findProblem(record: AuditRecord | undefined, number: number, previous: string): string | undefined {
   if (!record) return `record ${number} is missing or unreadable`;
-  const { hash, ...unsealed } = record;
-  if (hash !== hashOf(unsealed) || record.number !== number) return `record ${number} was altered`;
+  const { hash, ...fields } = record;
+  if (hash !== hashOf(fields) || record.number !== number) return `record ${number} was altered`;
   return record.previous === previous ? undefined : `record ${number} does not follow record ${number - 1}`;
 }
 
-/** SHA-256 over the record as JSON, its names in a fixed order. */
+/** SHA-256 of the fields as a JSON array in a fixed order. */
 function hashOf({ number, at, who, action, outcome, details, previous }: Omit<AuditRecord, 'hash'>): string {
   const text = JSON.stringify([number, at, who, action, outcome, details, previous]);
   return createHash('sha256').update(text).digest('hex');

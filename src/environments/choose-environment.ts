@@ -1,7 +1,7 @@
 /**
- * STAGE 3. Decides which side of the bank a request goes to, and learns on the way back where a new payment was born.
+ * STAGE 3. Chooses the environment of a request, and records the affinity of a new payment from the bank's response.
  *
- * From here on the environment is known, in answers and errors alike; a switch meanwhile does not concern this request.
+ * All responses and errors from here on name the environment. A switch during the request does not affect it.
  */
 
 import { asGatewayError, GatewayError, stateUnavailable, withEnvironment } from '../request/errors.ts';
@@ -20,29 +20,30 @@ import {
   routingReason,
 } from './routing-rules.ts';
 
-/** From what the choice is made. */
 export interface ChooseEnvironmentDependencies {
   readonly environments: ReadonlyMap<string, Environment>;
-  /** How many tenants share this gateway: with one alone, a payment that nobody remembers can only be theirs. */
+  /** The number of tenants. With a single one, a payment without a record can only belong to that tenant. */
   readonly tenants: number;
   readonly active: ActiveEnvironment;
   readonly affinity: AffinityStore;
-  /** What is wrong with the shared state, if anything: then it cannot be trusted to remember a new payment. */
+  /** The problem of the shared state, if there is one: it may then be unable to store the affinity of a new payment. */
   readonly stateProblem: () => string | undefined;
-  /** Whether requests may go on while the shared state is out of reach. */
+  /** Whether requests continue while the shared state is unavailable. */
   readonly ifStateFails: 'refuse' | 'allow';
   readonly log: Log;
 }
 
 /**
- * @throws GatewayError ENVIRONMENT_FORBIDDEN, ENVIRONMENT_MISMATCH, PAYMENT_UNKNOWN, or STATE_UNAVAILABLE if where the
- *   request belongs cannot be found out
+ * @throws GatewayError ENVIRONMENT_FORBIDDEN, ENVIRONMENT_MISMATCH, PAYMENT_UNKNOWN, or STATE_UNAVAILABLE if the
+ *   environment cannot be determined
  */
-export function chooseEnvironment(facts: ChooseEnvironmentDependencies): Stage<PisRequest, RoutedRequest> {
-  const { environments, affinity, log } = facts;
+export function chooseEnvironment(
+  dependencies: ChooseEnvironmentDependencies,
+): Stage<PisRequest, RoutedRequest> {
+  const { environments, affinity, log } = dependencies;
 
   return async (request, next) => {
-    const { name, why } = await decideEnvironment(facts, request);
+    const { name, why } = await decideEnvironment(dependencies, request);
     const environment = environments.get(name);
     if (!environment) throw notConfiguredError();
     request.recordEvent?.({ what: 'environment', environment: name, why });
@@ -65,12 +66,9 @@ export function chooseEnvironment(facts: ChooseEnvironmentDependencies): Stage<P
       });
       return;
     }
-    const home = { environment: response.environment, tenant: client.tenant };
-    await affinity.recordEnvironment(
-      paymentId,
-      home,
-      operation.paymentService === 'periodic-payments' ? 'endless' : 'remembered',
-    );
+    const createdBy = { environment: response.environment, tenant: client.tenant };
+    const retention = operation.paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
+    await affinity.recordEnvironment(paymentId, createdBy, retention);
   }
 }
 
@@ -80,10 +78,10 @@ interface RoutingDecision {
 }
 
 async function decideEnvironment(
-  facts: ChooseEnvironmentDependencies,
+  dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
 ): Promise<RoutingDecision> {
-  const { environments, tenants, active, affinity } = facts;
+  const { environments, tenants, active, affinity } = dependencies;
   if (environments.size === 1 && tenants === 1) {
     const [only = ''] = environments.keys();
     return { name: only, why: 'only-one' };
@@ -91,43 +89,40 @@ async function decideEnvironment(
 
   const { paymentId } = request.operation;
   if (paymentId === undefined) {
-    const record = await withStateFallback(facts, () => readActiveIfStateIsUsable(facts), active.known());
+    const record = await withStateFallback(dependencies, () => readActive(dependencies), active.known());
     const current = record?.environment ?? '';
     const name = routeNewPayment(request, environments.has(current) ? current : undefined);
     return { name, why: routingReason(request) };
   }
-  const ask = () => affinity.environmentsOf(paymentId, request.client.tenant);
-  // Among several tenants nobody may be taken at his word: whose payment it is must be known.
-  const homes = tenants > 1 ? await ask() : await withStateFallback(facts, ask, []);
-  if (homes.length > 0) return { name: routeKnownPayment(request, homes), why: 'home' };
+  const read = () => affinity.environmentsOf(paymentId, request.client.tenant);
+  // With several tenants the owner of the payment must be known, so there is no fallback.
+  const affinities = tenants > 1 ? await read() : await withStateFallback(dependencies, read, []);
+  if (affinities.length > 0) return { name: routeKnownPayment(request, affinities), why: 'home' };
   if (tenants > 1) throw paymentUnknownError();
   const name = routeUnknownPayment(request, active.known()?.environment);
   return { name, why: routingReason(request) };
 }
 
-/** The active environment, read anew, if the state could also be told where a payment is born. */
-async function readActiveIfStateIsUsable({
-  active,
-  stateProblem,
-}: ChooseEnvironmentDependencies): Promise<ActiveRecord> {
+/** Reads the active environment. Fails if the state could not store the affinity of the new payment. */
+async function readActive({ active, stateProblem }: ChooseEnvironmentDependencies): Promise<ActiveRecord> {
   if (stateProblem() === undefined) return active.read();
   throw stateUnavailable();
 }
 
-/** Asks the shared state; where the configuration allows to go on without it, says so loudly and takes `otherwise`. */
+/** Reads the shared state. If that fails and `ifStateFails` is `allow`, logs a warning and returns the fallback. */
 async function withStateFallback<Value>(
   { ifStateFails, log }: ChooseEnvironmentDependencies,
-  ask: () => Promise<Value>,
-  otherwise: Value,
+  read: () => Promise<Value>,
+  fallback: Value,
 ): Promise<Value> {
   try {
-    return await ask();
+    return await read();
   } catch (thrown) {
     if (ifStateFails === 'refuse') throw thrown;
     log('warn', 'a request goes on without the shared state, as idempotency.ifStateFails allows', {
       why: asGatewayError(thrown).message,
     });
-    return otherwise;
+    return fallback;
   }
 }
 

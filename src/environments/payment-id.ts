@@ -1,16 +1,16 @@
-/** The id that the bank gave a payment: from the body alone, for links are often wrong in real banks. */
+/** The payment id in the response to an initiation. Read from the body only: links of real banks are often wrong. */
 
 import { z } from 'zod';
 import { decodeBody } from '../request/content-coding.ts';
 import type { PisResponse } from '../request/messages.ts';
 
-const initiated = z.object({ paymentId: z.string().min(1) });
+const initiationResponse = z.object({ paymentId: z.string().min(1) });
 
-/** `paymentId` of an initiation's answer; `undefined` if it names none, or cannot be read. */
+/** @returns `undefined` if the response contains no `paymentId` or cannot be read */
 export async function paymentIdOf(response: PisResponse): Promise<string | undefined> {
   try {
     const body = await decodeBody(response);
-    return initiated.parse(JSON.parse((body ?? response.body).toString('utf8'))).paymentId;
+    return initiationResponse.parse(JSON.parse((body ?? response.body).toString('utf8'))).paymentId;
   } catch {
     return undefined;
   }

@@ -1,4 +1,4 @@
-/** The pre-flight before a switch: one real request to the bank, told step by step. */
+/** The preflight check of an environment: one real request to the bank, reported step by step. */
 
 import { type Agent, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
@@ -7,7 +7,7 @@ import { TLSSocket } from 'node:tls';
 import { hostWithoutBrackets } from '../config/values.ts';
 import type { HeaderFields } from '../pis/headers.ts';
 
-/** One step that a connection takes: it went well, or it is where the pre-flight ended. */
+/** A step of the connection; only the last one can have failed. */
 export interface PreflightStep {
   readonly step: 'dns' | 'tcp' | 'tls' | 'certificate' | 'answer';
   readonly ok: boolean;
@@ -19,27 +19,25 @@ export interface PreflightReport {
   readonly steps: readonly PreflightStep[];
 }
 
-/** What is called: the probe of an environment, over connections made as for any payment. */
 export interface Probe {
   readonly url: string;
-  /** Makes a new connection: nothing pooled is taken for a proof. */
+  /** Opens a new connection with the settings of the environment. */
   readonly agent: Agent;
-  /** What it carries; nothing unless told. */
   readonly headers?: HeaderFields;
 }
 
-/** For the whole pre-flight, in milliseconds. */
+/** For the whole check. */
 const timeoutMs = 5_000;
 
-/** Finds the name, connects, checks the certificate, and wants a final answer below 500. Never rejects. */
+/** Resolves the host name, connects, checks the certificate, and expects a final status below 500. Never rejects. */
 export function preflight({ url, agent, headers = [] }: Probe): Promise<PreflightReport> {
   const steps: PreflightStep[] = [];
   const secure = url.startsWith('https:');
-  const named = isIP(hostWithoutBrackets(new URL(url).hostname)) === 0;
+  const hasHostname = isIP(hostWithoutBrackets(new URL(url).hostname)) === 0;
   const passed = (step: PreflightStep['step'], detail: string) => void steps.push({ step, ok: true, detail });
 
   return new Promise((resolve) => {
-    const over = (last: PreflightStep) => resolve({ ok: last.ok, steps: [...steps, last] });
+    const finish = (last: PreflightStep) => resolve({ ok: last.ok, steps: [...steps, last] });
     const signal = AbortSignal.timeout(timeoutMs);
     const request = (secure ? requestHttps : requestHttp)(url, {
       agent,
@@ -59,37 +57,36 @@ export function preflight({ url, agent, headers = [] }: Probe): Promise<Prefligh
     request.on('response', (response) => {
       response.resume().on('error', () => {});
       const status = response.statusCode ?? 0;
-      over({ step: 'answer', ok: status >= 200 && status < 500, detail: `status ${status}` });
+      finish({ step: 'answer', ok: status >= 200 && status < 500, detail: `status ${status}` });
     });
     request.on('upgrade', ({ statusCode }, socket: Socket) => {
       socket.destroy();
-      over({ step: 'answer', ok: false, detail: `status ${statusCode}` });
+      finish({ step: 'answer', ok: false, detail: `status ${statusCode}` });
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
       const detail = signal.aborted ? `no success within ${timeoutMs} ms` : (error.code ?? error.name);
-      over({ step: failedStep(steps, { named, secure }, error.code ?? ''), ok: false, detail });
+      finish({ step: failedStep(steps, { hasHostname, secure }, error.code ?? ''), ok: false, detail });
     });
     request.end();
   });
 }
 
 interface ProbeTarget {
-  /** Has it a name, which must be found first? */
-  readonly named: boolean;
+  /** False for an IP address. */
+  readonly hasHostname: boolean;
   readonly secure: boolean;
 }
 
-/** The step that did not come to its end. */
 function failedStep(
   steps: readonly PreflightStep[],
-  { named, secure }: ProbeTarget,
+  { hasHostname, secure }: ProbeTarget,
   code: string,
 ): PreflightStep['step'] {
   const done = new Set(steps.map(({ step }) => step));
-  if (!done.has('tcp')) return named && !done.has('dns') ? 'dns' : 'tcp';
+  if (!done.has('tcp')) return hasHostname && !done.has('dns') ? 'dns' : 'tcp';
   if (!secure || done.has('tls')) return 'answer';
   return certificateError.test(code) ? 'certificate' : 'tls';
 }
 
-/** As Node and OpenSSL name it: expired, for another name, signed by nobody who is believed, or ours refused. */
+/** Codes of Node and OpenSSL: expired, wrong host name, untrusted issuer, or the client certificate was rejected. */
 const certificateError = /CERT|UNABLE_TO_VERIFY/;

@@ -1,38 +1,40 @@
-/** The rules by which a request finds its side of the bank, apart from where the facts come from. */
+/** The rules that choose an environment for a request, as pure functions. */
 
 import { GatewayError } from '../request/errors.ts';
 import type { PisRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
 import type { PaymentAffinity } from './affinity-record.ts';
 
-/** For a payment that does not exist yet: what is asked for, else the client's only environment, else the active one. */
+/** For a new payment: the requested environment, else the client's only one, else the active one. */
 export function routeNewPayment(
   { requestedEnvironment, client }: PisRequest,
   active: string | undefined,
 ): string {
-  if (requestedEnvironment !== undefined) return requestedEnvironment; // the door has checked that it exists and is allowed
+  if (requestedEnvironment !== undefined) return requestedEnvironment; // the listener has checked it
   const [only, ...more] = client.environments;
   if (only !== undefined && more.length === 0) return only;
   if (active === undefined) throw activeEnvironmentUnknownError();
   return requireAllowed(active, client.environments);
 }
 
-/** Why `forNewPayment` chose as it did. */
+/** The reason for the choice of `routeNewPayment`. */
 export function routingReason({ requestedEnvironment, client }: PisRequest): EnvironmentReason {
   if (requestedEnvironment !== undefined) return 'named';
   return client.environments.length === 1 ? 'only-one-of-client' : 'active';
 }
 
 /**
- * For a payment that somebody remembers: where it lives. It is never guessed.
+ * For a payment with recorded affinities: the environment that created it. Never a guess.
  *
- * @param homes every environment and tenant that its id was seen with; at least one
+ * @param affinities all affinities of the payment id, at least one
  */
 export function routeKnownPayment(
   { requestedEnvironment, client }: PisRequest,
-  homes: readonly PaymentAffinity[],
+  affinities: readonly PaymentAffinity[],
 ): string {
-  const own = homes.filter(({ tenant }) => tenant === client.tenant).map(({ environment }) => environment);
+  const own = affinities
+    .filter(({ tenant }) => tenant === client.tenant)
+    .map(({ environment }) => environment);
   const [first, ...more] = own;
   if (first === undefined) throw paymentUnknownError();
   if (requestedEnvironment !== undefined && !own.includes(requestedEnvironment))
@@ -41,14 +43,14 @@ export function routeKnownPayment(
   return requireAllowed(requestedEnvironment ?? first, client.environments);
 }
 
-/** For a payment that nobody remembers, where only one tenant could own it. */
+/** For a payment without a record, in a gateway with a single tenant. Writes are never sent on a guess. */
 export function routeUnknownPayment(request: PisRequest, active: string | undefined): string {
   if (request.requestedEnvironment === undefined && request.operation.lane === 'write')
     throw environmentNotRecordedError();
   return routeNewPayment(request, active);
 }
 
-/** Not known here, or another tenant's: the very same answer. */
+/** The same error for a payment without a record and for one of another tenant. */
 export function paymentUnknownError(): GatewayError {
   return new GatewayError('PAYMENT_UNKNOWN', 'No payment with this id is known here.');
 }

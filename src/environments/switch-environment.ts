@@ -1,19 +1,18 @@
-/** The safest click of the day: another environment for new payments, proven, confirmed, and on record. */
+/** Switches the active environment: preflight check, confirmation, audit record. */
 
 import type { AuditRecorder } from '../request/audit-event.ts';
 import { asGatewayError } from '../request/errors.ts';
 import type { ActiveEnvironment } from './active-environment.ts';
 import type { PreflightReport } from './preflight.ts';
 
-/** What an operator asks for. */
 export interface SwitchRequest {
   readonly who: string;
   readonly environment: string;
-  /** Stands in the audit log. */
+  /** For the audit log. */
   readonly reason: string;
-  /** The environment's name again, where it needs to be confirmed. */
+  /** The name of the environment again, as confirmation; required for production. */
   readonly confirm?: string | undefined;
-  /** Switches although the pre-flight fails. */
+  /** Switches even if the preflight check fails. */
   readonly force: boolean;
 }
 
@@ -26,29 +25,29 @@ export type SwitchOutcome =
     }
   | { readonly kind: 'refused'; readonly why: string; readonly preflight?: PreflightReport };
 
-/** @throws GatewayError STATE_UNAVAILABLE if the shared state cannot be reached */
-export type SwitchEnvironment = (order: SwitchRequest) => Promise<SwitchOutcome>;
+/** @throws GatewayError STATE_UNAVAILABLE; the environment may have been switched nevertheless */
+export type SwitchEnvironment = (request: SwitchRequest) => Promise<SwitchOutcome>;
 
-/** Where money moves: a slip of the finger must not be enough. */
+/** Real money moves there, so a single click must not be enough. */
 const needsConfirmation = 'production';
 
 interface SwitchDependencies {
   readonly active: ActiveEnvironment;
   readonly audit: AuditRecorder;
-  /** Tries an environment out; `undefined` if there is none of that name. */
+  /** @returns `undefined` if there is no environment of this name */
   readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
 }
 
-/** The switch of one gateway; every use of it is an audit record, refused and failed ones included. */
+/** Every use writes an audit record, also if it is refused or fails. */
 export function createSwitchEnvironment({ active, audit, preflight }: SwitchDependencies): SwitchEnvironment {
-  return async (order) => {
+  return async (request) => {
     try {
-      const outcome = await attempt(order);
+      const outcome = await attempt(request);
       const forced = outcome.kind === 'switched' && !outcome.preflight.ok;
-      await record(order, forced ? 'forced' : outcome.kind, outcome);
+      await record(request, forced ? 'forced' : outcome.kind, outcome);
       return outcome;
     } catch (thrown) {
-      await record(order, 'failed', { why: asGatewayError(thrown).message });
+      await record(request, 'failed', { why: asGatewayError(thrown).message });
       throw thrown;
     }
   };
@@ -64,8 +63,8 @@ export function createSwitchEnvironment({ active, audit, preflight }: SwitchDepe
     return { kind: 'switched', from: from.environment, version: to.version, preflight: report };
   }
 
-  async function record(order: SwitchRequest, outcome: string, more: object): Promise<void> {
-    const { who, environment, reason, force } = order;
+  async function record(request: SwitchRequest, outcome: string, more: object): Promise<void> {
+    const { who, environment, reason, force } = request;
     const details = { environment, reason, force, ...more };
     await audit.record({ who, action: 'switch environment', outcome, details });
   }

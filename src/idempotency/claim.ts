@@ -1,6 +1,6 @@
 /**
- * One attempt to carry a write out, and what its holder may say of it. What the state does not take now it is told
- * later; until then a repeat is told that the first one is in flight.
+ * One attempt to execute a write, and its steps in the ledger. A step that the state does not accept stays pending and
+ * is retried; until then a repeat is answered with DUPLICATE_IN_FLIGHT.
  */
 
 import { GatewayError } from '../request/errors.ts';
@@ -13,7 +13,6 @@ import {
   type ClaimedEntry,
   isInDoubt,
   type LedgerEntry,
-  releasedMarker,
   type SendingEntry,
   serializeEntry,
 } from './ledger-entry.ts';
@@ -21,145 +20,146 @@ import { attemptName, type LedgerStore, type UnresolvedIndex } from './ledger-st
 import { logInDoubt } from './recovery.ts';
 
 export interface Claim {
-  /** Where the first byte may have gone; `undefined` while nothing can have been sent. */
+  /** The environment that may have received the first byte; `undefined` while nothing can have been sent. */
   sendingTo(): string | undefined;
   /**
-   * The last step before the first byte.
+   * The write-ahead mark: records before the first byte that the bank may have received the request.
    *
-   * @returns until when that byte may go: milliseconds of `performance.now()`
-   * @throws GatewayError DUPLICATE_IN_FLIGHT if another attempt has taken over, STATE_UNAVAILABLE; nothing may be sent then
+   * @returns until when the first byte may be sent: milliseconds of `performance.now()`
+   * @throws GatewayError DUPLICATE_IN_FLIGHT if another attempt has taken over, STATE_UNAVAILABLE; nothing may be sent
    */
   markSending(environment: string): Promise<number>;
-  /** Goes on without the state having taken the last step. */
+  /** Like `markSending`, for `ifStateFails: allow`: continues although the state did not accept the mark. */
   markSendingUnrecorded(environment: string): number;
-  /** The bank has answered: a repeat gets the same. */
+  /** Records the bank's response; repeats get it from now on. */
   recordResponse(response: PisResponse): Promise<void>;
-  /** Nothing was sent, or the bank did nothing: the next one starts afresh. */
+  /** Nothing was sent, or the bank did nothing: a repeat is executed as a new request. */
   release(): Promise<void>;
   /**
-   * The bank may have carried it out: nobody sends it again before that is known. Said again, or once it is known, it
-   * changes nothing.
+   * The bank may have executed the request: nothing is sent again until the outcome is known. Has no effect when called
+   * again, or when the outcome is already known.
    */
   markInDoubt(why: string): Promise<void>;
 }
 
-/** How old the last step may be when the first byte goes: less than any doubt lasts. Milliseconds. */
-const sendWithinMs = 1_000;
-
-/** What claims work with. */
 export interface ClaimDependencies {
   readonly store: LedgerStore;
   readonly unresolvedIndex: UnresolvedIndex;
   readonly pendingWrites: PendingWrites<() => Promise<void>>;
-  /** Tells who waits for this entry that it has changed. */
+  /** Wakes the repeats that wait for this entry, on all instances. */
   readonly notifyChanged: (id: string) => void;
   readonly log: Log;
 }
 
 interface ClaimTerms {
   readonly id: string;
-  /** As it was just written. */
+  /** The entry as just written. */
   readonly entry: ClaimedEntry;
-  /** How long an answer is listened for after the last step, and how long it is kept. Milliseconds. */
+  /** How long after `markSending` a response is recorded, in milliseconds. */
   readonly lateAnswerMs: number;
+  /** How long a response is stored, in milliseconds. */
   readonly windowMs: number;
 }
 
+/**
+ * The first byte must leave within this time after `markSending` began, in milliseconds. An operator cannot release an
+ * entry this soon after its mark.
+ */
+const sendWithinMs = 1_000;
+
 export function createClaim(
   { store, unresolvedIndex, pendingWrites, notifyChanged, log }: ClaimDependencies,
-  terms: ClaimTerms,
+  { id, entry, lateAnswerMs, windowMs }: ClaimTerms,
 ): Claim {
-  const { id, entry, lateAnswerMs, windowMs } = terms;
+  const name = attemptName(id, entry.attempt);
   let raw = serializeEntry(entry);
   let sending: SendingEntry | undefined;
-  const name = attemptName(id, entry.attempt);
-  let isListed = false;
+  let isIndexed = false;
   let wasMarkedInDoubt = false;
   let hasEnded = false;
 
-  const sendingTo = (environment: string): SendingEntry => {
+  const sendingEntry = (environment: string): SendingEntry => {
     return { ...entry, step: 'sending', environment, listenedUntil: Date.now() + lateAnswerMs };
   };
-
-  /**
-   * Takes the entry to its next step, or gives it back, unless it is not this attempt's any more: whoever found this
-   * attempt dead may have taken it over, and operators may have resolved it.
-   */
-  async function advance(next: LedgerEntry | undefined, ttlMs?: number): Promise<void> {
-    const stands = next ? await store.replace(id, raw, next, ttlMs) : await givenBack();
-    if (stands !== undefined) {
-      raw = stands;
-      return;
-    }
-    const stored = await store.read(id);
-    if (!stored) return next && restore(next, ttlMs);
-    if (stored.entry?.attempt !== entry.attempt || stored.entry.step === 'happened')
-      return logContradiction(next);
-    if (stored.entry.step === 'answered') return; // by this step, which the state had taken without saying so
-    raw = stored.raw;
-    return advance(next, ttlMs);
-  }
-
-  const givenBack = async () => ((await store.release(id, raw)) ? releasedMarker : undefined);
-
-  /** The state has lost the entry, or it was resolved as what did not happen: what is known now is known all the same. */
-  async function restore(next: LedgerEntry, ttlMs?: number): Promise<void> {
-    if (Date.now() - entry.since > windowMs) return; // it was kept for as long as it had to be
-    if (isInDoubt(next)) await unresolvedIndex.add(name);
-    const isKept = (await store.create(id, next, ttlMs)) || (await store.replaceReleased(id, next, ttlMs));
-    if (!isKept) return advance(next, ttlMs);
-    raw = serializeEntry(next);
-    if (isInDoubt(next)) await unresolvedIndex.add(name); // whoever found no entry may have dropped it in between
-    const { requestId, operation, tenant } = entry;
-    const what = 'what was known of a payment was gone, lost or resolved otherwise; it is kept again';
-    log('error', what, { requestId, operation, tenant });
-  }
-
-  function logContradiction(next: LedgerEntry | undefined): void {
-    if (next?.step !== 'answered') return;
-    const { requestId, operation, tenant } = entry;
-    const facts = { requestId, operation, tenant, environment: next.environment, status: next.status };
-    log('error', 'the bank has answered what had been resolved otherwise', facts);
-  }
-
-  /** What is doubtful stays in the index until it is resolved; the rest leaves it when the state has taken the step, and not before. */
-  function recordStep(next?: LedgerEntry): Promise<void> {
-    const staysOpen = isInDoubt(next);
-    if (staysOpen && sending) logInDoubt(log, sending, next.why);
-    return pendingWrites.addAndFlush(name, async () => {
-      if (staysOpen && !isListed) await unresolvedIndex.add(name);
-      await advance(next, staysOpen ? undefined : windowMs);
-      notifyChanged(id);
-      if (sending && !staysOpen)
-        void pendingWrites.addAndFlush(`open ${name}`, () => unresolvedIndex.remove(name));
-    });
-  }
 
   function finish(next?: AnsweredEntry): Promise<void> {
     hasEnded = true;
     return recordStep(next);
   }
 
+  /** An attempt leaves the index only after the state has accepted its resolved entry. */
+  function recordStep(next?: LedgerEntry): Promise<void> {
+    const staysUnresolved = isInDoubt(next);
+    if (staysUnresolved && sending) logInDoubt(log, sending, next.why);
+    return pendingWrites.addAndFlush(name, async () => {
+      if (staysUnresolved && !isIndexed) await unresolvedIndex.add(name);
+      await advance(next, staysUnresolved ? undefined : windowMs);
+      notifyChanged(id);
+      if (sending && !staysUnresolved)
+        void pendingWrites.addAndFlush(`open ${name}`, () => unresolvedIndex.remove(name));
+    });
+  }
+
+  /**
+   * Replaces the entry by its next step, or releases it. Leaves it alone if it no longer belongs to this attempt: an
+   * instance that found this one dead may have taken it over, or an operator may have resolved it.
+   */
+  async function advance(next: LedgerEntry | undefined, ttlMs?: number): Promise<void> {
+    if (!next && (await store.release(id, raw))) return;
+    const replaced = next && (await store.replace(id, raw, next, ttlMs));
+    if (replaced !== undefined) {
+      raw = replaced;
+      return;
+    }
+    const stored = await store.read(id);
+    if (!stored) return next && restore(next, ttlMs);
+    if (stored.entry?.attempt !== entry.attempt || stored.entry.step === 'happened')
+      return logContradiction(next);
+    if (stored.entry.step === 'answered') return; // an earlier try of this step succeeded unnoticed
+    raw = stored.raw;
+    return advance(next, ttlMs);
+  }
+
+  /** The state has lost the entry, or an operator released it: the later knowledge of this attempt is stored anyway. */
+  async function restore(next: LedgerEntry, ttlMs?: number): Promise<void> {
+    if (Date.now() - entry.since > windowMs) return; // the entry expired as intended
+    if (isInDoubt(next)) await unresolvedIndex.add(name);
+    const isStored = (await store.create(id, next, ttlMs)) || (await store.replaceReleased(id, next, ttlMs));
+    if (!isStored) return advance(next, ttlMs);
+    raw = serializeEntry(next);
+    if (isInDoubt(next)) await unresolvedIndex.add(name); // a scan that found no entry may have removed it
+    const { requestId, operation, tenant } = entry;
+    const message = 'the ledger entry of a payment was lost or released; the gateway stored it again';
+    log('error', message, { requestId, operation, tenant });
+  }
+
+  function logContradiction(next: LedgerEntry | undefined): void {
+    if (next?.step !== 'answered') return;
+    const { requestId, operation, tenant } = entry;
+    const fields = { requestId, operation, tenant, environment: next.environment, status: next.status };
+    log('error', 'the bank answered a request that had already been resolved otherwise', fields);
+  }
+
   return {
     sendingTo: () => sending?.environment,
     async markSending(environment) {
       const startedAtMs = performance.now();
-      const next = sendingTo(environment);
-      const [stands] = await Promise.all([store.replace(id, raw, next), unresolvedIndex.add(name)]);
-      if (stands === undefined) throw takenOverError();
-      raw = stands;
-      isListed = true;
+      const next = sendingEntry(environment);
+      const [replaced] = await Promise.all([store.replace(id, raw, next), unresolvedIndex.add(name)]);
+      if (replaced === undefined) throw takenOverError();
+      raw = replaced;
+      isIndexed = true;
       sending = next;
       return startedAtMs + sendWithinMs;
     },
     markSendingUnrecorded(environment) {
-      sending = sendingTo(environment);
+      sending = sendingEntry(environment);
       return performance.now() + sendWithinMs;
     },
     recordResponse: (response) => finish(sending && answeredEntry(sending, response)),
     release: () => finish(),
     async markInDoubt(why) {
-      // What has come of it is owed already, and counts for more than a doubt.
+      // After `finish` the outcome is known, even if the state has not accepted it yet.
       if (!sending || wasMarkedInDoubt || hasEnded) return;
       wasMarkedInDoubt = true;
       await recordStep({ ...sending, step: 'in-doubt', why });

@@ -1,122 +1,139 @@
 /**
- * STAGE 2. One X-Request-ID, one effect at the bank.
+ * STAGE 2. One X-Request-ID has at most one effect at the bank.
  *
- * The first request claims its id and is carried out to its end, whatever the TPP's connection does. Every repeat gets
- * what the first one got, or is told that it runs, or that nobody knows what became of it: it never reaches the bank,
- * unless the first one provably has not.
+ * The first request claims its X-Request-ID and runs to completion, even if the TPP disconnects. A repeat gets the
+ * response of the first request, or learns that it is still running or that its outcome is unknown. A repeat reaches the
+ * bank only if the first request provably did not.
  */
 
+import type { Config } from '../config/schema.ts';
 import { asGatewayError, errorTable, GatewayError, outcomeUnknown } from '../request/errors.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
-import type { LedgerVerdict } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Claim } from './claim.ts';
-import type { ClaimResult, Ledger } from './ledger.ts';
+import { createLedger, type Ledger, type LedgerServices } from './ledger.ts';
 import { type HappenedEntry, statusPathOf, storedResponse } from './ledger-entry.ts';
 import { identityOf } from './request-identity.ts';
 
-/** What the stage works with. */
 export interface IdempotencyDependencies {
   readonly ledger: Ledger;
   readonly entryChanges: ChangeWaiter;
-  /** How long a repeat waits for the first one, and how long late answers are listened for. Milliseconds. */
+  /** How long a repeat waits for the first request, in milliseconds. */
   readonly waitMs: number;
+  /** How long after the deadline a late response is recorded, in milliseconds. */
   readonly lateAnswerMs: number;
   readonly ifStateFails: 'refuse' | 'allow';
-  /** Where TPP systems reach the gateway. */
   readonly publicUrl: string;
   readonly log: Log;
 }
 
-/** @throws GatewayError with a code of `DUPLICATE_...`, or STATE_UNAVAILABLE if it cannot be known whether it is one */
-export function enforceIdempotency(guard: IdempotencyDependencies): Stage<PisRequest> {
+export function createIdempotencyDependencies(
+  { idempotency, listen }: Config,
+  services: LedgerServices,
+): IdempotencyDependencies {
+  return {
+    ledger: createLedger(services, idempotency),
+    entryChanges: services.entryChanges,
+    waitMs: idempotency.wait,
+    lateAnswerMs: idempotency.lateAnswer,
+    ifStateFails: idempotency.ifStateFails,
+    publicUrl: listen.publicUrl,
+    log: services.log,
+  };
+}
+
+/** @throws GatewayError with a `DUPLICATE_...` code, or STATE_UNAVAILABLE if the ledger cannot be read */
+export function enforceIdempotency(dependencies: IdempotencyDependencies): Stage<PisRequest> {
+  const { ledger, entryChanges, waitMs, publicUrl } = dependencies;
   return async (request, next) => {
     if (request.operation.lane !== 'write') return next(request);
     const identity = identityOf(request);
-    const askedAtMs = performance.now();
-    const waitUntilMs = Math.min(askedAtMs + guard.waitMs, request.deadlineAtMs);
-    const find = () => guard.ledger.claim(identity, request);
-    let found = await find().catch(continueUnprotectedIfAllowed(guard, request));
-    while (found.kind === 'running' && performance.now() < waitUntilMs) {
-      await guard.entryChanges.nextChange(identity.id);
-      found = await find(); // there is a first one: without the state nothing goes on, whatever is allowed
+    const startedAtMs = performance.now();
+    const waitUntilMs = Math.min(startedAtMs + waitMs, request.deadlineAtMs);
+    let result = await ledger
+      .claim(identity, request)
+      .catch(continueUnprotectedIfAllowed(dependencies, request));
+    while (result.kind === 'running' && performance.now() < waitUntilMs) {
+      await entryChanges.nextChange(identity.id);
+      result = await ledger.claim(identity, request); // a first request exists: `ifStateFails` does not apply
     }
-    const waitedMs = performance.now() - askedAtMs;
-    request.recordEvent?.({ what: 'ledger', verdict: verdicts[found.kind], waitedMs });
-    switch (found.kind) {
-      case 'unknown':
+    const waitedMs = performance.now() - startedAtMs;
+    const verdict = result.kind === 'answered' ? 'replayed' : result.kind;
+    request.recordEvent?.({ what: 'ledger', verdict, waitedMs });
+    switch (result.kind) {
+      case 'unprotected':
         return next(request);
-      case 'free':
-        return answerByDeadline(guard, found.claim, request, next);
+      case 'claimed':
+        return answerByDeadline(dependencies, result.claim, request, next);
       case 'answered':
-        return replayAllowed(storedResponse(found.entry), request.client);
+        return replay(storedResponse(result.entry), request.client);
       case 'another-request':
         throw mismatchError();
       case 'happened':
-        throw happenedError(found.entry, guard.publicUrl);
+        throw happenedError(result.entry, publicUrl);
       case 'in-doubt':
-        throw inDoubtError(found.environment);
+        throw inDoubtError(result.environment);
       case 'running':
         throw inFlightError();
     }
   };
 }
 
-const verdicts: Readonly<Record<ClaimResult['kind'] | 'unknown', LedgerVerdict>> = {
-  free: 'claimed',
-  answered: 'replayed',
-  running: 'running',
-  'in-doubt': 'in-doubt',
-  happened: 'happened',
-  'another-request': 'another-request',
-  unknown: 'unprotected',
-};
-
-/** The transport looks at the deadline first: what has not left by then does not leave any more. Milliseconds. */
+/** The transport enforces the deadline first: an unsent request fails there and is not put in doubt. Milliseconds. */
 const deadlineGraceMs = 5;
 
-/** Answers by the deadline; what the bank says later is recorded all the same. */
+/** Answers by the deadline; a later response of the bank is recorded for repeats. */
 async function answerByDeadline(
-  guard: IdempotencyDependencies,
+  dependencies: IdempotencyDependencies,
   claim: Claim,
   request: PisRequest,
   next: Handler<PisRequest>,
 ): Promise<PisResponse> {
-  const outcome = runToCompletion(guard, claim, request, next);
+  const outcome = runToCompletion(dependencies, claim, request, next);
   const isInTime = await settlesBefore(outcome, request.deadlineAtMs + deadlineGraceMs);
   const environment = claim.sendingTo();
-  if (isInTime || environment === undefined) return outcome; // what was not sent fails by itself at the deadline
+  if (isInTime || environment === undefined) return outcome; // an unsent request fails by itself at the deadline
   const error = outcomeUnknown(environment);
   request.recordEvent?.({ what: 'recorded', as: 'in-doubt' });
   await claim.markInDoubt(reasonText(error));
   outcome.then(
     ({ status }) => request.recordEvent?.({ what: 'late-answer', status }),
-    () => {}, // it stays in doubt
+    () => {}, // the write stays in doubt
   );
   throw error;
 }
 
-/** Carries a request out, and records what came of it before anybody is told. */
+/** @param atMs milliseconds of `performance.now()` */
+async function settlesBefore(outcome: Promise<unknown>, atMs: number): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, atMs - performance.now(), false);
+  const settled = outcome.then(
+    () => true,
+    () => true,
+  );
+  return Promise.race([settled, late]).finally(() => clearTimeout(timer));
+}
+
+/** Executes the request, and records the outcome before the TPP gets a response. */
 async function runToCompletion(
-  guard: IdempotencyDependencies,
+  dependencies: IdempotencyDependencies,
   claim: Claim,
   request: PisRequest,
   next: Handler<PisRequest>,
 ): Promise<PisResponse> {
   const markSending = async (environment: string) =>
     claim.markSending(environment).catch((thrown: unknown) => {
-      continueUnprotectedIfAllowed(guard, request)(thrown);
+      continueUnprotectedIfAllowed(dependencies, request)(thrown);
       return claim.markSendingUnrecorded(environment);
     });
-  const writeAheadMark = { markSending, lateAnswerUntilMs: request.deadlineAtMs + guard.lateAnswerMs };
+  const writeAheadMark = { markSending, lateAnswerUntilMs: request.deadlineAtMs + dependencies.lateAnswerMs };
   try {
     const response = await next({ ...request, writeAheadMark });
-    // Too many requests: the bank has done nothing, and asks for the same request later.
-    const isDone = response.status !== 429;
-    request.recordEvent?.({ what: 'recorded', as: isDone ? 'answered' : 'released' });
-    await (isDone ? claim.recordResponse(response) : claim.release());
+    const isProcessed = response.status !== 429; // 429: the bank did nothing and expects the request again
+    request.recordEvent?.({ what: 'recorded', as: isProcessed ? 'answered' : 'released' });
+    await (isProcessed ? claim.recordResponse(response) : claim.release());
     return response;
   } catch (thrown) {
     const error = asGatewayError(thrown);
@@ -127,35 +144,25 @@ async function runToCompletion(
   }
 }
 
-/** As operators are told. */
+/** The reason shown to operators. */
 const reasonText = ({ code, message }: GatewayError) => `${code}: ${message}`;
 
-/** Whether something has come to an end by a time. @param atMs milliseconds of `performance.now()` */
-async function settlesBefore(outcome: Promise<unknown>, atMs: number): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(resolve, atMs - performance.now(), false);
-  const ended = outcome.then(
-    () => true,
-    () => true,
-  );
-  return Promise.race([ended, late]).finally(() => clearTimeout(timer));
-}
-
-/** Where the configuration allows it, a payment goes on without the ledger, and loudly. */
+/** Continues without the ledger and logs a warning if `idempotency.ifStateFails` allows it; rethrows otherwise. */
 function continueUnprotectedIfAllowed(
   { ifStateFails, log }: IdempotencyDependencies,
   { requestId }: PisRequest,
 ) {
-  return (thrown: unknown): { readonly kind: 'unknown' } => {
+  return (thrown: unknown): { readonly kind: 'unprotected' } => {
     const { code, message } = asGatewayError(thrown);
     if (code !== 'STATE_UNAVAILABLE' || ifStateFails === 'refuse') throw thrown;
     const what = 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows';
     log('warn', what, { requestId, why: message });
-    return { kind: 'unknown' };
+    return { kind: 'unprotected' };
   };
 }
 
-function replayAllowed(response: PisResponse, { environments }: Client): PisResponse {
+/** @throws GatewayError ENVIRONMENT_FORBIDDEN if the client is no longer allowed to use the response's environment */
+function replay(response: PisResponse, { environments }: Client): PisResponse {
   if (environments.includes(response.environment)) return response;
   throw new GatewayError(
     'ENVIRONMENT_FORBIDDEN',

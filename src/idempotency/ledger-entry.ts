@@ -1,40 +1,40 @@
-/** What is kept of one `X-Request-ID`: how far the first request with it has come, and what the bank answered. */
+/** A ledger entry: how far the first request with an `X-Request-ID` got, and what the bank answered. */
 
 import { z } from 'zod';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 
-/** Readers take every version up to their own and pass over names they do not know. */
+/** The fields of every entry. Readers ignore unknown fields. */
 const commonFields = {
   v: z.literal(1),
   fingerprint: z.string(),
-  /** One attempt: whoever claims again has another. */
+  /** Random id of one attempt; a new claim of the same `X-Request-ID` gets another one. */
   attempt: z.string(),
-  /** The gateway instance that carries it out. */
+  /** Id of the gateway instance that executes the attempt. */
   holder: z.string(),
-  /** The TPP's own, for the operators. */
+  /** The TPP's own `X-Request-ID`, shown to operators. */
   requestId: z.string(),
   operation: z.string(),
-  /** The gateway's own path, segment included; and the payment's id in it, if there was one already. */
+  /** The gateway's own path, segment included, and the payment id if the path contains one. */
   path: z.string(),
   paymentId: z.string().optional(),
   paymentService: z.string(),
   tenant: z.string(),
-  /** When it was claimed: milliseconds since 1970. */
+  /** When the request was claimed: milliseconds since 1970. */
   since: z.number(),
 };
 const sentFields = {
   ...commonFields,
   environment: z.string(),
-  /** Until when its holder listens for an answer: milliseconds since 1970. */
+  /** Until when the holder waits for a response: milliseconds since 1970. */
   listenedUntil: z.number(),
 };
 
 const entryShape = z.discriminatedUnion('step', [
   /** Nothing has been sent. */
   z.object({ ...commonFields, step: z.literal('claimed') }),
-  /** The bank may have seen it, or is about to. */
+  /** The bank may have received the request, or is about to. */
   z.object({ ...sentFields, step: z.literal('sending') }),
-  /** Nobody knows whether the bank has carried it out. */
+  /** It is unknown whether the bank executed the request. */
   z.object({ ...sentFields, step: z.literal('in-doubt'), why: z.string() }),
   z.object({
     ...sentFields,
@@ -42,10 +42,10 @@ const entryShape = z.discriminatedUnion('step', [
     status: z.number(),
     headers: z.array(z.tuple([z.string(), z.string()])),
     body: z.base64(),
-    /** Why the answer does not tell whether the bank has carried it out, if so. */
+    /** Set if the response does not tell whether the bank executed the request: the reason. */
     why: z.string().optional(),
   }),
-  /** Operators found out that the bank has carried it out; the answer is lost. */
+  /** An operator confirmed that the bank executed the request; the response is lost. */
   z.object({ ...sentFields, step: z.literal('happened') }),
 ]);
 
@@ -54,15 +54,10 @@ export type ClaimedEntry = Extract<LedgerEntry, { step: 'claimed' }>;
 export type SendingEntry = Extract<LedgerEntry, { step: 'sending' }>;
 export type AnsweredEntry = Extract<LedgerEntry, { step: 'answered' }>;
 export type HappenedEntry = Extract<LedgerEntry, { step: 'happened' }>;
-/** Of which operators are told, until they or the bank say what has become of it. */
+/** Listed for operators until they or the bank report the outcome. */
 export type InDoubtEntry = Extract<LedgerEntry, { step: 'in-doubt' | 'answered' }> & { readonly why: string };
 
-/** Stands for an instant where an entry was given back: the next one to look finds none. */
-export const releasedMarker = '';
-/** How long it stands there, in milliseconds. */
-export const releasedMarkerMs = 1;
-
-/** A claim by this instance on an `X-Request-ID` that was free. */
+/** A claim by this instance on an unused `X-Request-ID`. */
 export function claimedEntry(
   { operation, client, requestId }: PisRequest,
   { fingerprint, attempt, holder }: Pick<ClaimedEntry, 'fingerprint' | 'attempt' | 'holder'>,
@@ -84,18 +79,18 @@ export function claimedEntry(
   };
 }
 
-/** An answer of 5xx is passed on and kept, but tells nothing: a front of the bank's may have given it. */
+/** Stores the bank's response. A 5xx leaves the outcome in doubt: a proxy in front of the bank may have sent it. */
 export function answeredEntry(entry: SendingEntry, { status, headers, body }: PisResponse): AnsweredEntry {
-  const kept = { status, headers: headers.map(([name, value]): [string, string] => [name, value]) };
+  const response = { status, headers: headers.map(([name, value]): [string, string] => [name, value]) };
   const why = status >= 500 ? { why: `the bank answered ${status}` } : {};
-  return { ...entry, step: 'answered', ...kept, body: body.toString('base64'), ...why };
+  return { ...entry, step: 'answered', ...response, body: body.toString('base64'), ...why };
 }
 
-/** What is known of it stays, but for what the bank answered. @param paymentId if operators know more than was asked */
+/** @param paymentId the id of the initiated payment, if the operator knows it */
 export const happenedEntry = (entry: InDoubtEntry, paymentId = entry.paymentId): LedgerEntry =>
-  entryShape.parse({ ...entry, paymentId, step: 'happened' }); // which leaves out what only other steps have
+  entryShape.parse({ ...entry, paymentId, step: 'happened' }); // drops the fields of other steps
 
-/** The bank's answer again. */
+/** The stored response of the bank. */
 export function storedResponse({ status, headers, body, environment }: AnsweredEntry): PisResponse {
   return { status, headers, body: Buffer.from(body, 'base64'), servedFrom: 'ledger', environment };
 }
@@ -103,21 +98,21 @@ export function storedResponse({ status, headers, body, environment }: AnsweredE
 export const isInDoubt = (entry: LedgerEntry | undefined): entry is InDoubtEntry =>
   entry !== undefined && 'why' in entry && entry.why !== undefined;
 
-/** Whether it may still come to a doubt, or is one. */
+/** Whether the entry is in doubt or may still become so. */
 export const isUnresolved = (entry: LedgerEntry | undefined): boolean =>
   entry !== undefined && (isInDoubt(entry) || entry.step === 'claimed' || entry.step === 'sending');
 
-/** Where the status of the payment is read; `undefined` if its id is not known. */
+/** The path of the payment's status; `undefined` if the payment id is unknown. */
 export function statusPathOf({ path, operation, paymentId }: LedgerEntry): string | undefined {
   if (paymentId === undefined) return undefined;
   if (operation === 'initiatePayment') return `${path}/${paymentId}/status`;
   if (operation === 'cancelPayment') return `${path}/status`;
-  return path.replace(/[^/]+$/, 'status'); // it stands beside the authorisations
+  return path.replace(/[^/]+$/, 'status'); // replaces the authorisations segment
 }
 
 export const serializeEntry = (entry: LedgerEntry): string => JSON.stringify(entry);
 
-/** What a stored value says; `undefined` if it is corrupt, foreign, sealed under a lost key, or of a later version. */
+/** @returns `undefined` if the value is corrupt, foreign, of a later version, or encrypted with a missing key */
 export function parseEntry(text: string): LedgerEntry | undefined {
   try {
     return entryShape.parse(JSON.parse(text));

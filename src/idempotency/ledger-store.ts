@@ -1,35 +1,36 @@
-/** The entries in the shared state: each step of one is a compare-and-set, so that of two who decide one is first. */
+/** The ledger in the shared state: its entries, and the index of those whose outcome is not known yet. */
 
 import type { KeyValues, Sets } from '../state/ports.ts';
-import {
-  isUnresolved,
-  type LedgerEntry,
-  parseEntry,
-  releasedMarker,
-  releasedMarkerMs,
-  serializeEntry,
-} from './ledger-entry.ts';
+import { isUnresolved, type LedgerEntry, parseEntry, serializeEntry } from './ledger-entry.ts';
 
-/** What stands under an id. */
 export interface StoredEntry {
+  /** The stored text; `replace` and `release` compare it. */
   readonly raw: string;
-  /** `undefined` if it cannot be read: then nobody knows what it was. */
+  /** `undefined` if the text cannot be read; its step is then unknown. */
   readonly entry: LedgerEntry | undefined;
 }
 
-/** Every operation throws GatewayError STATE_UNAVAILABLE; what should have been written is then perhaps written. */
+/**
+ * Entries by id. Every change is a compare-and-set: of two concurrent changes, one wins.
+ *
+ * Every operation throws GatewayError STATE_UNAVAILABLE; the change may have been made nevertheless. An entry without
+ * `ttlMs` (milliseconds) never expires.
+ */
 export interface LedgerStore {
-  /** `undefined` if there is none. */
   read(id: string): Promise<StoredEntry | undefined>;
-  /** @param ttlMs how long it lives; for ever if left out, here and below @returns whether there was none before */
+  /** @returns false if there already is an entry */
   create(id: string, entry: LedgerEntry, ttlMs?: number): Promise<boolean>;
-  /** Begins what was given back and still stands there. @returns whether it did */
+  /** Replaces the marker of a released entry. @returns false if there is none */
   replaceReleased(id: string, entry: LedgerEntry, ttlMs?: number): Promise<boolean>;
-  /** @returns what stands there now, if what stood there was still `raw` */
+  /** @returns the new stored text, or `undefined` if the stored text is not `raw` */
   replace(id: string, raw: string, next: LedgerEntry, ttlMs?: number): Promise<string | undefined>;
-  /** Gives it back: the next one to look finds none. @returns whether what stood there was still `raw` */
+  /** Deletes the entry: the next request can claim the id. @returns false if the stored text is not `raw` */
   release(id: string, raw: string): Promise<boolean>;
 }
+
+/** Replaces a released entry until it expires: the state has no compare-and-delete. */
+const releasedMarker = '';
+const releasedMarkerMs = 1;
 
 const entryKey = (id: string) => `ledger:entry:${id}`;
 
@@ -50,14 +51,11 @@ export function createLedgerStore(keyValues: KeyValues): LedgerStore {
   };
 }
 
-// MERGED HEADER (rewrite or remove):
-/* The index of everything that is being sent or in doubt, so that nothing is overlooked because nobody repeats it. */
-
 /**
- * Each throws GatewayError STATE_UNAVAILABLE; what should have been done is then perhaps done, even later.
+ * Names of all attempts that are being sent or in doubt. Recovery finds them here even if no TPP repeats the request.
  *
- * A name is that of one attempt (`nameOf`): once it is closed it never opens again, so that whoever removes it late
- * takes nothing away from the next one.
+ * Every operation throws GatewayError STATE_UNAVAILABLE; the change may have been made nevertheless, even later. An
+ * attempt (see `attemptName`) never becomes unresolved again, so a late removal cannot affect the next attempt.
  */
 export interface UnresolvedIndex {
   add(name: string): Promise<void>;
@@ -65,19 +63,7 @@ export interface UnresolvedIndex {
   list(): Promise<readonly string[]>;
 }
 
-/**
- * One attempt at one entry. Operators resolve it by this name, and never mean another one. The attempt comes first: an id
- * can begin with a hyphen, and would be an option on the command line.
- */
-export const attemptName = (id: string, attempt: string): string => `${attempt}.${id}`;
-
-/** What a name says; an attempt holds no full stop. */
-export function parseAttemptName(name: string): { readonly id: string; readonly attempt: string } {
-  const [attempt = '', id = ''] = name.split('.');
-  return { id, attempt };
-}
-
-/** In as many parts as a name can begin with digits, so that they spread over a cluster. */
+/** Index sets by the first digit of the name, so that they spread over a Redis cluster. */
 const partitions = '0123456789abcdef';
 const partitionKey = (name: string) => `ledger:open:${name.charAt(0)}`;
 
@@ -91,16 +77,28 @@ export function createUnresolvedIndex(sets: Sets): UnresolvedIndex {
 }
 
 /**
- * Takes a name out of the index because its attempt is closed. An attempt that had lost its entry may begin it anew in
- * between, as a doubt: then the name goes back.
+ * The name of one attempt at one entry; operators resolve exactly this attempt. The attempt comes first because an id
+ * can begin with a hyphen, which the command line would read as an option.
+ */
+export const attemptName = (id: string, attempt: string): string => `${attempt}.${id}`;
+
+/** The inverse of `attemptName`; an attempt contains no full stop. */
+export function parseAttemptName(name: string): { readonly id: string; readonly attempt: string } {
+  const [attempt = '', id = ''] = name.split('.');
+  return { id, attempt };
+}
+
+/**
+ * Removes a resolved attempt from the index. An attempt whose entry was lost may restore it as in doubt at the same
+ * time: then its name is added again.
  */
 export async function removeResolved(
   name: string,
-  open: UnresolvedIndex,
-  entries: LedgerStore,
+  index: UnresolvedIndex,
+  store: LedgerStore,
 ): Promise<void> {
-  await open.remove(name);
+  await index.remove(name);
   const { id, attempt } = parseAttemptName(name);
-  const entry = (await entries.read(id))?.entry;
-  if (entry?.attempt === attempt && isUnresolved(entry)) await open.add(name);
+  const entry = (await store.read(id))?.entry;
+  if (entry?.attempt === attempt && isUnresolved(entry)) await index.add(name);
 }

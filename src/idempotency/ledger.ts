@@ -1,13 +1,18 @@
 /**
  * The ledger: one entry for each use of an `X-Request-ID` by a tenant.
  *
- *   (none) ---> claimed ---> sending ---> answered         Claimed and sending are given back if the bank was provably
- *                               \                           not reached. A claim of a dead instance is taken over; what
- *                                --> in-doubt ---> answered | happened | (none)        a dead instance sent is in doubt.
+ *   (none) ---> claimed ---> sending ---> answered         A claimed or sending entry is released if the request
+ *                               \                           provably did not reach the bank. If its instance dies, a
+ *                                --> in-doubt ---> answered | happened | (none)      claim is taken over and a sending
+ *                                                                                    entry is put in doubt.
  */
 
 import { randomUUID } from 'node:crypto';
 import type { PisRequest } from '../request/messages.ts';
+import { type ChangeWaiter, createChangeWaiter } from '../state/change-waiter.ts';
+import { createPendingWrites } from '../state/pending-writes.ts';
+import type { State } from '../state/ports.ts';
+import type { Log } from '../telemetry/log.ts';
 import { type Claim, type ClaimDependencies, createClaim } from './claim.ts';
 import {
   type AnsweredEntry,
@@ -15,94 +20,139 @@ import {
   claimedEntry,
   type HappenedEntry,
   type LedgerEntry,
-  type SendingEntry,
   serializeEntry,
 } from './ledger-entry.ts';
-import type { InstanceLeases } from './recovery.ts';
+import { createLedgerStore, createUnresolvedIndex } from './ledger-store.ts';
+import {
+  createInDoubtWrites,
+  createInstanceLeases,
+  type InDoubtWrites,
+  type InstanceLeases,
+} from './recovery.ts';
 import type { RequestIdentity } from './request-identity.ts';
 
-/** What there is of an `X-Request-ID`. */
+/** The parts of the ledger that survive a reload of the configuration. */
+export interface LedgerServices extends ClaimDependencies {
+  readonly instanceLeases: InstanceLeases;
+  readonly entryChanges: ChangeWaiter;
+  readonly inDoubt: InDoubtWrites;
+  /** Retries pending writes, and looks for entries of dead instances. To be called every second. */
+  maintain(): Promise<void>;
+  /** Ends the lease of this instance; writes that it is still sending are put in doubt. Never fails. */
+  deregister(): Promise<void>;
+}
+
+/** `maintain` scans the index on every fifth call. */
+const callsPerScan = 5;
+
+/** @param onInDoubtCount receives the number of writes in doubt after every scan */
+export function createLedgerServices(
+  { keyValues, sets, pubsub }: Pick<State, 'keyValues' | 'sets' | 'pubsub'>,
+  log: Log,
+  onInDoubtCount: (count: number) => void,
+): LedgerServices {
+  const store = createLedgerStore(keyValues);
+  const unresolvedIndex = createUnresolvedIndex(sets);
+  const instanceLeases = createInstanceLeases(keyValues, sets);
+  const pendingWrites = createPendingWrites<() => Promise<void>>((write) => write());
+  const entryChanges = createChangeWaiter(pubsub, 'ledger');
+  const notifyChanged = entryChanges.notify;
+  const inDoubt = createInDoubtWrites({ store, unresolvedIndex, instanceLeases, notifyChanged, log });
+  let calls = 0;
+  return {
+    store,
+    unresolvedIndex,
+    instanceLeases,
+    inDoubt,
+    entryChanges,
+    notifyChanged,
+    pendingWrites,
+    log,
+    async maintain() {
+      await pendingWrites.flush().catch(() => {}); // the next call retries
+      if (calls++ % callsPerScan === 0) onInDoubtCount(await inDoubt.scan());
+    },
+    deregister: () => instanceLeases.deregister().catch(() => {}), // the lease expires by itself
+  };
+}
+
+/** What the ledger knows about a request. */
 export type ClaimResult =
-  /** Nothing was: it is carried out by whoever has found that. */
-  | { readonly kind: 'free'; readonly claim: Claim }
+  /** The id was unused: this request executes the write. */
+  | { readonly kind: 'claimed'; readonly claim: Claim }
   | { readonly kind: 'another-request' }
   | { readonly kind: 'running' }
   | { readonly kind: 'answered'; readonly entry: AnsweredEntry }
   | { readonly kind: 'happened'; readonly entry: HappenedEntry }
-  /** Without environment if what is kept cannot be read. */
+  /** `environment` is missing if the entry cannot be read. */
   | { readonly kind: 'in-doubt'; readonly environment?: string };
 
 export interface Ledger {
-  /** @throws GatewayError STATE_UNAVAILABLE if the state cannot be asked; nothing may be sent then */
+  /** @throws GatewayError STATE_UNAVAILABLE if the state cannot be read; nothing may be sent */
   claim(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult>;
 }
 
 interface LedgerSettings {
-  /** How long an answer is listened for after the deadline, and how long it is kept. Milliseconds. */
+  /** How long after the deadline a response is recorded, in milliseconds. */
   readonly lateAnswer: number;
+  /** How long a response is stored, in milliseconds. */
   readonly window: number;
 }
 
-interface LedgerDependencies extends ClaimDependencies {
-  readonly instanceLeases: InstanceLeases;
-  /** Puts what a dead instance was sending in doubt. */
-  readonly markOrphaned: (id: string, raw: string, entry: SendingEntry) => Promise<void>;
-}
+const running = { kind: 'running' } as const;
 
-const inFlight = { kind: 'running' } as const;
-
-/** How much longer than the request's deadline a claim lives that nobody takes back. Milliseconds. */
+/** How long a claim outlives the deadline of its request if nobody releases it, in milliseconds. */
 const claimMarginMs = 10_000;
 
-export function createLedger(parts: LedgerDependencies, { lateAnswer, window }: LedgerSettings): Ledger {
-  const { store, instanceLeases, pendingWrites, markOrphaned } = parts;
+export function createLedger(services: LedgerServices, { lateAnswer, window }: LedgerSettings): Ledger {
+  const { store, instanceLeases, pendingWrites, inDoubt } = services;
 
-  async function find(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult> {
+  async function claim(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult> {
     const { id, fingerprint } = identity;
     const leftMs = Math.max(0, request.deadlineAtMs - performance.now());
     const own = claimedEntry(request, { fingerprint, attempt: randomUUID(), holder: instanceLeases.ownId });
     const ttlMs = leftMs + claimMarginMs;
-    const ours = (): ClaimResult => {
-      const listenMs = leftMs + lateAnswer;
+    const claimed = (): ClaimResult => {
+      const lateAnswerMs = leftMs + lateAnswer;
       return {
-        kind: 'free',
-        claim: createClaim(parts, { id, entry: own, lateAnswerMs: listenMs, windowMs: window }),
+        kind: 'claimed',
+        claim: createClaim(services, { id, entry: own, lateAnswerMs, windowMs: window }),
       };
     };
-    const giveBack = (thrown: unknown) => releaseUncertain(id, own, ttlMs, thrown);
+    const onUncertain = (thrown: unknown) => releaseUncertain(id, own, ttlMs, thrown);
 
     const claimExisting = async (): Promise<ClaimResult> => {
       const stored = await store.read(id);
       if (!stored) {
-        // It was given back in between. Redis may show that for longer than it should: a replica's clock can be behind.
-        if (await store.replaceReleased(id, own, ttlMs).catch(giveBack)) return ours();
-        return find(identity, request);
+        // The entry was released just now. A Redis replica with a slow clock may show the marker longer than its TTL.
+        if (await store.replaceReleased(id, own, ttlMs).catch(onUncertain)) return claimed();
+        return claim(identity, request);
       }
       const { raw, entry } = stored;
       if (!entry) return { kind: 'in-doubt' };
       if (entry.fingerprint !== fingerprint) return { kind: 'another-request' };
       if (entry.step !== 'claimed' && entry.step !== 'sending') return finishedResult(entry);
-      if (await instanceLeases.isAlive(entry.holder)) return inFlight;
-      if (entry.step === 'sending') await markOrphaned(id, raw, entry);
-      else if (await store.replace(id, raw, own, ttlMs).catch(giveBack)) return ours();
-      return find(identity, request);
+      if (await instanceLeases.isAlive(entry.holder)) return running;
+      if (entry.step === 'sending') await inDoubt.markOrphaned(id, raw, entry);
+      else if (await store.replace(id, raw, own, ttlMs).catch(onUncertain)) return claimed();
+      return claim(identity, request);
     };
 
     await instanceLeases.register();
-    if (await store.create(id, own, ttlMs).catch(giveBack)) return ours();
-    return claimExisting().catch(() => inFlight); // there is one, and no more can be known now
+    if (await store.create(id, own, ttlMs).catch(onUncertain)) return claimed();
+    return claimExisting().catch(() => running); // an entry exists, and the state cannot tell more
   }
 
-  /** The state has perhaps taken a claim that nobody will carry out: it is told so as long as that could be in the way. */
+  /** The state may have stored a claim that no request will execute: releases it, as long as it could block repeats. */
   function releaseUncertain(id: string, own: ClaimedEntry, ttlMs: number, thrown: unknown): never {
-    const isOverAtMs = performance.now() + ttlMs;
+    const expiresAtMs = performance.now() + ttlMs;
     void pendingWrites.addAndFlush(`claim ${own.attempt}`, async () => {
-      if (performance.now() < isOverAtMs) await store.release(id, serializeEntry(own));
+      if (performance.now() < expiresAtMs) await store.release(id, serializeEntry(own));
     });
     throw thrown;
   }
 
-  return { claim: find };
+  return { claim };
 }
 
 function finishedResult(entry: Exclude<LedgerEntry, { step: 'claimed' | 'sending' }>): ClaimResult {

@@ -1,6 +1,6 @@
 /**
- * What is in doubt: payments of which nobody knows whether the bank has carried them out. Every instance looks for what
- * dead ones have left, and operators resolve what the bank tells them.
+ * Recovery from crashed instances and lost responses: the leases that tell which instances are alive, and the writes
+ * that are in doubt because it is unknown whether the bank executed them.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -15,18 +15,73 @@ import {
   type UnresolvedIndex,
 } from './ledger-store.ts';
 
-/** A doubt, under the name by which it is resolved. */
+/** Instance leases: an instance that has not renewed its lease counts as dead. */
+export interface InstanceLeases {
+  /** Id of this instance, new after every start. */
+  readonly ownId: string;
+  /** @throws GatewayError STATE_UNAVAILABLE, as every operation here */
+  isAlive(instanceId: string): Promise<boolean>;
+  /** To be called every second. */
+  renew(): Promise<void>;
+  /** Acquires the lease, unless this instance already did. */
+  register(): Promise<void>;
+  /** Ends the lease. */
+  deregister(): Promise<void>;
+  /** Counts the live instances, this one included. */
+  countLive(): Promise<number>;
+}
+
+/** Measured on the clock of the state, in milliseconds. */
+const leaseMs = 6_000;
+const leaseKey = (instanceId: string) => `ledger:holder:${instanceId}`;
+/** The set of instances to count. */
+const instancesKey = 'ledger:holders';
+
+export function createInstanceLeases(keyValues: KeyValues, sets: Sets): InstanceLeases {
+  const ownId = randomUUID();
+  let isRegistered = false;
+
+  async function renew(): Promise<void> {
+    await keyValues.write(leaseKey(ownId), '', leaseMs);
+    isRegistered = true;
+  }
+
+  const isAlive = async (instanceId: string) =>
+    instanceId === ownId || (await keyValues.read(leaseKey(instanceId))) !== undefined;
+
+  return {
+    ownId,
+    isAlive,
+    renew,
+    register: async () => (isRegistered ? undefined : renew()),
+    async deregister() {
+      await keyValues.remove(leaseKey(ownId));
+      await sets.remove(instancesKey, ownId);
+    },
+    async countLive() {
+      await sets.add(instancesKey, ownId); // every time: another instance may have removed it as dead
+      let live = 0;
+      for (const instanceId of await sets.members(instancesKey)) {
+        if (await isAlive(instanceId)) live += 1;
+        else await sets.remove(instancesKey, instanceId);
+      }
+      return live;
+    },
+  };
+}
+
 export interface InDoubtWrite {
+  /** The name of the attempt; operators resolve it by this name. */
   readonly id: string;
   readonly entry: InDoubtEntry;
 }
 
 export interface InDoubtWrites {
-  /** All there are, the oldest first. @throws GatewayError STATE_UNAVAILABLE */
+  /** All writes in doubt, oldest first. @throws GatewayError STATE_UNAVAILABLE */
   all(): Promise<readonly InDoubtWrite[]>;
-  /** Looks for what dead instances have left. @returns how many doubts there are @throws GatewayError STATE_UNAVAILABLE */
+  /** Puts what dead instances were sending in doubt. @returns the number of writes in doubt @throws GatewayError STATE_UNAVAILABLE */
   scan(): Promise<number>;
-  /** Puts what a dead instance was sending in doubt, unless its entry has changed. @throws GatewayError STATE_UNAVAILABLE */
+  /** Puts an entry of a dead instance in doubt, unless it has changed. @throws GatewayError STATE_UNAVAILABLE */
   markOrphaned(id: string, raw: string, entry: SendingEntry): Promise<void>;
 }
 
@@ -45,127 +100,70 @@ export function createInDoubtWrites({
   notifyChanged,
   log,
 }: InDoubtDependencies): InDoubtWrites {
-  /** Doubts that are known to be some: they are not read again every time. */
+  /** Names that the last scan found in doubt; the next scan does not read their entries. */
   let known: ReadonlySet<string> = new Set();
-
+  /** Names already logged as unreadable. */
   const unreadable = new Set<string>();
 
-  async function doubtIn(name: string): Promise<InDoubtWrite | undefined> {
+  async function readInDoubt(names: readonly string[]): Promise<readonly InDoubtWrite[]> {
+    const found: InDoubtWrite[] = [];
+    for (const name of names) {
+      const write = await inDoubtWriteOf(name);
+      if (write) found.push(write);
+    }
+    return found;
+  }
+
+  async function inDoubtWriteOf(name: string): Promise<InDoubtWrite | undefined> {
     const { id, attempt } = parseAttemptName(name);
     const stored = await store.read(id);
-    if (stored && !stored.entry) return tellUnreadable(name);
+    if (stored && !stored.entry) return logUnreadable(name);
     const entry = stored?.entry?.attempt === attempt ? stored.entry : undefined;
     if (isInDoubt(entry)) return { id: name, entry };
     if (entry?.step === 'sending' && !(await instanceLeases.isAlive(entry.holder))) {
-      await doubtOf(id, stored?.raw ?? '', entry);
-      return doubtIn(name);
+      await markOrphaned(id, stored?.raw ?? '', entry);
+      return inDoubtWriteOf(name);
     }
     if (!isUnresolved(entry)) await removeResolved(name, unresolvedIndex, store);
     return undefined;
   }
 
-  /** It stays as it is, and says so once: repeats of it are told that it is in doubt. */
-  function tellUnreadable(id: string): undefined {
-    if (unreadable.has(id)) return;
-    unreadable.add(id);
+  /** The entry stays as it is: repeats are answered with DUPLICATE_IN_DOUBT. */
+  function logUnreadable(name: string): undefined {
+    if (unreadable.has(name)) return;
+    unreadable.add(name);
     const why = 'the key that it was encrypted with is missing, or a later version of the gateway wrote it';
-    log('error', 'an entry of the ledger cannot be read', { id, why });
+    log('error', 'an entry of the ledger cannot be read', { id: name, why });
   }
 
-  async function doubtOf(id: string, raw: string, entry: SendingEntry): Promise<void> {
+  async function markOrphaned(id: string, raw: string, entry: SendingEntry): Promise<void> {
     const why = 'the gateway instance that sent it is gone';
-    await unresolvedIndex.add(attemptName(id, entry.attempt)); // it may have died before it had
+    await unresolvedIndex.add(attemptName(id, entry.attempt)); // the instance may have died before it added the name
     if (!(await store.replace(id, raw, { ...entry, step: 'in-doubt', why }))) return;
     logInDoubt(log, entry, why);
     notifyChanged(id);
   }
 
-  async function look(names: readonly string[]): Promise<readonly InDoubtWrite[]> {
-    const found: InDoubtWrite[] = [];
-    for (const name of names) {
-      const doubt = await doubtIn(name);
-      if (doubt) found.push(doubt);
-    }
-    return found;
-  }
-
   return {
     async all() {
-      const found = await look(await unresolvedIndex.list());
+      const found = await readInDoubt(await unresolvedIndex.list());
       return found.toSorted((one, other) => one.entry.since - other.entry.since);
     },
     async scan() {
       const names = await unresolvedIndex.list();
-      const found = await look(names.filter((name) => !known.has(name)));
+      const found = await readInDoubt(names.filter((name) => !known.has(name)));
       known = new Set([...names.filter((name) => known.has(name)), ...found.map(({ id }) => id)]);
       return known.size;
     },
-    markOrphaned: doubtOf,
+    markOrphaned,
   };
 }
 
-/** For whoever watches the log: somebody has to ask the bank. */
+/** Logged at error level, because an operator has to ask the bank. */
 export function logInDoubt(
   log: Log,
   { requestId, operation, tenant, environment }: SendingEntry,
   why: string,
 ): void {
   log('error', 'a payment is in doubt', { requestId, operation, tenant, environment, why });
-}
-
-// MERGED HEADER (rewrite or remove):
-/* Which gateway instances are alive: what a dead one was carrying out is taken over, or in doubt. */
-
-export interface InstanceLeases {
-  /** This run of this instance. */
-  readonly ownId: string;
-  /** @throws GatewayError STATE_UNAVAILABLE */
-  isAlive(holder: string): Promise<boolean>;
-  /** Says that this instance is alive; to be called every second. @throws GatewayError STATE_UNAVAILABLE */
-  renew(): Promise<void>;
-  /** Makes sure that it has been said. @throws GatewayError STATE_UNAVAILABLE */
-  register(): Promise<void>;
-  /** Says that this instance is gone. @throws GatewayError STATE_UNAVAILABLE */
-  deregister(): Promise<void>;
-  /** How many instances are alive, this one included. @throws GatewayError STATE_UNAVAILABLE */
-  countLive(): Promise<number>;
-}
-
-/** An instance that has not been heard of for so long counts as dead: milliseconds on the state's clock. */
-const leaseMs = 6_000;
-const leaseKey = (holder: string) => `ledger:holder:${holder}`;
-/** All that have been counted and not been missed since. */
-const instancesKey = 'ledger:holders';
-
-export function createInstanceLeases(keyValues: KeyValues, sets: Sets): InstanceLeases {
-  const own = randomUUID();
-  let introduced = false;
-
-  async function renew(): Promise<void> {
-    await keyValues.write(leaseKey(own), '', leaseMs);
-    introduced = true;
-  }
-
-  const isAlive = async (holder: string) =>
-    holder === own || (await keyValues.read(leaseKey(holder))) !== undefined;
-
-  return {
-    ownId: own,
-    renew,
-    isAlive,
-    register: async () => (introduced ? undefined : renew()),
-    async deregister() {
-      await keyValues.remove(leaseKey(own));
-      await sets.remove(instancesKey, own);
-    },
-    async countLive() {
-      await sets.add(instancesKey, own); // again each time: another may have missed this one meanwhile
-      let alive = 0;
-      for (const holder of await sets.members(instancesKey)) {
-        if (await isAlive(holder)) alive += 1;
-        else await sets.remove(instancesKey, holder);
-      }
-      return alive;
-    },
-  };
 }

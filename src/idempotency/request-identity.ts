@@ -1,14 +1,13 @@
-/** Which requests count as the same: the key under which one is kept, and the fingerprint of what it asks for. */
+/** Which requests count as repeats: the ledger id of a request, and the fingerprint that a repeat must match. */
 
 import { hash } from 'node:crypto';
 import { headerValue } from '../pis/headers.ts';
 import type { PisRequest } from '../request/messages.ts';
 
-/** One use of an `X-Request-ID`. */
 export interface RequestIdentity {
-  /** Tenant, operation, payment and `X-Request-ID`, as a hash: 43 characters. */
+  /** Hash of tenant, operation, payment and `X-Request-ID`: 43 characters. */
   readonly id: string;
-  /** Everything that must be the same in a repeat. Credentials are not in it: tokens are refreshed meanwhile. */
+  /** Hash of what a repeat must not change. Excludes credentials, because a TPP may refresh its token. */
   readonly fingerprint: string;
 }
 
@@ -21,10 +20,10 @@ export function identityOf({
   body,
 }: PisRequest): RequestIdentity {
   const { name, paymentId, method, path } = operation;
-  const named = requestedEnvironment ?? null;
+  const contentType = headerValue(headers, 'content-type') ?? null;
   return {
     id: hashOf([client.tenant, name, paymentId ?? null, requestId.toLowerCase()]),
-    fingerprint: hashOf([method, path, headerValue(headers, 'content-type') ?? null, named], body),
+    fingerprint: hashOf([method, path, contentType, requestedEnvironment ?? null], body),
   };
 }
 

@@ -1,29 +1,30 @@
-/** How operators resolve a doubt, once the bank has told them what became of the request. */
+/** Resolution of a write in doubt by an operator, after the bank has told its outcome. */
 
 import type { AuditEvent, AuditRecorder } from '../request/audit-event.ts';
 import type { PendingWrites } from '../state/pending-writes.ts';
 import { happenedEntry, type InDoubtEntry, isInDoubt } from './ledger-entry.ts';
 import { type LedgerStore, parseAttemptName, removeResolved, type UnresolvedIndex } from './ledger-store.ts';
 
-/** What an operator says of a doubt. */
 export interface Resolution {
-  /** The doubt's name. */
+  /** The name of the attempt, as `InDoubtWrite.id`. */
   readonly id: string;
+  /** The operator's name, for the audit log. */
   readonly who: string;
   readonly outcome: 'happened' | 'did-not-happen';
   /** The payment that was initiated, if the bank named it. */
   readonly paymentId?: string | undefined;
-  /** Stands in the audit log. */
+  /** For the audit log. */
   readonly reason: string;
 }
 
 export type ResolveResult =
   | { readonly kind: 'resolved' }
+  /** No write with this name is in doubt. */
   | { readonly kind: 'unknown' }
-  /** The bank may still act on it. */
+  /** The bank may still execute the request. */
   | { readonly kind: 'too-early'; readonly seconds: number };
 
-/** @throws GatewayError STATE_UNAVAILABLE; it is perhaps resolved then */
+/** @throws GatewayError STATE_UNAVAILABLE; the write may have been resolved nevertheless */
 export type Resolve = (resolution: Resolution) => Promise<ResolveResult>;
 
 interface ResolveDependencies {
@@ -31,22 +32,17 @@ interface ResolveDependencies {
   readonly unresolvedIndex: UnresolvedIndex;
   readonly pendingWrites: PendingWrites<() => Promise<void>>;
   readonly notifyChanged: (id: string) => void;
-  /** Has every later request on a payment find its environment. */
+  /** Routes later requests for a payment to the environment that created it. */
   readonly affinity: {
     recordEnvironment(
       paymentId: string,
-      home: CreatingEnvironment,
-      lasts: 'endless' | 'remembered',
+      createdBy: { readonly environment: string; readonly tenant: string },
+      retention: 'permanent' | 'expiring',
     ): Promise<void>;
   };
   readonly audit: AuditRecorder;
-  /** How long a resolved one is kept for repeats, in milliseconds. */
+  /** How long the resolved entry is stored for repeats, in milliseconds. */
   readonly windowMs: () => number;
-}
-
-interface CreatingEnvironment {
-  readonly environment: string;
-  readonly tenant: string;
 }
 
 export function createResolve({
@@ -63,16 +59,16 @@ export function createResolve({
     const { id, attempt } = parseAttemptName(resolution.id);
     const stored = await store.read(id);
     const entry = stored?.entry;
-    if (!isInDoubt(entry) || entry.attempt !== attempt) return { kind: 'unknown' };
+    if (!stored || !isInDoubt(entry) || entry.attempt !== attempt) return { kind: 'unknown' };
     const leftMs = entry.listenedUntil - Date.now();
     if (outcome === 'did-not-happen' && leftMs > 0)
       return { kind: 'too-early', seconds: Math.ceil(leftMs / 1_000) };
 
-    const isDone =
+    const isStored =
       outcome === 'happened'
-        ? recordHappened(id, entry, stored?.raw ?? '', resolution.paymentId)
-        : store.release(id, stored?.raw ?? '');
-    if (!(await isDone)) return { kind: 'unknown' }; // the bank's own answer came first
+        ? recordHappened(id, entry, stored.raw, resolution.paymentId)
+        : store.release(id, stored.raw);
+    if (!(await isStored)) return { kind: 'unknown' }; // the bank's own response came first
     notifyChanged(id);
     await pendingWrites.addAndFlush(`open ${resolution.id}`, () =>
       removeResolved(resolution.id, unresolvedIndex, store),
@@ -90,8 +86,8 @@ export function createResolve({
     const { environment, tenant, paymentService } = entry;
     if (entry.operation !== 'initiatePayment' || paymentId === undefined)
       return store.replace(id, raw, happenedEntry(entry), windowMs());
-    const lasts = paymentService === 'periodic-payments' ? 'endless' : 'remembered';
-    await affinity.recordEnvironment(paymentId, { environment, tenant }, lasts);
+    const retention = paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
+    await affinity.recordEnvironment(paymentId, { environment, tenant }, retention);
     return store.replace(id, raw, happenedEntry(entry, paymentId), windowMs());
   }
 }

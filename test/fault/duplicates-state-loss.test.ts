@@ -54,7 +54,9 @@ describe('a state that is emptied while the bank has a write', () => {
       assert.match(outcomeOf(await first), /^20[12]$/);
       assert.match(outcomeOf(await call(gateway.url, write.call)), /^20[12] replayed$/);
       assert.equal(write.timesReceived(), 1);
-      assert.ok(gateway.logLines.some((line) => /"error".*what was known of a payment was gone/.test(line)));
+      assert.ok(
+        gateway.logLines.some((line) => /"error".*the ledger entry of a payment was lost/.test(line)),
+      );
     });
 
     test(`is told that the ${name} is in doubt, and operators see it`, async (t) => {

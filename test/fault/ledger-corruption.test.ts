@@ -1,50 +1,50 @@
-/** Somebody else has written within an entry of the ledger in Redis, so that it is no text any more: it is found all the same. */
+/** A ledger entry in Redis that was corrupted so that it is no longer valid UTF-8. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { redisStateFactory, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
-import { bankResponse, claimAt, entryOf, instanceOn } from '../unit/idempotency/instance.ts';
+import { bankResponse, createInstance, entryOf } from '../unit/idempotency/instance.ts';
 
-/** Two instances, and a request that one of them is sending. */
+/** Two instances, and a request that the first one is sending. */
 async function startSending(t: TestContext) {
   const redis = await startRedis(t);
-  const newWay = redisStateFactory(redis.url, 'p:');
-  const opened = async () => {
-    const way = newWay();
-    t.after(() => way.close());
-    await way.open();
-    return { way, instance: instanceOn(way) };
+  const newConnection = redisStateFactory(redis.url, 'p:');
+  const open = async () => {
+    const connection = newConnection();
+    t.after(() => connection.close());
+    await connection.open();
+    return { connection, instance: createInstance(connection) };
   };
-  const [one, other] = [await opened(), await opened()];
-  const claim = await one.instance.claim();
+  const [first, second] = [await open(), await open()];
+  const claim = await first.instance.claim();
   await claim.markSending('sandbox');
 
-  /** Spoils a character of the request's id, which decides nothing. */
-  async function spoil() {
+  /** Corrupts a character of `requestId`, which only operators read. */
+  async function corrupt() {
     const [key = ''] = (await redis.command('KEYS', 'p:ledger:entry:*')) as readonly string[]; // as Redis documents it
     const entry = String(await redis.command('GET', key));
-    const place = entry.indexOf('"requestId":"') + '"requestId":"'.length;
-    await redis.command('SETBIT', key, String(8 * place), '1');
+    const offset = entry.indexOf('"requestId":"') + '"requestId":"'.length;
+    await redis.command('SETBIT', key, String(8 * offset), '1');
     assert.match(String(await redis.command('GET', key)), /"requestId":"\uFFFD/);
   }
-  return { one, other, claim, spoil };
+  return { first, second, claim, corrupt };
 }
 
-describe('an entry of the ledger that is no text any more', { skip: skipWithoutRedisServer }, () => {
-  test('is in doubt when its instance is dead, and operators see it', async (t) => {
-    const { one, other, spoil } = await startSending(t);
-    await spoil();
-    await one.instance.services.deregister();
-    assert.equal((await claimAt(other.instance)).kind, 'in-doubt');
-    const [doubt] = await other.instance.services.inDoubt.all();
-    assert.equal(doubt?.entry.step, 'in-doubt');
+describe('a corrupt ledger entry', { skip: skipWithoutRedisServer }, () => {
+  test('is put in doubt and listed when its instance is dead', async (t) => {
+    const { first, second, corrupt } = await startSending(t);
+    await corrupt();
+    await first.instance.services.deregister();
+    assert.equal((await second.instance.lookUp()).kind, 'in-doubt');
+    const [write] = await second.instance.services.inDoubt.all();
+    assert.equal(write?.entry.step, 'in-doubt');
   });
 
-  test('takes the answer of the bank, and a repeat gets it', async (t) => {
-    const { other, claim, spoil } = await startSending(t);
-    await spoil();
+  test('stores the response of the bank, which a repeat gets', async (t) => {
+    const { second, claim, corrupt } = await startSending(t);
+    await corrupt();
     await claim.recordResponse(bankResponse(201));
-    assert.equal((await entryOf(other.way))?.step, 'answered');
-    assert.equal((await claimAt(other.instance)).kind, 'answered');
+    assert.equal((await entryOf(second.connection))?.step, 'answered');
+    assert.equal((await second.instance.lookUp()).kind, 'answered');
   });
 });

@@ -15,47 +15,47 @@ const inSandbox: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
 const inProduction: PaymentAffinity = { environment: 'production', tenant: 'shop' };
 const rivals: PaymentAffinity = { environment: 'sandbox', tenant: 'rival' };
 
-/** Two instances, each with its own way to one state. */
+/** Two instances, each with its own connection to one state. */
 function startTwo() {
   const shared = createMemoryState();
-  const [way, otherWay] = [createFailingState(shared), createFailingState(shared)];
+  const [connection, otherConnection] = [createFailingState(shared), createFailingState(shared)];
   const { log, lines } = captureLog();
-  const one = createAffinityStore(way, 400 * dayMs, log);
-  const other = createAffinityStore(otherWay, 400 * dayMs, log);
-  return { shared, way, one, other, lines };
+  const one = createAffinityStore(connection, 400 * dayMs, log);
+  const other = createAffinityStore(otherConnection, 400 * dayMs, log);
+  return { shared, connection, one, other, lines };
 }
 
 describe('while the shared state is out of reach', () => {
   test('an instance goes on with what it learnt or read, for as long as that lasts', async (t) => {
     const pass = useFakeClocks(t);
-    const { way, one, other } = startTwo();
-    await one.recordEnvironment('learnt', inSandbox, 'remembered');
-    await other.recordEnvironment('read', inProduction, 'remembered');
+    const { connection, one, other } = startTwo();
+    await one.recordEnvironment('learnt', inSandbox, 'expiring');
+    await other.recordEnvironment('read', inProduction, 'expiring');
     await one.environmentsOf('read', 'shop');
-    way.fail();
+    connection.fail();
     pass(3_600_000);
     assert.deepEqual(await one.environmentsOf('learnt', 'shop'), [inSandbox]);
     assert.deepEqual(await one.environmentsOf('read', 'shop'), [inProduction]);
   });
 
   test('a payment that it does not remember is refused, not called unknown', async () => {
-    const { way, one } = startTwo();
-    way.fail();
+    const { connection, one } = startTwo();
+    connection.fail();
     assert.equal((await errorOf(() => one.environmentsOf('p-1', 'shop'))).code, 'STATE_UNAVAILABLE');
   });
 
   test("a payment that it remembers as another tenant's is refused, for it may be this one's too", async () => {
-    const { way, one } = startTwo();
-    await one.recordEnvironment('p-1', rivals, 'remembered');
-    way.fail();
+    const { connection, one } = startTwo();
+    await one.recordEnvironment('p-1', rivals, 'expiring');
+    connection.fail();
     assert.equal((await errorOf(() => one.environmentsOf('p-1', 'shop'))).code, 'STATE_UNAVAILABLE');
     assert.deepEqual(await one.environmentsOf('p-1', 'rival'), [rivals]);
   });
 
   test('what is learnt is remembered at once, loudly, and told to the state later', async () => {
-    const { way, one, other, lines } = startTwo();
-    way.fail();
-    await one.recordEnvironment('p-1', inSandbox, 'remembered');
+    const { connection, one, other, lines } = startTwo();
+    connection.fail();
+    await one.recordEnvironment('p-1', inSandbox, 'expiring');
     assert.deepEqual(
       lines.map(({ level }) => level),
       ['error'],
@@ -64,28 +64,28 @@ describe('while the shared state is out of reach', () => {
     assert.deepEqual(await other.environmentsOf('p-1', 'shop'), []);
     assert.equal((await errorOf(() => one.flush())).code, 'STATE_UNAVAILABLE');
 
-    way.recover();
+    connection.recover();
     await one.flush();
     assert.deepEqual(await other.environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
   test('nothing is told twice', async () => {
-    const { way, one } = startTwo();
-    way.fail();
-    await one.recordEnvironment('p-1', inSandbox, 'remembered');
-    way.recover();
+    const { connection, one } = startTwo();
+    connection.fail();
+    await one.recordEnvironment('p-1', inSandbox, 'expiring');
+    connection.recover();
     await one.flush();
-    const { length } = way.operations;
+    const { length } = connection.operations;
     await one.flush();
-    assert.equal(way.operations.length, length);
+    assert.equal(connection.operations.length, length);
   });
 
   test('what is told later joins what others have learnt meanwhile', async () => {
-    const { way, one, other } = startTwo();
-    way.fail();
-    await one.recordEnvironment('p-1', inSandbox, 'remembered');
-    await other.recordEnvironment('p-1', inProduction, 'remembered');
-    way.recover();
+    const { connection, one, other } = startTwo();
+    connection.fail();
+    await one.recordEnvironment('p-1', inSandbox, 'expiring');
+    await other.recordEnvironment('p-1', inProduction, 'expiring');
+    connection.recover();
     await one.flush();
     assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inProduction, inSandbox]);
     await until(
@@ -96,11 +96,11 @@ describe('while the shared state is out of reach', () => {
   });
 
   test('what is not told yet is remembered, whatever others announce meanwhile', async () => {
-    const { shared, way, one, other } = startTwo();
-    way.fail();
-    await one.recordEnvironment('p-1', inSandbox, 'remembered');
-    await other.recordEnvironment('p-1', inProduction, 'remembered');
-    await other.recordEnvironment('p-1', rivals, 'remembered');
+    const { shared, connection, one, other } = startTwo();
+    connection.fail();
+    await one.recordEnvironment('p-1', inSandbox, 'expiring');
+    await other.recordEnvironment('p-1', inProduction, 'expiring');
+    await other.recordEnvironment('p-1', rivals, 'expiring');
     let heard = false;
     shared.pubsub.subscribe('payment', () => {
       heard = true;
@@ -109,7 +109,7 @@ describe('while the shared state is out of reach', () => {
 
     const { code } = await errorOf(() => one.environmentsOf('p-1', 'shop'));
     assert.equal(code, 'STATE_UNAVAILABLE', 'there are other homes, and which is not known');
-    way.recover();
+    connection.recover();
     assert.deepEqual(
       new Set(await one.environmentsOf('p-1', 'shop')),
       new Set([inSandbox, inProduction, rivals]),
@@ -117,34 +117,34 @@ describe('while the shared state is out of reach', () => {
   });
 
   test('what another instance has announced a second home of is refused: it would be a guess', async () => {
-    const { shared, way, one, other } = startTwo();
+    const { shared, connection, one, other } = startTwo();
     let heard = false;
     shared.pubsub.subscribe('payment', () => {
       heard = true;
     });
-    await one.recordEnvironment('p-1', inSandbox, 'remembered');
-    await other.recordEnvironment('p-1', inProduction, 'remembered');
+    await one.recordEnvironment('p-1', inSandbox, 'expiring');
+    await other.recordEnvironment('p-1', inProduction, 'expiring');
     await until(2_000, 'the announcement has been heard', () => heard);
-    way.fail();
+    connection.fail();
     assert.equal((await errorOf(() => one.environmentsOf('p-1', 'shop'))).code, 'STATE_UNAVAILABLE');
   });
 
   test('what was read to add a home to it is remembered, though nobody could be told', async () => {
-    const { way, one, other } = startTwo();
-    await other.recordEnvironment('p-1', inProduction, 'remembered');
-    way.fail('publish');
-    await one.recordEnvironment('p-1', inSandbox, 'remembered');
-    way.fail();
+    const { connection, one, other } = startTwo();
+    await other.recordEnvironment('p-1', inProduction, 'expiring');
+    connection.fail('publish');
+    await one.recordEnvironment('p-1', inSandbox, 'expiring');
+    connection.fail();
     assert.deepEqual(new Set(await one.environmentsOf('p-1', 'shop')), new Set([inProduction, inSandbox]));
   });
 
   test('one payment whose record cannot be read does not keep the others from being told', async () => {
-    const { shared, way, one, other } = startTwo();
-    way.fail();
-    for (const id of ['p-1', 'p-2']) await one.recordEnvironment(id, inSandbox, 'remembered');
-    const [broken = ''] = way.operations.map((operation) => operation.replace(/^\S+ /, ''));
+    const { shared, connection, one, other } = startTwo();
+    connection.fail();
+    for (const id of ['p-1', 'p-2']) await one.recordEnvironment(id, inSandbox, 'expiring');
+    const [broken = ''] = connection.operations.map((operation) => operation.replace(/^\S+ /, ''));
     await shared.keyValues.write(broken, 'no record');
-    way.recover();
+    connection.recover();
     assert.equal((await errorOf(() => one.flush())).code, 'STATE_UNAVAILABLE');
     assert.equal((await errorOf(() => one.flush())).code, 'STATE_UNAVAILABLE');
     assert.deepEqual(await other.environmentsOf('p-2', 'shop'), [inSandbox]);

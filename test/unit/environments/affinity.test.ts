@@ -20,14 +20,14 @@ describe('where payments live', () => {
   test('is known to the instance that learnt it, and to every other one', async () => {
     const state = createMemoryState();
     const one = instanceOn(state);
-    await one.recordEnvironment('p-1', inSandbox, 'remembered');
+    await one.recordEnvironment('p-1', inSandbox, 'expiring');
     assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inSandbox]);
     assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
   test('is not known of a payment that nobody learnt of, or of an id that differs in case alone', async () => {
     const affinity = instanceOn(createMemoryState());
-    await affinity.recordEnvironment('Payment', inSandbox, 'remembered');
+    await affinity.recordEnvironment('Payment', inSandbox, 'expiring');
     for (const id of ['another', 'payment', 'Payment ', '']) {
       assert.deepEqual(await affinity.environmentsOf(id, 'shop'), []);
     }
@@ -36,9 +36,9 @@ describe('where payments live', () => {
   test('can be several places: a second home is added and never takes the place of the first', async () => {
     const state = createMemoryState();
     const one = instanceOn(state);
-    await one.recordEnvironment('p-1', inSandbox, 'remembered');
-    await one.recordEnvironment('p-1', inProduction, 'remembered');
-    await instanceOn(state).recordEnvironment('p-1', rivals, 'remembered');
+    await one.recordEnvironment('p-1', inSandbox, 'expiring');
+    await one.recordEnvironment('p-1', inProduction, 'expiring');
+    await instanceOn(state).recordEnvironment('p-1', rivals, 'expiring');
     assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [
       inSandbox,
       inProduction,
@@ -48,13 +48,13 @@ describe('where payments live', () => {
 
   test('is learnt once, however often it is told', async () => {
     const affinity = instanceOn(createMemoryState());
-    for (const _ of [1, 2, 3]) await affinity.recordEnvironment('p-1', inSandbox, 'remembered');
+    for (const _ of [1, 2, 3]) await affinity.recordEnvironment('p-1', inSandbox, 'expiring');
     assert.deepEqual(await affinity.environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
   test('costs the shared state one question, as long as nobody else knows the payment', async () => {
     const state = createFailingState();
-    await instanceOn(state).recordEnvironment('p-1', inSandbox, 'remembered');
+    await instanceOn(state).recordEnvironment('p-1', inSandbox, 'expiring');
     assert.deepEqual(
       state.operations.map((operation) => operation.replace(/ .*/, '')),
       ['writeIfAbsent'],
@@ -63,7 +63,7 @@ describe('where payments live', () => {
 
   test('is told again if what was known is forgotten meanwhile', async () => {
     const state = createMemoryState();
-    await instanceOn(state).recordEnvironment('p-1', inProduction, 'remembered');
+    await instanceOn(state).recordEnvironment('p-1', inProduction, 'expiring');
     const read = async (key: string) => {
       await state.keyValues.remove(key);
       return undefined;
@@ -71,7 +71,7 @@ describe('where payments live', () => {
     await instanceOn({ ...state, keyValues: { ...state.keyValues, read } }).recordEnvironment(
       'p-1',
       inSandbox,
-      'remembered',
+      'expiring',
     );
     assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [inSandbox]);
   });
@@ -79,20 +79,20 @@ describe('where payments live', () => {
   test('is lost by none of several instances that learn at the same moment', async () => {
     const state = createMemoryState();
     const homes = ['one', 'two', 'three', 'four'].map((environment) => ({ environment, tenant: 'shop' }));
-    await Promise.all(homes.map((home) => instanceOn(state).recordEnvironment('p-1', home, 'remembered')));
+    await Promise.all(homes.map((home) => instanceOn(state).recordEnvironment('p-1', home, 'expiring')));
     const known = await instanceOn(state).environmentsOf('p-1', 'shop');
     assert.deepEqual(new Set(known), new Set(homes));
   });
 
   test('is told to every tenant that asks: whose it is decides the choice', async () => {
     const affinity = instanceOn(createMemoryState());
-    await affinity.recordEnvironment('p-1', rivals, 'remembered');
+    await affinity.recordEnvironment('p-1', rivals, 'expiring');
     assert.deepEqual(await affinity.environmentsOf('p-1', 'shop'), [rivals]);
   });
 
   test('is kept under a hash: no payment id stands in the shared state', async () => {
     const state = createFailingState();
-    await instanceOn(state).recordEnvironment('1234-wertiq-983', inSandbox, 'remembered');
+    await instanceOn(state).recordEnvironment('1234-wertiq-983', inSandbox, 'expiring');
     assert.ok(state.operations.length > 0);
     assert.ok(!state.operations.some((operation) => operation.includes('wertiq')));
   });
@@ -103,9 +103,9 @@ describe('what an instance remembers by itself', () => {
     const state = createMemoryState();
     const mute = createFailingState(state);
     const one = instanceOn(state);
-    await one.recordEnvironment('p-1', rivals, 'remembered');
+    await one.recordEnvironment('p-1', rivals, 'expiring');
     mute.fail('publish');
-    await instanceOn(mute).recordEnvironment('p-1', inProduction, 'remembered');
+    await instanceOn(mute).recordEnvironment('p-1', inProduction, 'expiring');
     assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [rivals, inProduction]);
   });
 
@@ -114,9 +114,9 @@ describe('what an instance remembers by itself', () => {
     const state = createMemoryState();
     const mute = createFailingState(state);
     const one = instanceOn(state);
-    await one.recordEnvironment('p-1', inSandbox, 'remembered');
+    await one.recordEnvironment('p-1', inSandbox, 'expiring');
     mute.fail('publish');
-    await instanceOn(mute).recordEnvironment('p-1', inProduction, 'remembered');
+    await instanceOn(mute).recordEnvironment('p-1', inProduction, 'expiring');
     assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inSandbox, inProduction]);
   });
 
@@ -125,7 +125,7 @@ describe('what an instance remembers by itself', () => {
     const affinity = instanceOn(
       createFailingState({ ...state, keyValues: { ...state.keyValues, read: async () => undefined } }),
     );
-    await affinity.recordEnvironment('p-1', inSandbox, 'remembered');
+    await affinity.recordEnvironment('p-1', inSandbox, 'expiring');
     assert.deepEqual(await affinity.environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 });
@@ -173,14 +173,14 @@ function startedAt(t: TestContext) {
 describe('a payment', () => {
   test('that nobody asks for is forgotten after the time set', async (t) => {
     const { pass, instance, found } = startedAt(t);
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'remembered');
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'expiring');
     pass(400 * dayMs);
     assert.deepEqual(await found(), []);
   });
 
   test('that is used is remembered for that time again', async (t) => {
     const { pass, instance, found } = startedAt(t);
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'remembered');
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'expiring');
     pass(399 * dayMs);
     assert.deepEqual(await found(), [sandboxAffinity]);
     pass(399 * dayMs);
@@ -192,7 +192,7 @@ describe('a payment', () => {
   test('is renewed once a day at most, however often it is used', async (t) => {
     const { pass, instance, renewals } = startedAt(t);
     const affinity = instance();
-    await affinity.recordEnvironment('p-1', sandboxAffinity, 'remembered');
+    await affinity.recordEnvironment('p-1', sandboxAffinity, 'expiring');
     for (let minute = 0; minute < 3 * 24 * 60; minute += 1) {
       await affinity.environmentsOf('p-1', 'shop');
       pass(60_000);
@@ -202,7 +202,7 @@ describe('a payment', () => {
 
   test('is found although its renewal fails: that can be done another day', async (t) => {
     const { pass, state, instance, found } = startedAt(t);
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'remembered');
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'expiring');
     pass(2 * dayMs);
     state.fail('replace');
     assert.deepEqual(await found(), [sandboxAffinity]);
@@ -210,7 +210,7 @@ describe('a payment', () => {
 
   test('that is a standing order is remembered without end, and never needs renewal', async (t) => {
     const { pass, instance, found, renewals } = startedAt(t);
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'endless');
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'permanent');
     pass(10_000 * dayMs);
     assert.deepEqual(await found(), [sandboxAffinity]);
     assert.equal(renewals(), 0);
@@ -219,8 +219,8 @@ describe('a payment', () => {
   test('that is a standing order stays one, even if a payment elsewhere has the same id', async (t) => {
     const { pass, instance, found } = startedAt(t);
     const elsewhere = { environment: 'production', tenant: 'shop' };
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'endless');
-    await instance().recordEnvironment('p-1', elsewhere, 'remembered');
+    await instance().recordEnvironment('p-1', sandboxAffinity, 'permanent');
+    await instance().recordEnvironment('p-1', elsewhere, 'expiring');
     pass(10_000 * dayMs);
     assert.deepEqual(await found(), [sandboxAffinity, elsewhere]);
   });

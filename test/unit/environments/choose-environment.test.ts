@@ -189,7 +189,7 @@ describe('chooseEnvironment learns', () => {
   test('where a payment was born, and whose it is, from the answer to its initiation', async () => {
     for (const status of [200, 201]) {
       const { learnt } = await learntFrom(initiation({ client: shop }), { paymentId: 'p-1' }, status);
-      assert.deepEqual(learnt, [{ id: 'p-1', home: productionAffinity, lasts: 'remembered' }]);
+      assert.deepEqual(learnt, [{ id: 'p-1', home: productionAffinity, lasts: 'expiring' }]);
     }
   });
 
@@ -197,7 +197,7 @@ describe('chooseEnvironment learns', () => {
     const { learnt } = await learntFrom(initiation({}, 'periodic-payments'), { paymentId: 'p-1' });
     assert.deepEqual(
       learnt.map(({ lasts }) => lasts),
-      ['endless'],
+      ['permanent'],
     );
   });
 

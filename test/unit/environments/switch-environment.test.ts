@@ -141,7 +141,7 @@ describe('a switch, if the state fails,', () => {
     const told = one.lines.slice(-2).map(({ level, message }) => [level, message]);
     assert.deepEqual(told, [
       ['warn', 'audit'],
-      ['error', 'an audit record stands in this log alone'],
+      ['error', 'the audit record could not be stored; it is only in this log'],
     ]);
   });
 });

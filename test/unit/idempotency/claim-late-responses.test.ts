@@ -1,4 +1,4 @@
-/** What an instance has heard of the bank is kept, however late the state takes it. */
+/** Outcomes that the state stores late, or in another order than they happened. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -9,23 +9,23 @@ import { createBlockingState } from '../../kit/blocking-state.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import {
   bankResponse,
+  createInstance,
   entryOf,
   inDoubtWriteOf,
-  instanceOn,
   lateAnswerMs,
   startInstance,
   useFakeTime,
 } from './instance.ts';
 
-describe('an answer that the state does not take', () => {
+describe('an outcome that the state does not accept', () => {
   for (const [what, end] of [
-    ['an answer', (claim) => claim.recordResponse(bankResponse(201))],
-    ['a refusal for too many requests', (claim) => claim.release()],
+    ['a response', (claim) => claim.recordResponse(bankResponse(201))],
+    ['a release after status 429', (claim) => claim.release()],
   ] as const satisfies readonly (readonly [string, (claim: Claim) => Promise<void>])[])
-    test(`is told later, though the deadline passes in between: ${what}`, async (t) => {
+    test(`is stored later and is not replaced by the doubt at the deadline: ${what}`, async (t) => {
       useFakeTime(t);
       const state = createFailingState();
-      const instance = instanceOn(state);
+      const instance = createInstance(state);
       const claim = await instance.claim();
       await claim.markSending('sandbox');
       state.fail();
@@ -37,10 +37,10 @@ describe('an answer that the state does not take', () => {
       assert.notEqual((await entryOf(state))?.step, 'sending');
     });
 
-  test('stays in the index until it has taken it: whoever dies meanwhile leaves a doubt', async (t) => {
+  test('keeps the attempt in the index until the state accepts it, so that a crash leaves it in doubt', async (t) => {
     useFakeTime(t);
     const state = createFailingState();
-    const instance = instanceOn(state);
+    const instance = createInstance(state);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
     state.fail('replace', 'read');
@@ -54,96 +54,98 @@ describe('an answer that the state does not take', () => {
   });
 });
 
-test('an answer and the doubt at the deadline that cross on their way leave the answer', async (t) => {
-  useFakeTime(t);
-  for (const first of ['answer', 'doubt'] as const) {
-    const way = createBlockingState();
-    const claim = await instanceOn(way).claim();
-    await claim.markSending('sandbox');
-    const tell = way.block('replace');
-    const acts = {
-      answer: () => claim.recordResponse(bankResponse(201)),
-      doubt: () => claim.markInDoubt('no answer'),
+describe('a response that arrives at the deadline', () => {
+  for (const first of ['response', 'doubt'] as const)
+    test(`wins over the doubt when both are written at once, the ${first} first`, async (t) => {
+      useFakeTime(t);
+      const connection = createBlockingState();
+      const claim = await createInstance(connection).claim();
+      await claim.markSending('sandbox');
+      const unblock = connection.block('replace');
+      const write = {
+        response: () => claim.recordResponse(bankResponse(201)),
+        doubt: () => claim.markInDoubt('no answer'),
+      };
+      const writes = [write[first](), write[first === 'response' ? 'doubt' : 'response']()];
+      unblock();
+      await Promise.all(writes);
+      assert.equal((await entryOf(connection))?.step, 'answered');
+    });
+
+  test('wins over the doubt when it overtakes the doubt on the way to the state', async (t) => {
+    useFakeTime(t);
+    const shared = createMemoryState();
+    const { keyValues } = shared;
+    const delay = Promise.withResolvers<void>();
+    let nextDelay: Promise<void> | undefined;
+    const replace: KeyValues['replace'] = async (...all) => {
+      const own = nextDelay;
+      nextDelay = undefined;
+      await own;
+      return keyValues.replace(...all);
     };
-    const both = first === 'answer' ? [acts.answer(), acts.doubt()] : [acts.doubt(), acts.answer()];
-    tell();
-    await Promise.all(both);
-    assert.equal((await entryOf(way))?.step, 'answered', `${first} first`);
-  }
+    const claim = await createInstance({ ...shared, keyValues: { ...keyValues, replace } }).claim();
+    await claim.markSending('sandbox');
+    nextDelay = delay.promise;
+    const doubt = claim.markInDoubt('no answer');
+    await claim.recordResponse(bankResponse(201));
+    delay.resolve();
+    await doubt;
+    assert.equal((await entryOf(shared))?.step, 'answered');
+  });
 });
 
-test('an answer that overtakes the doubt at the deadline on the way to the state stands', async (t) => {
-  useFakeTime(t);
-  const shared = createMemoryState();
-  const { keyValues } = shared;
-  const { promise: turn, resolve: itIsTheTurn } = Promise.withResolvers<void>();
-  let turns: readonly Promise<void>[] = [];
-  const replace: KeyValues['replace'] = async (...all) => {
-    const [own, ...others] = turns;
-    turns = others;
-    await own;
-    return keyValues.replace(...all);
-  };
-  const claim = await instanceOn({ ...shared, keyValues: { ...keyValues, replace } }).claim();
-  await claim.markSending('sandbox');
-  turns = [turn];
-  const doubt = claim.markInDoubt('no answer');
-  await claim.recordResponse(bankResponse(201));
-  itIsTheTurn();
-  await doubt;
-  assert.equal((await entryOf(shared))?.step, 'answered');
-});
-
-describe('an answer that comes after operators have resolved the doubt', () => {
+describe('a response that arrives after an operator resolved the doubt', () => {
   type Outcome = 'happened' | 'did-not-happen';
 
-  /** A claim that they have resolved. */
-  async function resolvedAs(t: TestContext, outcome: Outcome) {
-    const { clocks, state } = startInstance(t);
-    const way = createBlockingState(state);
-    const instance = instanceOn(way);
+  async function resolvedClaim(t: TestContext, outcome: Outcome) {
+    const { time, state } = startInstance(t);
+    const connection = createBlockingState(state);
+    const instance = createInstance(connection);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
     await claim.markInDoubt('no answer');
-    clocks.skip(lateAnswerMs + 20_000);
+    time.skip(lateAnswerMs + 20_000);
     const { id } = await inDoubtWriteOf(state);
-    await instance.resolve({ id, who: 'an operator', outcome, reason: 'so says the bank' });
-    return { state, way, instance, claim };
+    await instance.resolve({ id, who: 'an operator', outcome, reason: 'the bank said so' });
+    return { state, connection, instance, claim };
   }
 
-  async function answeredAfter(t: TestContext, outcome: Outcome) {
-    const { state, instance, claim } = await resolvedAs(t, outcome);
+  async function respondAfter(t: TestContext, outcome: Outcome) {
+    const { state, instance, claim } = await resolvedClaim(t, outcome);
     const before = await entryOf(state);
     await claim.recordResponse(bankResponse(201));
-    return { before, after: await entryOf(state), told: instance.logged.at(-1) };
+    return { before, after: await entryOf(state), logLine: instance.logged.at(-1) };
   }
 
-  test('is told at error level, and changes nothing: it happened', async (t) => {
-    const { before, after, told } = await answeredAfter(t, 'happened');
+  const contradiction = 'error: the bank answered a request that had already been resolved otherwise';
+
+  test('is logged as an error and changes nothing if the outcome was happened', async (t) => {
+    const { before, after, logLine } = await respondAfter(t, 'happened');
     assert.deepEqual(after, before);
-    assert.equal(told, 'error: the bank has answered what had been resolved otherwise');
+    assert.equal(logLine, contradiction);
   });
 
-  test('is told at error level, and kept if nothing was sent since: it did-not-happen', async (t) => {
-    const { after, told } = await answeredAfter(t, 'did-not-happen');
+  test('is logged as an error and stored if the outcome was did-not-happen and no repeat was sent', async (t) => {
+    const { after, logLine } = await respondAfter(t, 'did-not-happen');
     assert.equal(after?.step, 'answered');
-    assert.match(told ?? '', /^error: what was known of a payment was gone, lost or resolved otherwise/);
+    assert.match(logLine ?? '', /^error: the ledger entry of a payment was lost or released/);
   });
 
-  test('is told at error level if a repeat was sent before it could be kept', async (t) => {
-    const { state, way, instance, claim } = await resolvedAs(t, 'did-not-happen');
-    const goOn = way.block('read');
-    const told = claim.recordResponse(bankResponse(201));
-    await (await instanceOn(state).claim()).markSending('sandbox');
+  test('is logged as an error and changes nothing if a repeat was sent before', async (t) => {
+    const { state, connection, instance, claim } = await resolvedClaim(t, 'did-not-happen');
+    const unblock = connection.block('read');
+    const recorded = claim.recordResponse(bankResponse(201));
+    await (await createInstance(state).claim()).markSending('sandbox');
     const before = await entryOf(state);
-    goOn();
-    await told;
+    unblock();
+    await recorded;
     assert.deepEqual(await entryOf(state), before);
-    assert.equal(instance.logged.at(-1), 'error: the bank has answered what had been resolved otherwise');
+    assert.equal(instance.logged.at(-1), contradiction);
   });
 
-  test('is not told if it says that nothing was done, as they had said', async (t) => {
-    const { instance, claim } = await resolvedAs(t, 'did-not-happen');
+  test('is not logged if it is a 429 and the outcome was did-not-happen', async (t) => {
+    const { instance, claim } = await resolvedClaim(t, 'did-not-happen');
     await claim.release();
     assert.deepEqual(instance.logged, ['error: a payment is in doubt']);
   });

@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createClaim } from '../../../src/idempotency/claim.ts';
-import { createLedgerServices } from '../../../src/idempotency/ledger-services.ts';
-import { createMemoryState } from '../../../src/state/memory.ts';
 import { createBlockingState } from '../../kit/blocking-state.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
-import { claimedFixture } from './entry-fixtures.ts';
 import {
   bankResponse,
+  createInstance,
   createLossyState,
   entryOf,
   errorCodeOf,
-  instanceOn,
+  inDoubtWriteOf,
   lateAnswerMs,
   leaseMs,
   startInstance,
@@ -21,79 +18,79 @@ import {
 } from './instance.ts';
 import { initiation } from './requests.ts';
 
-describe('a claim', () => {
-  test('lives a little longer than its request may take, so that one that is lost goes by itself', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+describe('a claim of an X-Request-ID', () => {
+  test('expires ten seconds after the deadline of its request if nobody releases it', async (t) => {
+    const { time, state, instance } = startInstance(t);
     await instance.claim(initiation({ withinMs: 5_000 }));
-    clocks.skip(14_999);
+    time.skip(14_999);
     assert.equal((await entryOf(state))?.step, 'claimed');
-    clocks.skip(1);
+    time.skip(1);
     assert.equal(await entryOf(state), undefined);
   });
 
-  test('is given back although nothing is left of it', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('can be released after it has expired', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim(initiation({ withinMs: 5_000 }));
-    clocks.skip(15_000);
+    time.skip(15_000);
     await claim.release();
     assert.equal(await entryOf(state), undefined);
     assert.equal(instance.services.pendingWrites.size(), 0);
   });
 
-  test('that passes the fence says where the byte goes, and lives until somebody knows what became of it', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('marked as sending names its environment, never expires, and is in the index', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
     assert.equal(claim.sendingTo(), undefined);
     await claim.markSending('production');
     assert.equal(claim.sendingTo(), 'production');
-    clocks.skip(100 * windowMs);
+    time.skip(100 * windowMs);
     const kept = await entryOf(state);
     assert.ok(kept?.step === 'sending');
     assert.equal(kept.environment, 'production');
     assert.equal((await instance.services.unresolvedIndex.list()).length, 1);
   });
 
-  test('lets the byte go for one second from when the last step began, however slow the state was', async (t) => {
-    const clocks = useFakeTime(t);
-    const way = createBlockingState();
-    const claim = await instanceOn(way).claim();
-    const beganAtMs = performance.now();
-    const tell = way.block('replace');
-    const passing = claim.markSending('sandbox');
-    clocks.skip(5_000);
-    tell();
-    assert.equal(await passing, beganAtMs + 1_000);
+  test('permits sending for one second after markSending began, however slow the state is', async (t) => {
+    const time = useFakeTime(t);
+    const connection = createBlockingState();
+    const claim = await createInstance(connection).claim();
+    const startedAtMs = performance.now();
+    const unblock = connection.block('replace');
+    const marking = claim.markSending('sandbox');
+    time.skip(5_000);
+    unblock();
+    assert.equal(await marking, startedAtMs + 1_000);
   });
 
-  test('keeps doubts from being called off for as long as an answer is listened for', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('marked as sending cannot be resolved while a late response may still arrive', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim(initiation({ withinMs: 5_000 }));
-    clocks.skip(4_000);
+    time.skip(4_000);
     await claim.markSending('sandbox');
     const kept = await entryOf(state);
     assert.ok(kept?.step === 'sending');
     assert.ok(kept.listenedUntil >= Date.now() + 1_000 + lateAnswerMs);
   });
 
-  test('that is answered keeps the answer for the window from then on, and leaves the index', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('stores the response for the idempotency window and leaves the index', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
-    clocks.skip(60_000);
+    time.skip(60_000);
     await claim.recordResponse(bankResponse(201, 'made'));
-    clocks.skip(windowMs - 1);
+    time.skip(windowMs - 1);
     assert.equal((await entryOf(state))?.step, 'answered');
     assert.deepEqual(await instance.services.unresolvedIndex.list(), []);
-    clocks.skip(1);
+    time.skip(1);
     assert.equal(await entryOf(state), undefined);
   });
 
-  test('that is answered by 5xx keeps the answer for ever, stays in the index, and says so in the log', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('with a 5xx response never expires, stays in the index, and is logged as in doubt', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
     await claim.recordResponse(bankResponse(503));
-    clocks.skip(100 * windowMs);
+    time.skip(100 * windowMs);
     const kept = await entryOf(state);
     assert.ok(kept?.step === 'answered');
     assert.equal(kept.why, 'the bank answered 503');
@@ -101,10 +98,10 @@ describe('a claim', () => {
     assert.deepEqual(instance.logged, ['error: a payment is in doubt']);
   });
 
-  test('that is given back leaves nothing, before the fence and behind it', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('leaves neither entry nor index name when released before or after markSending', async (t) => {
+    const { time, state, instance } = startInstance(t);
     await (await instance.claim()).release();
-    clocks.skip(1);
+    time.skip(1);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
     await claim.release();
@@ -112,12 +109,12 @@ describe('a claim', () => {
     assert.deepEqual(await instance.services.unresolvedIndex.list(), []);
   });
 
-  test('that is in doubt says why for ever, in the index and in the log', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('in doubt never expires, is in the index, and is logged with its reason', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
     await claim.markInDoubt('no answer');
-    clocks.skip(100 * windowMs);
+    time.skip(100 * windowMs);
     const kept = await entryOf(state);
     assert.ok(kept?.step === 'in-doubt');
     assert.equal(kept.why, 'no answer');
@@ -125,25 +122,38 @@ describe('a claim', () => {
     assert.deepEqual(instance.logged, ['error: a payment is in doubt']);
   });
 
-  test('cannot be in doubt, nor answered, while nothing was sent', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('is logged as in doubt once, even if the call fails after the deadline', async (t) => {
+    const { state, instance } = startInstance(t);
+    const claim = await instance.claim();
+    await claim.markSending('sandbox');
+    await claim.markInDoubt('OUTCOME_UNKNOWN: The bank did not answer in time.');
+    await claim.markInDoubt('UPSTREAM_MALFORMED: The bank broke its answer off.');
+    assert.deepEqual(instance.logged, ['error: a payment is in doubt']);
+    assert.equal(
+      (await inDoubtWriteOf(state)).entry.why,
+      'OUTCOME_UNKNOWN: The bank did not answer in time.',
+    );
+  });
+
+  test('cannot be marked in doubt or answered before it was sent', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
     await claim.markInDoubt('no reason');
     assert.equal((await entryOf(state))?.step, 'claimed');
     await claim.recordResponse(bankResponse(201));
     assert.equal(await entryOf(state), undefined);
-    clocks.skip(1);
+    time.skip(1);
     await instance.claim();
   });
 
-  test('that was in doubt is answered when the bank answers late, and given back when it has done nothing', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('in doubt is answered by a late response, and released if the bank did nothing', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const first = await instance.claim();
     await first.markSending('sandbox');
     await first.markInDoubt('no answer');
     await first.release();
     assert.equal(await entryOf(state), undefined);
-    clocks.skip(1);
+    time.skip(1);
 
     const second = await instance.claim();
     await second.markSending('sandbox');
@@ -154,32 +164,32 @@ describe('a claim', () => {
   });
 });
 
-describe('a claim whose instance stood still for longer than a lease', () => {
-  test('does not pass the fence when another has taken over, which is not disturbed', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+describe('a claim whose instance was suspended for longer than its lease', () => {
+  test('fails to mark as sending after a takeover, and leaves the new claim alone', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
-    clocks.skip(leaseMs);
-    const other = instanceOn(state);
-    const taken = await other.claim();
+    time.skip(leaseMs);
+    const other = createInstance(state);
+    const newClaim = await other.claim();
     assert.equal(await errorCodeOf(claim.markSending('sandbox')), 'DUPLICATE_IN_FLIGHT');
     assert.equal(claim.sendingTo(), undefined);
     await claim.release();
-    await taken.markSending('sandbox');
+    await newClaim.markSending('sandbox');
     assert.equal((await entryOf(state))?.holder, other.services.instanceLeases.ownId);
   });
 
-  test('does not pass the fence when its claim has gone by itself', async (t) => {
-    const { clocks, instance } = startInstance(t);
+  test('fails to mark as sending after the claim expired', async (t) => {
+    const { time, instance } = startInstance(t);
     const claim = await instance.claim();
-    clocks.skip(60_000);
+    time.skip(60_000);
     assert.equal(await errorCodeOf(claim.markSending('sandbox')), 'DUPLICATE_IN_FLIGHT');
   });
 
-  test('takes nothing away from the one that came after it, however it ends', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('does not change the entry of the claim that replaced it', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
-    clocks.skip(leaseMs);
-    const other = await instanceOn(state).claim();
+    time.skip(leaseMs);
+    const other = await createInstance(state).claim();
     await other.markSending('sandbox');
     await claim.release();
     await claim.markInDoubt('nobody knows');
@@ -189,89 +199,67 @@ describe('a claim whose instance stood still for longer than a lease', () => {
     assert.equal((await entryOf(state))?.step, 'answered');
   });
 
-  test('gives back what others had put in doubt, if nothing was sent in the end', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('releases an entry that others put in doubt if nothing was sent', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
-    clocks.skip(leaseMs);
-    await instanceOn(state).services.inDoubt.scan();
+    time.skip(leaseMs);
+    await createInstance(state).services.inDoubt.scan();
     assert.equal((await entryOf(state))?.step, 'in-doubt');
     await claim.release();
     assert.equal(await entryOf(state), undefined);
   });
 
-  test('answers what others had put in doubt', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('stores the response to an entry that others put in doubt', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
-    clocks.skip(leaseMs);
-    await instanceOn(state).services.inDoubt.scan();
+    time.skip(leaseMs);
+    await createInstance(state).services.inDoubt.scan();
     await claim.recordResponse(bankResponse(201));
     assert.equal((await entryOf(state))?.step, 'answered');
   });
 });
 
-describe('a state that takes a step without saying so', () => {
-  test('at the fence has nothing sent, and the claim can be given back', async (t) => {
+describe('a claim whose state loses the reply to a change', () => {
+  test('is not sent if the reply to markSending is lost, and can be released', async (t) => {
     useFakeTime(t);
-    const way = createLossyState(createFailingState());
-    const claim = await instanceOn(way).claim();
-    way.forgetNext();
+    const connection = createLossyState(createFailingState());
+    const claim = await createInstance(connection).claim();
+    connection.loseNextReply();
     assert.equal(await errorCodeOf(claim.markSending('sandbox')), 'STATE_UNAVAILABLE');
     assert.equal(claim.sendingTo(), undefined);
     await claim.release();
-    assert.equal(await entryOf(way), undefined);
+    assert.equal(await entryOf(connection), undefined);
   });
 
-  test('of an answer is asked again, and the answer stands', async (t) => {
+  test('is answered if the reply to recording the response is lost', async (t) => {
     useFakeTime(t);
-    const way = createLossyState(createFailingState());
-    const instance = instanceOn(way);
+    const connection = createLossyState(createFailingState());
+    const instance = createInstance(connection);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
-    way.forgetNext();
+    connection.loseNextReply();
     await claim.recordResponse(bankResponse(201));
     await instance.services.pendingWrites.flush();
-    assert.equal((await entryOf(way))?.step, 'answered');
+    assert.equal((await entryOf(connection))?.step, 'answered');
     assert.deepEqual(await instance.services.unresolvedIndex.list(), []);
     assert.deepEqual(instance.logged, []);
   });
 
-  test('that gave a claim back is asked again, and the next claim is left alone', async (t) => {
-    const clocks = useFakeTime(t);
-    const way = createLossyState(createFailingState());
-    const instance = instanceOn(way);
+  test('is released if the reply to the release is lost, and the next claim is left alone', async (t) => {
+    const time = useFakeTime(t);
+    const connection = createLossyState(createFailingState());
+    const instance = createInstance(connection);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
-    way.forgetNext();
+    connection.loseNextReply();
     await claim.release();
-    clocks.skip(1);
+    time.skip(1);
     const next = await instance.claim();
     await next.markSending('sandbox');
     await instance.services.pendingWrites.flush();
-    assert.equal((await entryOf(way))?.step, 'sending');
+    assert.equal((await entryOf(connection))?.step, 'sending');
     assert.equal((await instance.services.unresolvedIndex.list()).length, 1);
-  });
-});
-
-describe('a claim', () => {
-  test('that is in doubt at the deadline is told of once, though the call fails later as well', async () => {
-    const logged: string[] = [];
-    const ledger = createLedgerServices(
-      createMemoryState(),
-      (_level, message) => logged.push(message),
-      () => {},
-    );
-    await ledger.store.create('an-id', claimedFixture, 60_000);
-    const claim = createClaim(ledger, {
-      id: 'an-id',
-      entry: claimedFixture,
-      lateAnswerMs: 60_000,
-      windowMs: 60_000,
-    });
-    await claim.markSending('sandbox');
-    await claim.markInDoubt('OUTCOME_UNKNOWN: The bank did not answer in time.');
-    await claim.markInDoubt('UPSTREAM_MALFORMED: The bank broke its answer off.');
-    assert.deepEqual(logged, ['a payment is in doubt']);
   });
 });

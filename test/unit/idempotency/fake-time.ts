@@ -1,12 +1,12 @@
-/** Both clocks and every timer of this process, standing still but when a test lets time pass. */
+/** Fake clocks and timers for the whole process: `Date.now`, `performance.now` and `setTimeout`. */
 
-/** What stands still until `restart`. */
+/** Time that moves only when a test moves it, until `restore`. */
 export interface FakeTime {
-  /** Takes so long that no timer could fire meanwhile. */
+  /** Moves the clocks forward without firing timers, as a blocked process does. */
   skip(ms: number): void;
-  /** Lets time pass; whoever is called back when a timer fires is waited for by `settle`. */
+  /** Moves the clocks forward and fires the timers that are due, in order; awaits `settle` after each. */
   advance(ms: number, settle?: () => Promise<void>): Promise<void>;
-  /** The machine's own clocks and timers again; what still waits never fires. */
+  /** Restores the real clocks and timers; pending fake timers never fire. */
   restore(): void;
 }
 
@@ -17,30 +17,30 @@ interface Timer {
 
 const startMs = Date.parse('2026-01-01T12:00:00Z');
 
-/** Comes back when all that can go on without time passing has gone on. */
+/** Runs everything that can run without time passing. */
 export async function settleTasks(): Promise<void> {
-  for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+  for (let round = 0; round < 2; round++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 export function installFakeTime(): FakeTime {
-  const own = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout };
+  const real = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout };
   const { now } = Date;
   const timers = new Set<Timer>();
-  let sinceMs = 1_000_000;
+  let nowMs = 1_000_000;
 
-  Object.assign(Date, { now: () => startMs + sinceMs });
-  Object.assign(performance, { now: () => sinceMs });
+  Object.assign(Date, { now: () => startMs + nowMs });
+  Object.assign(performance, { now: () => nowMs });
   Object.assign(globalThis, {
-    setTimeout(act: (...all: unknown[]) => void, ms: number, ...all: unknown[]) {
-      const timer = { atMs: sinceMs + Math.max(1, ms), fire: () => act(...all) };
+    setTimeout(callback: (...all: unknown[]) => void, ms: number, ...all: unknown[]) {
+      const timer = { atMs: nowMs + Math.max(1, ms), fire: () => callback(...all) };
       timers.add(timer);
       return timer;
     },
     clearTimeout: (timer: Timer) => void timers.delete(timer),
   });
 
-  /** The one that is due first; of equals, the one that was set first. */
-  const nextBy = (untilMs: number) => {
+  /** The timer that is due first; of equals, the one that was set first. */
+  const nextTimerBy = (untilMs: number) => {
     let next: Timer | undefined;
     for (const timer of timers) if (timer.atMs <= untilMs && !(next && next.atMs <= timer.atMs)) next = timer;
     return next;
@@ -48,22 +48,22 @@ export function installFakeTime(): FakeTime {
 
   return {
     skip(ms) {
-      sinceMs += ms;
+      nowMs += ms;
     },
     async advance(ms, settle = settleTasks) {
-      const untilMs = sinceMs + ms;
-      for (let next = nextBy(untilMs); next; next = nextBy(untilMs)) {
+      const untilMs = nowMs + ms;
+      for (let next = nextTimerBy(untilMs); next; next = nextTimerBy(untilMs)) {
         timers.delete(next);
-        sinceMs = Math.max(sinceMs, next.atMs);
+        nowMs = Math.max(nowMs, next.atMs);
         next.fire();
         await settle();
       }
-      sinceMs = Math.max(sinceMs, untilMs);
+      nowMs = Math.max(nowMs, untilMs);
     },
     restore() {
-      Object.assign(globalThis, own);
+      Object.assign(globalThis, real);
       Object.assign(Date, { now });
-      Reflect.deleteProperty(performance, 'now'); // the prototype's is the machine's
+      Reflect.deleteProperty(performance, 'now'); // uncovers the real one on the prototype
     },
   };
 }

@@ -1,17 +1,19 @@
-/** Instances of a gateway, reduced to their duplicates' guard. */
+/** A gateway instance reduced to its idempotency stage, and helpers to inspect what it stores. */
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Config } from '../../../src/config/schema.ts';
 import type { Claim } from '../../../src/idempotency/claim.ts';
-import { enforceIdempotency } from '../../../src/idempotency/enforce-idempotency.ts';
-import { createLedger, type Ledger } from '../../../src/idempotency/ledger.ts';
-import type { InDoubtEntry, LedgerEntry } from '../../../src/idempotency/ledger-entry.ts';
 import {
   createIdempotencyDependencies,
+  enforceIdempotency,
+} from '../../../src/idempotency/enforce-idempotency.ts';
+import {
+  type ClaimResult,
   createLedgerServices,
   type LedgerServices,
-} from '../../../src/idempotency/ledger-services.ts';
+} from '../../../src/idempotency/ledger.ts';
+import type { InDoubtEntry, LedgerEntry } from '../../../src/idempotency/ledger-entry.ts';
 import { attemptName, createLedgerStore, type StoredEntry } from '../../../src/idempotency/ledger-store.ts';
 import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { createResolve, type Resolve } from '../../../src/idempotency/resolve.ts';
@@ -26,26 +28,73 @@ import { type FakeTime, installFakeTime } from './fake-time.ts';
 import { initiation } from './requests.ts';
 
 export interface Instance {
-  /** Sends a request through the stage, as the line does. */
-  send(request: PisRequest, next: Handler<PisRequest>): Promise<PisResponse>;
   readonly services: LedgerServices;
+  /** Sends a request through the stage. */
+  send(request: PisRequest, next: Handler<PisRequest>): Promise<PisResponse>;
+  /** What the ledger knows about a request; claims it if it is new. */
+  lookUp(request?: PisRequest): Promise<ClaimResult>;
+  /** Claims a new request; fails if there already is an entry. */
+  claim(request?: PisRequest): Promise<Claim>;
   readonly resolve: Resolve;
-  /** Which payment was learnt to live where. */
+  /** The affinities recorded by `resolve`, as text. */
   readonly recordedAffinities: readonly string[];
-  /** How often operators resolved something. */
+  /** The audit events recorded by `resolve`. */
   readonly auditEvents: readonly Readonly<Record<string, unknown>>[];
-  /** How many doubts there were at the last look around. */
+  /** The number of writes in doubt that the last scan found. */
   inDoubtCount(): number | undefined;
-  /** Level and message of every line logged. */
+  /** Level and message of every logged line. */
   readonly logged: readonly string[];
-  /** What was noted of all requests. */
+  /** The events of all requests. */
   readonly events: readonly RequestEvent[];
+}
+
+/** @param state the state, or this instance's connection to a shared one */
+export function createInstance(state: State, sections: Sections = {}): Instance {
+  const config = configWith(sections);
+  const logged: string[] = [];
+  const events: RequestEvent[] = [];
+  const recordedAffinities: string[] = [];
+  const auditEvents: Readonly<Record<string, unknown>>[] = [];
+  let inDoubtCount: number | undefined;
+  const log = (level: string, message: string) => void logged.push(`${level}: ${message}`);
+  const services = createLedgerServices(state, log, (count) => {
+    inDoubtCount = count;
+  });
+  const dependencies = createIdempotencyDependencies(config, services);
+  const stage = enforceIdempotency(dependencies);
+  const lookUp = (request = initiation()) => dependencies.ledger.claim(identityOf(request), request);
+  return {
+    services,
+    lookUp,
+    async claim(request) {
+      const result = await lookUp(request);
+      assert.ok(result.kind === 'claimed', result.kind);
+      return result.claim;
+    },
+    recordedAffinities,
+    auditEvents,
+    logged,
+    events,
+    send: (request, next) => stage({ ...request, recordEvent: (event) => events.push(event) }, next),
+    resolve: createResolve({
+      ...services,
+      affinity: {
+        recordEnvironment: async (paymentId, { environment, tenant }, retention) =>
+          void recordedAffinities.push(`${paymentId} of ${tenant} in ${environment}, ${retention}`),
+      },
+      audit: {
+        record: async ({ who, outcome, details }) => void auditEvents.push({ who, outcome, ...details }),
+      },
+      windowMs: () => config.idempotency.window,
+    }),
+    inDoubtCount: () => inDoubtCount,
+  };
 }
 
 const environments = { sandbox: { baseUrl: 'http://127.0.0.1:9', standardVersion: '1.3.11' } };
 const configs = new Map<string, Config>();
 
-/** Each configuration is read once: random histories make thousands of instances. */
+/** Parses each configuration once: the simulation creates thousands of instances. */
 function configWith(sections: Sections): Config {
   const name = JSON.stringify(sections);
   const config = configs.get(name) ?? configOf({ environments, listen: { publicUrl }, ...sections });
@@ -53,91 +102,26 @@ function configWith(sections: Sections): Config {
   return config;
 }
 
-/** @param state its way to what all instances share */
-export function createInstance(state: State, sections: Sections = {}): Instance {
-  const config = configWith(sections);
-  const logged: string[] = [];
-  const facts: RequestEvent[] = [];
-  const learnt: string[] = [];
-  const audited: Readonly<Record<string, unknown>>[] = [];
-  let count: number | undefined;
-  const log = (level: string, message: string) => void logged.push(`${level}: ${message}`);
-  const lasting = createLedgerServices(state, log, (doubts) => {
-    count = doubts;
-  });
-  const stage = enforceIdempotency(createIdempotencyDependencies(config, lasting));
-  return {
-    services: lasting,
-    recordedAffinities: learnt,
-    auditEvents: audited,
-    logged,
-    events: facts,
-    send: (request, next) => stage({ ...request, recordEvent: (fact) => facts.push(fact) }, next),
-    resolve: createResolve({
-      ...lasting,
-      affinity: {
-        recordEnvironment: async (paymentId, { environment, tenant }, lasts) =>
-          void learnt.push(`${paymentId} of ${tenant} in ${environment}, ${lasts}`),
-      },
-      audit: {
-        record: async ({ who, outcome, details }) => void audited.push({ who, outcome, ...details }),
-      },
-      windowMs: () => config.idempotency.window,
-    }),
-    inDoubtCount: () => count,
-  };
-}
-
-// MERGED HEADER (rewrite or remove):
-/* One instance and what it keeps, with time that stands still: where most tests of the ledger's parts begin. */
-
+/** The defaults of `idempotency.lateAnswer` and `idempotency.window`. */
 export const lateAnswerMs = 120_000;
 export const windowMs = 24 * 3_600_000;
-/** An instance that has not been heard of for so long is dead. */
+/** An instance that has not renewed its lease for this long counts as dead. */
 export const leaseMs = 6_000;
 
-/** Stops all clocks until the test ends. */
+/** Installs fake time until the test ends. */
 export function useFakeTime(t: TestContext): FakeTime {
-  const clocks = installFakeTime();
-  t.after(clocks.restore);
-  return clocks;
+  const time = installFakeTime();
+  t.after(time.restore);
+  return time;
 }
 
-export interface LedgerInstance extends Instance {
-  readonly ledger: Ledger;
-  /** Claims what is free. */
-  claim(request?: PisRequest): Promise<Claim>;
-}
-
-/** @param way its way to the state */
-export function instanceOn(way: State): LedgerInstance {
-  const instance = createInstance(way);
-  const { services } = instance;
-  const terms = { lateAnswer: lateAnswerMs, window: windowMs };
-  const ledger = createLedger({ ...services, markOrphaned: services.inDoubt.markOrphaned }, terms);
-  return {
-    ...instance,
-    ledger,
-    async claim(request = initiation()) {
-      const found = await ledger.claim(identityOf(request), request);
-      assert.ok(found.kind === 'free', found.kind);
-      return found.claim;
-    },
-  };
-}
-
-/** A state and one instance on it. */
+/** Fake time, a state in memory and one instance on it. */
 export function startInstance(t: TestContext) {
-  const clocks = useFakeTime(t);
+  const time = useFakeTime(t);
   const state = createMemoryState();
-  return { clocks, state, instance: instanceOn(state) };
+  return { time, state, instance: createInstance(state) };
 }
 
-/** What is found of a request. */
-export const claimAt = ({ ledger }: LedgerInstance, request: PisRequest = initiation()) =>
-  ledger.claim(identityOf(request), request);
-
-/** What is kept of a request. */
 export const storedOf = (
   state: State,
   request: PisRequest = initiation(),
@@ -150,17 +134,16 @@ export async function entryOf(
   return (await storedOf(state, request))?.entry;
 }
 
-/** The doubt there is of a request, under its name. */
+/** The request's entry, which must be in doubt, and the name by which operators resolve it. */
 export async function inDoubtWriteOf(
   state: State,
   request = initiation(),
 ): Promise<{ readonly id: string; readonly entry: InDoubtEntry }> {
   const entry = await entryOf(state, request);
-  assert.ok(entry && 'why' in entry && entry.why !== undefined, 'it is in doubt');
+  assert.ok(entry && 'why' in entry && entry.why !== undefined, 'the entry is in doubt');
   return { id: attemptName(identityOf(request).id, entry.attempt), entry: { ...entry, why: entry.why } };
 }
 
-/** An answer of the bank. */
 export function bankResponse(status: number, body = ''): PisResponse {
   const headers = [['Content-Type', 'application/json']] as const;
   return { status, headers, body: Buffer.from(body), servedFrom: 'bank', environment: 'sandbox' };
@@ -168,16 +151,16 @@ export function bankResponse(status: number, body = ''): PisResponse {
 
 type Change = 'replace' | 'writeIfAbsent';
 
-/** A way to a state on which a change is made, and nobody is told. */
-export function createLossyState(state: State): State & { forgetNext(change?: Change): void } {
-  let forgotten: Change | undefined;
+/** A connection to a state that can lose the reply to a change: the change is made, and the operation fails. */
+export function createLossyState(state: State): State & { loseNextReply(change?: Change): void } {
+  let lossy: Change | undefined;
   const { keyValues } = state;
 
-  async function told(change: Change, isDone: Promise<boolean>): Promise<boolean> {
-    const isForgotten = forgotten === change;
-    if (isForgotten) forgotten = undefined;
+  async function changed(change: Change, isDone: Promise<boolean>): Promise<boolean> {
+    const isLost = lossy === change;
+    if (isLost) lossy = undefined;
     await isDone;
-    if (isForgotten) throw stateUnavailable();
+    if (isLost) throw stateUnavailable();
     return isDone;
   }
 
@@ -185,18 +168,18 @@ export function createLossyState(state: State): State & { forgetNext(change?: Ch
     ...state,
     keyValues: {
       ...keyValues,
-      replace: (...all) => told('replace', keyValues.replace(...all)),
-      writeIfAbsent: (...all) => told('writeIfAbsent', keyValues.writeIfAbsent(...all)),
+      replace: (...all) => changed('replace', keyValues.replace(...all)),
+      writeIfAbsent: (...all) => changed('writeIfAbsent', keyValues.writeIfAbsent(...all)),
     },
-    forgetNext(change = 'replace') {
-      forgotten = change;
+    loseNextReply(change = 'replace') {
+      lossy = change;
     },
   };
 }
 
-/** The code of the error that comes out, or fails if none does. */
-export async function errorCodeOf(act: Promise<unknown>): Promise<string> {
-  const thrown: unknown = await act.then(
+/** The code of the GatewayError that the promise rejects with; fails if it does not. */
+export async function errorCodeOf(promise: Promise<unknown>): Promise<string> {
+  const thrown: unknown = await promise.then(
     () => undefined,
     (error: unknown) => error,
   );

@@ -12,7 +12,6 @@ import {
   storedResponse,
 } from '../../../src/idempotency/ledger-entry.ts';
 import { type Operation, prefixOf } from '../../../src/pis/operations.ts';
-import { claimedFixture, sentFixture } from './entry-fixtures.ts';
 import { bankResponse, useFakeTime } from './instance.ts';
 import { authorisation, cancellation, initiation } from './requests.ts';
 
@@ -28,53 +27,53 @@ const steps: readonly LedgerEntry[] = [
   { ...sending, step: 'happened', paymentId: 'GJv0KO..Fg==_=_bS6p6XvTWI' },
 ];
 
-describe('what is kept of an X-Request-ID', () => {
+describe('a ledger entry', () => {
   for (const entry of steps)
-    test(`is read back as it was written: ${entry.step}${'why' in entry ? ', and doubtful' : ''}`, () => {
+    test(`is parsed to the same value: ${entry.step}${'why' in entry ? ', in doubt' : ''}`, () => {
       assert.deepEqual(parseEntry(serializeEntry(entry)), entry);
     });
 
-  test('is read with names that a later gateway has added', () => {
+  test('is parsed without fields that a later gateway has added', () => {
     assert.deepEqual(parseEntry(JSON.stringify({ ...sending, added: 'later' })), sending);
   });
 
   for (const [what, text] of [
-    ['of a later version', JSON.stringify({ ...sending, v: 2 })],
-    ['of a step that nobody knows yet', JSON.stringify({ ...sending, step: 'reversed' })],
-    ['of a step that lacks what belongs to it', JSON.stringify({ ...sending, environment: undefined })],
-    ['broken off', serializeEntry(sending).slice(0, -1)],
-    ['foreign', '{"a":"b"}'],
-    ['no object', '"claimed"'],
-    ['nothing but a number', '1'],
+    ['has a later version', JSON.stringify({ ...sending, v: 2 })],
+    ['has an unknown step', JSON.stringify({ ...sending, step: 'reversed' })],
+    ['lacks a field of its step', JSON.stringify({ ...sending, environment: undefined })],
+    ['is truncated', serializeEntry(sending).slice(0, -1)],
+    ['is foreign JSON', '{"a":"b"}'],
+    ['is a string', '"claimed"'],
+    ['is a number', '1'],
     [
-      'an answer that is no base64',
+      'has a body that is not base64',
       JSON.stringify({ ...answeredEntry(sending, bankResponse(201)), body: '?' }),
     ],
   ] as const)
-    test(`cannot be read if it is ${what}`, () => {
+    test(`cannot be parsed if it ${what}`, () => {
       assert.equal(parseEntry(text), undefined);
     });
 
-  test('carries neither credentials nor the body that was asked with', (t) => {
+  test('contains neither credentials nor the request body', (t) => {
     useFakeTime(t);
     const headers = [['Authorization', 'Bearer secret']] as const;
-    const asked = initiation({ body: 'from the payer', headers });
-    const text = serializeEntry(claimedEntry(asked, { fingerprint: 'f', attempt: 'one', holder: 'me' }));
+    const request = initiation({ body: 'from the payer', headers });
+    const text = serializeEntry(claimedEntry(request, { fingerprint: 'f', attempt: 'one', holder: 'me' }));
     assert.doesNotMatch(text, /secret|payer/);
   });
 });
 
-describe("the bank's answer", () => {
-  test('comes again as it came: status, fields in their order, and every byte', () => {
+describe('a stored response', () => {
+  test('has the same status, header order and body bytes as the original', () => {
     const headers = [
       ['Set-Cookie', 'one'],
       ['Set-Cookie', 'two'],
       ['ASPSP-SCA-Approach', 'REDIRECT'],
     ] as const;
     const body = Buffer.from([0, 255, 254, 10, 13]);
-    const kept = parseEntry(serializeEntry(answeredEntry(sending, { ...bankResponse(201), headers, body })));
-    assert.ok(kept?.step === 'answered');
-    assert.deepEqual(storedResponse(kept), {
+    const entry = parseEntry(serializeEntry(answeredEntry(sending, { ...bankResponse(201), headers, body })));
+    assert.ok(entry?.step === 'answered');
+    assert.deepEqual(storedResponse(entry), {
       status: 201,
       headers,
       body,
@@ -83,19 +82,19 @@ describe("the bank's answer", () => {
     });
   });
 
-  test('tells what became of the request unless it is one of 5xx', () => {
-    const isDoubt = (status: number) => isInDoubt(answeredEntry(sending, bankResponse(status)));
-    assert.deepEqual([201, 302, 400, 499, 500, 599].map(isDoubt), [false, false, false, false, true, true]);
+  test('is in doubt if its status is 5xx', () => {
+    const inDoubt = (status: number) => isInDoubt(answeredEntry(sending, bankResponse(status)));
+    assert.deepEqual([201, 302, 400, 499, 500, 599].map(inDoubt), [false, false, false, false, true, true]);
   });
 });
 
-test('what may still come to a doubt is open, and so is a doubt', () => {
+test('an entry is unresolved while it is claimed, sending or in doubt', () => {
   assert.deepEqual(steps.map(isUnresolved), [true, true, true, false, true, false, false]);
   assert.equal(isUnresolved(undefined), false);
 });
 
-describe('the status of a payment is read', () => {
-  const of = ({ operation }: { readonly operation: Operation }, paymentId?: string) => {
+describe('the status path of a payment', () => {
+  const pathFor = ({ operation }: { readonly operation: Operation }, paymentId?: string) => {
     const { name, path, paymentService } = operation;
     const id = paymentId ?? operation.paymentId;
     return statusPathOf({
@@ -105,39 +104,18 @@ describe('the status of a payment is read', () => {
       path,
       paymentService,
       paymentId: id,
-    } as LedgerEntry); // an entry of the schema allows `undefined`
+    } as LedgerEntry); // the schema allows `undefined`
   };
-  const below = (id: string) => `${prefixOf('berlingroup')}/payments/sepa-credit-transfers/${id}/status`;
+  const expected = (id: string) => `${prefixOf('berlingroup')}/payments/sepa-credit-transfers/${id}/status`;
 
-  test('below the path where it was initiated, if its id is known', () => {
-    assert.equal(of(initiation(), 'an-id'), below('an-id'));
-    assert.equal(of(initiation()), undefined);
+  test('is below the path of its initiation, if the payment id is known', () => {
+    assert.equal(pathFor(initiation(), 'an-id'), expected('an-id'));
+    assert.equal(pathFor(initiation()), undefined);
   });
 
   for (const id of ['a-payment', 'p', 'sepa', 'v1', 'a', 'payments', 'authorisations', 'x=='])
-    test(`beside its cancellation and its authorisations, also if it is called ${id}`, () => {
-      assert.equal(of(cancellation({ payment: id })), below(id));
-      assert.equal(of(authorisation({ payment: id })), below(id));
+    test(`is derived from the path of a cancellation or authorisation of the payment ${id}`, () => {
+      assert.equal(pathFor(cancellation({ payment: id })), expected(id));
+      assert.equal(pathFor(authorisation({ payment: id })), expected(id));
     });
-});
-
-const transfers = claimedFixture.path;
-describe('the status of a payment stands below it, whatever its id looks like', () => {
-  for (const paymentId of ['1234-wertiq-983', 'v1', 'p', 'a', 'sepa-credit-transfers'])
-    for (const [operation, path] of [
-      ['initiatePayment', transfers],
-      ['cancelPayment', `${transfers}/${paymentId}`],
-      ['startAuthorisation', `${transfers}/${paymentId}/authorisations`],
-    ] as const)
-      test(`${paymentId}, after ${operation}`, () => {
-        const happened: LedgerEntry = {
-          ...claimedFixture,
-          ...sentFixture,
-          step: 'happened',
-          operation,
-          path,
-          paymentId,
-        };
-        assert.equal(statusPathOf(happened), `${transfers}/${paymentId}/status`);
-      });
 });

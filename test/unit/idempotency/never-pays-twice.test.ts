@@ -1,4 +1,4 @@
-/** Whatever happens in whatever order: nothing is paid twice, and what is not known is called unknown. */
+/** The promise "never pay twice", checked in random simulations of whole deployments. */
 
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -10,18 +10,18 @@ import { createSimulation } from './simulation/simulation.ts';
 const runs = Number(process.env.FUZZ_RUNS ?? 600);
 const seed = process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) };
 
-describe('in any history of initiations, repeats, pauses, crashes, outages, resolutions and late answers', () => {
-  test('an X-Request-ID makes one payment at most, and what became of it is told, or in doubt and listed', async (t) => {
-    const history = fc.asyncProperty(simulationCommands, async (commands) => {
-      const world = createSimulation(2);
+describe('a random sequence of payments, repeats, crashes, suspensions, state failures and resolutions', () => {
+  test('makes at most one payment per X-Request-ID, and every outcome is reported or listed as in doubt', async (t) => {
+    const property = fc.asyncProperty(simulationCommands, async (commands) => {
+      const simulation = createSimulation(2);
       try {
-        await fc.asyncModelRun(() => ({ model: {}, real: world }), commands);
-        await runToQuiescence(world);
-        await checkQuiescentState(world);
+        await fc.asyncModelRun(() => ({ model: {}, real: simulation }), commands);
+        await runToQuiescence(simulation);
+        await checkQuiescentState(simulation);
       } finally {
-        world.clocks.restore();
+        simulation.time.restore();
       }
     });
-    await fc.assert(history, { ...seeded(t, runs), ...seed });
+    await fc.assert(property, { ...seeded(t, runs), ...seed });
   });
 });

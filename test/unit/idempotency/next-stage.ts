@@ -1,27 +1,27 @@
-/** What stands behind the guard: the exchange at its fence, and a bank that the test answers for. */
+/** The stages behind the idempotency stage: marks the request as sending, and returns what the test decides. */
 
 import type { PisRequest, PisResponse } from '../../../src/request/messages.ts';
 import type { Handler } from '../../../src/request/stage.ts';
 
 export interface NextStage {
   readonly next: Handler<PisRequest>;
-  /** How many requests have been sent. */
+  /** How many requests were sent to the bank. */
   sentCount(): number;
   readonly requests: readonly PisRequest[];
+  /** Completes all requests, earlier and later ones. */
   respond(response: PisResponse): void;
   fail(error: unknown): void;
 }
 
-/** @param environment where everything goes */
-export function createNextStage(environment = 'sandbox'): NextStage {
+export function createNextStage(): NextStage {
   const { promise, resolve, reject } = Promise.withResolvers<PisResponse>();
-  promise.catch(() => {}); // perhaps nobody asks
+  promise.catch(() => {}); // there may be no request
   const requests: PisRequest[] = [];
   let sent = 0;
   return {
     async next(request) {
       requests.push(request);
-      await request.writeAheadMark?.markSending(environment);
+      await request.writeAheadMark?.markSending('sandbox');
       sent++;
       return promise;
     },

@@ -6,11 +6,11 @@ import type { State } from '../../../src/state/ports.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import {
   bankResponse,
+  createInstance,
   entryOf,
   errorCodeOf,
+  type Instance,
   inDoubtWriteOf,
-  instanceOn,
-  type LedgerInstance,
   lateAnswerMs,
   leaseMs,
   startInstance,
@@ -21,29 +21,29 @@ import { initiation } from './requests.ts';
 const ids = ['first', 'second', 'third'] as const;
 const withId = (requestId: string) => initiation({ requestId });
 
-/** Has an instance send a request, and not hear of it again. */
-async function sendBy(instance: LedgerInstance, requestId: string) {
+/** Sends a request that gets no response. */
+async function sendBy(instance: Instance, requestId: string) {
   const claim = await instance.claim(withId(requestId));
   await claim.markSending('sandbox');
   return claim;
 }
 
-const listedBy = async ({ services }: LedgerInstance) =>
+const listedBy = async ({ services }: Instance) =>
   (await services.inDoubt.all()).map(({ entry }) => entry.requestId);
 
-describe('what is in doubt', () => {
-  test('is listed by every instance, the oldest first', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+describe('the list of writes in doubt', () => {
+  test('is the same on every instance, oldest first', async (t) => {
+    const { time, state, instance } = startInstance(t);
     for (const id of ids) {
       await (await sendBy(instance, id)).markInDoubt('no answer');
-      clocks.skip(10);
+      time.skip(10);
     }
     assert.deepEqual(await listedBy(instance), ids);
-    assert.deepEqual(await listedBy(instanceOn(state)), ids);
+    assert.deepEqual(await listedBy(createInstance(state)), ids);
   });
 
-  test('does not hold what runs, was answered, or was given back', async (t) => {
-    const { clocks, instance } = startInstance(t);
+  test('does not contain running, answered or released writes', async (t) => {
+    const { time, instance } = startInstance(t);
     const [first, second, third] = [
       await sendBy(instance, 'first'),
       await sendBy(instance, 'second'),
@@ -51,111 +51,111 @@ describe('what is in doubt', () => {
     ];
     await second.recordResponse(bankResponse(400));
     await third.release();
-    clocks.skip(leaseMs);
+    time.skip(leaseMs);
     assert.deepEqual(await listedBy(instance), []);
     await first.recordResponse(bankResponse(502));
     assert.deepEqual(await listedBy(instance), ['first']);
   });
 });
 
-describe('what a dead instance was sending', () => {
-  test('is in doubt when anybody looks around, and the log says so once', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+describe('a write that a dead instance was sending', () => {
+  test('is put in doubt by a scan of any instance, and logged once', async (t) => {
+    const { time, state, instance } = startInstance(t);
     for (const id of ids) await sendBy(instance, id);
-    const others = [instanceOn(state), instanceOn(state)];
-    clocks.skip(leaseMs - 1);
+    const others = [createInstance(state), createInstance(state)];
+    time.skip(leaseMs - 1);
     assert.equal(await others[0]?.services.inDoubt.scan(), 0);
-    clocks.skip(1);
+    time.skip(1);
     const counts = await Promise.all(others.map(({ services }) => services.inDoubt.scan()));
     assert.deepEqual(counts, [3, 3]);
     assert.equal(others.flatMap(({ logged }) => logged).length, 3);
     for (const id of ids) assert.equal((await entryOf(state, withId(id)))?.step, 'in-doubt');
   });
 
-  test('is in doubt when operators ask, before anybody has looked around', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('is listed before the first scan', async (t) => {
+    const { time, state, instance } = startInstance(t);
     await sendBy(instance, 'first');
-    clocks.skip(leaseMs);
-    assert.deepEqual(await listedBy(instanceOn(state)), ['first']);
+    time.skip(leaseMs);
+    assert.deepEqual(await listedBy(createInstance(state)), ['first']);
   });
 
-  test('but had only claimed is not', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('is not in doubt if it was only claimed', async (t) => {
+    const { time, state, instance } = startInstance(t);
     await instance.claim(withId('first'));
-    clocks.skip(leaseMs);
-    assert.deepEqual(await listedBy(instanceOn(state)), []);
+    time.skip(leaseMs);
+    assert.deepEqual(await listedBy(createInstance(state)), []);
   });
 
-  test('is in doubt at once when the instance has said that it leaves', async (t) => {
+  test('is in doubt at once after the instance deregistered', async (t) => {
     const { state, instance } = startInstance(t);
     await sendBy(instance, 'first');
     await instance.services.deregister();
-    assert.deepEqual(await listedBy(instanceOn(state)), ['first']);
+    assert.deepEqual(await listedBy(createInstance(state)), ['first']);
   });
 
-  test('is not put in doubt if it is answered in between', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('is not put in doubt if it is answered during the scan', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await sendBy(instance, 'first');
-    clocks.skip(leaseMs);
-    const way = beforeNext(state, 'replace', () => claim.recordResponse(bankResponse(201)));
-    assert.deepEqual(await listedBy(instanceOn(way)), []);
+    time.skip(leaseMs);
+    const connection = beforeNext(state, 'replace', () => claim.recordResponse(bankResponse(201)));
+    assert.deepEqual(await listedBy(createInstance(connection)), []);
     assert.equal((await entryOf(state, withId('first')))?.step, 'answered');
   });
 });
 
-describe('the index', () => {
-  test('loses what is closed when somebody looks around, however it came to stay', async (t) => {
+describe('the index of unresolved writes', () => {
+  test('loses a stale name in the next scan', async (t) => {
     const { state, instance } = startInstance(t);
     const claim = await sendBy(instance, 'first');
     const names = await instance.services.unresolvedIndex.list();
     await claim.recordResponse(bankResponse(201));
     for (const name of names) await instance.services.unresolvedIndex.add(name);
-    assert.equal(await instanceOn(state).services.inDoubt.scan(), 0);
+    assert.equal(await createInstance(state).services.inDoubt.scan(), 0);
     assert.deepEqual(await instance.services.unresolvedIndex.list(), []);
   });
 
-  test('keeps what is opened again by another attempt while the first is dropped', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('keeps the name of a new attempt while a scan removes the previous one', async (t) => {
+    const { time, state, instance } = startInstance(t);
     const claim = await sendBy(instance, 'first');
     const [name = ''] = await instance.services.unresolvedIndex.list();
     await claim.release();
     await instance.services.unresolvedIndex.add(name);
-    clocks.skip(1);
-    const way = beforeNext(state, 'remove', async () => void (await sendBy(instance, 'first')));
-    await instanceOn(way).services.inDoubt.scan();
-    clocks.skip(leaseMs);
-    assert.deepEqual(await listedBy(instanceOn(state)), ['first']);
+    time.skip(1);
+    const connection = beforeNext(state, 'remove', async () => void (await sendBy(instance, 'first')));
+    await createInstance(connection).services.inDoubt.scan();
+    time.skip(leaseMs);
+    assert.deepEqual(await listedBy(createInstance(state)), ['first']);
   });
 
-  test('keeps the next attempt when the first one leaves it late', async (t) => {
-    const clocks = useFakeTime(t);
+  test('keeps the name of a new attempt when the previous name is removed late', async (t) => {
+    const time = useFakeTime(t);
     const state = createFailingState();
-    const instance = instanceOn(state);
+    const instance = createInstance(state);
     const claim = await sendBy(instance, 'first');
     state.fail('remove');
     await claim.release();
     state.recover();
-    clocks.skip(1);
+    time.skip(1);
     await sendBy(instance, 'first');
     await instance.services.pendingWrites.flush();
-    clocks.skip(leaseMs);
-    assert.deepEqual(await listedBy(instanceOn(state)), ['first']);
+    time.skip(leaseMs);
+    assert.deepEqual(await listedBy(createInstance(state)), ['first']);
   });
 
-  test('keeps what nobody can read, tells of it once, and passes over it', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('keeps an unreadable entry, which a scan skips and logs once', async (t) => {
+    const { time, state, instance } = startInstance(t);
     for (const id of ids) await sendBy(instance, id);
     await state.keyValues.write(`ledger:entry:${identityOf(withId('second')).id}`, 'garbage');
-    clocks.skip(leaseMs);
-    const other = instanceOn(state);
+    time.skip(leaseMs);
+    const other = createInstance(state);
     assert.deepEqual((await listedBy(other)).toSorted(), ['first', 'third']);
     assert.equal((await other.services.unresolvedIndex.list()).length, 3);
     await listedBy(other);
-    const told = other.logged.filter((line) => line === 'error: an entry of the ledger cannot be read');
-    assert.equal(told.length, 1, 'it is told of once');
+    const lines = other.logged.filter((line) => line === 'error: an entry of the ledger cannot be read');
+    assert.equal(lines.length, 1);
   });
 
-  test('bears names that nothing stands behind, and no names at all', async (t) => {
+  test('loses malformed names and names without an entry', async (t) => {
     const { state, instance } = startInstance(t);
     await (await sendBy(instance, 'first')).markInDoubt('no answer');
     for (const garbage of ['A', 'B.C', 'D.E.F', '-.', 'G.__proto__'])
@@ -165,11 +165,11 @@ describe('the index', () => {
   });
 });
 
-describe('looking around', () => {
-  test('reads a doubt once, not every time', async (t) => {
+describe('a scan for writes in doubt', () => {
+  test('does not read a known write in doubt again', async (t) => {
     useFakeTime(t);
     const state = createFailingState();
-    const instance = instanceOn(state);
+    const instance = createInstance(state);
     await (await sendBy(instance, 'first')).markInDoubt('no answer');
     const reads = () => state.operations.filter((one) => one.startsWith('read')).length;
     assert.equal(await instance.services.inDoubt.scan(), 1);
@@ -178,52 +178,52 @@ describe('looking around', () => {
     assert.equal(reads(), before);
   });
 
-  test('counts a doubt no longer when it is resolved elsewhere, and finds the next one under the same id', async (t) => {
-    const { clocks, state, instance } = startInstance(t);
+  test('drops a write that another instance resolved, and finds the next one with the same X-Request-ID', async (t) => {
+    const { time, state, instance } = startInstance(t);
     await (await sendBy(instance, 'first')).markInDoubt('no answer');
-    const other = instanceOn(state);
+    const other = createInstance(state);
     assert.equal(await other.services.inDoubt.scan(), 1);
-    clocks.skip(lateAnswerMs + 20_000);
+    time.skip(lateAnswerMs + 20_000);
     const { id } = await inDoubtWriteOf(state, withId('first'));
-    await instance.resolve({ id, who: 'an operator', outcome: 'did-not-happen', reason: 'so says the bank' });
-    clocks.skip(1);
-    await sendBy(instanceOn(state), 'first');
-    clocks.skip(leaseMs);
+    await instance.resolve({ id, who: 'an operator', outcome: 'did-not-happen', reason: 'the bank said so' });
+    time.skip(1);
+    await sendBy(createInstance(state), 'first');
+    time.skip(leaseMs);
     assert.equal(await other.services.inDoubt.scan(), 1);
-    assert.equal(other.logged.length, 1, 'it is a new one');
-    await inDoubtWriteOf(state, withId('first'));
+    assert.equal(other.logged.length, 1, 'the new write is logged');
+    assert.notEqual((await inDoubtWriteOf(state, withId('first'))).id, id);
   });
 
-  test('fails when the state does', async (t) => {
+  test('fails if the state is unavailable', async (t) => {
     useFakeTime(t);
     const state = createFailingState();
-    const { services } = instanceOn(state);
+    const { services } = createInstance(state);
     state.fail('members');
     assert.equal(await errorCodeOf(services.inDoubt.scan()), 'STATE_UNAVAILABLE');
     assert.equal(await errorCodeOf(services.inDoubt.all()), 'STATE_UNAVAILABLE');
   });
 
-  test('is done at the first beat of an instance and at every fifth after it, and tells how many there are', async (t) => {
+  test('runs on the first and every fifth call of maintain, and reports the number of writes in doubt', async (t) => {
     const { state, instance } = startInstance(t);
     await (await sendBy(instance, 'first')).markInDoubt('no answer');
-    const other = instanceOn(state);
+    const other = createInstance(state);
     const counts: (number | undefined)[] = [];
-    for (let beat = 1; beat <= 6; beat++) {
+    for (let call = 1; call <= 6; call++) {
       await other.services.maintain();
       counts.push(other.inDoubtCount());
-      if (beat === 1) await (await sendBy(instance, 'second')).markInDoubt('no answer');
+      if (call === 1) await (await sendBy(instance, 'second')).markInDoubt('no answer');
     }
     assert.deepEqual(counts, [1, 1, 1, 1, 1, 2]);
   });
 });
 
-/** A way to a state on which something else happens just before the next operation of this kind. */
-function beforeNext(state: State, operation: 'replace' | 'remove', happen: () => Promise<void>): State {
-  let hasHappened = false;
+/** A connection to the state that runs `act` just before its next operation of this kind. */
+function beforeNext(state: State, operation: 'replace' | 'remove', act: () => Promise<void>): State {
+  let hasActed = false;
   const once = async () => {
-    if (hasHappened) return;
-    hasHappened = true;
-    await happen();
+    if (hasActed) return;
+    hasActed = true;
+    await act();
   };
   const { keyValues, sets } = state;
   if (operation === 'remove')
@@ -234,7 +234,7 @@ function beforeNext(state: State, operation: 'replace' | 'remove', happen: () =>
   };
 }
 
-function two() {
+function createTwo() {
   const state = createFailingState();
   return {
     state,
@@ -243,38 +243,38 @@ function two() {
   };
 }
 
-describe('an instance', () => {
-  test('counts as alive from when it has introduced itself until it has not been heard of for a lease', async (t) => {
-    const clocks = useFakeTime(t);
-    const { one, other } = two();
+describe('an instance lease', () => {
+  test('makes the instance count as alive from registration until it expires', async (t) => {
+    const time = useFakeTime(t);
+    const { one, other } = createTwo();
     assert.equal(await other.isAlive(one.ownId), false);
     await one.register();
-    clocks.skip(leaseMs - 1);
+    time.skip(leaseMs - 1);
     assert.equal(await other.isAlive(one.ownId), true);
-    clocks.skip(1);
+    time.skip(1);
     assert.equal(await other.isAlive(one.ownId), false);
   });
 
-  test('stays alive as long as it says so', async (t) => {
-    const clocks = useFakeTime(t);
-    const { one, other } = two();
-    for (let beat = 0; beat < 20; beat++) {
+  test('does not expire while it is renewed', async (t) => {
+    const time = useFakeTime(t);
+    const { one, other } = createTwo();
+    for (let renewal = 0; renewal < 20; renewal++) {
       await one.renew();
-      clocks.skip(leaseMs - 1);
+      time.skip(leaseMs - 1);
       assert.equal(await other.isAlive(one.ownId), true);
     }
   });
 
-  test('introduces itself once, however much it carries out', async (t) => {
+  test('is written once, however often register is called', async (t) => {
     useFakeTime(t);
-    const { state, one } = two();
+    const { state, one } = createTwo();
     for (let request = 0; request < 3; request++) await one.register();
     assert.equal(state.operations.length, 1);
   });
 
-  test('introduces itself again if the state did not take it', async (t) => {
+  test('is written by the next register if the state was unavailable', async (t) => {
     useFakeTime(t);
-    const { state, one, other } = two();
+    const { state, one, other } = createTwo();
     state.fail();
     await assert.rejects(one.register(), { code: 'STATE_UNAVAILABLE' });
     state.recover();
@@ -282,35 +282,35 @@ describe('an instance', () => {
     assert.equal(await other.isAlive(one.ownId), true);
   });
 
-  test('is gone at once when it leaves, for the others', async (t) => {
+  test('ends for other instances when the instance deregisters', async (t) => {
     useFakeTime(t);
-    const { one, other } = two();
+    const { one, other } = createTwo();
     await one.register();
     await one.deregister();
     assert.equal(await other.isAlive(one.ownId), false);
-    assert.equal(await one.isAlive(one.ownId), true, 'it is still there itself');
+    assert.equal(await one.isAlive(one.ownId), true, 'the instance itself is still alive');
   });
 
-  test('is counted, by itself and the others, while it is alive', async (t) => {
-    const clocks = useFakeTime(t);
-    const { one, other } = two();
-    assert.equal(await one.countLive(), 1, 'itself, though nobody has heard of it');
+  test('is counted by every instance while it is alive', async (t) => {
+    const time = useFakeTime(t);
+    const { one, other } = createTwo();
+    assert.equal(await one.countLive(), 1, 'counts itself before it has registered');
     await Promise.all([one.renew(), other.renew()]);
     await one.countLive();
     assert.equal(await other.countLive(), 2);
-    clocks.skip(leaseMs);
-    assert.equal(await other.countLive(), 1, 'the dead one no longer');
+    time.skip(leaseMs);
+    assert.equal(await other.countLive(), 1, 'the dead instance is not counted');
     await one.renew();
-    assert.equal(await one.countLive(), 1, 'nor those that have not been heard of');
+    assert.equal(await one.countLive(), 1, 'the other instance has expired as well');
     await other.renew();
     await other.countLive();
-    assert.equal(await one.countLive(), 2, 'who comes back is counted again');
+    assert.equal(await one.countLive(), 2, 'an instance that comes back is counted');
     await one.deregister();
     assert.equal(await other.countLive(), 1);
   });
 
-  test('is another one after it was started again', () => {
-    const { one, other } = two();
+  test('has a new id after a restart of the instance', () => {
+    const { one, other } = createTwo();
     assert.notEqual(one.ownId, other.ownId);
   });
 });

@@ -4,29 +4,29 @@ import fc from 'fast-check';
 import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { authorisation, cancellation, initiation, type RequestOptions, requestId } from './requests.ts';
 
-const idOf = (asking: RequestOptions) => identityOf(initiation(asking)).id;
-const fingerprintOf = (asking: RequestOptions) => identityOf(initiation(asking)).fingerprint;
+const idOf = (options: RequestOptions) => identityOf(initiation(options)).id;
+const fingerprintOf = (options: RequestOptions) => identityOf(initiation(options)).fingerprint;
 const typed = (type: string) => [['Content-Type', type]] as const;
 
-describe('an X-Request-ID', () => {
-  test('is the same in any case of letters', () => {
+describe('the ledger id of a request', () => {
+  test('does not depend on the letter case of the X-Request-ID', () => {
     assert.equal(idOf({ requestId: requestId.toUpperCase() }), idOf({}));
   });
 
-  test('of another tenant is another one', () => {
+  test('depends on the tenant', () => {
     assert.notEqual(idOf({ tenant: 'rival' }), idOf({}));
   });
 
-  test('of another operation, or on another payment, is another one', () => {
+  test('depends on the operation and the payment', () => {
     const same = [initiation(), cancellation(), authorisation(), cancellation({ payment: 'another' })];
     assert.equal(new Set(same.map((request) => identityOf(request).id)).size, same.length);
   });
 
-  test('stands under a name that tells nothing of it', () => {
+  test('is a hash of 43 characters', () => {
     assert.match(idOf({}), /^[\w-]{43}$/);
   });
 
-  test('cannot be made to look like that of somebody else by how the names are joined', () => {
+  test('differs for different pairs of tenant and X-Request-ID, whatever characters they contain', () => {
     const pairs = fc.uniqueArray(fc.tuple(fc.string(), fc.string()), {
       selector: (pair) => JSON.stringify(pair.map((text) => text.toLowerCase())),
       minLength: 2,
@@ -40,8 +40,8 @@ describe('an X-Request-ID', () => {
   });
 });
 
-describe('a repeat', () => {
-  test('is the same with other credentials, dates and addresses of the payer', () => {
+describe('the fingerprint of a request', () => {
+  test('does not depend on credentials, dates, signatures and payer addresses', () => {
     const headers = [
       ...typed('application/json'),
       ['Authorization', 'Bearer refreshed'],
@@ -52,24 +52,24 @@ describe('a repeat', () => {
     assert.equal(fingerprintOf({ headers }), fingerprintOf({}));
   });
 
-  test('is the same whatever the case of the field that names its content type', () => {
+  test('does not depend on the letter case of the Content-Type header name', () => {
     const headers = [['content-type', 'application/json']] as const;
     assert.equal(fingerprintOf({ headers }), fingerprintOf({}));
   });
 
-  for (const [what, asking] of [
-    ['body', { body: '{}' }],
-    ['content type', { headers: typed('application/xml') }],
+  for (const [what, options] of [
+    ['another body', { body: '{}' }],
+    ['another content type', { headers: typed('application/xml') }],
     ['no content type', { headers: [] }],
-    ['path', { service: 'bulk-payments' }],
-    ['named environment', { named: 'sandbox' }],
+    ['another path', { service: 'bulk-payments' }],
+    ['a named environment', { named: 'sandbox' }],
   ] as const satisfies readonly (readonly [string, RequestOptions])[])
-    test(`with another ${what} is another request under the same id`, () => {
-      assert.equal(idOf(asking), idOf({}));
-      assert.notEqual(fingerprintOf(asking), fingerprintOf({}));
+    test(`differs for ${what}, while the ledger id is the same`, () => {
+      assert.equal(idOf(options), idOf({}));
+      assert.notEqual(fingerprintOf(options), fingerprintOf({}));
     });
 
-  test('differs in any single byte of the body', () => {
+  test('depends on every byte of the body', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.nat(), (body, place) => {
         const at = place % body.length;

@@ -1,11 +1,11 @@
-/** Requests as the duplicates' guard sees them. */
+/** Requests as the idempotency stage receives them. */
 
 import assert from 'node:assert/strict';
 import { createMatcher, type Method } from '../../../src/pis/operations.ts';
 import type { Client, PisRequest } from '../../../src/request/messages.ts';
 import type { Field } from '../../kit/fields.ts';
 
-/** What a request is made of; one of the tenant `shop` that may take ten seconds, unless told otherwise. */
+/** Defaults: tenant `shop`, and a deadline in ten seconds. */
 export interface RequestOptions {
   readonly tenant?: string;
   readonly requestId?: string;
@@ -20,12 +20,12 @@ export interface RequestOptions {
 
 export const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
 
-export const initiation = (asking: RequestOptions = {}) => requestOf('POST', '', asking);
-export const cancellation = ({ payment = 'a-payment', ...asking }: RequestOptions = {}) =>
-  requestOf('DELETE', `/${payment}`, asking);
-export const authorisation = ({ payment = 'a-payment', ...asking }: RequestOptions = {}) =>
-  requestOf('POST', `/${payment}/authorisations`, asking);
-export const statusRead = (asking: RequestOptions = {}) => requestOf('GET', '/a-payment/status', asking);
+export const initiation = (options: RequestOptions = {}) => requestOf('POST', '', options);
+export const cancellation = ({ payment = 'a-payment', ...options }: RequestOptions = {}) =>
+  requestOf('DELETE', `/${payment}`, options);
+export const authorisation = ({ payment = 'a-payment', ...options }: RequestOptions = {}) =>
+  requestOf('POST', `/${payment}/authorisations`, options);
+export const statusRead = (options: RequestOptions = {}) => requestOf('GET', '/a-payment/status', options);
 
 const match = createMatcher({
   segment: 'berlingroup',
@@ -34,15 +34,15 @@ const match = createMatcher({
   authorisationTypes: 'any',
 });
 
-function requestOf(method: Method, tail: string, asking: RequestOptions): PisRequest {
-  const { service = 'payments', body = '', headers = json, named, withinMs = 10_000 } = asking;
+function requestOf(method: Method, tail: string, options: RequestOptions): PisRequest {
+  const { service = 'payments', body = '', headers = json, named, withinMs = 10_000 } = options;
   const found = match(method, `/berlingroup/v1/${service}/sepa-credit-transfers${tail}`);
   assert.ok(found.kind === 'operation');
   const arrivedAtMs = performance.now();
   return {
     operation: found.operation,
-    client: clientOf(asking),
-    requestId: asking.requestId ?? requestId,
+    client: clientOf(options),
+    requestId: options.requestId ?? requestId,
     ...(named !== undefined && { requestedEnvironment: named }),
     headers,
     body: Buffer.from(body),

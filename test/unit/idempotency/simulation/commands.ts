@@ -1,4 +1,4 @@
-/** Everything that can happen in a history, in any order. */
+/** The commands that a simulation executes in random order. */
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -10,143 +10,157 @@ import type { StateFailure } from './unreliable-state.ts';
 
 export type SimulationCommand = fc.AsyncCommand<object, Simulation>;
 
-function happening(name: string, happen: (world: Simulation) => void | Promise<void>): SimulationCommand {
+function command(name: string, execute: (simulation: Simulation) => void | Promise<void>): SimulationCommand {
   return {
     check: () => true,
-    async run(_, world) {
-      await happen(world);
+    async run(_, simulation) {
+      await execute(simulation);
       await settleTasks();
-      await checkInvariants(world);
+      await checkInvariants(simulation);
     },
     toString: () => name,
   };
 }
 
-const who = fc.nat(1);
+const anyInstance = fc.nat(1);
 const mostly = <Value>(usual: Value, other: Value) => fc.constantFrom(usual, usual, usual, usual, other);
-const names = Object.keys(behaviours) as BehaviourName[]; // keys of a literal
+const behaviourNames = Object.keys(behaviours) as BehaviourName[]; // keys of a literal
 
-const manner = fc.oneof(fc.constant('pays' as const), fc.constantFrom(...names));
-/** How far an instance gets with a request at once, and whether it then stands still for longer than a lease. */
-const beginning = fc.record({
-  instance: who,
+const anyBehaviour = fc.oneof(fc.constant('pays' as const), fc.constantFrom(...behaviourNames));
+/** The instance, how many steps it runs at once, and whether it is then suspended for longer than its lease. */
+const anyStart = fc.record({
+  instance: anyInstance,
   steps: fc.nat(10),
-  after: fc.constantFrom('goes on', 'sleeps'),
+  isSuspended: fc.boolean(),
 });
-type Beginning = { readonly instance: number; readonly steps: number; readonly after: string };
-
-async function begin(
-  world: Simulation,
-  { instance, steps, after }: Beginning,
-  asked: TppRequest,
-): Promise<void> {
-  const run = world.instance(instance);
-  void world.send(run, asked);
-  for (let step = 0; step < steps; step++) await world.scheduler.runOne(0);
-  if (after !== 'sleeps') return;
-  run.process.sleep();
-  await world.advance(7_000);
+interface Start {
+  readonly instance: number;
+  readonly steps: number;
+  readonly isSuspended: boolean;
 }
 
-const told = ({ instance, steps, after }: Beginning) =>
-  `${instance}, which takes ${steps} steps and ${after}`;
+async function send(
+  simulation: Simulation,
+  { instance: which, steps, isSuspended }: Start,
+  request: TppRequest,
+): Promise<void> {
+  const instance = simulation.instance(which);
+  void simulation.send(instance, request);
+  for (let step = 0; step < steps; step++) await simulation.scheduler.runOne(0);
+  if (!isSuspended) return;
+  instance.process.suspend();
+  await simulation.advance(7_000);
+}
 
-const asks = fc
+const textOf = ({ instance, steps, isSuspended }: Start) =>
+  `instance ${instance}, which runs ${steps} steps${isSuspended ? ' and is suspended' : ''}`;
+
+const requests = fc
   .record({
     tenant: mostly('shop', 'rival'),
     requestId: mostly('first', 'second'),
     body: mostly('1 EUR', '2 EUR'),
-    manner,
-    beginning,
+    behaviour: anyBehaviour,
+    start: anyStart,
   })
-  .map(({ beginning, ...asked }) => {
-    const { tenant, requestId, body, manner } = asked;
-    const name = `${tenant} asks ${told(beginning)}, ${requestId} for ${body}; the bank ${manner}`;
-    return happening(name, (world) => begin(world, beginning, asked));
+  .map(({ start, ...request }) => {
+    const { tenant, requestId, body, behaviour } = request;
+    const name = `${tenant} sends ${requestId} for ${body} to ${textOf(start)}; the bank ${behaviour}`;
+    return command(name, (simulation) => send(simulation, start, request));
   });
 
-const repeats = fc.record({ manner, beginning }).map(({ manner, beginning }) =>
-  happening(`the last is repeated at ${told(beginning)}; the bank ${manner}`, async (world) => {
-    const last = world.calls.at(-1);
-    if (last) await begin(world, beginning, { ...last, manner });
+const repeats = fc.record({ behaviour: anyBehaviour, start: anyStart }).map(({ behaviour, start }) =>
+  command(`the last request is repeated to ${textOf(start)}; the bank ${behaviour}`, async (simulation) => {
+    const last = simulation.calls.at(-1);
+    if (last) await send(simulation, start, { ...last, behaviour });
   }),
 );
 
-const stepsGo = fc.array(fc.nat(9), { minLength: 1, maxLength: 12 }).map((which) =>
-  happening(`steps ${which.join(' ')}`, async (world) => {
-    for (const one of which) await world.scheduler.runOne(one);
+const singleSteps = fc.array(fc.nat(9), { minLength: 1, maxLength: 12 }).map((which) =>
+  command(`the scheduler runs steps ${which.join(' ')}`, async (simulation) => {
+    for (const one of which) await simulation.scheduler.runOne(one);
   }),
 );
 
-const settles = fc.constant(happening('all settles', (world) => world.scheduler.runAll()));
-
-const sleeps = who.map((which) =>
-  happening(`${which} sleeps`, (world) => world.instance(which).process.sleep()),
+const allSteps = fc.constant(
+  command('the scheduler runs all steps', (simulation) => simulation.scheduler.runAll()),
 );
-const wakes = who.map((which) =>
-  happening(`${which} wakes`, (world) => world.instance(which).process.wake()),
-);
-const crashes = who.map((which) => happening(`${which} crashes`, (world) => world.crash(which)));
 
-const fails = fc
+const suspensions = anyInstance.map((which) =>
+  command(`instance ${which} is suspended`, (simulation) => simulation.instance(which).process.suspend()),
+);
+const resumptions = anyInstance.map((which) =>
+  command(`instance ${which} resumes`, (simulation) => simulation.instance(which).process.resume()),
+);
+const crashes = anyInstance.map((which) =>
+  command(`instance ${which} crashes`, (simulation) => simulation.crash(which)),
+);
+
+const stateFailures = fc
   .tuple(
-    who,
-    fc.constantFrom<StateFailure[]>('refused', 'done-untold', 'done-later'),
+    anyInstance,
+    fc.constantFrom<StateFailure[]>('not executed', 'reply lost', 'executed later'),
     fc.integer({ min: 1, max: 6 }),
   )
   .map(([which, failure, operations]) =>
-    happening(`the state of ${which} fails ${operations} times: ${failure}`, (world) =>
-      world.instance(which).state.fail(failure, operations),
+    command(`the state fails ${operations} operations of instance ${which}: ${failure}`, (simulation) =>
+      simulation.instance(which).state.fail(failure, operations),
     ),
   );
 
-const looks = who.map((which) =>
-  happening(`${which} looks around`, (world) => {
-    void world.instance(which).services.inDoubt.scan().catch(unavailable);
+const scans = anyInstance.map((which) =>
+  command(`instance ${which} scans for writes in doubt`, (simulation) => {
+    void simulation.instance(which).services.inDoubt.scan().catch(ignoreOutage);
   }),
 );
 
-const passes = fc
+const delays = fc
   .constantFrom(100, 900, 3_000, 7_000, 40_000, 200_000, 25 * 3_600_000)
-  .map((ms) => happening(`${ms} ms pass`, (world) => world.advance(ms)));
+  .map((ms) => command(`${ms} ms pass`, (simulation) => simulation.advance(ms)));
 
-const resolves = fc.tuple(who, fc.nat(3)).map(([instance, which]) =>
-  happening(`an operator resolves ${which} at ${instance}`, (world) => {
-    resolve(world, world.instance(instance), which).catch((thrown) => void world.failures.push(thrown));
+const resolutions = fc.tuple(anyInstance, fc.nat(3)).map(([instance, which]) =>
+  command(`an operator resolves write ${which} at instance ${instance}`, (simulation) => {
+    resolve(simulation, simulation.instance(instance), which).catch(
+      (thrown) => void simulation.failures.push(thrown),
+    );
   }),
 );
 
-/** Asks the bank what became of one doubt, once it can be known, and says so. */
+/** Resolves a write in doubt as the bank knows it, if the bank can know it already. */
 async function resolve(
-  world: Simulation,
+  simulation: Simulation,
   { services, resolve }: SimulatedInstance,
   which: number,
 ): Promise<void> {
-  const all = await services.inDoubt.all().catch(unavailable);
-  const doubt = all?.[which % all.length];
-  if (!doubt) return;
-  const { id, entry } = doubt;
-  const isIt = (call: { tenant: string; requestId: string }) => requestKey(call) === requestKey(entry);
-  const payment = world.bank.payments.findLast(({ call, madeAt }) => isIt(call) && madeAt >= entry.since);
-  const resolution = { id, who: 'an operator', reason: 'the bank says so' };
-  world.resolved.add(requestKey(entry));
+  const all = await services.inDoubt.all().catch(ignoreOutage);
+  const write = all?.[which % all.length];
+  if (!write) return;
+  const { id, entry } = write;
+  const isSame = (call: { tenant: string; requestId: string }) => requestKey(call) === requestKey(entry);
+  const payment = simulation.bank.payments.findLast(
+    ({ call, madeAt }) => isSame(call) && madeAt >= entry.since,
+  );
+  const resolution = { id, who: 'an operator', reason: 'the bank said so' };
+  simulation.resolved.add(requestKey(entry));
   if (payment) {
     const { paymentId } = payment;
-    await resolve({ ...resolution, outcome: 'happened', paymentId }).catch(unavailable);
+    await resolve({ ...resolution, outcome: 'happened', paymentId }).catch(ignoreOutage);
   } else if (Date.now() >= entry.listenedUntil) {
-    const mayPay = world.calls.some((call) => isIt(call) && call.mayPay);
-    assert.ok(!mayPay, 'the bank does nothing more when it may be said that it has not');
-    await resolve({ ...resolution, outcome: 'did-not-happen' }).catch(unavailable);
+    const mayPay = simulation.calls.some((call) => isSame(call) && call.mayPay);
+    assert.ok(!mayPay, 'the bank does not pay after the operator may resolve as did-not-happen');
+    await resolve({ ...resolution, outcome: 'did-not-happen' }).catch(ignoreOutage);
   }
 }
 
-const unavailable = () => undefined;
+const ignoreOutage = () => undefined;
 
-/** What happens often stands here often. */
+/** Frequent commands are listed several times. */
 export const simulationCommands = fc.commands(
   [
-    ...[asks, asks, asks, repeats, repeats, repeats, stepsGo, stepsGo, stepsGo, settles, settles],
-    ...[sleeps, wakes, wakes, crashes, fails, fails, looks, passes, passes, resolves, resolves],
+    ...[requests, requests, requests, repeats, repeats, repeats],
+    ...[singleSteps, singleSteps, singleSteps, allSteps, allSteps],
+    ...[suspensions, resumptions, resumptions, crashes, stateFailures, stateFailures],
+    ...[scans, delays, delays, resolutions, resolutions],
   ],
   { maxCommands: 60, size: 'max' },
 );

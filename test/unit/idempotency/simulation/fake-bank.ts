@@ -1,4 +1,4 @@
-/** A bank that behaves as the history says, behind the very exchange that passes a request's fence. */
+/** A bank with a chosen behaviour per request, called through the gateway's own upstream call. */
 
 import { withEnvironment } from '../../../../src/request/errors.ts';
 import type { PisRequest, PisResponse } from '../../../../src/request/messages.ts';
@@ -13,47 +13,47 @@ import {
 } from '../../upstream/upstream-call-fakes.ts';
 import type { Scheduler, SimulatedProcess } from './scheduler.ts';
 
-/** What becomes of a request: when it is carried out, if at all, and what is said of it when. Milliseconds after it came. */
+/** When the bank executes a request and when it responds, if at all: milliseconds after it received the request. */
 interface Behaviour {
   readonly paysAfterMs?: number;
-  readonly says?: number | 'reset';
-  readonly saysAfterMs?: number;
+  readonly responds?: number | 'reset';
+  readonly respondsAfterMs?: number;
 }
 
 export const behaviours = {
-  pays: { paysAfterMs: 0, says: 201 },
-  'pays, answers late': { paysAfterMs: 0, says: 201, saysAfterMs: 50_000 },
-  'pays late': { paysAfterMs: 40_000, says: 201, saysAfterMs: 50_000 },
-  'pays, loses the answer': { paysAfterMs: 0, says: 'reset' },
-  'breaks off, pays later': { paysAfterMs: 60_000, says: 'reset' },
-  'pays, never answers': { paysAfterMs: 0 },
-  'pays, answers 504': { paysAfterMs: 0, says: 504 },
-  'answers 503': { says: 503 },
-  'breaks off': { says: 'reset' },
-  'never answers': {},
-  'is too busy': { says: 429 },
-  refuses: { says: 400 },
-  'refuses late': { says: 400, saysAfterMs: 50_000 },
-  'is not there': {},
+  pays: { paysAfterMs: 0, responds: 201 },
+  'pays, responds late': { paysAfterMs: 0, responds: 201, respondsAfterMs: 50_000 },
+  'pays late': { paysAfterMs: 40_000, responds: 201, respondsAfterMs: 50_000 },
+  'pays, then resets the connection': { paysAfterMs: 0, responds: 'reset' },
+  'resets the connection, pays later': { paysAfterMs: 60_000, responds: 'reset' },
+  'pays, never responds': { paysAfterMs: 0 },
+  'pays, responds with 504': { paysAfterMs: 0, responds: 504 },
+  'responds with 503': { responds: 503 },
+  'resets the connection': { responds: 'reset' },
+  'never responds': {},
+  'responds with 429': { responds: 429 },
+  'responds with 400': { responds: 400 },
+  'responds with 400 late': { responds: 400, respondsAfterMs: 50_000 },
+  'refuses connections': {},
 } as const satisfies Record<string, Behaviour>;
 
 export type BehaviourName = keyof typeof behaviours;
 
-/** One request of a TPP, and what has become of it. */
+/** One request of a TPP, and what happened to it. */
 export interface TppCall {
   readonly tenant: string;
   readonly requestId: string;
   readonly body: string;
   readonly behaviour: BehaviourName;
-  /** The instance that was asked. */
+  /** The instance that received the request. */
   readonly process: SimulatedProcess;
-  /** The attempt that it made. */
+  /** The id of its attempt in the ledger. */
   attempt?: string;
-  /** When its first byte went: milliseconds since 1970. */
+  /** When its first byte was sent: milliseconds since 1970. */
   sentAt?: number;
-  /** Whether the bank may still carry it out. */
+  /** Whether the bank may still execute it. */
   mayPay?: boolean;
-  /** The status of the answer that its instance has heard. */
+  /** The status that its instance received from the bank. */
   receivedStatus?: number;
 }
 
@@ -66,24 +66,24 @@ export interface Payment {
 
 export interface FakeBank {
   readonly payments: readonly Payment[];
-  /** Carries a request to the bank, as the last stages do. */
+  /** Sends a request to the bank, as the last stages of the pipeline do. */
   send(call: TppCall, request: PisRequest): Promise<PisResponse>;
 }
 
 const environment = 'sandbox';
 
-export function createFakeBank(steps: Scheduler, network: SimulatedProcess): FakeBank {
+export function createFakeBank(scheduler: Scheduler, network: SimulatedProcess): FakeBank {
   const payments: Payment[] = [];
 
-  /** Time passes for the bank, which is never in a hurry even when it acts at once. */
-  async function after(ms: number): Promise<void> {
+  /** Takes a scheduler step even if there is no delay. */
+  async function delay(ms: number): Promise<void> {
     if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
-    await steps.pause(network);
+    await scheduler.pause(network);
   }
 
   async function pay(call: TppCall, ms: number): Promise<string> {
     call.mayPay = true;
-    await after(ms);
+    await delay(ms);
     call.mayPay = false;
     const paymentId = `payment-${payments.length + 1}`;
     payments.push({ paymentId, call, madeAt: Date.now() });
@@ -93,49 +93,50 @@ export function createFakeBank(steps: Scheduler, network: SimulatedProcess): Fak
   return {
     payments,
     send(call, { deadlineAtMs, writeAheadMark }) {
-      const manner: Behaviour = behaviours[call.behaviour];
+      const behaviour: Behaviour = behaviours[call.behaviour];
       const { promise, resolve, reject } = Promise.withResolvers<PisResponse>();
-      const pass = () =>
-        writeAheadMark?.markSending(environment) ?? Promise.reject(new Error('a write without a fence'));
-      const exchange = createUpstreamCall(
+      const markSending = () =>
+        writeAheadMark?.markSending(environment) ??
+        Promise.reject(new Error('a write without a write-ahead mark'));
+      const upstreamCall = createUpstreamCall(
         {
           deadlineAtMs,
           connectMs: 2_000,
-          sendingMark: { markSending: pass, lateAnswerUntilMs: writeAheadMark?.lateAnswerUntilMs ?? 0 },
+          sendingMark: { markSending, lateAnswerUntilMs: writeAheadMark?.lateAnswerUntilMs ?? 0 },
         },
         {
-          sendBytes: () => void act(),
-          onResponse(answer) {
-            call.receivedStatus = answer.status;
-            resolve({ ...answer, servedFrom: 'bank', environment });
+          sendBytes: () => void respond(),
+          onResponse(response) {
+            call.receivedStatus = response.status;
+            resolve({ ...response, servedFrom: 'bank', environment });
           },
           onFailure: (error) => reject(withEnvironment(error, environment)),
           closeConnection() {},
         },
       );
 
-      async function act(): Promise<void> {
+      async function respond(): Promise<void> {
         call.sentAt = Date.now();
-        const { paysAfterMs, says, saysAfterMs = 0 } = manner;
+        const { paysAfterMs, responds, respondsAfterMs = 0 } = behaviour;
         const paid = paysAfterMs === undefined ? undefined : pay(call, paysAfterMs);
-        if (says === undefined) return;
-        await after(saysAfterMs);
-        const paymentId = says === 'reset' ? undefined : await paid;
-        await steps.pause(call.process);
-        if (says === 'reset') return exchange.onError(reset);
-        const answer = responseHead(says);
-        exchange.onResponse(answer);
-        answer.push(JSON.stringify({ paymentId }));
-        completeResponse(answer);
+        if (responds === undefined) return;
+        await delay(respondsAfterMs);
+        const paymentId = responds === 'reset' ? undefined : await paid;
+        await scheduler.pause(call.process);
+        if (responds === 'reset') return upstreamCall.onError(reset);
+        const response = responseHead(responds);
+        upstreamCall.onResponse(response);
+        response.push(JSON.stringify({ paymentId }));
+        completeResponse(response);
       }
 
       async function connect(): Promise<void> {
-        await steps.pause(call.process);
-        const isThere = call.behaviour !== 'is not there';
-        exchange.onConnection(requestOn(isThere ? connectedSocket() : connectingSocket()));
-        if (isThere) return;
-        await steps.pause(call.process);
-        exchange.onError(new Error('refused'));
+        await scheduler.pause(call.process);
+        const isReachable = call.behaviour !== 'refuses connections';
+        upstreamCall.onConnection(requestOn(isReachable ? connectedSocket() : connectingSocket()));
+        if (isReachable) return;
+        await scheduler.pause(call.process);
+        upstreamCall.onError(new Error('refused'));
       }
 
       void connect();

@@ -1,83 +1,81 @@
-/** Everything that takes its time in a history: each step waits until the history lets it go. */
+/** Decides the order of all asynchronous steps in a simulation: every step waits until the scheduler runs it. */
 
 import assert from 'node:assert/strict';
 import { type FakeTime, settleTasks } from '../fake-time.ts';
 
-/** What takes steps: an instance of the gateway, or the network, which never rests. */
+/** A gateway instance, or the network, which always runs. Steps of a suspended or dead process do not run. */
 export interface SimulatedProcess {
   isRunning(): boolean;
   isDead(): boolean;
-  /** Nothing goes on until it wakes up. */
-  sleep(): void;
-  wake(): void;
-  /** Nothing will ever go on. */
-  die(): void;
+  suspend(): void;
+  resume(): void;
+  kill(): void;
 }
 
 export function createSimulatedProcess(): SimulatedProcess {
-  let life: 'running' | 'asleep' | 'dead' = 'running';
+  let status: 'running' | 'suspended' | 'dead' = 'running';
   return {
-    isRunning: () => life === 'running',
-    isDead: () => life === 'dead',
-    sleep: () => {
-      if (life === 'running') life = 'asleep';
+    isRunning: () => status === 'running',
+    isDead: () => status === 'dead',
+    suspend: () => {
+      if (status === 'running') status = 'suspended';
     },
-    wake: () => {
-      if (life === 'asleep') life = 'running';
+    resume: () => {
+      if (status === 'suspended') status = 'running';
     },
-    die: () => {
-      life = 'dead';
+    kill: () => {
+      status = 'dead';
     },
   };
 }
 
 export interface Scheduler {
-  /** Comes back when the history lets this step of a process go. */
+  /** Resolves when the scheduler runs this step. */
   pause(process: SimulatedProcess): Promise<void>;
-  /** Lets one of those go that can, and comes back when nothing goes on without another. */
+  /** Runs one of the steps that can run, and everything that follows without another step. */
   runOne(which: number): Promise<void>;
-  /** Lets all go that can, until none is left. */
+  /** Runs steps until none can run. */
   runAll(): Promise<void>;
 }
 
 interface PausedStep {
   readonly process: SimulatedProcess;
-  readonly go: () => void;
+  readonly run: () => void;
 }
 
-/** More than any history needs to come to rest: whoever takes more goes round in a circle. */
+/** More than any simulation needs: beyond it, some steps repeat forever. */
 const maxRounds = 500;
 
-export function createScheduler(clocks: FakeTime): Scheduler {
-  let waiting: PausedStep[] = [];
+export function createScheduler(time: FakeTime): Scheduler {
+  let paused: PausedStep[] = [];
 
-  async function go(steps: readonly PausedStep[]): Promise<void> {
-    const gone = new Set(steps);
-    waiting = waiting.filter((step) => !gone.has(step) && !step.process.isDead());
-    clocks.skip(1);
-    for (const step of steps) step.go();
+  async function run(steps: readonly PausedStep[]): Promise<void> {
+    const running = new Set(steps);
+    paused = paused.filter((step) => !running.has(step) && !step.process.isDead());
+    time.skip(1);
+    for (const step of steps) step.run();
     await settleTasks();
   }
 
-  const able = () => waiting.filter(({ process }) => process.isRunning());
+  const runnable = () => paused.filter(({ process }) => process.isRunning());
 
   return {
     pause(process) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      waiting.push({ process, go: resolve });
+      paused.push({ process, run: resolve });
       return promise;
     },
     async runOne(which) {
-      const steps = able();
+      const steps = runnable();
       const step = steps[which % steps.length];
-      await go(step ? [step] : []);
+      await run(step ? [step] : []);
     },
     async runAll() {
       await settleTasks();
       let round = 0;
-      for (let steps = able(); steps.length > 0; steps = able()) {
-        assert.ok(round++ < maxRounds, 'it comes to rest');
-        await go(steps);
+      for (let steps = runnable(); steps.length > 0; steps = runnable()) {
+        assert.ok(round++ < maxRounds, 'the simulation ends');
+        await run(steps);
       }
     },
   };

@@ -1,4 +1,4 @@
-/** Several instances on one state, before one bank, asked by TPPs and seen after by operators. */
+/** A simulated deployment: several instances on one state, one bank, TPPs that send requests, operators that resolve. */
 
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -19,15 +19,13 @@ import {
 } from './scheduler.ts';
 import { createUnreliableState, type UnreliableState } from './unreliable-state.ts';
 
-/** One run of an instance. */
 export interface SimulatedInstance extends Instance {
   readonly process: SimulatedProcess;
   readonly state: UnreliableState;
-  /** One beat of its heart; never two at once. */
-  beat(): Promise<void>;
+  /** Renews the lease and runs the maintenance of the ledger; not while the previous call is running. */
+  heartbeat(): Promise<void>;
 }
 
-/** What a TPP was told. */
 export interface TppResponse {
   readonly call: TppCall;
   readonly status: number;
@@ -35,145 +33,144 @@ export interface TppResponse {
   readonly text: string;
 }
 
+export interface TppRequest {
+  readonly tenant: string;
+  readonly requestId: string;
+  readonly body: string;
+  readonly behaviour: BehaviourName;
+}
+
 export interface Simulation {
-  readonly clocks: FakeTime;
+  readonly time: FakeTime;
   readonly scheduler: Scheduler;
   readonly state: State;
   readonly bank: FakeBank;
   readonly calls: readonly TppCall[];
   readonly responses: readonly TppResponse[];
-  /** Ids of entries, as far as anything was ever kept under them. */
+  /** All ids under which an entry was ever stored. */
   readonly ids: ReadonlySet<string>;
-  /** The X-Request-IDs that operators have resolved, with the tenant's name. */
+  /** Request keys of all writes that operators tried to resolve. */
   readonly resolved: Set<string>;
-  /** What went wrong where nobody waits for it. */
+  /** Errors in background tasks. */
   readonly failures: unknown[];
-  /** Names in the index of what is open. */
+  /** The names in the index of unresolved writes. */
   readonly indexed: ReadonlySet<string>;
   instance(which: number): SimulatedInstance;
   readonly instances: readonly SimulatedInstance[];
-  /** An instance dies, and another takes its place. */
+  /** Kills an instance and starts a new one in its place. */
   crash(which: number): void;
-  /** @returns what the TPP is told; never, if the instance dies before */
-  send(run: SimulatedInstance, asking: TppRequest): Promise<TppResponse>;
-  /** Lets time pass, in which instances that are awake beat. */
+  /** @returns the response to the TPP; never settles if the instance dies first */
+  send(instance: SimulatedInstance, request: TppRequest): Promise<TppResponse>;
+  /** Advances the time; running instances send heartbeats. */
   advance(ms: number): Promise<void>;
 }
 
-/** What a TPP asks for. */
-export interface TppRequest {
-  readonly tenant: string;
-  readonly requestId: string;
-  readonly body: string;
-  readonly manner: BehaviourName;
-}
-
+/** Identifies one use of an X-Request-ID. */
 export const requestKey = ({ tenant, requestId }: Pick<TppCall, 'tenant' | 'requestId'>) =>
   `${tenant} ${requestId}`;
 
-export function createSimulation(instances: number): Simulation {
-  const clocks = installFakeTime();
-  const steps = createScheduler(clocks);
+export function createSimulation(instanceCount: number): Simulation {
+  const time = installFakeTime();
+  const scheduler = createScheduler(time);
   const network = createSimulatedProcess();
   const ids = new Set<string>();
-  const listed = new Set<string>();
-  const asking = new AsyncLocalStorage<TppCall>();
-  const state = remembering(createMemoryState(), { ids, listed, asking });
-  const bank = createFakeBank(steps, network);
+  const indexed = new Set<string>();
+  const currentCall = new AsyncLocalStorage<TppCall>();
+  const state = recordingState(createMemoryState(), { ids, indexed, currentCall });
+  const bank = createFakeBank(scheduler, network);
   const calls: TppCall[] = [];
-  const told: TppResponse[] = [];
+  const responses: TppResponse[] = [];
 
   function start(): SimulatedInstance {
     const process = createSimulatedProcess();
-    const way = createUnreliableState(state, steps, process, network);
-    const instance = createInstance(way);
-    let isBeating = false;
-    const beat = async () => {
-      if (isBeating) return;
-      isBeating = true;
-      await Promise.allSettled([instance.services.instanceLeases.renew(), instance.services.maintain()]); // the next beat tries again
-      isBeating = false;
+    const connection = createUnreliableState(state, scheduler, process, network);
+    const instance = createInstance(connection);
+    const { instanceLeases, maintain } = instance.services;
+    let isBusy = false;
+    const heartbeat = async () => {
+      if (isBusy) return;
+      isBusy = true;
+      await Promise.allSettled([instanceLeases.renew(), maintain()]); // the next heartbeat retries
+      isBusy = false;
     };
-    return { ...instance, process, state: way, beat };
+    return { ...instance, process, state: connection, heartbeat };
   }
 
-  const runs = Array.from({ length: instances }, start);
-  const run = (which: number): SimulatedInstance => runs[which % runs.length] ?? start();
+  const instances = Array.from({ length: instanceCount }, start);
+  const instance = (which: number): SimulatedInstance => instances[which % instances.length] ?? start();
 
   return {
-    clocks,
-    scheduler: steps,
+    time,
+    scheduler,
     state,
     bank,
     calls,
-    responses: told,
+    responses,
     ids,
-    indexed: listed,
-    instance: run,
-    instances: runs,
+    indexed,
+    instance,
+    instances,
     resolved: new Set(),
     failures: [],
     crash(which) {
-      run(which).process.die();
-      runs[which % runs.length] = start();
+      instance(which).process.kill();
+      instances[which % instances.length] = start();
     },
-    send({ send, process }, { tenant, requestId, body, manner }) {
-      const call: TppCall = { tenant, requestId, body, behaviour: manner, process };
+    send({ send, process }, { tenant, requestId, body, behaviour }) {
+      const call: TppCall = { tenant, requestId, body, behaviour, process };
       calls.push(call);
       const { promise, resolve } = Promise.withResolvers<TppResponse>();
-      const tell = (one: TppResponse) => {
+      const respond = (response: TppResponse) => {
         if (process.isDead()) return;
-        told.push(one);
-        resolve(one);
+        responses.push(response);
+        resolve(response);
       };
       const request = initiation({ tenant, requestId, body, withinMs: 35_000 });
-      const answer = asking.run(call, () => send(request, (onward) => bank.send(call, onward)));
-      answer.then(
-        (response) => tell(toldBy(call, response)),
-        (thrown: unknown) => tell(failureOf(call, thrown)),
+      const outcome = currentCall.run(call, () => send(request, (routed) => bank.send(call, routed)));
+      outcome.then(
+        (response) => respond(successResponse(call, response)),
+        (thrown: unknown) => respond(errorResponse(call, thrown)),
       );
       return promise;
     },
     async advance(ms) {
-      const beats = Math.min(8, Math.ceil(ms / 1_000));
-      for (let beat = 0; beat < beats; beat++) {
-        await clocks.advance(ms / beats, steps.runAll);
-        for (const { process, beat } of runs) if (process.isRunning()) void beat();
-        await steps.runAll();
+      const heartbeats = Math.min(8, Math.ceil(ms / 1_000));
+      for (let count = 0; count < heartbeats; count++) {
+        await time.advance(ms / heartbeats, scheduler.runAll);
+        for (const { process, heartbeat } of instances) if (process.isRunning()) void heartbeat();
+        await scheduler.runAll();
       }
     },
   };
 }
 
-function toldBy(call: TppCall, { status, body }: PisResponse): TppResponse {
+function successResponse(call: TppCall, { status, body }: PisResponse): TppResponse {
   return { call, status, text: body.toString() };
 }
 
-function failureOf(call: TppCall, thrown: unknown): TppResponse {
+function errorResponse(call: TppCall, thrown: unknown): TppResponse {
   assert.ok(thrown instanceof GatewayError, String((thrown as Error).stack));
   const { code, message } = withAdvice(thrown, 'write');
   return { call, status: errorTable[code].status, code, text: message };
 }
 
-interface Notes {
-  /** Ids of the ledger under which anything was kept. */
+interface StateRecords {
   readonly ids: Set<string>;
-  /** What stands in any set. */
-  readonly listed: Set<string>;
-  /** Whose doing it is: it learns its attempt. */
-  readonly asking: AsyncLocalStorage<TppCall>;
+  readonly indexed: Set<string>;
+  /** The call on whose behalf an operation runs; its attempt id is recorded. */
+  readonly currentCall: AsyncLocalStorage<TppCall>;
 }
 
-/** The same state, which takes notes. */
-function remembering(state: State, { ids, listed, asking }: Notes): State {
+/** The same state; records what the invariants need. */
+function recordingState(state: State, { ids, indexed, currentCall }: StateRecords): State {
   const { writeIfAbsent, replace } = state.keyValues;
   const { sets } = state;
   return {
     ...state,
     sets: {
       ...sets,
-      add: (key, member) => sets.add(key, member).then(() => void listed.add(member)),
-      remove: (key, member) => sets.remove(key, member).then(() => void listed.delete(member)),
+      add: (key, member) => sets.add(key, member).then(() => void indexed.add(member)),
+      remove: (key, member) => sets.remove(key, member).then(() => void indexed.delete(member)),
     },
     keyValues: {
       ...state.keyValues,
@@ -182,7 +179,7 @@ function remembering(state: State, { ids, listed, asking }: Notes): State {
         return writeIfAbsent(key, value, ttlMs);
       },
       replace(key, expected, value, ttlMs) {
-        const [call, next] = [asking.getStore(), parseEntry(value)];
+        const [call, next] = [currentCall.getStore(), parseEntry(value)];
         if (call && next?.step === 'sending') call.attempt = next.attempt;
         return replace(key, expected, value, ttlMs);
       },

@@ -1,42 +1,42 @@
-/** The way of one instance to the state they share: every operation takes its time, and some fail. */
+/** The connection of one instance to the shared state: every operation takes scheduler steps, and some fail. */
 
 import { stateUnavailable } from '../../../../src/request/errors.ts';
 import type { State } from '../../../../src/state/ports.ts';
 import type { Scheduler, SimulatedProcess } from './scheduler.ts';
 
 /**
- * How an operation fails: nothing is carried out; it is carried out, and nobody is told; or it is carried out
- * some time after the instance has given it up.
+ * How an operation fails: it is not executed; it is executed but its reply is lost; or it is executed some time after
+ * the instance got an error.
  */
-export type StateFailure = 'refused' | 'done-untold' | 'done-later';
+export type StateFailure = 'not executed' | 'reply lost' | 'executed later';
 
 export interface UnreliableState extends State {
-  /** The next operations fail in this way. */
+  /** Makes the next operations fail. */
   fail(failure: StateFailure, operations: number): void;
-  heal(): void;
+  recover(): void;
 }
 
-/** @param network carries out what comes later than anybody waits for */
+/** @param network runs the operations that are executed later */
 export function createUnreliableState(
   shared: State,
-  steps: Scheduler,
+  scheduler: Scheduler,
   process: SimulatedProcess,
   network: SimulatedProcess,
 ): UnreliableState {
   let failures: readonly StateFailure[] = [];
 
-  const slowly = <Arguments extends readonly unknown[], Value>(
-    act: (...all: Arguments) => Promise<Value>,
+  const unreliable = <Arguments extends readonly unknown[], Value>(
+    execute: (...all: Arguments) => Promise<Value>,
   ) => {
     return async (...all: Arguments): Promise<Value> => {
-      await steps.pause(process);
+      await scheduler.pause(process);
       const [failure, ...later] = failures;
       failures = later;
-      if (failure === 'done-later') void steps.pause(network).then(() => act(...all));
-      if (failure === 'done-later' || failure === 'refused') throw stateUnavailable();
-      const value = await act(...all);
-      await steps.pause(process);
-      if (failure === 'done-untold') throw stateUnavailable();
+      if (failure === 'executed later') void scheduler.pause(network).then(() => execute(...all));
+      if (failure === 'executed later' || failure === 'not executed') throw stateUnavailable();
+      const value = await execute(...all);
+      await scheduler.pause(process);
+      if (failure === 'reply lost') throw stateUnavailable();
       return value;
     };
   };
@@ -45,18 +45,18 @@ export function createUnreliableState(
   return {
     ...shared,
     keyValues: {
-      read: slowly(keyValues.read),
-      write: slowly(keyValues.write),
-      writeIfAbsent: slowly(keyValues.writeIfAbsent),
-      replace: slowly(keyValues.replace),
-      remove: slowly(keyValues.remove),
+      read: unreliable(keyValues.read),
+      write: unreliable(keyValues.write),
+      writeIfAbsent: unreliable(keyValues.writeIfAbsent),
+      replace: unreliable(keyValues.replace),
+      remove: unreliable(keyValues.remove),
     },
-    sets: { add: slowly(sets.add), remove: slowly(sets.remove), members: slowly(sets.members) },
-    pubsub: { ...pubsub, publish: slowly(pubsub.publish) },
+    sets: { add: unreliable(sets.add), remove: unreliable(sets.remove), members: unreliable(sets.members) },
+    pubsub: { ...pubsub, publish: unreliable(pubsub.publish) },
     fail(failure, operations) {
       failures = Array.from({ length: operations }, () => failure);
     },
-    heal() {
+    recover() {
       failures = [];
     },
   };
