@@ -1,4 +1,4 @@
-/** docs/operations/redis.md says rightly which keys there are, how many commands a request costs, and what Redis must allow. */
+/** Checks docs/operations/redis.md: the keys and their sizes, the commands per request, and the required rights. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -15,15 +15,15 @@ import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
 const page = readFileSync(join(root, 'docs/operations/redis.md'), 'utf8');
-/** The cells of each row of the page's tables. */
+/** The cells of each table row of the page. */
 const rows = page
   .split('\n')
   .filter((line) => line.startsWith('| '))
   .map((line) => line.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|')));
 const secondCellOf = (first: string) => rows.find(([, cell]) => cell === first)?.[2] ?? assert.fail(first);
 
-/** A gateway before both sides of a bank, as a client of one of two tenants. */
-async function start(t: TestContext, url: string) {
+/** A gateway with two environments and two tenants, used as a client of one of them. */
+async function startClient(t: TestContext, url: string) {
   const [sandbox, production] = [await startBank(t), await startBank(t)];
   const environments = {
     active: 'sandbox',
@@ -32,7 +32,7 @@ async function start(t: TestContext, url: string) {
   };
   const sections = { environments, clients: clientSettings() };
   const gateway = await startGateway(t, sections, redisStateFactory(url, 'penstock:')());
-  const ask = async ({ headers = [], ...rest }: Call) => {
+  const send = async ({ headers = [], ...rest }: Call) => {
     const reply = await call(gateway.url, {
       ...rest,
       headers: [...headers, ['X-API-Key', apiKeyOf('shop')]],
@@ -40,125 +40,124 @@ async function start(t: TestContext, url: string) {
     assert.ok(reply.status < 300, reply.text);
     return reply;
   };
-  const pay = async () => String(jsonOf(await ask(initiation)).paymentId);
-  return { ask, pay };
+  const pay = async () => String(jsonOf(await send(initiation)).paymentId);
+  return { send, pay };
 }
 
-/** Of each command that a client gave its name and its key; they come in scripts, several in one. */
+/** The name and the key of each command of a client. Clients send batches of commands as scripts. */
 function commandsIn(monitored: string): readonly string[] {
   const lines = monitored.split('\r\n').filter((line) => /"eval/.test(line) && !line.includes(' lua]'));
   return lines.flatMap((line) => {
-    const [, , count, ...words] = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, word]) => word ?? '');
-    return words.splice(0, Number(count)).map((key) => {
-      const [name, many] = words.splice(0, 2);
-      words.splice(0, Number(many));
+    const [, , keyCount, ...args] = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text ?? '');
+    return args.splice(0, Number(keyCount)).map((key) => {
+      const [name, argCount] = args.splice(0, 2);
+      args.splice(0, Number(argCount));
       return `${name} ${key}`;
     });
   });
 }
 
-/** Notes every command. */
-async function monitor(t: TestContext, redis: RedisServer) {
+/** Counts the commands of requests, but not those that every instance sends periodically. */
+async function startMonitor(t: TestContext, redis: RedisServer) {
   let text = '';
   const socket = connect(redis.port, '127.0.0.1', () => socket.write('MONITOR\r\n'));
   socket.setEncoding('utf8').on('data', (more: string) => {
     text += more;
   });
   t.after(() => socket.destroy());
-  await until(5_000, 'Redis tells', () => text.includes('OK'));
-  /** The beat of every second gives these, too; a payment asks for the active environment besides. */
-  const ofTheBeat = /^SMEMBERS|:limit:|:secret|:beat|:holder:|:holds/;
-  const count = () => commandsIn(text).filter((command) => !ofTheBeat.test(command)).length;
+  await until(5_000, 'the monitor is ready', () => text.includes('OK'));
+  const periodic = /^SMEMBERS|:limit:|:secret|:beat|:holder:|:holds/;
+  const count = () => commandsIn(text).filter((command) => !periodic.test(command)).length;
   return {
     count,
-    /** Waits until everything was told that was asked so far, and nothing more is asked for a while. */
-    async settled() {
+    /** Waits until all commands so far are reported and no command has followed for 100 ms. */
+    async idle() {
       let [last, sinceMs] = [-1, performance.now()];
-      await until(5_000, 'nothing more is asked', async () => {
-        const word = randomUUID();
-        await redis.command('ECHO', word);
-        await until(5_000, 'Redis has told all', () => text.includes(word));
+      await until(5_000, 'no more commands are sent', async () => {
+        const marker = randomUUID();
+        await redis.command('ECHO', marker);
+        await until(5_000, 'all commands are reported', () => text.includes(marker));
         if (count() !== last) [last, sinceMs] = [count(), performance.now()];
         return performance.now() - sinceMs > 100;
       });
     },
-    restart() {
+    reset() {
       text = '';
     },
   };
 }
 
-describe('what the page on Redis says', { skip: skipWithoutRedisServer }, () => {
-  test('of commands for each request is so', async (t) => {
+describe('the operations page on Redis', { skip: skipWithoutRedisServer }, () => {
+  test('states the number of commands for each kind of request', async (t) => {
     const redis = await startRedis(t);
-    const { ask, pay } = await start(t, redis.url);
-    const commands = await monitor(t, redis);
-    const again = {
+    const { send, pay } = await startClient(t, redis.url);
+    const monitor = await startMonitor(t, redis);
+    const repeated = {
       ...initiation,
       headers: [...initiation.headers, ['X-Request-ID', '99391c7e-ad88-49ec-a2ad-99ddcb1f7721']],
     } as const;
-    await ask(again);
+    await send(repeated);
     const read = (id: string) => ({ method: 'GET', path: `${transfers}/${id}` });
     const status = (id: string) => ({ method: 'GET', path: `${transfers}/${id}/status` });
 
     const requests: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
       initiation: () => pay(),
-      'cancellation, authorisation': (id) => ask({ method: 'DELETE', path: `${transfers}/${id}` }),
-      'status, answered by the bank': (id) => ask(status(id)),
-      'status, from the cache': (id) => ask(status(id)),
-      'replay of a payment': () => ask(again),
-      'any other read': (id) => ask(read(id)),
+      'cancellation, authorisation': (id) => send({ method: 'DELETE', path: `${transfers}/${id}` }),
+      'status, answered by the bank': (id) => send(status(id)),
+      'status, from the cache': (id) => send(status(id)),
+      'replay of a payment': () => send(repeated),
+      'any other read': (id) => send(read(id)),
     };
     for (const [name, request] of Object.entries(requests)) {
-      const counted: number[] = [];
-      // The least of some: a beat asks for the active environment like a payment does.
+      const counts: number[] = [];
+      // The minimum of several rounds: the periodic read of the active environment looks like that of a payment.
       for (let round = 0; round < 5; round++) {
         const id = await pay();
-        if (name.endsWith('from the cache')) await ask(status(id));
-        await commands.settled();
-        commands.restart();
+        if (name.endsWith('from the cache')) await send(status(id));
+        await monitor.idle();
+        monitor.reset();
         await request(id);
-        await commands.settled();
-        counted.push(commands.count());
+        await monitor.idle();
+        counts.push(monitor.count());
       }
-      assert.equal(Math.min(...counted), Number(secondCellOf(name)), name);
+      assert.equal(Math.min(...counts), Number(secondCellOf(name)), name);
     }
   });
 
-  test('of keys and their sizes is so', async (t) => {
+  test('lists all keys, with sizes that are at most 50 % too low', async (t) => {
     const redis = await startRedis(t);
-    const { ask, pay } = await start(t, redis.url);
+    const { send, pay } = await startClient(t, redis.url);
     const id = await pay();
-    await ask({ method: 'GET', path: `${transfers}/${id}/status` });
-    await until(5_000, 'the beat has written', async () =>
-      (await keys(redis)).some((key) => /holder/.test(key)),
+    await send({ method: 'GET', path: `${transfers}/${id}/status` });
+    await until(5_000, 'the instance is registered', async () =>
+      (await keysIn(redis)).some((key) => /holder/.test(key)),
     );
-    for (const key of await keys(redis)) {
+    for (const key of await keysIn(redis)) {
       const row = rows.find(([, names = '']) => patternsIn(names).some((pattern) => pattern.test(key)));
-      assert.ok(row, `${key} does not stand on the page`);
-      const said = Number(/^\d+/.exec(row[3] ?? '')?.[0]);
+      assert.ok(row, `the page does not list ${key}`);
+      const stated = Number(/^\d+/.exec(row[3] ?? '')?.[0]);
       const bytes = Number(await redis.command('MEMORY', 'USAGE', key, 'SAMPLES', '0'));
-      if (Number.isInteger(said)) assert.ok(bytes < said * 1.5, `${key}: ${bytes} bytes, not ${said}`);
+      if (Number.isInteger(stated)) assert.ok(bytes < stated * 1.5, `${key}: ${bytes} bytes, not ${stated}`);
     }
   });
 
-  test('of the rights that are enough is so', async (t) => {
+  test('names rights that are sufficient', async (t) => {
     const redis = await startRedis(t);
     const [, rules = '', patterns = ''] = /^`(.*)` on `(.*)` is enough$/.exec(secondCellOf('ACL')) ?? [];
-    const words = [...rules.split(' '), ...patterns.split(' ')];
-    await redis.command('ACL', 'SETUSER', 'gateway', 'reset', 'on', '>word', ...words);
-    const { ask, pay } = await start(t, redis.url.replace('//', '//gateway:word@'));
+    const acl = [...rules.split(' '), ...patterns.split(' ')];
+    await redis.command('ACL', 'SETUSER', 'gateway', 'reset', 'on', '>word', ...acl);
+    const { send, pay } = await startClient(t, redis.url.replace('//', '//gateway:word@'));
     const id = await pay();
-    await ask({ method: 'GET', path: `${transfers}/${id}/status` });
-    await ask({ method: 'DELETE', path: `${transfers}/${id}` });
-    const refused = String(await redis.command('INFO', 'errorstats'));
-    assert.doesNotMatch(refused, /NOPERM/);
+    await send({ method: 'GET', path: `${transfers}/${id}/status` });
+    await send({ method: 'DELETE', path: `${transfers}/${id}` });
+    const errors = String(await redis.command('INFO', 'errorstats'));
+    assert.doesNotMatch(errors, /NOPERM/);
   });
 });
 
-const keys = async (redis: RedisServer) => [await redis.command('KEYS', '*')].flat().map(String);
+const keysIn = async (redis: RedisServer) => [await redis.command('KEYS', '*')].flat().map(String);
 
-/** `ledger:entry:*` and the like; a range `0` … `f` is one character. */
+/** Patterns of keys as in `ledger:entry:*`; a range such as `0` … `f` stands for one character. */
 const patternsIn = (names: string) =>
   [...names.replace(/:0` … `f`/, ':?`').matchAll(/`([^`]+)`/g)].map(
     ([, name = '']) => new RegExp(`^penstock:${name.replaceAll('*', '.+').replaceAll('?', '.')}$`),
