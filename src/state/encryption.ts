@@ -113,7 +113,7 @@ export function readEncryptionKeys(file: string): EncryptionKeys {
     lines[keys.findIndex((key, index) => keys.findIndex((other) => other.equals(key)) < index)];
   if (repeated)
     throw new Error(
-      `state.encryptionKeyFile: the key in line ${repeated.number} of ${file} stands there twice; remove one`,
+      `state.encryptionKeyFile: line ${repeated.number} of ${file} repeats an earlier key; remove one of them`,
     );
   return [current, ...older];
 }

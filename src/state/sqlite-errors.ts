@@ -33,7 +33,7 @@ export const notRegularFile = (file: string): StateFileError =>
 
 const corruptText = [
   'is damaged',
-  'put a backup in its place, or move it away to begin anew; what it remembered since, or at all, is then lost',
+  'put a backup in its place, or move it away to start with an empty state; the data since the backup, or all data, is then lost',
 ] as const;
 
 function describe(file: string, error: unknown): readonly [what: string, remedy: string] {

@@ -32,7 +32,7 @@ test('with its state in a file, an instance that was killed knows the active env
 test('without a file, it says in the log and to whoever asks for its readiness what a restart forgets', async (t) => {
   const instance = await startAlone(t, {});
   const says =
-    /kept in memory: a restart forgets which X-Request-IDs were used and what is in doubt, where payments live/;
+    /kept in memory: a restart forgets which X-Request-IDs were used, which payments are in doubt, the environment of each payment/;
   assert.match(String(await reasonsOf(instance)), says);
   assert.ok(instance.logged().some(({ level, message }) => level === 'warn' && says.test(`${message}`)));
 });

@@ -191,7 +191,7 @@ describe('the encryption key file', () => {
     [
       'contains a key twice',
       `${hex}\n\n${keyBytes.toString('hex')}\n${base64}`,
-      /in line 4 of FILE stands there twice; remove one/,
+      /line 4 of FILE repeats an earlier key; remove one of them/,
     ],
   ] as const) {
     test(`is refused if it ${what}, with an error that quotes nothing of it`, () => {
