@@ -1,12 +1,13 @@
-/** Sends an error of the gateway to the TPP, in the standard's own format. */
+/** Sends an error of the gateway to the TPP, in a format of the standard. */
 
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import Negotiator from 'negotiator';
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
-import { errorBody } from '../pis/tpp-messages.ts';
+import { type ErrorFormat, errorBody, errorFormats } from '../pis/tpp-messages.ts';
 import { type ErrorDefinition, errorTable, type GatewayError } from '../request/errors.ts';
 import { writeCompleteResponse } from './write-response.ts';
 
-/** An error as an answer, before it is written. */
+/** The parts of an error response. */
 export interface ErrorResponse {
   readonly status: number;
   readonly reason: string;
@@ -14,94 +15,94 @@ export interface ErrorResponse {
   readonly body: Buffer;
 }
 
-/** What an error's answer takes from the request. */
+/** What an error response takes from the request. */
 export interface ErrorContext {
-  /** The caller's own `X-Request-ID`, or the new one that stands for it. */
+  /** The client's own `X-Request-ID`, or a new one in its place. */
   readonly requestId: string;
-  /** Decides on the format of the body. */
+  /** The `Accept` field, which selects the format of the body. */
   readonly accept: string | undefined;
-  /** Fields that the door has said. */
-  readonly addedHeaders?: HeaderFields;
+  /** Fields of every response to this request, such as `RateLimit`. */
+  readonly addedFields?: HeaderFields;
 }
 
-/** How an error looks to the caller. */
 export function errorResponse(
   error: GatewayError,
-  { requestId, accept, addedHeaders = [] }: ErrorContext,
+  { requestId, accept, addedFields = [] }: ErrorContext,
 ): ErrorResponse {
   const { status, retryAfterSeconds }: ErrorDefinition = errorTable[error.code];
-  const { contentType, body } = errorBody(
-    {
-      code: error.code,
-      tppCode: error.tppCode,
-      text: error.message,
-      ...(error.field && { field: error.field }),
-    },
-    accept,
-  );
+  const { code, tppCode, message: text, field } = error;
+  const format = preferredFormat(accept);
   return {
     status,
     reason: STATUS_CODES[status] ?? '',
     headers: [
-      ...addedHeaders,
+      ...addedFields,
       ['X-Request-ID', requestId],
-      ['Content-Type', contentType],
-      ['Penstock-Error', error.code],
+      ['Content-Type', format],
+      ['Penstock-Error', code],
       ...(error.environment ? ([['Penstock-Environment', error.environment]] as const) : []),
-      ['Proxy-Status', `penstock; error=${error.proxyError}; details=${quoted(error.message)}`],
+      ['Proxy-Status', `penstock; error=${error.proxyError}; details=${quoted(text)}`],
       ['Cache-Control', 'no-store'],
       ...(retryAfterSeconds && !headerValue(error.headers, 'retry-after')
         ? ([['Retry-After', String(retryAfterSeconds)]] as const)
         : []),
       ...error.headers,
     ],
-    body: Buffer.from(body),
+    body: Buffer.from(errorBody({ code, tppCode, text, field }, format)),
   };
 }
 
-/** A string of RFC 9651 section 3.3.3: printable ASCII, quotes and backslashes escaped. */
+/** tppMessages, unless `Accept` ranks problem+json higher, or names it first at the same rank (RFC 9110 section 12.5.1). */
+function preferredFormat(accept: string | undefined): ErrorFormat {
+  if (accept === undefined) return 'application/json';
+  const preferred = new Negotiator({ headers: { accept } }).mediaType(errorFormats);
+  return preferred === 'application/problem+json' ? preferred : 'application/json';
+}
+
+/** A string of RFC 9651 section 3.3.3: printable ASCII, with quotes and backslashes escaped. */
 const quoted = (text: string) => `"${text.replaceAll(/[^\x20-\x7e]/g, '?').replaceAll(/["\\]/g, '\\$&')}"`;
 
-/** How long a TPP that is still sending may go on, so that it gets to read why it was refused. Milliseconds. */
+/** How long a TPP may continue to send after a refusal, so that it can read the refusal. Milliseconds. */
 export const lingerMs = 2_000;
 
-/** Writes the whole error answer, unless an answer has begun or the TPP has gone. */
+/** Writes an error response, unless another response has begun or the connection is closed. */
 export function writeError(
-  request: IncomingMessage,
-  answer: ServerResponse,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
   error: GatewayError,
-  caller: ErrorContext,
+  context: ErrorContext,
 ): void {
-  if (answer.headersSent || !answer.writable) {
-    answer.destroy();
+  if (outgoing.headersSent || !outgoing.writable) {
+    outgoing.destroy();
     return;
   }
-  // What is left of an unfinished request is read over, never understood: the connection ends with this answer.
-  if (!request.complete) answer.shouldKeepAlive = false;
-  const { status, headers, body } = errorResponse(error, caller);
-  if (request.complete || request.socket.readableEnded) writeCompleteResponse(answer, status, headers, body);
-  else writeAndLinger(request, answer, { status, headers, body });
+  // The rest of an unfinished request is discarded, never parsed as another request.
+  if (!incoming.complete) outgoing.shouldKeepAlive = false;
+  const { status, headers, body } = errorResponse(error, context);
+  if (incoming.complete || incoming.socket.readableEnded)
+    writeCompleteResponse(outgoing, status, headers, body);
+  else writeAndLinger(incoming, outgoing, { status, headers, body });
 }
 
 /**
- * Answers and ends the gateway's side, then reads on for a while before letting go: a connection that is closed
- * while something is still coming is reset, and the reset overtakes the answer (RFC 9112 section 9.6).
+ * Responds and ends the gateway's side of the connection, then discards input for a while before it closes the socket: a
+ * socket that is closed with unread input is reset, and the reset overtakes the response (RFC 9112 section 9.6).
  */
 function writeAndLinger(
-  request: IncomingMessage,
-  answer: ServerResponse,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
   { status, headers, body }: Omit<ErrorResponse, 'reason'>,
 ): void {
-  const { socket } = request;
-  const letGo = () => {
+  const { socket } = incoming;
+  const close = () => {
     clearTimeout(timer);
     if (socket.writableEnded) socket.destroy();
-    else answer.end(); // it still waits behind an earlier answer, or all has come: Node closes behind it
+    else outgoing.end(); // queued behind an earlier response, or the request has ended: Node closes behind it
   };
-  const timer = setTimeout(letGo, lingerMs);
-  request.once('end', letGo).once('error', letGo).once('close', letGo).resume();
+  const timer = setTimeout(close, lingerMs);
+  incoming.once('end', close).once('error', close).once('close', close).resume();
 
-  answer.writeHead(status, [...headers, ['Content-Length', String(body.length)]].flat());
-  answer.flushHeaders(); // to HEAD there is no body, and what is not written would not bring its head
-  answer.write(body, () => socket.end());
+  outgoing.writeHead(status, [...headers, ['Content-Length', String(body.length)]].flat());
+  outgoing.flushHeaders(); // a response to HEAD has no body, whose write would send the head
+  outgoing.write(body, () => socket.end());
 }

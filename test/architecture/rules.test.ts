@@ -36,6 +36,7 @@ const demo = 'simulated-bank/demo';
 /** The only files that may import each package. */
 const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   express: (path) => /^(http|admin)\//.test(path),
+  negotiator: (path) => path === 'http/write-error.ts',
   'http-proxy-middleware': (path) => path === 'upstream/transport.ts',
   opossum: (path) => path === 'upstream/circuit/failure-window.ts',
   ioredis: (path) => path === 'state/redis-client.ts',

@@ -1,5 +1,3 @@
-/** An error as the answer that a TPP gets. */
-
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -7,45 +5,45 @@ import { errorResponse } from '../../../src/http/write-error.ts';
 import { headerValue, headerValues } from '../../../src/pis/headers.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 
-const caller = { requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721', accept: undefined };
+const context = { requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721', accept: undefined };
 
-describe('errorAnswer', () => {
-  test('has the status of its row, with the words that belong to it', () => {
-    const { status, reason } = errorResponse(new GatewayError('PATH_UNKNOWN', 'No.'), caller);
+describe('errorResponse', () => {
+  test('returns the status of the error table and its reason phrase', () => {
+    const { status, reason } = errorResponse(new GatewayError('PATH_UNKNOWN', 'No.'), context);
     assert.deepEqual([status, reason], [404, 'Not Found']);
   });
 
-  test('carries the fields of the error itself, such as Allow, and the id it is given', () => {
+  test('returns the fields of the error itself, and the given X-Request-ID', () => {
     const headers = [['Allow', 'GET, DELETE']] as const;
-    const answer = errorResponse(new GatewayError('METHOD_NOT_ALLOWED', 'No.', { headers }), caller);
-    assert.equal(headerValue(answer.headers, 'allow'), 'GET, DELETE');
-    assert.equal(headerValue(answer.headers, 'x-request-id'), caller.requestId);
+    const response = errorResponse(new GatewayError('METHOD_NOT_ALLOWED', 'No.', { headers }), context);
+    assert.equal(headerValue(response.headers, 'allow'), 'GET, DELETE');
+    assert.equal(headerValue(response.headers, 'x-request-id'), context.requestId);
   });
 
-  test('names the environment if it is known, and only then', () => {
+  test('names the environment only if it is known', () => {
     const known = errorResponse(
       new GatewayError('OUTCOME_UNKNOWN', 'No.', { environment: 'sandbox' }),
-      caller,
+      context,
     );
-    const unknown = errorResponse(new GatewayError('OUTCOME_UNKNOWN', 'No.'), caller);
+    const unknown = errorResponse(new GatewayError('OUTCOME_UNKNOWN', 'No.'), context);
     assert.deepEqual(headerValues(known.headers, 'penstock-environment'), ['sandbox']);
     assert.deepEqual(headerValues(unknown.headers, 'penstock-environment'), []);
   });
 
-  test('tells the finer error type in Proxy-Status', () => {
+  test('writes the most specific error type to Proxy-Status', () => {
     const error = new GatewayError('UPSTREAM_UNREACHED', 'No.', { proxyError: 'dns_error' });
-    const field = headerValue(errorResponse(error, caller).headers, 'proxy-status');
+    const field = headerValue(errorResponse(error, context).headers, 'proxy-status');
     assert.equal(field, 'penstock; error=dns_error; details="No."');
   });
 
-  test('has a Proxy-Status that no text can break out of (RFC 8941 section 3.3.3)', () => {
+  test('escapes any text in Proxy-Status (RFC 9651 section 3.3.3)', () => {
     const printable = fc.string({
       unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)),
     });
     fc.assert(
       fc.property(printable, (text) => {
         const field = headerValue(
-          errorResponse(new GatewayError('INTERNAL', text), caller).headers,
+          errorResponse(new GatewayError('INTERNAL', text), context).headers,
           'proxy-status',
         );
         const [, details = ''] =
@@ -55,15 +53,71 @@ describe('errorAnswer', () => {
     );
   });
 
-  test('has a body in the format that Accept prefers, with the type that says so', () => {
+  test('writes the body in the format of its Content-Type', () => {
     const error = new GatewayError('HEADER_MALFORMED', 'No.', { field: 'host' });
-    const plain = errorResponse(error, caller);
-    const problem = errorResponse(error, { ...caller, accept: 'application/problem+json' });
-    assert.equal(headerValue(plain.headers, 'content-type'), 'application/json');
-    assert.deepEqual(JSON.parse(plain.body.toString()), {
+    const json = errorResponse(error, context);
+    const problem = errorResponse(error, { ...context, accept: 'application/problem+json' });
+    assert.equal(headerValue(json.headers, 'content-type'), 'application/json');
+    assert.deepEqual(JSON.parse(json.body.toString()), {
       tppMessages: [{ category: 'ERROR', code: 'FORMAT_ERROR', path: 'host', text: 'No.' }],
     });
     assert.equal(headerValue(problem.headers, 'content-type'), 'application/problem+json');
     assert.equal(JSON.parse(problem.body.toString()).code, 'FORMAT_ERROR');
+  });
+});
+
+describe('the format of an error body', () => {
+  const formatFor = (accept: string | undefined) => {
+    const { headers } = errorResponse(new GatewayError('INTERNAL', 'No.'), { ...context, accept });
+    return headerValue(headers, 'content-type');
+  };
+
+  for (const accept of [
+    'application/problem+json',
+    'Application/Problem+JSON',
+    'application/problem+json, application/json;q=0.9',
+    'application/json; q=0.5 , application/problem+json;q=0.501',
+    'application/problem+json, */*;q=0.1',
+    'application/problem+json, application/*;q=0.8',
+    'application/json;q=0, application/*',
+    'application/problem+json;q=0.5, application/*;q=0.1, */*;q=0.9',
+    'application/xml, application/problem+json;q=0.001',
+    ',, application/problem+json ,',
+    'application/json;profile="a,b;q=1";q=0.2, application/problem+json;Q=0.3',
+    'application/problem+json, application/json', // equal weights: the first one
+  ]) {
+    test(`is application/problem+json for Accept: ${accept}`, () => {
+      assert.equal(formatFor(accept), 'application/problem+json');
+    });
+  }
+
+  for (const accept of [
+    undefined,
+    '',
+    '*/*',
+    'application/*',
+    'application/json',
+    'application/xml',
+    'application/json, application/problem+json',
+    'application/problem+json;q=0.5, */*',
+    'application/problem+json;q=0',
+    'application/json;q=0.2, application/json, application/problem+json;q=0.5',
+    'application/problem+json;q=0, application/json;q=0',
+    '*/*;q=0.1, application/problem+json;q=0.05, application/*;q=0.2',
+    'application/problem+json;q=-1',
+    'application/problem+json application/json;q=0.1',
+    'application/problem+json/x',
+  ]) {
+    test(`is application/json for Accept: ${JSON.stringify(accept)}`, () => {
+      assert.equal(formatFor(accept), 'application/json');
+    });
+  }
+
+  test('is chosen for any Accept field, also one of the maximum length', { timeout: 5_000 }, () => {
+    fc.assert(fc.property(fc.string(), (accept) => formatFor(accept) !== undefined));
+    for (const piece of [',', ' ', 'a/b,', 'a/b;', '"', 'a/b;c="', '\\"', 'a/b;q=1;', 'a/b ,', 'a']) {
+      const long = piece.repeat(16_384 / piece.length);
+      for (const accept of [long, `a/b;c="${long}`]) assert.equal(formatFor(accept), 'application/json');
+    }
   });
 });
