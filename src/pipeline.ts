@@ -1,8 +1,8 @@
 /**
- * READ FIRST. The one straight way of a request, from the door to the bank, and of the answer back.
+ * READ FIRST. The pipeline: the stages of a request, from the public API to the bank.
  *
- * Each stage gets a value, may hand a richer one to the next, and sees the answer or the error come back.
- * Why in this order: docs/architecture/lifecycle.md.
+ * Each stage passes the request on to the next one, with what it has added, and sees the response or the error.
+ * docs/architecture/lifecycle.md explains the order.
  */
 
 import { type ChooseEnvironmentDependencies, chooseEnvironment } from './environments/choose-environment.ts';
@@ -15,26 +15,23 @@ import { observe, type StartTrace } from './telemetry/observe.ts';
 import type { RequestObserver } from './telemetry/request-record.ts';
 import { callUpstream, type Upstream } from './upstream/call-upstream.ts';
 
-/** What the stages work with, each made once by the gateway. */
 export interface PipelineDependencies extends ChooseEnvironmentDependencies {
-  /** Told what became of every request. */
   readonly observer: Required<RequestObserver>;
-  /** If requests are traced. */
-  readonly beginTrace: StartTrace | undefined;
+  /** `undefined` if requests are not traced. */
+  readonly startTrace: StartTrace | undefined;
   readonly idempotency: IdempotencyDependencies;
   readonly statusCache: StatusCache;
-  /** Where TPP systems reach the gateway; stands in every link that goes out. */
+  /** Base URL of the gateway for TPPs, for the links in responses. */
   readonly publicUrl: string;
   readonly segment: string;
   readonly upstreamFor: (environment: string) => Upstream;
 }
 
-/** The line of one gateway. */
-export const createPipeline = (parts: PipelineDependencies): Handler<PisRequest> =>
+export const createPipeline = (dependencies: PipelineDependencies): Handler<PisRequest> =>
   startPipeline<PisRequest>()
-    .use(observe(parts.observer, parts.beginTrace))
-    .use(enforceIdempotency(parts.idempotency))
-    .use(chooseEnvironment(parts)) // from here on, request.environment is known
-    .use(cacheStatus(parts.statusCache))
-    .use(rewriteUrls(parts.publicUrl, parts.segment))
-    .endWith(callUpstream(parts.upstreamFor));
+    .use(observe(dependencies.observer, dependencies.startTrace))
+    .use(enforceIdempotency(dependencies.idempotency))
+    .use(chooseEnvironment(dependencies)) // from here on, request.environment is known
+    .use(cacheStatus(dependencies.statusCache))
+    .use(rewriteUrls(dependencies.publicUrl, dependencies.segment))
+    .endWith(callUpstream(dependencies.upstreamFor));

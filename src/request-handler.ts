@@ -67,7 +67,7 @@ function createRequestHandler(config: Config, services: Services): RequestHandle
   const pipeline = createPipeline({
     log: telemetry.log,
     observer,
-    beginTrace: startTrace,
+    startTrace: startTrace,
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active: activeEnvironment,

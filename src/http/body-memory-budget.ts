@@ -1,47 +1,44 @@
-/** Room for all bodies that are on their way: when it is full, whoever has been sending for longest is turned away. */
+/** Limits the memory of all request bodies that are being received. Beyond it, the oldest bodies are evicted. */
 
 import { createLinkedList } from '../request/linked-list.ts';
 
-/** A body that is on its way. */
+/** The memory of one body. */
 export interface BodyAllocation {
-  /** More of it has come. */
   grow(bytes: number): void;
-  /** It is there, or will never be. */
   release(): void;
 }
 
 export interface BodyMemoryBudget {
-  /** @param evict called at most once, if there is no room for it any more; it has left then */
+  /** @param evict called at most once, after the allocation was released, if the memory is used up */
   register(evict: () => void): BodyAllocation;
 }
 
-/** Empty. @param maxBytes of all bodies together */
+/** @param maxBytes of all bodies together */
 export function createBodyMemoryBudget(maxBytes: number): BodyMemoryBudget {
-  /** How each is turned away. */
-  const allocations = createLinkedList<() => void>();
+  const evictions = createLinkedList<() => void>();
   let total = 0;
 
   return {
     register(evict) {
       let bytes = 0;
-      let isInside = true;
-      const exit = allocations.append(() => {
-        leave();
+      let isReleased = false;
+      const remove = evictions.append(() => {
+        release();
         evict();
       });
-      const leave = () => {
-        if (!exit()) return;
-        isInside = false;
+      const release = () => {
+        if (!remove()) return;
+        isReleased = true;
         total -= bytes;
       };
       return {
         grow(more) {
-          if (!isInside) return;
+          if (isReleased) return;
           bytes += more;
           total += more;
-          while (total > maxBytes) allocations.first()?.();
+          while (total > maxBytes) evictions.first()?.();
         },
-        release: leave,
+        release,
       };
     },
   };

@@ -1,29 +1,29 @@
-/** Whether a TPP still waits for its answer, as far as its connection tells. */
+/** Detects that a client has disconnected before its response is sent. */
 
 import type { ServerResponse } from 'node:http';
 
 /**
- * How long a TPP that has closed its side is waited for. Milliseconds.
+ * How long a request continues after the client has closed its side of the connection. Milliseconds.
  *
- * Whoever hangs up and whoever only says that nothing more will come look the same (RFC 9293 section 3.6) until an answer
- * is written: the one should get its answer, the other should not keep a place in a queue.
+ * A client that disconnects and one that only announces the end of its input look the same until a response is written
+ * (RFC 9293 section 3.6): the second should get its response, the first should not occupy a place in a queue.
  */
 const graceMs = 1_000;
 
-/** Fires when the connection is closed before the answer is written, or has been closed on the TPP's side for a while. */
-export function clientDisconnectSignal(answer: ServerResponse): AbortSignal {
-  const left = new AbortController();
-  const { socket } = answer.req;
+/** Aborts when the connection closes before the response is sent, or `graceMs` after the client has closed its side. */
+export function clientDisconnectSignal(outgoing: ServerResponse): AbortSignal {
+  const disconnect = new AbortController();
+  const { socket } = outgoing.req;
   let timer: NodeJS.Timeout | undefined;
-  const sideClosed = () => {
-    timer = setTimeout(() => left.abort(), graceMs);
+  const onHalfClosed = () => {
+    timer = setTimeout(() => disconnect.abort(), graceMs);
   };
-  if (socket.readableEnded) sideClosed();
-  else socket.once('end', sideClosed);
-  answer.once('close', () => {
+  if (socket.readableEnded) onHalfClosed();
+  else socket.once('end', onHalfClosed);
+  outgoing.once('close', () => {
     clearTimeout(timer);
-    socket.off('end', sideClosed);
-    if (!answer.writableFinished) left.abort();
+    socket.off('end', onHalfClosed);
+    if (!outgoing.writableFinished) disconnect.abort();
   });
-  return left.signal;
+  return disconnect.signal;
 }

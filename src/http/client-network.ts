@@ -1,16 +1,16 @@
-/** From which network a request comes: enough to find a misbehaving system, too little to name anybody. */
+/** The network that a request comes from: precise enough to find a misbehaving system, too coarse to identify a person. */
 
 import { BlockList, isIP } from 'node:net';
 import { type HeaderFields, headerValues } from '../pis/headers.ts';
 
-/** @param peer the address at the other end of the connection; `undefined` when it is gone already */
+/** @param peer the remote address of the connection; `undefined` once the connection is closed */
 export type NetworkOf = (peer: string | undefined, fields: HeaderFields) => string | undefined;
 
 /**
- * Knows whose `X-Forwarded-For` is believed.
+ * Reads `X-Forwarded-For` as far as it was written by trusted proxies.
  *
- * Each proxy appends the address it was called from, so the list is read from its end, as far as the proxies named there
- * are trusted: what stands before the first stranger may be anybody's invention.
+ * Each proxy appends the address that it was called from, so the list is read from its end: whatever stands before the
+ * first address that is not a trusted proxy may be forged.
  *
  * @param trusted addresses, and networks such as `10.0.0.0/8`
  */
@@ -23,15 +23,15 @@ export function createNetworkOf(trusted: readonly string[]): NetworkOf {
   const isProxy = (address: string) => isIP(address) !== 0 && proxies.check(address, family(address));
 
   return (peer, fields) => {
-    const hops = headerValues(fields, 'x-forwarded-for').flatMap((value) => value.split(','));
-    const way = [...hops.map((hop) => hop.trim()), peer ?? ''];
-    return networkOf(way.findLast((address, index) => index === 0 || !isProxy(address)) ?? '');
+    const forwarded = headerValues(fields, 'x-forwarded-for').flatMap((value) => value.split(','));
+    const hops = [...forwarded.map((hop) => hop.trim()), peer ?? ''];
+    return networkOf(hops.findLast((address, index) => index === 0 || !isProxy(address)) ?? '');
   };
 }
 
 const family = (address: string) => (isIP(address) === 4 ? 'ipv4' : 'ipv6');
 
-/** The first 24 bits of an IPv4 address, the first 48 of an IPv6 one; `undefined` for what is none. */
+/** The first 24 bits of an IPv4 address, or the first 48 bits of an IPv6 address; `undefined` for any other text. */
 function networkOf(address: string): string | undefined {
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, '');
   if (isIP(plain) === 4) return `${plain.split('.').slice(0, 3).join('.')}.0/24`;

@@ -1,4 +1,4 @@
-/** TLS at the TPP systems' door, and whether they show a certificate of their own. */
+/** TLS of the listener: its certificate, which is reloaded when the file changes, and the certificates of clients. */
 
 import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
@@ -13,14 +13,9 @@ import type { Telemetry } from '../telemetry/create-telemetry.ts';
 
 type ListenerTlsSettings = NonNullable<ListenSettings['tls']>;
 
-/** How long a TLS handshake may take, in milliseconds. */
-const handshakeTimeout = 10_000;
+const handshakeTimeout = 10_000; // milliseconds
 
-/**
- * What the listener's TLS is made with.
- *
- * @throws Error that names the file, if one cannot be read or used
- */
+/** @throws Error that names the file, if one cannot be read or used */
 export function readListenerTls(
   tls: ListenSettings['tls'],
   read: ReadFile = readFromDisk,
@@ -44,11 +39,10 @@ export function readListenerTls(
   };
 }
 
-/** The certificate of a door, followed on the disk. */
 export interface ListenerCertificate {
-  /** None if the door speaks plain HTTP. */
+  /** Empty if the listener speaks plain HTTP. */
   certificates(): readonly InstalledCertificate[];
-  /** Takes over what has changed, for connections to come. Never rejects. */
+  /** Reloads changed files; new connections use them. Never rejects. */
   refresh(): Promise<void>;
 }
 
@@ -60,15 +54,15 @@ export function watchListenerTls(
 ): ListenerCertificate {
   if (!tls || !(server instanceof TlsServer)) return { certificates: () => [], refresh: async () => {} };
   const certificateLog = createCertificateLog(log);
-  const watched = watchFiles(filesOf(tls), (read) => made(tls, read), {
+  const watched = watchFiles(filesOf(tls), (read) => load(tls, read), {
     onInvalid: (why) => certificateLog.onRejected('', 'listener', why),
-    onChange({ options, facts }) {
+    onChange({ options, info }) {
       server.setSecureContext(options);
-      certificateLog.onRenewed('', 'listener', facts);
+      certificateLog.onRenewed('', 'listener', info);
     },
   });
   const certificates = (): readonly InstalledCertificate[] => [
-    { environment: '', use: 'listener', info: watched.current().facts },
+    { environment: '', use: 'listener', info: watched.current().info },
   ];
   metrics.addGaugeSource('penstock_certificate_expiry_seconds', () => expirySamples(certificates()));
   return {
@@ -80,7 +74,7 @@ export function watchListenerTls(
 const filesOf = ({ certFile, keyFile, clientCaFile }: ListenerTlsSettings): readonly string[] =>
   [certFile, keyFile, clientCaFile].filter((file) => file !== undefined);
 
-const made = (tls: ListenerTlsSettings, read: ReadFile) => ({
+const load = (tls: ListenerTlsSettings, read: ReadFile) => ({
   options: readListenerTls(tls, read) ?? {},
-  facts: parseCertificate(read(tls.certFile)),
+  info: parseCertificate(read(tls.certFile)),
 });

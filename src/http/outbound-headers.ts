@@ -1,8 +1,8 @@
-/** Which fields of a TPP's request go on to the bank. */
+/** Selects the fields of a TPP's request that are sent to the bank. */
 
 import { endToEndFields, type HeaderFields, lowerCase } from '../pis/headers.ts';
 
-/** Meant for the gateway or made by proxies on the way; `Host` and the length are the next hop's own. */
+/** Fields for the gateway itself, fields of proxies, and `Host` and `Content-Length`, which each hop sets. */
 const gatewayFields: ReadonlySet<string> = new Set([
   'content-length',
   'expect',
@@ -11,7 +11,7 @@ const gatewayFields: ReadonlySet<string> = new Set([
   'penstock-environment',
   'x-api-key',
   'x-real-ip',
-  // Some frameworks let these have their way over the request line: the bank must carry out what was checked here.
+  // Some frameworks let these override the request line: the bank must carry out the request that was validated here.
   'x-http-method',
   'x-http-method-override',
   'x-method-override',
@@ -22,13 +22,13 @@ const gatewayFields: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * How proxies that end TLS tell who the client is (RFC 9440, and what nginx, HAProxy, Envoy, AWS and Azure write). A bank
- * may believe them; to it, the client is this gateway.
+ * Fields in which a proxy that terminates TLS passes on the client's identity (RFC 9440, and what nginx, HAProxy, Envoy,
+ * AWS and Azure send). A bank might trust them, but its client is this gateway.
  */
 const clientIdentityFields =
   /^(x-forwarded-|x-internal-|client-cert|x-client-(cert|verify|dn)|(x-)?ssl-client|x-ssl-|x-tls-|x-amzn-mtls-|x-arr-|tpp-qwac)/;
 
-/** All end-to-end fields but those; names and values stay as they were written. */
+/** All other end-to-end fields, with names and values as they were sent. */
 export function outboundHeaders(fields: HeaderFields): HeaderFields {
   return endToEndFields(fields).filter(([field]) => {
     const name = lowerCase(field);

@@ -1,4 +1,4 @@
-/** Reads a request's body whole, within its limit, as the very bytes that came. */
+/** Reads the body of a request within its limits, as the bytes that were sent. */
 
 import type { IncomingMessage } from 'node:http';
 import { createBodyBuffer } from '../request/body-buffer.ts';
@@ -6,40 +6,39 @@ import { GatewayError } from '../request/errors.ts';
 import type { BodyMemoryBudget } from './body-memory-budget.ts';
 
 /** @throws GatewayError BODY_TOO_LARGE if the head announces more than `maxBytes` */
-export function refuseTooLargeBody(request: IncomingMessage, maxBytes: number): void {
+export function refuseOversizedBody(request: IncomingMessage, maxBytes: number): void {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 
 /**
- * The bytes of the body; empty if there is none.
- *
- * @param room that it shares with all others
- * @throws GatewayError BODY_TOO_LARGE as soon as more than `maxBytes` have come; OVERLOADED if there is no room for it;
- *   REQUEST_TIMEOUT if the caller went away first, or whatever the listener found wrong with it on the way
+ * @param memory shared by all bodies that are being received
+ * @returns the bytes of the body; empty if there is none
+ * @throws GatewayError BODY_TOO_LARGE as soon as more than `maxBytes` are received; OVERLOADED if the shared memory is
+ *   used up; REQUEST_TIMEOUT if the client disconnects first; or the error with which the listener has failed the request
  */
 export async function readBody(
   request: IncomingMessage,
   maxBytes: number,
-  room: BodyMemoryBudget,
+  memory: BodyMemoryBudget,
 ): Promise<Buffer> {
   if (!announcesBody(request) && !request.destroyed) return emptyBody;
   return new Promise((resolve, reject) => {
     const body = createBodyBuffer();
-    const place = room.register(() => stop(bodyMemoryExhausted()));
+    const allocation = memory.register(() => stop(memoryExhausted()));
     const stop = (error: GatewayError) => {
-      place.release();
+      allocation.release();
       body.discard();
       request.removeAllListeners('data');
       reject(error);
     };
-    const fail = (cause: unknown) => stop(cause instanceof GatewayError ? cause : unfinished(cause));
-    if (request.destroyed) return fail(request.errored); // the caller went before the door came to read
+    const fail = (cause: unknown) => stop(cause instanceof GatewayError ? cause : incomplete(cause));
+    if (request.destroyed) return fail(request.errored); // its events were emitted before
     request.on('data', (chunk: Buffer) => {
       if (body.append(chunk) > maxBytes) stop(tooLarge(maxBytes));
-      else place.grow(chunk.length);
+      else allocation.grow(chunk.length);
     });
     request.on('end', () => {
-      place.release();
+      allocation.release();
       resolve(body.toBuffer());
     });
     request.on('error', fail);
@@ -62,13 +61,13 @@ function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes, the limit here.`);
 }
 
-function bodyMemoryExhausted(): GatewayError {
+function memoryExhausted(): GatewayError {
   return new GatewayError(
     'OVERLOADED',
     'Too much is being sent at the same time; nothing was sent on. Try again.',
   );
 }
 
-function unfinished(cause: unknown): GatewayError {
+function incomplete(cause: unknown): GatewayError {
   return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end.', { cause });
 }

@@ -1,8 +1,8 @@
 /**
- * The door: makes a PisRequest of what came in, or refuses it.
+ * Reads a request of the public API, or refuses it.
  *
  * Refusals come in a fixed order: framing and path (400), shape (404), method (405), overload (503), client (401),
- * headers (400), environment (403), quota (429), body (413). Nothing that is refused here has been seen by the bank.
+ * headers (400), environment (403), quota (429), body (413). The bank has seen nothing of a request that is refused here.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -15,63 +15,62 @@ import { createBodyMemoryBudget } from './body-memory-budget.ts';
 import { clientDisconnectSignal } from './client-disconnect.ts';
 import { outboundHeaders } from './outbound-headers.ts';
 import type { CheckQuota } from './quota.ts';
-import { announcesBody, readBody, refuseTooLargeBody } from './read-body.ts';
+import { announcesBody, readBody, refuseOversizedBody } from './read-body.ts';
 import { requestIdOf } from './request-id.ts';
 import { validateHead } from './validate-head.ts';
 
 interface RequestReaderSettings {
   readonly match: Matcher;
-  /** Refuses what is too much at the moment. @throws GatewayError OVERLOADED */
+  /** @throws GatewayError OVERLOADED while requests of this lane are shed */
   readonly admit: (lane: Lane) => void;
   readonly authenticate: AuthenticateClient;
   readonly checkQuota: CheckQuota;
-  /** Names of all that are configured. */
+  /** Names of all configured environments. */
   readonly environments: readonly string[];
   readonly maxBodyBytes: number;
-  /** For the whole call, from its arrival, in milliseconds. */
+  /** From the arrival of the request, in milliseconds. */
   readonly deadlineMs: Readonly<Record<Lane, number>>;
 }
 
 /**
- * @param say puts a field into the answer to come, whatever that is
- * @throws GatewayError with any code that the bank cannot have seen
+ * @param addField adds a field to the response, whatever that will be
+ * @throws GatewayError with a code whose request the bank cannot have seen
  */
 export type ReadRequest = (
   incoming: IncomingMessage,
   fields: HeaderFields,
-  answer: ServerResponse,
-  say: (field: HeaderField) => void,
+  outgoing: ServerResponse,
+  addField: (field: HeaderField) => void,
 ) => Promise<PisRequest>;
 
-/** Of all bodies that are on their way together; what a process has beside its heap. */
-const maxUnfinishedBytes = 256 * 1024 * 1024;
+/** Of all request bodies that are being received. Buffers are not part of V8's heap. */
+const maxBodyMemoryBytes = 256 * 1024 * 1024;
 
-/** Reads requests by one installation's rules. */
 export function createRequestReader(settings: RequestReaderSettings): ReadRequest {
   const { match, admit, authenticate, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
-  const room = createBodyMemoryBudget(maxUnfinishedBytes);
-  return async (incoming, fields, answer, say) => {
+  const memory = createBodyMemoryBudget(maxBodyMemoryBytes);
+  return async (incoming, fields, outgoing, addField) => {
     const arrivedAtMs = performance.now();
-    const signal = clientDisconnectSignal(answer);
-    orEndConnection(answer, () => validateHead(fields, incoming.httpVersion));
+    const signal = clientDisconnectSignal(outgoing);
+    closingOnError(outgoing, () => validateHead(fields, incoming.httpVersion));
     const operation = operationOf(match, incoming);
     admit(operation.lane);
     const client = authenticate(incoming, fields);
     const requestId = requestIdOf(fields);
-    orEndConnection(answer, () => refuseUnexpectedBody(operation, incoming));
-    const namedEnvironment = namedIn(fields, environments, client);
-    // Begun before the quota is asked: what breaks the body off meanwhile must be heard.
-    const body = readBody(incoming, maxBodyBytes, room);
-    body.catch(() => {}); // thrown below, unless something else is wrong first
-    await checkQuota(client, say);
-    refuseTooLargeBody(incoming, maxBodyBytes);
+    closingOnError(outgoing, () => refuseUnexpectedBody(operation, incoming));
+    const requestedEnvironment = requestedEnvironmentIn(fields, environments, client);
+    // Before the quota check: a body that breaks off during the check must not go unnoticed.
+    const body = readBody(incoming, maxBodyBytes, memory);
+    body.catch(() => {}); // awaited below, unless another error comes first
+    await checkQuota(client, addField);
+    refuseOversizedBody(incoming, maxBodyBytes);
 
-    if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') answer.writeContinue();
+    if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') outgoing.writeContinue();
     return {
       operation,
       client,
       requestId,
-      ...(namedEnvironment !== undefined && { requestedEnvironment: namedEnvironment }),
+      ...(requestedEnvironment !== undefined && { requestedEnvironment }),
       headers: outboundHeaders(fields),
       body: await body,
       arrivedAtMs,
@@ -82,15 +81,15 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
 }
 
 /**
- * Where it is in doubt where a request ends, what follows on the connection may be part of it, and is never
- * taken for the next one (RFC 9112 section 11.2).
+ * Closes the connection behind the response if the check fails: where the end of a request is not certain, what follows
+ * may be a part of it, and is never parsed as the next request (RFC 9112 section 11.2).
  */
-function orEndConnection(answer: ServerResponse, check: () => void): void {
+function closingOnError(outgoing: ServerResponse, check: () => void): void {
   try {
     check();
-  } catch (doubt) {
-    answer.shouldKeepAlive = false;
-    throw doubt;
+  } catch (error) {
+    outgoing.shouldKeepAlive = false;
+    throw error;
   }
 }
 
@@ -106,11 +105,11 @@ function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
     case 'unknown-product':
       throw new GatewayError('PRODUCT_UNKNOWN', `Not available: ${found.why}.`);
     case 'wrong-method':
-      throw wrongMethod(found.allow.join(', '));
+      throw methodNotAllowed(found.allow.join(', '));
   }
 }
 
-function wrongMethod(allow: string): GatewayError {
+function methodNotAllowed(allow: string): GatewayError {
   const text = `This path is offered for ${allow} only; embedded SCA (PUT on an authorisation) is not part of this gateway.`;
   return new GatewayError('METHOD_NOT_ALLOWED', text, { headers: [['Allow', allow]] });
 }
@@ -123,8 +122,12 @@ function refuseUnexpectedBody(operation: Operation, incoming: IncomingMessage): 
   );
 }
 
-/** The environment that the TPP asks for, known to exist and to be open to the client. */
-function namedIn(fields: HeaderFields, environments: readonly string[], client: Client): string | undefined {
+/** The environment that the TPP requests. It exists, and the client may use it. */
+function requestedEnvironmentIn(
+  fields: HeaderFields,
+  environments: readonly string[],
+  client: Client,
+): string | undefined {
   const name = headerValue(fields, 'penstock-environment');
   if (name === undefined || client.environments.includes(name)) return name;
   const field = 'Penstock-Environment';

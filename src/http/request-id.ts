@@ -1,16 +1,13 @@
-/** `X-Request-ID`: required on every request, and on every answer, the gateway's own errors included. */
+/** `X-Request-ID`: required in every request, and part of every response, the gateway's own errors included. */
 
 import { randomUUID } from 'node:crypto';
 import { type HeaderFields, headerValues } from '../pis/headers.ts';
 import { GatewayError } from '../request/errors.ts';
 
-/** Any version of UUID in any case: the standard fixes neither (its parameter is `format: uuid`). */
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
 /**
- * The caller's own id, as written.
+ * The client's own id, as it was sent.
  *
- * @throws GatewayError REQUEST_ID_INVALID if it is missing, repeated or no UUID
+ * @throws GatewayError REQUEST_ID_INVALID if it is missing, repeated or not a UUID
  */
 export function requestIdOf(fields: HeaderFields): string {
   const id = validIdIn(fields);
@@ -19,7 +16,7 @@ export function requestIdOf(fields: HeaderFields): string {
   throw new GatewayError('REQUEST_ID_INVALID', text, { field: 'X-Request-ID' });
 }
 
-/** The id that an answer carries: the caller's, or a new one if the caller sent none that can be echoed. */
+/** The id of the response: the client's, or a new one if the client has sent no valid one. */
 export const responseIdOf = (fields: HeaderFields): string => validIdIn(fields) ?? randomUUID();
 
 function validIdIn(fields: HeaderFields): string | undefined {
@@ -27,3 +24,6 @@ function validIdIn(fields: HeaderFields): string | undefined {
   const [id] = ids;
   return id !== undefined && ids.length === 1 && uuid.test(id) ? id : undefined;
 }
+
+/** Any version of UUID, in upper or lower case: the standard restricts neither (its parameter is `format: uuid`). */
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

@@ -1,4 +1,4 @@
-/** One catch-all Express route. Express ends here: behind it there are only values. */
+/** The application of the public API: one Express route that accepts every request and passes plain values to the pipeline. */
 
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import express from 'express';
@@ -16,7 +16,7 @@ interface TppAppDependencies {
   readonly readRequest: ReadRequest;
   readonly pipeline: Handler<PisRequest>;
   readonly networkOf: NetworkOf;
-  /** Told of every request that the door itself refuses, with the id its answer carries, and where it comes from. */
+  /** Called for every request that is refused before the pipeline, with the X-Request-ID of its response. */
   readonly onRefused: (
     error: GatewayError,
     requestId: string,
@@ -25,51 +25,46 @@ interface TppAppDependencies {
   ) => void;
 }
 
-/** The application that the listener serves; supertest takes it as it is. */
 export function createTppApp({
   readRequest,
   pipeline,
   networkOf,
   onRefused,
 }: TppAppDependencies): RequestListener {
-  const serve = async (incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
+  const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const fields = headerFieldsFrom(incoming.rawHeaders);
-    const peer = incoming.socket.remoteAddress;
-    const said: HeaderField[] = [];
-    const caller = {
-      requestId: responseIdOf(fields),
-      accept: headerValue(fields, 'accept'),
-      addedHeaders: said,
-    };
-    const fail = (error: GatewayError) => writeError(incoming, answer, error, caller);
+    const peer = incoming.socket.remoteAddress; // undefined once the socket is closed
+    const addedFields: HeaderField[] = [];
+    const context = { requestId: responseIdOf(fields), accept: headerValue(fields, 'accept'), addedFields };
+    const fail = (error: GatewayError) => writeError(incoming, outgoing, error, context);
 
     const arrivedAtMs = performance.now();
-    const request = await readRequest(incoming, fields, answer, (field) => said.push(field)).catch(
+    const request = await readRequest(incoming, fields, outgoing, (field) => addedFields.push(field)).catch(
       asGatewayError,
     );
     if (request instanceof Error) {
-      onRefused(request, caller.requestId, arrivedAtMs, networkOf(peer, fields));
+      onRefused(request, context.requestId, arrivedAtMs, networkOf(peer, fields));
       return fail(request);
     }
     await pipeline(request)
-      .then((response) => writeResponse(answer, request, response, said))
+      .then((response) => writeResponse(outgoing, request, response, addedFields))
       .catch((thrown) => fail(withAdvice(asGatewayError(thrown), request.operation.lane)));
   };
 
   const app = express();
-  // Express gives every request and answer these prototypes, which slows all later code down; with Node's own, it does not.
+  // Express sets these prototypes on every request and response, which slows all later code down. Node's own do not.
   Object.assign(app, { request: IncomingMessage.prototype, response: ServerResponse.prototype });
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', false);
   app.use(serve);
-  return (incoming, answer) => {
-    // Express finds no route for a target that it cannot parse: the door refuses those like any other.
-    // A request that failed while it was answered is never served again.
-    const passedOver = (thrown?: unknown) => {
-      if (thrown === undefined) serve(incoming, answer).catch(() => answer.destroy());
-      else answer.destroy();
+  return (incoming, outgoing) => {
+    // Express finds no route for a target that it cannot parse: `serve` refuses it like any other.
+    // A request whose response failed is never served a second time.
+    const onUnhandled = (thrown?: unknown) => {
+      if (thrown === undefined) serve(incoming, outgoing).catch(() => outgoing.destroy());
+      else outgoing.destroy();
     };
-    Reflect.apply(app, undefined, [incoming, answer, passedOver]);
+    Reflect.apply(app, undefined, [incoming, outgoing, onUnhandled]);
   };
 }

@@ -1,17 +1,17 @@
 /**
- * What a request's head must look like before anything else is believed of it.
+ * Validates the head of a request before any other code reads it.
  *
- * Node's parser refuses what is ambiguous on the wire; this refuses what only becomes ambiguous when two
- * programs read it: the bank must never see another request than the one that was checked here (RFC 9112 section 11.2).
+ * Node's parser refuses bytes that are ambiguous on the wire. This file refuses heads that become ambiguous when two
+ * programs read them: the bank must receive the request that was validated here (RFC 9112 section 11.2).
  */
 
 import { connectionOptions, type HeaderFields, headerValue, lowerCase } from '../pis/headers.ts';
 import { GatewayError } from '../request/errors.ts';
 
-/** More fields than this are refused; Node itself would drop those beyond its own limit without a word. */
+/** Node's own limit does not refuse: it silently drops the fields above it. */
 const maxFields = 100;
 
-/** Fields that mean one thing to one reader and another to the next when they stand twice. */
+/** Fields that must not be repeated: two programs may use different ones. */
 const singletonFields: ReadonlySet<string> = new Set([
   'authorization',
   'consent-id',
@@ -38,11 +38,7 @@ const singletonFields: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/**
- * Refuses a head that another program might read differently.
- *
- * @throws GatewayError HEADERS_TOO_LARGE, HEADER_MALFORMED, REQUEST_ID_INVALID, EXPECTATION_FAILED
- */
+/** @throws GatewayError HEADERS_TOO_LARGE, HEADER_MALFORMED, REQUEST_ID_INVALID, EXPECTATION_FAILED */
 export function validateHead(fields: HeaderFields, httpVersion: string): void {
   if (fields.length > maxFields) {
     throw new GatewayError('HEADERS_TOO_LARGE', `The request has more than ${maxFields} header fields.`);
@@ -74,7 +70,7 @@ function validateNames(fields: HeaderFields): void {
       throw malformedHeader(undefined, 'A header name holds an underscore; use a hyphen.');
     if (singletonFields.has(name) && seen.has(name)) {
       const code = name === 'x-request-id' ? 'REQUEST_ID_INVALID' : 'HEADER_MALFORMED';
-      throw new GatewayError(code, `The header ${name} stands there more than once; send it once.`, {
+      throw new GatewayError(code, `The header ${name} appears more than once; send it once.`, {
         field: name,
       });
     }

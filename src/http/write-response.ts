@@ -1,27 +1,32 @@
-/** Sends an answer of the line to the TPP: the bank's own status, fields and bytes, and what the gateway says of them. */
+/** Sends a response of the pipeline to the TPP: status, fields and bytes of the bank, and the fields of the gateway. */
 
 import type { ServerResponse } from 'node:http';
 import { type HeaderField, type HeaderFields, headerValue, lowerCase } from '../pis/headers.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 
-/** Writes the whole answer; the connection's life is left to Node. @param said what the door has said: not the bank's to say */
+/** @param addedFields fields of every response to this request; they replace the bank's fields of the same name */
 export function writeResponse(
-  answer: ServerResponse,
+  outgoing: ServerResponse,
   { requestId }: PisRequest,
   response: PisResponse,
-  said: HeaderFields,
+  addedFields: HeaderFields,
 ): void {
   const fields: HeaderField[] = response.headers.filter(
-    ([name]) => !isGatewayField(lowerCase(name)) && headerValue(said, lowerCase(name)) === undefined,
+    ([name]) => !isGatewayField(lowerCase(name)) && headerValue(addedFields, lowerCase(name)) === undefined,
   );
-  fields.push(...said, ['X-Request-ID', requestId], ['Penstock-Environment', response.environment]);
+  fields.push(...addedFields, ['X-Request-ID', requestId], ['Penstock-Environment', response.environment]);
   if (response.servedFrom === 'ledger') fields.push(['Idempotent-Replayed', 'true']);
-  writeCompleteResponse(answer, response.status, fields, response.body);
+  writeCompleteResponse(outgoing, response.status, fields, response.body);
 }
 
-/** Writes status, fields and body at once, with the fields every answer has. */
+/** Fields that only the gateway may set: the bank's own fields of these names are removed. */
+function isGatewayField(name: string): boolean {
+  return name === 'x-request-id' || name === 'idempotent-replayed' || name.startsWith('penstock-');
+}
+
+/** Writes status, fields and body, with the fields that every response has. Node decides about the connection. */
 export function writeCompleteResponse(
-  answer: ServerResponse,
+  outgoing: ServerResponse,
   status: number,
   fields: HeaderFields,
   body: Buffer,
@@ -31,16 +36,11 @@ export function writeCompleteResponse(
   for (const [name, value] of fields) raw.push(name, value);
   if (headerValue(fields, 'cache-control') === undefined) raw.push('Cache-Control', 'no-store');
   if (!bodyless) raw.push('Content-Length', String(body.length));
-  answer.writeHead(status, raw);
-  if (bodyless) answer.end();
-  else if (body.length > maxSingleWriteBytes) answer.end(body);
-  else answer.end(body.toString('latin1'), 'latin1');
+  outgoing.writeHead(status, raw);
+  if (bodyless) outgoing.end();
+  else if (body.length > maxSingleWriteBytes) outgoing.end(body);
+  else outgoing.end(body.toString('latin1'), 'latin1');
 }
 
-/** A text is written together with the head, in one piece; of larger bodies the copy would cost more than that saves. */
+/** Node writes a string together with the head. For larger bodies, the copy costs more than the second write. */
 const maxSingleWriteBytes = 16_384;
-
-/** Fields that only the gateway may say; a bank's own of these names would be taken for ours. */
-function isGatewayField(name: string): boolean {
-  return name === 'x-request-id' || name === 'idempotent-replayed' || name.startsWith('penstock-');
-}

@@ -1,11 +1,10 @@
-/** Header fields as they stand on the wire: order, case and repetitions are kept. */
+/** Header fields as they were sent: order, case and repetitions are kept. */
 
-/** A name, in the case in which it was written, and a value. */
+/** The name is in the case in which it was sent. */
 export type HeaderField = readonly [name: string, value: string];
-/** All fields of a message, in the order in which they were written. */
 export type HeaderFields = readonly HeaderField[];
 
-/** Fields that concern one connection only and never travel on (RFC 9110 section 7.6.1, and what is left of older ones). */
+/** Fields of one connection, which are never forwarded (RFC 9110 section 7.6.1, and obsolete ones). */
 const hopByHop: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -31,15 +30,15 @@ export function headerValue(fields: HeaderFields, name: string): string | undefi
   return fields.find(([field]) => isNamed(field, name))?.[1];
 }
 
-/** Most names differ in their length: what is looked up some fifty times a request need not be put in lower case. */
+/** Called some fifty times per request. Most names differ in length, and need no conversion to lower case. */
 const isNamed = (field: string, name: string) => field.length === name.length && lowerCase(field) === name;
 
-/** The names that messages came with, in lower case: nearly all are those of a few programs, over and over. */
+/** Names that were received, and the same in lower case. A few programs send nearly all of them. */
 const lowerCaseNames = new Map<string, string>();
 const maxCachedNames = 1_000;
 const maxCachedNameLength = 64;
 
-/** A field's name in lower case. */
+/** The name of a field in lower case, from a cache. */
 export function lowerCase(name: string): string {
   const known = lowerCaseNames.get(name);
   if (known !== undefined) return known;
@@ -49,17 +48,17 @@ export function lowerCase(name: string): string {
   return lower;
 }
 
-/** The fields but those named, in lower case. */
+/** @param names in lower case */
 export function withoutFields(fields: HeaderFields, names: ReadonlySet<string>): HeaderFields {
   return fields.filter(([field]) => !names.has(lowerCase(field)));
 }
 
-/** The fields with every one of that name replaced by a single one. */
+/** Replaces all fields of that name with a single one. */
 export function withField(fields: HeaderFields, [name, value]: HeaderField): HeaderFields {
   return [...withoutFields(fields, new Set([lowerCase(name)])), [name, value]];
 }
 
-/** The fields that travel on: neither hop-by-hop nor named by `Connection` (RFC 9110 section 7.6.1). */
+/** The fields that are forwarded: neither hop-by-hop nor named by `Connection` (RFC 9110 section 7.6.1). */
 export function endToEndFields(fields: HeaderFields): HeaderFields {
   const named = connectionOptions(fields);
   return fields.filter(([field]) => {
@@ -68,7 +67,7 @@ export function endToEndFields(fields: HeaderFields): HeaderFields {
   });
 }
 
-/** What `Connection` names, in lower case. */
+/** The names in `Connection`, in lower case. */
 export function connectionOptions(fields: HeaderFields): readonly string[] {
   return listMembers(fields, 'connection');
 }
@@ -76,14 +75,14 @@ export function connectionOptions(fields: HeaderFields): readonly string[] {
 /** The members of a field that is a list of tokens, in lower case and in order (RFC 9110 section 5.6.1). `name` in lower case. */
 export function listMembers(fields: HeaderFields, name: string): readonly string[] {
   const values = headerValues(fields, name);
-  if (values.length === 0) return values; // as it is with nearly every field that is asked for
+  if (values.length === 0) return values; // the usual case
   return values
     .flatMap((value) => value.split(','))
     .map((member) => member.trim().toLowerCase())
     .filter((member) => member !== '');
 }
 
-/** The pairs of Node's flat `rawHeaders`. */
+/** @param rawHeaders Node's flat list of names and values */
 export function headerFieldsFrom(rawHeaders: readonly string[]): HeaderFields {
   const fields: HeaderField[] = [];
   for (let at = 0; at < rawHeaders.length; at += 2)

@@ -1,15 +1,15 @@
-/** What a `transactionStatus` says about the future of a payment. */
+/** The transaction status of a payment: how to find it in a response body, and whether it can still change. */
 
 import { isJson, isXml } from './media-type.ts';
 
-/** The codes of ISO 20022 that 1.3.6 and 1.3.11 know alike (OpenAPI, `transactionStatus`). */
+/** The codes of ISO 20022 that both 1.3.6 and 1.3.11 define (OpenAPI, `transactionStatus`). */
 export const transactionStatuses = [
   'RCVD', // received
   'PDNG', // pending, further checks follow
-  'PATC', // some but not all of the authentications needed are done
+  'PATC', // some but not all of the required authentications are done
   'ACTC', // authentication and validation successful
   'ACFC', // funds checked as well
-  'ACCP', // customer profile checked as well; where a standing order rests
+  'ACCP', // customer profile checked as well; a standing order stays in this status
   'ACWC', // accepted with a change, such as another date
   'ACWP', // accepted, not yet posted to the creditor's account
   'ACSP', // accepted for execution
@@ -20,15 +20,17 @@ export const transactionStatuses = [
   'CANC', // cancelled before execution
 ] as const;
 
+type TransactionStatus = (typeof transactionStatuses)[number];
+
 /**
- * `final` never changes again; `settled` hardly does (an ACSC may still become ACCC); `pending` may at any
- * time, also without a request: an authorisation that is not finished in time turns a payment into RJCT.
+ * `final` never changes; `settled` hardly ever does (an ACSC may still become ACCC); `pending` may change at any time, also
+ * without a request: an authorisation that is not completed in time turns a payment into RJCT.
  */
 export type Finality = 'final' | 'settled' | 'pending';
 
 /**
- * How final a code is, which depends on the payment service: the standard names no final code, and where a
- * single payment ends, a standing order may go on. Whatever is not known to be final is `pending`.
+ * The standard names no final code. The answer depends on the payment service: a status that ends a single payment may
+ * not end a standing order. Codes and services that are not known count as `pending`.
  */
 export function finalityOf(paymentService: string, code: string): Finality {
   const final = finalCodes.get(paymentService);
@@ -36,22 +38,17 @@ export function finalityOf(paymentService: string, code: string): Finality {
   return final && code === 'ACSC' ? 'settled' : 'pending';
 }
 
-type TransactionStatus = (typeof transactionStatuses)[number];
-
 const finalCodes: ReadonlyMap<string, readonly string[]> = new Map<string, readonly TransactionStatus[]>([
   ['payments', ['RJCT', 'CANC', 'ACCC']],
   ['periodic-payments', ['RJCT', 'CANC']],
   ['bulk-payments', ['RJCT', 'CANC', 'ACCC']],
 ]);
 
-// MERGED HEADER (rewrite or remove):
-/* Reads the transaction status out of the body of a status answer. */
-
 /**
- * The code in a status answer: `transactionStatus` of JSON, `GrpSts` of pain.002.
+ * The code in the body of a status response: `transactionStatus` of JSON, `GrpSts` of pain.002.
  *
- * It decides only how long an answer may be kept, so doubt means `undefined`: another format, a body that is
- * compressed or broken, several codes, or anything longer than the codes of ISO 20022 (1 to 4 characters).
+ * It only decides how long the response may be cached, so the result is `undefined` in any doubt: another format, a body
+ * that is compressed or broken, several codes, or a value longer than the codes of ISO 20022 (1 to 4 characters).
  */
 export function transactionStatusIn(body: Buffer, contentType: string | undefined): string | undefined {
   const found = isJson(contentType) ? inJson(body) : isXml(contentType) ? inXml(body) : undefined;
@@ -62,9 +59,9 @@ const isoCode = /^[A-Z0-9]{1,4}$/;
 
 function inJson(body: Buffer): unknown {
   try {
-    const answer: unknown = JSON.parse(body.toString());
-    return typeof answer === 'object' && answer !== null && 'transactionStatus' in answer
-      ? answer.transactionStatus
+    const parsed: unknown = JSON.parse(body.toString());
+    return typeof parsed === 'object' && parsed !== null && 'transactionStatus' in parsed
+      ? parsed.transactionStatus
       : undefined;
   } catch {
     return undefined;
@@ -73,7 +70,7 @@ function inJson(body: Buffer): unknown {
 
 const groupStatus = /<(?:[\w.-]+:)?GrpSts(?:\s[^<>]*)?>\s*([A-Z0-9]{1,4})\s*<\//g;
 
-/** Scans the bytes instead of parsing: comments, CDATA and DTDs could deceive that, so they end it. */
+/** Scans the bytes instead of parsing them. Comments, CDATA and DTDs could hide a code from the scan, so they end it. */
 function inXml(body: Buffer): string | undefined {
   const text = body.toString('latin1');
   if (text.includes('<!')) return undefined;

@@ -1,7 +1,7 @@
-/** What operators did, as the audit log records it: every part that takes orders tells it so. */
+/** What the audit log records: the actions of operators. */
 
-/** What is to be recorded. */
 export interface AuditEvent {
+  /** Name of the operator. */
   readonly who: string;
   /** Such as `switch environment`. */
   readonly action: string;
@@ -11,6 +11,6 @@ export interface AuditEvent {
 }
 
 export interface AuditRecorder {
-  /** Records it, and says in the log if the state does not take it. Never fails. */
+  /** Never rejects: an event that the state does not accept is logged. */
   record(event: AuditEvent): Promise<void>;
 }

@@ -1,29 +1,28 @@
 /**
- * Lets requests that come together go on together: one stage of the line runs for all of them before the next one begins.
+ * Runs callbacks in batches: each stage of the pipeline runs for all requests of a batch before the next stage begins.
  *
- * One after the other, each would run the whole line, and find the processor's caches full of the end of the line before:
- * that takes twice the time (docs/architecture/adr/0063-batch-scheduler.md).
+ * Requests that run one after the other pass the whole pipeline each, and evict the code of its beginning from the
+ * processor's caches. That takes twice the time (docs/architecture/adr/0063-batch-scheduler.md).
  */
 
-/** Does this when all that has come meanwhile is there: still in this turn of the event loop, unless much has come. */
-export type BatchScheduler = (goOn: () => void) => void;
+/** Runs the callback with the current batch, at the end of this turn of the event loop or, after a full batch, a later one. */
+export type BatchScheduler = (run: () => void) => void;
 
-/** How many go on together; the rest takes the next turn, before which new connections are taken in. */
+/** Further callbacks run in the next turn of the event loop, in which new connections are accepted first. */
 const maxBatchSize = 32;
 
-/** Only those that are given to the same one go on together. */
 export function createBatchScheduler(): BatchScheduler {
   let waiting: (() => void)[] = [];
 
   function runBatch(): void {
-    const together = waiting.slice(0, maxBatchSize);
+    const batch = waiting.slice(0, maxBatchSize);
     waiting = waiting.slice(maxBatchSize);
     if (waiting.length > 0) setImmediate(runBatch);
-    for (const one of together) one();
+    for (const run of batch) run();
   }
 
-  return (one) => {
+  return (run) => {
     if (waiting.length === 0) setImmediate(runBatch);
-    waiting.push(one);
+    waiting.push(run);
   };
 }

@@ -1,32 +1,26 @@
-/** Puts the pieces of a body together as they come. */
+/** Collects the chunks of a body in one buffer. */
 
-/** What has come so far. */
 export interface BodyBuffer {
-  /** Takes the next piece. @returns how many bytes there are now */
-  append(piece: Buffer): number;
-  /** All that has come. */
+  /** @returns the number of bytes received so far */
+  append(chunk: Buffer): number;
+  /** All bytes received so far. */
   toBuffer(): Buffer;
-  /** It is of no use any more: its room is given back, whoever still knows of it. */
+  /** Frees the memory, even if the body buffer is still referenced. */
   discard(): void;
 }
 
-/**
- * Nothing yet.
- *
- * Pieces are copied behind one another: kept one by one, a body that is sent in chunks of one byte takes a hundred times
- * its size.
- */
+/** Copies chunks into one buffer: separate chunks of one byte would take a hundred times their size. */
 export function createBodyBuffer(): BodyBuffer {
   let storage: Buffer = emptyBuffer;
   let size = 0;
   return {
-    append(piece) {
-      const begin = size;
-      size += piece.length;
-      if (begin === 0)
-        storage = piece; // nearly every body comes in one
-      else if (size <= storage.length) piece.copy(storage, begin);
-      else storage = Buffer.concat([storage.subarray(0, begin), piece], 2 * size);
+    append(chunk) {
+      const offset = size;
+      size += chunk.length;
+      if (offset === 0)
+        storage = chunk; // nearly every body arrives in one chunk
+      else if (size <= storage.length) chunk.copy(storage, offset);
+      else storage = Buffer.concat([storage.subarray(0, offset), chunk], 2 * size);
       return size;
     },
     toBuffer: () => storage.subarray(0, size),

@@ -1,4 +1,4 @@
-/** Takes the content coding off an answer, to look for links in it. */
+/** Decodes the content codings of a response, so that its links can be read. */
 
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
@@ -7,16 +7,16 @@ import { GatewayError } from './errors.ts';
 import type { PisResponse } from './messages.ts';
 
 /**
- * How large a body may become. Answers with links are a few kilobytes; 4 MiB leaves room for a bulk payment
- * of some ten thousand entries, and bounds what a compressed body, which can grow a thousandfold, may cost.
+ * Limit of a decoded body. Responses with links have a few kilobytes; 4 MiB are enough for a bulk payment of some ten
+ * thousand entries, and limit the cost of a compressed body, which can grow by a factor of a thousand.
  */
 export const maxDecodedBytes = 4 * 1024 * 1024;
 
 /**
  * The body without its content codings (RFC 9110 section 8.4); the body itself if it has none.
  *
- * @returns undefined if a coding is not one we know
- * @throws GatewayError UPSTREAM_MALFORMED if the body is not what its codings say, or grows beyond the limit
+ * @returns undefined if a coding is unknown
+ * @throws GatewayError UPSTREAM_MALFORMED if the body cannot be decoded, or exceeds the limit
  */
 export async function decodeBody(response: PisResponse): Promise<Buffer | undefined> {
   const codings = listMembers(response.headers, 'content-encoding').filter((coding) => coding !== 'identity');
@@ -43,7 +43,7 @@ const decoders: ReadonlyMap<string, Decoder> = new Map([
   ['br', (body) => promisify(brotliDecompress)(body, options)],
 ]);
 
-/** Some servers send deflate without the zlib format around it (RFC 9110 section 8.4.1.2; RFC 1950 section 2.2). */
+/** Some servers send deflate without the zlib format (RFC 9110 section 8.4.1.2; RFC 1950 section 2.2). */
 function isZlib(body: Buffer): boolean {
   return body.length >= 2 && ((body[0] ?? 0) & 0x0f) === 8 && body.readUInt16BE(0) % 31 === 0;
 }

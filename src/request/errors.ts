@@ -1,21 +1,20 @@
-/** Every way in which the gateway itself can fail a request: one row each, in the order of the line. */
+/** The table of all errors that the gateway itself returns, in the order of the pipeline. */
 
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 
-/** One row of the table. */
 export interface ErrorDefinition {
-  /** HTTP status of the answer. */
+  /** HTTP status of the response. */
   readonly status: number;
-  /** Whose fault it is: decides how loudly it is logged. */
+  /** Who caused it; decides about the log level. */
   readonly origin: 'tpp' | 'gateway' | 'aspsp';
   /** Message code of the Berlin Group's error body. */
   readonly tppCode: string;
-  /** Can the bank have seen the request? Decides about retries and the duplicates' ledger. */
+  /** Whether the bank can have received the request. Decides about retries and the ledger entry. */
   readonly reachedBank: 'no' | 'maybe';
-  /** Error type of `Proxy-Status` (RFC 9209 section 2.3), unless the error says something finer. */
+  /** Error type of `Proxy-Status` (RFC 9209 section 2.3), unless the error has a more specific one. */
   readonly proxyError: string;
-  /** After how many seconds it is worth asking again, where that is known of the row. */
+  /** `Retry-After`, unless the error has its own. */
   readonly retryAfterSeconds?: number;
 }
 
@@ -92,26 +91,25 @@ export type ErrorCode = keyof typeof errorTable;
 
 interface ErrorDetails {
   readonly cause?: unknown;
-  /** Fields of the answer that belong to this error, such as `Allow`. */
+  /** Fields of the response that belong to this error, such as `Allow`. */
   readonly headers?: HeaderFields;
-  /** The environment that had been chosen, if any. */
+  /** The environment, if it was already chosen. */
   readonly environment?: string | undefined;
-  /** A finer error type of RFC 9209 than the row's. */
+  /** More specific than in the table. */
   readonly proxyError?: string;
-  /** A finer message code of the Berlin Group than the row's. */
+  /** More specific than in the table. */
   readonly tppCode?: string;
-  /** Which header or field the fault lies in; `path` of the Berlin Group's message. */
+  /** The header or field that is wrong; `path` of the Berlin Group's message. */
   readonly field?: string | undefined;
-  /** What the TPP is told besides, and the log is not: it may name the TPP's own payment. */
+  /** A sentence for the TPP that must not be logged: it may contain the id of the TPP's own payment. */
   readonly privateDetail?: string | undefined;
 }
 
 /**
- * A request that the gateway fails by itself.
+ * An error that the gateway itself returns.
  *
- * The message goes to the TPP and into the log: it says what happened, and what to do next unless that
- * depends on the operation (`withAdvice`); it quotes nothing that came with the request, which may be secret
- * or personal.
+ * The message is for the TPP and for the log: it states what happened and, unless that depends on the operation
+ * (`withAdvice`), what to do next. It quotes nothing from the request, which may be secret or personal.
  */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
@@ -135,39 +133,43 @@ export class GatewayError extends Error {
   }
 }
 
-/** The shared state cannot be asked, or not be told: in the same words wherever it is noticed. */
+/** The shared state cannot be read or written. */
 export function stateUnavailable(cause?: unknown): GatewayError {
   const text = 'The state that the gateway instances share cannot be used at the moment. Try again.';
   return new GatewayError('STATE_UNAVAILABLE', text, { cause });
 }
 
-/** Nothing was sent, and it is known when to come again. @param waitMs told in whole seconds: never earlier, one at least */
-export function retryLater(waitMs: number, code: ErrorCode, what: string): GatewayError {
+/**
+ * Nothing was sent, and the time of the next attempt is known.
+ *
+ * @param waitMs rounded up to whole seconds, at least one
+ * @param reason beginning of the message
+ */
+export function retryLater(waitMs: number, code: ErrorCode, reason: string): GatewayError {
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
-  return new GatewayError(code, `${what}; nothing was sent. Try again in ${seconds} s.`, {
+  return new GatewayError(code, `${reason}; nothing was sent. Try again in ${seconds} s.`, {
     headers: [['Retry-After', String(seconds)]],
   });
 }
 
-/** The deadline passed after the request may have been sent. @param environment where to, if that is not added later */
+/** The deadline has passed, and the request may have been sent. @param environment unless it is added later */
 export function outcomeUnknown(environment?: string): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'The bank did not answer in time.', { environment });
 }
 
-/** Any thrown value as a GatewayError: what is not one already is a fault of ours. */
+/** Any other thrown value becomes INTERNAL: it is a bug of the gateway. */
 export function asGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   return new GatewayError('INTERNAL', 'Something failed inside the gateway.', { cause: thrown });
 }
 
-/** The same error, with the environment that had been chosen when it happened. */
 export function withEnvironment(error: GatewayError, environment: string): GatewayError {
   return new GatewayError(error.code, error.message, { ...error, cause: error.cause, environment });
 }
 
 /**
- * The same error as the TPP is told it: with what is not for the log, and where the bank can have seen the request, with
- * what the TPP does next.
+ * The error as it is sent to the TPP: if the bank can have received the request, with `privateDetail` and with advice on
+ * what to do next.
  */
 export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
   if (errorTable[error.code].reachedBank === 'no') return error;
@@ -177,6 +179,6 @@ export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
 }
 
 const readAdvice = 'Reading changed nothing at the bank: ask again.';
-/** What a TPP does after a write whose outcome is not known. */
+/** For a write whose outcome is unknown. */
 export const writeAdvice =
   'The bank may have acted on the request: do not initiate again; read the status of the payment, or ask with the same X-Request-ID.';

@@ -1,44 +1,42 @@
 /**
- * Who is present, in the order in which they came; for what lives as long as a request.
+ * Insertion-ordered linked list with O(1) removal, for objects that live as long as a request.
  *
- * Not a Map or a Set: in a process that has run for a while V8 makes their tables old, and makes a new one again and again
- * as entries come and go. The table before keeps whoever was in it from being collected while it is young, which costs
- * more than all the rest of a call (docs/architecture/performance.md).
+ * A Map or Set would keep such objects alive: in a long-running process its table is in the old generation of V8's heap,
+ * and it is replaced again and again as entries come and go. The replaced table keeps its entries from being collected
+ * while they are young, which costs more than all the rest of a call (docs/architecture/performance.md).
  */
 
-export interface LinkedList<One> {
-  /** Lets one in, behind all others. @returns lets it out again, and says whether it was still there */
-  append(one: One): () => boolean;
-  /** Who has been there for longest. */
-  first(): One | undefined;
-  /** Who came last. */
-  last(): One | undefined;
-  toArray(): readonly One[];
+export interface LinkedList<Value> {
+  /** @returns a function that removes the value, and returns whether it was still in the list */
+  append(value: Value): () => boolean;
+  /** The oldest value. */
+  first(): Value | undefined;
+  /** The newest value. */
+  last(): Value | undefined;
+  toArray(): readonly Value[];
   size(): number;
 }
 
-/** One of the chain, and its neighbours in it. */
-interface ListNode<One> {
-  readonly value: One;
-  previous: ListNode<One> | undefined;
-  next: ListNode<One> | undefined;
+interface ListNode<Value> {
+  readonly value: Value;
+  previous: ListNode<Value> | undefined;
+  next: ListNode<Value> | undefined;
   isLinked: boolean;
 }
 
-/** Nobody is there. */
-export function createLinkedList<One>(): LinkedList<One> {
-  let first: ListNode<One> | undefined;
-  let last: ListNode<One> | undefined;
+export function createLinkedList<Value>(): LinkedList<Value> {
+  let first: ListNode<Value> | undefined;
+  let last: ListNode<Value> | undefined;
   let size = 0;
 
-  function remove(node: ListNode<One>): boolean {
+  function remove(node: ListNode<Value>): boolean {
     if (!node.isLinked) return false;
     const { previous, next } = node;
     if (previous) previous.next = next;
     else first = next;
     if (next) next.previous = previous;
     else last = previous;
-    // Whoever still holds this one must not hold its neighbours.
+    // A removed node that is still referenced must not keep its neighbours alive.
     node.previous = undefined;
     node.next = undefined;
     node.isLinked = false;
@@ -47,20 +45,20 @@ export function createLinkedList<One>(): LinkedList<One> {
   }
 
   return {
-    append(one) {
-      const link: ListNode<One> = { value: one, previous: last, next: undefined, isLinked: true };
-      if (last) last.next = link;
-      else first = link;
-      last = link;
+    append(value) {
+      const node: ListNode<Value> = { value, previous: last, next: undefined, isLinked: true };
+      if (last) last.next = node;
+      else first = node;
+      last = node;
       size += 1;
-      return () => remove(link);
+      return () => remove(node);
     },
     first: () => first?.value,
     last: () => last?.value,
     toArray() {
-      const ones: One[] = [];
-      for (let link = first; link; link = link.next) ones.push(link.value);
-      return ones;
+      const values: Value[] = [];
+      for (let node = first; node; node = node.next) values.push(node.value);
+      return values;
     },
     size: () => size,
   };

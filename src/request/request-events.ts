@@ -1,57 +1,56 @@
-/** What the stages say of one request, as they come to know it: the trail from which everything told of it is made. */
+/** The events of one request, recorded by the stages. Log, metrics, spans and `/api/decisions` are made from them. */
 
 import type { ErrorCode } from './errors.ts';
 
-/** What the ledger knew of a write's `X-Request-ID`. */
+/** What the ledger contains for the `X-Request-ID` of a write. */
 export type LedgerVerdict =
-  /** Nothing: this request is carried out. */
+  /** Nothing: this request is executed. */
   | 'claimed'
-  /** The answer that the first request got; the request gets the same. */
+  /** A response, which this request gets as well. */
   | 'replayed'
-  /** That the first request still runs, that nobody knows what became of it, that operators say it happened. */
+  /** The first request is still running, its outcome is unknown, or an operator has resolved it as happened. */
   | 'running'
   | 'in-doubt'
   | 'happened'
-  /** That it stood on another request. */
+  /** A different request. */
   | 'another-request'
-  /** It could not be asked, and the request goes on, as `idempotency.ifStateFails` allows. */
+  /** Unknown: the ledger is unavailable, and the request continues, as `idempotency.ifStateFails` allows. */
   | 'unprotected';
 
 /** Why a request went to its environment. */
 export type EnvironmentReason =
   | 'only-one'
-  /** The payment was born there. */
+  /** The payment was created there. */
   | 'home'
   | 'named'
   /** The client may use no other. */
   | 'only-one-of-client'
   | 'active';
 
-/** How a status read was answered; `request`: the TPP wanted the bank to be asked, `bypass`: for itself alone. */
+/** How a status read was answered. `request`: the TPP asked for a fresh status; `bypass`: the response was not shared. */
 export type CacheVerdict = 'hit' | 'stale' | 'shared' | 'miss' | 'request' | 'bypass';
 
 /**
- * One thing that was decided or happened. Nothing in it came with the request: no address, id, token or body.
- * Times in milliseconds; a wait ends when its fact is noted.
+ * A decision or an occurrence. It contains nothing that came with the request: no address, id, token or body.
+ * Times in milliseconds; a wait ends when its event is recorded. The admin API shows names and values as they are here.
  */
 export type RequestEvent =
   | { readonly what: 'ledger'; readonly verdict: LedgerVerdict; readonly waitedMs: number }
   | { readonly what: 'environment'; readonly environment: string; readonly why: EnvironmentReason }
   | { readonly what: 'cache'; readonly verdict: CacheVerdict }
   | { readonly what: 'circuit-refused'; readonly state: string }
-  /** Its turn at the bank came. */
+  /** The rate limiter granted a permit. */
   | { readonly what: 'turn'; readonly waitedMs: number }
   | { readonly what: 'turn-refused'; readonly code: ErrorCode; readonly waitedMs: number }
   | { readonly what: 'caller-left'; readonly waitedMs: number }
   | CallEvent
-  /** It is sent once more. */
   | { readonly what: 'retry'; readonly why: ErrorCode }
-  /** What a repeat will get: the answer, a new attempt, or word that nobody knows. */
+  /** What a repetition of the request gets: the response, a new attempt, or DUPLICATE_IN_DOUBT. */
   | { readonly what: 'recorded'; readonly as: 'answered' | 'released' | 'in-doubt' }
-  /** The bank's answer came after the TPP had been told that the outcome is unknown. */
+  /** The response of the bank arrived after the TPP got OUTCOME_UNKNOWN. */
   | { readonly what: 'late-answer'; readonly status: number };
 
-/** One attempt at the bank, noted when it is over. Times from its beginning. */
+/** One call to the bank, recorded at its end. Times from its beginning. */
 export interface CallEvent {
   readonly what: 'call';
   readonly attempt: number;
@@ -59,17 +58,16 @@ export interface CallEvent {
   readonly connectMs?: number;
   readonly firstByteMs?: number;
   readonly totalMs: number;
-  /** What the bank answered, or how the attempt failed. */
+  /** The bank's status, or the error of the call. */
   readonly status?: number;
   readonly error?: ErrorCode;
 }
 
-/** Takes a fact into the trail of the request. It never fails, and costs well under a microsecond. */
-export type RecordEvent = (fact: RequestEvent) => void;
+/** Never throws, and costs well under a microsecond. */
+export type RecordEvent = (event: RequestEvent) => void;
 
-/** A fact in the trail. */
 export interface TimedEvent {
-  /** Milliseconds since the request came in. */
+  /** Milliseconds since the request was received. */
   readonly afterMs: number;
   readonly event: RequestEvent;
 }

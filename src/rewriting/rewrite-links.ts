@@ -1,16 +1,17 @@
-/** Rewrites the links of a JSON body and leaves every other byte as it stands. */
+/** Rewrites the links of a JSON body and keeps every other byte. */
 
 import { isUtf8 } from 'node:buffer';
 import type { ToPublicUrl } from './url-mapper.ts';
 
 /**
- * The body with the `href` of every link changed that `toPublic` gives another address for; the very same
- * Buffer if there is none, or if the body is not JSON in UTF-8 (RFC 8259 section 8.1).
+ * Replaces the `href` of every link that `toPublicUrl` maps to another URL.
  *
- * A link is a member of an object called `_links`, at any depth, or an element of such a member. The links
- * `scaRedirect` and `scaOAuth` lead the payer to the bank's own pages and are never touched.
+ * A link is a member of an object called `_links`, at any depth, or an element of such a member. The links `scaRedirect`
+ * and `scaOAuth` lead the payer to the bank's own pages and are never changed.
+ *
+ * @returns the same Buffer if no link changes, or if the body is not JSON in UTF-8 (RFC 8259 section 8.1)
  */
-export function rewriteLinks(json: Buffer, toPublic: ToPublicUrl): Buffer {
+export function rewriteLinks(json: Buffer, toPublicUrl: ToPublicUrl): Buffer {
   if (!isUtf8(json)) return json;
   const text = json.toString();
   if (!mayHoldLinks(text) || !isJson(text)) return json;
@@ -18,19 +19,19 @@ export function rewriteLinks(json: Buffer, toPublic: ToPublicUrl): Buffer {
   const pieces: string[] = [];
   let copied = 0;
   for (const { start, end } of linkTokens(text)) {
-    const address: unknown = JSON.parse(text.slice(start, end));
-    const rewritten = typeof address === 'string' ? toPublic(address) : undefined;
-    if (rewritten === undefined || rewritten === address) continue;
+    const url: unknown = JSON.parse(text.slice(start, end));
+    const rewritten = typeof url === 'string' ? toPublicUrl(url) : undefined;
+    if (rewritten === undefined || rewritten === url) continue;
     pieces.push(text.slice(copied, start), JSON.stringify(rewritten));
     copied = end;
   }
   return copied === 0 ? json : Buffer.from(pieces.join('') + text.slice(copied));
 }
 
-/** Most answers hold no link: they need not be parsed. The word may be written with escapes. */
+/** Most bodies have no link and need not be parsed. `href` may be written with escapes. */
 const mayHoldLinks = (text: string) => text.includes('"href"') || text.includes('\\u');
 
-/** The platform's parser keeps no call stack, so depth does not hurt it. */
+/** `JSON.parse` is not recursive: nesting of any depth is safe. */
 function isJson(text: string): boolean {
   try {
     JSON.parse(text);
@@ -40,13 +41,13 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Where a string stands in the text, quotation marks included. */
+/** The position of a string in the text, quotation marks included. */
 interface Token {
   readonly start: number;
   readonly end: number;
 }
 
-/** What an object, or every element of an array, is: a map of links, one link, a link of the payer's, or neither. */
+/** What an object, or each element of an array, is: a map of links, one link, a link for the payer, or something else. */
 type Role = 'plain' | 'links' | 'link' | 'payer';
 
 interface Container {
@@ -58,28 +59,31 @@ interface Container {
 function linkTokens(text: string): readonly Token[] {
   const found: Token[] = [];
   const enclosing: Container[] = [];
-  let here: Container = { isObject: false, role: 'plain' };
-  let key: string | undefined; // of the member of `here` that is being read, if `here` is an object
+  let container: Container = { isObject: false, role: 'plain' };
+  let key: string | undefined; // of the current member, if the container is an object
 
   for (let at = 0; at < text.length; at++) {
     switch (text[at]) {
       case '{':
       case '[':
-        enclosing.push(here);
-        here = { isObject: text[at] === '{', role: here.isObject ? roleOf(here.role, key) : here.role };
+        enclosing.push(container);
+        container = {
+          isObject: text[at] === '{',
+          role: container.isObject ? roleOf(container.role, key) : container.role,
+        };
         key = undefined;
         break;
       case '}':
       case ']':
-        here = enclosing.pop() ?? here;
+        container = enclosing.pop() ?? container;
         break;
       case ',':
         key = undefined;
         break;
       case '"': {
         const token = { start: at, end: endOfString(text, at) };
-        if (here.isObject && key === undefined) key = decoded(text, token);
-        else if (here.role === 'link' && key === 'href') found.push(token);
+        if (container.isObject && key === undefined) key = decoded(text, token);
+        else if (container.role === 'link' && key === 'href') found.push(token);
         at = token.end - 1;
       }
     }

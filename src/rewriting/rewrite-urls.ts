@@ -1,4 +1,4 @@
-/** STAGE 5. On the way back: the bank's own addresses become addresses of the gateway. */
+/** Stage 5: replaces URLs of the bank's API in responses with URLs of the gateway. */
 
 import { type HeaderField, headerValue, lowerCase, withoutFields } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
@@ -9,39 +9,38 @@ import { rewriteLinks } from './rewrite-links.ts';
 import { createUrlMapper, type ToPublicUrl } from './url-mapper.ts';
 
 /**
- * Rewrites `Location`, `Content-Location` and the `_links` of JSON bodies (OpenAPI 1.3.6 and 1.3.11: "all
- * links can be relative or full links"). What comes out depends on the request and the answer alone, and
- * an answer without anything to rewrite passes as it is, byte for byte.
+ * Rewrites `Location`, `Content-Location` and the `_links` of JSON bodies (OpenAPI 1.3.6 and 1.3.11: "all links can be
+ * relative or full links"). A response without such a URL is not changed.
  *
- * @param publicUrl  where TPP systems reach the gateway, e.g. `https://gateway.example`
- * @param segment    what stands before `/v1` in every path; none to several path segments
+ * @param publicUrl  base URL of the gateway for TPPs, such as `https://gateway.example`
+ * @param segment    the path before `/v1`; zero or more path segments
  * @throws GatewayError UPSTREAM_MALFORMED if a JSON body cannot be decoded to look for links
  */
 export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedRequest> {
-  const publicAddresses = createUrlMapper(publicUrl, segment);
+  const urlMapperFor = createUrlMapper(publicUrl, segment);
   return async (request, next) => {
     const response = await next(request);
-    const toPublic = publicAddresses(request);
-    return withPublicLinks(withPublicFields(response, toPublic), toPublic);
+    const toPublicUrl = urlMapperFor(request);
+    return withPublicLinks(withPublicFields(response, toPublicUrl), toPublicUrl);
   };
 }
 
-/** Fields whose value is an address (RFC 9110 sections 8.7 and 10.2.2). */
-const addressFields: ReadonlySet<string> = new Set(['location', 'content-location']);
-const isAddress = ([name]: HeaderField) => addressFields.has(lowerCase(name));
+/** Fields whose value is a URL (RFC 9110 sections 8.7 and 10.2.2). */
+const urlFields: ReadonlySet<string> = new Set(['location', 'content-location']);
+const isUrlField = ([name]: HeaderField) => urlFields.has(lowerCase(name));
 
-function withPublicFields(response: PisResponse, toPublic: ToPublicUrl): PisResponse {
-  if (!response.headers.some(isAddress)) return response;
+function withPublicFields(response: PisResponse, toPublicUrl: ToPublicUrl): PisResponse {
+  if (!response.headers.some(isUrlField)) return response;
   const headers = response.headers.map((field): HeaderField => {
     const [name, value] = field;
-    const rewritten = isAddress(field) ? toPublic(value) : undefined;
+    const rewritten = isUrlField(field) ? toPublicUrl(value) : undefined;
     return rewritten === undefined ? field : [name, rewritten];
   });
   return { ...response, headers };
 }
 
-/** Fields that are true only of the very bytes the bank sent (RFC 9110 sections 8.4 and 8.8.3, RFC 9530, RFC 9421). */
-const fieldsOfBytes: ReadonlySet<string> = new Set([
+/** Fields that describe the bytes that the bank sent (RFC 9110 sections 8.4 and 8.8.3, RFC 9530, RFC 9421). */
+const representationFields: ReadonlySet<string> = new Set([
   'content-encoding',
   'etag',
   'digest',
@@ -52,13 +51,13 @@ const fieldsOfBytes: ReadonlySet<string> = new Set([
   'signature-input',
 ]);
 
-async function withPublicLinks(response: PisResponse, toPublic: ToPublicUrl): Promise<PisResponse> {
+async function withPublicLinks(response: PisResponse, toPublicUrl: ToPublicUrl): Promise<PisResponse> {
   if (response.body.length === 0) return response;
   if (!isJson(headerValue(response.headers, 'content-type'))) return response;
 
   const original = await decodeBody(response);
   if (!original) return response;
-  const body = rewriteLinks(original, toPublic);
+  const body = rewriteLinks(original, toPublicUrl);
   if (body === original) return response;
-  return { ...response, body, headers: withoutFields(response.headers, fieldsOfBytes) };
+  return { ...response, body, headers: withoutFields(response.headers, representationFields) };
 }

@@ -1,4 +1,4 @@
-/** Every error of the gateway as a TPP sees it. The table is written down here anew: it is a contract. */
+/** Every error of the gateway as a TPP receives it. The table is repeated here because it is a contract. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,7 +7,7 @@ import { type ErrorCode, GatewayError } from '../../src/request/errors.ts';
 import { transfers } from '../kit/request.ts';
 import { requestId, startApp } from './tpp-app-fixture.ts';
 
-/** Status, the Berlin Group's code, and whether the bank can have seen the request. */
+/** Status, the Berlin Group's code, and whether the bank can have received the request. */
 const contract: Readonly<Record<ErrorCode, readonly [number, string, 'no' | 'maybe']>> = {
   PATH_MALFORMED: [400, 'FORMAT_ERROR', 'no'],
   HEADER_MALFORMED: [400, 'FORMAT_ERROR', 'no'],
@@ -51,18 +51,18 @@ const failing = (code: ErrorCode) =>
     throw new GatewayError(code, text, { environment: 'production', field: 'X-Field', headers });
   });
 
-describe('an error is told with all that a TPP needs:', () => {
+describe('an error response', () => {
   for (const code of codes) {
     const [status, tppCode, reached] = contract[code];
 
-    test(`${code} is ${status} ${tppCode}; the bank can${reached === 'no' ? 'not' : ''} have seen it`, async () => {
+    test(`for ${code} is ${status} ${tppCode}, and ${reached === 'no' ? 'contains no advice' : 'advises not to initiate again'}`, async () => {
       const { app } = failing(code);
-      const ask = () => supertest(app).post(transfers).set('X-Request-ID', requestId).send('{}');
+      const send = () => supertest(app).post(transfers).set('X-Request-ID', requestId).send('{}');
 
-      const plain = await ask().expect(status);
-      const problem = await ask().set('Accept', 'application/problem+json').expect(status);
+      const json = await send().expect(status);
+      const problem = await send().set('Accept', 'application/problem+json').expect(status);
 
-      for (const { headers } of [plain, problem]) {
+      for (const { headers } of [json, problem]) {
         assert.equal(headers['penstock-error'], code);
         assert.equal(headers['penstock-environment'], 'production');
         assert.equal(headers['x-request-id'], requestId);
@@ -73,15 +73,15 @@ describe('an error is told with all that a TPP needs:', () => {
           /^penstock; error=[a-z_]+; details="A sentence with \\"quotes\\"/,
         );
       }
-      const message = plain.body.tppMessages[0];
-      assert.equal(plain.headers['content-type'], 'application/json');
+      const message = json.body.tppMessages[0];
+      assert.equal(json.headers['content-type'], 'application/json');
       assert.deepEqual([message.category, message.code, message.path], ['ERROR', tppCode, 'X-Field']);
       assert.equal(problem.headers['content-type'], 'application/problem+json');
       assert.deepEqual([problem.body.type, problem.body.code], [`urn:penstock:error:${code}`, tppCode]);
 
-      for (const told of [message.text, problem.body.detail]) {
-        assert.ok(told.startsWith(text));
-        assert.equal(/do not initiate again/.test(told), reached === 'maybe');
+      for (const detail of [message.text, problem.body.detail]) {
+        assert.ok(detail.startsWith(text));
+        assert.equal(/do not initiate again/.test(detail), reached === 'maybe');
       }
     });
   }

@@ -1,4 +1,4 @@
-/** The TPP systems' application with a line of a test's own behind it. */
+/** The application of the public API, with a handler instead of the pipeline. */
 
 import type { RequestListener } from 'node:http';
 import { createRequestReader } from '../../src/http/read-request.ts';
@@ -12,15 +12,14 @@ export const requestId = '99391C7E-AD88-49EC-A2AD-99DDCB1F7721';
 
 export interface AppUnderTest {
   readonly app: RequestListener;
-  /** What came through to the line. */
+  /** Requests that reached the handler. */
   readonly received: readonly PisRequest[];
-  /** What the door refused by itself, and with which id. */
+  /** Requests that were refused before, with the X-Request-ID of the response. */
   readonly refused: readonly { readonly code: ErrorCode; readonly requestId: string }[];
 }
 
-/** An application whose line answers like this. */
 export function startApp(handler: Handler<PisRequest>): AppUnderTest {
-  const taken: PisRequest[] = [];
+  const received: PisRequest[] = [];
   const refused: { code: ErrorCode; requestId: string }[] = [];
   const app = createTppApp({
     readRequest: createRequestReader({
@@ -43,15 +42,14 @@ export function startApp(handler: Handler<PisRequest>): AppUnderTest {
     }),
     networkOf: () => undefined,
     pipeline: (request) => {
-      taken.push(request);
+      received.push(request);
       return handler(request);
     },
     onRefused: ({ code }, id) => void refused.push({ code, requestId: id }),
   });
-  return { app, received: taken, refused };
+  return { app, received, refused };
 }
 
-/** An answer of the bank as the line gives it back. */
 export function bankResponse(over: Partial<PisResponse> = {}): PisResponse {
   return {
     status: 200,

@@ -1,4 +1,4 @@
-/** The TPP systems' application: what the line behind it is given, and what a TPP gets to see of its answer. */
+/** The application of the public API: what it passes to the pipeline, and how it sends responses and errors. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,8 +7,8 @@ import { GatewayError } from '../../src/request/errors.ts';
 import { transfers } from '../kit/request.ts';
 import { bankResponse, requestId, startApp } from './tpp-app-fixture.ts';
 
-describe('the line is given', () => {
-  test('the operation, the id as written, the bytes, and the fields that travel on', async () => {
+describe('the public API', () => {
+  test('passes the operation, the original X-Request-ID, the body bytes and the end-to-end fields to the pipeline', async () => {
     const { app, received } = startApp(async () => bankResponse({ status: 201 }));
 
     await supertest(app)
@@ -37,7 +37,7 @@ describe('the line is given', () => {
     [`${transfers}/1/status`, 'status', 1_000],
     [`${transfers}/1`, 'read', 2_000],
   ] as const) {
-    test(`the deadline of its lane: ${lane}`, async () => {
+    test(`sets the deadline of the lane ${lane}`, async () => {
       const { app, received } = startApp(async () => bankResponse());
       await supertest(app).get(path).set('X-Request-ID', requestId).expect(200);
       const { operation, arrivedAtMs = 0, deadlineAtMs } = received[0] ?? {};
@@ -46,26 +46,26 @@ describe('the line is given', () => {
     });
   }
 
-  test('nothing that the door refuses, which is told with the id of the answer', async () => {
+  test('reports refused requests with the X-Request-ID of the response, and does not pass them to the pipeline', async () => {
     const { app, received, refused } = startApp(async () => bankResponse());
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       supertest(app).get('/berlingroup/v1/accounts').set('X-Request-ID', requestId).expect(404),
       supertest(app).put(transfers).set('X-Request-ID', requestId).expect(405),
       supertest(app).get(`${transfers}/1`).expect(400),
       supertest(app).post(transfers).set('X-Request-ID', requestId).send('x'.repeat(1_001)).expect(413),
     ]);
     assert.deepEqual(received, []);
-    const told = answers.map(({ headers }) => ({
+    const expected = responses.map(({ headers }) => ({
       code: headers['penstock-error'],
       requestId: headers['x-request-id'],
     }));
     const sorted = (list: readonly object[]) => list.map((one) => JSON.stringify(one)).toSorted();
-    assert.deepEqual(sorted(refused), sorted(told));
+    assert.deepEqual(sorted(refused), sorted(expected));
   });
 });
 
-describe('a TPP gets', () => {
-  test("the line's status, fields and bytes, its own id, and the environment", async () => {
+describe('a response of the public API', () => {
+  test("has the pipeline's status, fields and bytes, the client's X-Request-ID and the environment", async () => {
     const body = Buffer.from([0, 1, 2, 255]);
     const headers = [
       ['Content-Type', 'application/octet-stream'],
@@ -75,34 +75,34 @@ describe('a TPP gets', () => {
     ] as const;
     const { app } = startApp(async () => bankResponse({ status: 418, headers, body }));
 
-    const answer = await supertest(app).get(`${transfers}/1`).set('X-Request-ID', requestId).expect(418);
+    const response = await supertest(app).get(`${transfers}/1`).set('X-Request-ID', requestId).expect(418);
 
-    assert.deepEqual(answer.body, body);
-    assert.deepEqual(answer.headers['set-cookie'], ['a=1', 'b=2']);
-    assert.equal(answer.headers['x-request-id'], requestId);
-    assert.equal(answer.headers['penstock-environment'], 'sandbox');
-    assert.equal(answer.headers['cache-control'], 'no-store');
-    assert.equal(answer.headers['content-length'], '4');
+    assert.deepEqual(response.body, body);
+    assert.deepEqual(response.headers['set-cookie'], ['a=1', 'b=2']);
+    assert.equal(response.headers['x-request-id'], requestId);
+    assert.equal(response.headers['penstock-environment'], 'sandbox');
+    assert.equal(response.headers['cache-control'], 'no-store');
+    assert.equal(response.headers['content-length'], '4');
   });
 
-  test('a 204 without a body and without a length', async () => {
+  test('with status 204 has neither a body nor a Content-Length', async () => {
     const { app } = startApp(async () => bankResponse({ status: 204, headers: [], body: Buffer.alloc(0) }));
-    const answer = await supertest(app).delete(`${transfers}/1`).set('X-Request-ID', requestId).expect(204);
-    assert.equal(answer.headers['content-length'], undefined);
-    assert.equal(answer.text, '');
+    const response = await supertest(app).delete(`${transfers}/1`).set('X-Request-ID', requestId).expect(204);
+    assert.equal(response.headers['content-length'], undefined);
+    assert.equal(response.text, '');
   });
 
-  test('nothing of a bug but that there is one', async () => {
+  test('to a request that failed because of a bug contains no details of the bug', async () => {
     const { app } = startApp(async () => {
       throw new TypeError('secret of 192.0.2.1');
     });
-    const answer = await supertest(app).get(`${transfers}/1`).set('X-Request-ID', requestId).expect(500);
-    assert.equal(answer.headers['penstock-error'], 'INTERNAL');
-    assert.equal(answer.headers['x-request-id'], requestId);
-    assert.doesNotMatch(`${answer.text}${JSON.stringify(answer.headers)}`, /secret|192|TypeError/);
+    const response = await supertest(app).get(`${transfers}/1`).set('X-Request-ID', requestId).expect(500);
+    assert.equal(response.headers['penstock-error'], 'INTERNAL');
+    assert.equal(response.headers['x-request-id'], requestId);
+    assert.doesNotMatch(`${response.text}${JSON.stringify(response.headers)}`, /secret|192|TypeError/);
   });
 
-  test('nothing of the framework: neither its name nor its tags', async () => {
+  test('contains no fields of the framework', async () => {
     const { app } = startApp(async () => bankResponse());
     const { headers } = await supertest(app).get(`${transfers}/1`).set('X-Request-ID', requestId);
     for (const name of ['x-powered-by', 'etag', 'server', 'vary'])
@@ -110,15 +110,15 @@ describe('a TPP gets', () => {
   });
 });
 
-describe('a request whose answer cannot be written', () => {
-  test('is told as an internal error, and never goes down the line again', async () => {
+describe('a response that cannot be written', () => {
+  test('is replaced by INTERNAL, and the request does not enter the pipeline again', async () => {
     const { app, received } = startApp(async () => bankResponse({ headers: [['X-Odd', 'line\r\nbreak']] }));
     const { status } = await supertest(app).post(transfers).set('X-Request-ID', requestId).send('{}');
     assert.equal(status, 500);
     assert.equal(received.length, 1);
   });
 
-  test('is told although its text holds more than ASCII', async () => {
+  test('does not result from an error text with characters beyond ASCII', async () => {
     const { app, received } = startApp(async () => {
       throw new GatewayError('INTERNAL', 'Ein Fehler für 5 €.');
     });

@@ -35,29 +35,28 @@ const bearer: ConfiguredClient = {
 
 const another = certificateValid('250101000000Z', '481231235959Z');
 
-/** A request on a plain connection. */
+/** A request on a connection without TLS. */
 const plain = () => new IncomingMessage(new Socket());
 
-/** A request on a connection whose client showed this certificate. */
-function overTls(pem: string | undefined, trust: 'believed' | 'not believed' = 'believed'): IncomingMessage {
-  const shown = pem === undefined ? undefined : new X509Certificate(pem);
+/** A request on a connection with this client certificate. */
+function overTls(pem: string | undefined, trust: 'trusted' | 'untrusted' = 'trusted'): IncomingMessage {
+  const presented = pem === undefined ? undefined : new X509Certificate(pem);
   return new IncomingMessage(
     Object.assign(new TLSSocket(new Socket()), {
-      authorized: trust === 'believed' && pem !== undefined,
-      getPeerX509Certificate: () => shown,
+      authorized: trust === 'trusted' && pem !== undefined,
+      getPeerX509Certificate: () => presented,
     }),
   );
 }
 
-/** Who a list of clients says it is. */
-function whoIs(known: readonly ConfiguredClient[], key?: string, incoming = plain()) {
+function authenticate(known: readonly ConfiguredClient[], key?: string, incoming = plain()) {
   const fields = key === undefined ? [] : [['x-aPI-Key', key] as const];
   return createClientAuthenticator(known, environments)(incoming, fields);
 }
 
 function refusalOf(known: readonly ConfiguredClient[], key?: string, incoming = plain()): GatewayError {
   try {
-    assert.fail(`was taken for ${whoIs(known, key, incoming).name}`);
+    assert.fail(`was authenticated as ${authenticate(known, key, incoming).name}`);
   } catch (thrown) {
     assert.ok(thrown instanceof GatewayError, String(thrown));
     assert.equal(thrown.code, 'CLIENT_UNKNOWN');
@@ -65,27 +64,27 @@ function refusalOf(known: readonly ConfiguredClient[], key?: string, incoming = 
   }
 }
 
-describe('a client', () => {
-  test('is everybody, as "anonymous" and with every environment, where none is configured', () => {
+describe('the authentication of a client', () => {
+  test('accepts every request as "anonymous" with all environments if no client is configured', () => {
     const anonymous = { name: 'anonymous', tenant: 'anonymous', environments };
-    assert.deepEqual(whoIs([]), anonymous);
-    assert.deepEqual(whoIs([], 'any key'), anonymous);
+    assert.deepEqual(authenticate([]), anonymous);
+    assert.deepEqual(authenticate([], 'any key'), anonymous);
   });
 
-  test('is known by its own key, with its tenant and its environments, and nothing of the key goes further', () => {
-    assert.deepEqual(whoIs([shop, second], 'key of shop-1'), {
+  test('returns the client of an API key with its tenant and environments, and without the key', () => {
+    assert.deepEqual(authenticate([shop, second], 'key of shop-1'), {
       name: 'shop-1',
       tenant: 'shop',
       environments,
     });
-    assert.deepEqual(whoIs([shop, second], 'key of shop-2'), {
+    assert.deepEqual(authenticate([shop, second], 'key of shop-2'), {
       name: 'shop-2',
       tenant: 'shop',
       environments: ['sandbox'],
     });
   });
 
-  test('is nobody without a key, with an empty one, or with one that differs in anything', () => {
+  test('refuses a missing key, an empty key, and keys that differ in one character', () => {
     const keys = [
       undefined,
       '',
@@ -104,25 +103,25 @@ describe('a client', () => {
     }
   });
 
-  test('without a key of its own is not known by an empty one', () => {
+  test('refuses an empty key for a client without a key', () => {
     refusalOf([shop, bearer], '');
     refusalOf([{ ...shop, apiKeySha256: '' }], '');
   });
 
-  test('may have a key of any bytes that a header can carry', () => {
+  test('accepts a key with any bytes that are valid in a header', () => {
     const key = 'k\u00e9y \u00ff'; // one character a byte, as node:http reads them
     const apiKeySha256 = createHash('sha256').update(Buffer.from(key, 'latin1')).digest('hex');
-    assert.equal(whoIs([{ ...shop, apiKeySha256 }], key).name, 'shop-1');
+    assert.equal(authenticate([{ ...shop, apiKeySha256 }], key).name, 'shop-1');
   });
 
-  test('is known by its certificate', () => {
-    assert.equal(whoIs([shop, bearer], undefined, overTls(certificate)).name, 'bearer');
+  test('returns the client of a certificate', () => {
+    assert.equal(authenticate([shop, bearer], undefined, overTls(certificate)).name, 'bearer');
   });
 
-  test('is nobody with another certificate, one that nobody vouches for, none, or on a plain connection', () => {
+  test('refuses an unknown certificate, an untrusted one, none, and a connection without TLS', () => {
     for (const incoming of [
       overTls(another),
-      overTls(certificate, 'not believed'),
+      overTls(certificate, 'untrusted'),
       overTls(undefined),
       plain(),
     ]) {
@@ -130,29 +129,29 @@ describe('a client', () => {
     }
   });
 
-  test('is nobody any more when its certificate has expired, even on a connection that was made before', () => {
+  test('refuses a certificate that has expired since the connection was established', () => {
     const late = certificateValid('200101000000Z', '201231235959Z');
     const known = { ...bearer, certificateSha256: fingerprintOf(late) };
     assert.equal(refusalOf([known], undefined, overTls(late)).tppCode, 'CERTIFICATE_MISSING');
   });
 
-  test('that shows a key and a certificate must be one and the same: a stolen key is of no use with another certificate', () => {
+  test('refuses a key and a certificate that belong to different clients', () => {
     const both = { ...shop, certificateSha256: fingerprintOf(certificate) };
-    assert.equal(whoIs([both], 'key of shop-1', overTls(certificate)).name, 'shop-1');
+    assert.equal(authenticate([both], 'key of shop-1', overTls(certificate)).name, 'shop-1');
     refusalOf([shop, bearer], 'key of shop-1', overTls(certificate));
     refusalOf([shop, bearer], 'no key', overTls(certificate));
   });
 
-  test('may show a certificate that nobody is known by beside its key', () => {
-    assert.equal(whoIs([shop, bearer], 'key of shop-1', overTls(another)).name, 'shop-1');
+  test('accepts a key together with an unknown certificate', () => {
+    assert.equal(authenticate([shop, bearer], 'key of shop-1', overTls(another)).name, 'shop-1');
   });
 
-  test('is compared with every known one in constant time, whichever it is', (t) => {
+  test('compares a key with the keys of all clients in constant time', (t) => {
     const comparisons = countConstantTimeComparisons(t);
     const known = [shop, second, { ...second, apiKeySha256: sha256('third') }];
     for (const key of ['key of shop-1', 'third']) {
       const before = comparisons();
-      whoIs(known, key);
+      authenticate(known, key);
       assert.equal(comparisons() - before, known.length);
     }
     const before = comparisons();

@@ -2,43 +2,43 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createBodyMemoryBudget } from '../../../src/http/body-memory-budget.ts';
 
-/** Room for 100 bytes, and who was turned away from it. */
-function roomForHundred() {
-  const room = createBodyMemoryBudget(100);
-  const away: string[] = [];
-  return { away, enter: (name: string) => room.register(() => away.push(name)) };
+/** A budget of 100 bytes, and the names of the bodies that it has evicted. */
+function budgetOfHundred() {
+  const budget = createBodyMemoryBudget(100);
+  const evicted: string[] = [];
+  return { evicted, register: (name: string) => budget.register(() => evicted.push(name)) };
 }
 
-describe('room for bodies that are on their way', () => {
-  test('has whoever has been sending for longest go, and no more than must', () => {
-    const { away, enter } = roomForHundred();
-    const [first, second, third] = [enter('first'), enter('second'), enter('third')];
+describe('the memory budget of request bodies', () => {
+  test('evicts the oldest body when it is exceeded, and no more than necessary', () => {
+    const { evicted, register } = budgetOfHundred();
+    const [first, second, third] = [register('first'), register('second'), register('third')];
     first.grow(40);
     second.grow(40);
     third.grow(20);
-    assert.deepEqual(away, []);
+    assert.deepEqual(evicted, []);
     third.grow(1);
-    assert.deepEqual(away, ['first']);
+    assert.deepEqual(evicted, ['first']);
     third.grow(39);
-    assert.deepEqual(away, ['first']);
+    assert.deepEqual(evicted, ['first']);
   });
 
-  test('is there again when a body has come, or will not come any more', () => {
-    const { away, enter } = roomForHundred();
-    const done = enter('done');
+  test('reuses the memory of a released body', () => {
+    const { evicted, register } = budgetOfHundred();
+    const done = register('done');
     done.grow(90);
     done.release();
     done.release();
-    enter('next').grow(100);
-    assert.deepEqual(away, []);
+    register('next').grow(100);
+    assert.deepEqual(evicted, []);
   });
 
-  test('counts nothing any more of whoever was turned away', () => {
-    const { away, enter } = roomForHundred();
-    const large = enter('large');
+  test('does not count an evicted body that grows further', () => {
+    const { evicted, register } = budgetOfHundred();
+    const large = register('large');
     large.grow(101);
     large.grow(50);
-    enter('next').grow(100);
-    assert.deepEqual(away, ['large']);
+    register('next').grow(100);
+    assert.deepEqual(evicted, ['large']);
   });
 });

@@ -22,7 +22,7 @@ function startQuotas(rate: number, burst: number) {
 }
 
 describe('a client with a quota', () => {
-  test('is told its quota, what is left of it, and when all of it is back', async () => {
+  test('gets RateLimit fields with its quota, the remaining requests, and the time until the quota is full again', async () => {
     const { world, send } = startQuotas(20, 40);
     assert.deepEqual(await send(), {
       refusal: undefined,
@@ -35,7 +35,7 @@ describe('a client with a quota', () => {
     assert.equal((await send()).limit, '"default";r=39;t=1');
   });
 
-  test('is refused when it is used up, told when to come again, and served then', async () => {
+  test('is refused with Retry-After when its quota is used up, and accepted after that time', async () => {
     const { world, send } = startQuotas(0.5, 2);
     await send();
     await send();
@@ -48,7 +48,7 @@ describe('a client with a quota', () => {
   });
 });
 
-test('a client without a quota is told nothing, and may call as often as it likes', async () => {
+test('a client without a quota is never refused and gets no RateLimit fields', async () => {
   const { send } = startQuotas(1, 1);
   for (let one = 0; one < 100; one++) {
     const { refusal, policy, limit } = await send({ ...shop, name: 'rival' });

@@ -1,5 +1,3 @@
-/** The id of a call: the caller's own, or a new one where there is none to echo. */
-
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -10,7 +8,7 @@ const uuid = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
 const of = (...values: readonly string[]): HeaderFields => values.map((value) => ['x-Request-Id', value]);
 
 describe('an X-Request-ID', () => {
-  test('is any UUID, of any version and in any case, and stays as it is written', () => {
+  test('may be a UUID of any version in any case, and is not normalized', () => {
     const spelled = fc.uuid().chain((id) => fc.constantFrom(id, id.toUpperCase()));
     fc.assert(
       fc.property(spelled, (id) => {
@@ -23,7 +21,7 @@ describe('an X-Request-ID', () => {
     }
   });
 
-  test('is refused with the name of the header if it is missing, repeated or anything else', () => {
+  test('is refused if it is missing, repeated or not a UUID', () => {
     const wrong = [
       of(),
       of(''),
@@ -43,7 +41,7 @@ describe('an X-Request-ID', () => {
     }
   });
 
-  test('that cannot be echoed is answered with a new one, every time another', () => {
+  test('that is invalid is replaced with a new id in the response', () => {
     for (const fields of [of(), of('no uuid'), of(uuid, uuid)]) {
       const [one, other] = [responseIdOf(fields), responseIdOf(fields)];
       assert.match(one, /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);

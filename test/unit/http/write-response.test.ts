@@ -7,19 +7,19 @@ import { describe, test } from 'node:test';
 import { writeCompleteResponse } from '../../../src/http/write-response.ts';
 import { listen } from '../../kit/ports.ts';
 
-describe('an answer', () => {
+describe('writeCompleteResponse', () => {
   for (const size of [0, 1, 16_384, 16_385, 100_000])
-    test(`of ${size} bytes of any kind arrives as it is, with its length`, async (t) => {
+    test(`sends ${size} random bytes unchanged, with their length`, async (t) => {
       const body = randomBytes(size);
-      const server = createServer((_, answer) =>
-        writeCompleteResponse(answer, 200, [['Content-Type', 'a/b']], body),
+      const server = createServer((_, outgoing) =>
+        writeCompleteResponse(outgoing, 200, [['Content-Type', 'a/b']], body),
       );
       t.after(() => server.close());
-      const [answer] = await once(
+      const [response] = await once(
         get(`http://127.0.0.1:${await listen(server)}`, { agent: false }),
         'response',
       );
-      assert.equal(answer.headers['content-length'], String(size));
-      assert.ok(body.equals(await buffer(answer)));
+      assert.equal(response.headers['content-length'], String(size));
+      assert.ok(body.equals(await buffer(response)));
     });
 });

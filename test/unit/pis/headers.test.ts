@@ -22,7 +22,7 @@ const fields: HeaderFields = [
 ];
 
 describe('header fields', () => {
-  test('are found in any case, in order, repetitions kept', () => {
+  test('are found in any case, in order and with repetitions', () => {
     assert.equal(headerValue(fields, 'x-request-id'), 'one');
     assert.deepEqual(headerValues(fields, 'x-request-id'), ['one', 'two']);
     assert.deepEqual(headerValues(fields, 'set-cookie'), ['a=1', 'b=2']);
@@ -30,12 +30,12 @@ describe('header fields', () => {
     assert.deepEqual(headerValues(fields, 'absent'), []);
   });
 
-  test('have the same name in lower case the first time and ever after, however many names have come', () => {
+  test('have correct lower-case names beyond the size of the cache', () => {
     const names = Array.from({ length: 2_500 }, (_, number) => `X-Field-${number}`);
     for (const name of [...names, ...names]) assert.equal(lowerCase(name), name.toLowerCase());
   });
 
-  test('can be taken out and replaced without changing what was there', () => {
+  test('can be removed and replaced without a change of the original list', () => {
     const before = structuredClone(fields);
 
     assert.deepEqual(withoutFields(fields, new Set(['x-request-id'])), [
@@ -47,7 +47,7 @@ describe('header fields', () => {
     assert.deepEqual(fields, before);
   });
 
-  test("are the pairs of Node's flat list", () => {
+  test("are read from Node's flat list of names and values", () => {
     assert.deepEqual(headerFieldsFrom(['A', '1', 'a', '2']), [
       ['A', '1'],
       ['a', '2'],
@@ -55,7 +55,7 @@ describe('header fields', () => {
     assert.deepEqual(headerFieldsFrom([]), []);
   });
 
-  test('that are lists give their members, over several fields, without the empty ones', () => {
+  test('that contain lists are split to their members, without empty ones', () => {
     const lists: HeaderFields = [
       ['Content-Encoding', ' GZIP ,, br'],
       ['content-encoding', 'identity,'],
@@ -65,8 +65,8 @@ describe('header fields', () => {
   });
 });
 
-describe('fields that travel on', () => {
-  test('C2, C8, C11: neither hop-by-hop fields nor those that Connection names do', () => {
+describe('endToEndFields', () => {
+  test('C2, C8, C11: removes hop-by-hop fields and the fields that Connection names', () => {
     const request: HeaderFields = [
       ['Connection', 'close, X-Internal'],
       ['connection', 'Extra , x-other'],
@@ -92,7 +92,7 @@ describe('fields that travel on', () => {
     ]);
   });
 
-  test('keep order, case and repetitions, whatever they are', () => {
+  test('keeps order, case and repetitions of all other fields', () => {
     const name = fc.stringMatching(/^[A-Za-z-]{1,20}$/);
     fc.assert(
       fc.property(fc.array(fc.tuple(name, fc.string())), (list) => {

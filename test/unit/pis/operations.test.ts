@@ -27,7 +27,7 @@ function operationOf(found: Match): Operation {
   return found.kind === 'operation' ? found.operation : assert.fail();
 }
 
-/** The rows of the table, with what their path looks like for each service and authorisation type. */
+/** The rows of the table, with a path for each service and authorisation type. */
 const paths = operations.flatMap((row) =>
   rules.paymentServices
     .filter((service) => row.shape.startsWith('/{') || row.shape.startsWith(`/${service}/`))
@@ -45,14 +45,14 @@ const paths = operations.flatMap((row) =>
     ),
 );
 
-describe('the eight operations', () => {
-  test('there are eight, under names of their own', () => {
+describe('the operations table', () => {
+  test('has eight operations with unique names', () => {
     assert.equal(operations.length, 8);
     assert.equal(new Set(operations.map((row) => row.name)).size, 8);
   });
 
   for (const { row, service, path } of paths) {
-    test(`${row.method} ${path} is ${row.name}`, () => {
+    test(`matches ${row.method} ${path} as ${row.name}`, () => {
       const operation = operationOf(match(row.method, `${v1}${path}`));
 
       assert.equal(operation.name, row.name);
@@ -64,7 +64,7 @@ describe('the eight operations', () => {
     });
   }
 
-  test('every other method on a known path is refused with the methods it has', () => {
+  test('refuses every other method on a known path, and lists the methods of that path', () => {
     const methods = ['GET', 'POST', 'DELETE', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'TRACE', 'get', ''];
     for (const { path } of paths) {
       const allow = paths.filter((other) => other.path === path).map((other) => other.row.method);
@@ -74,14 +74,14 @@ describe('the eight operations', () => {
     }
   });
 
-  test('a bulk payment can be cancelled but not read', () => {
+  test('allows to cancel a bulk payment, but not to read it', () => {
     const bulk = `${v1}/bulk-payments/pain.001-sepa-credit-transfers/b1`;
 
     assert.deepEqual(match('GET', bulk), { kind: 'wrong-method', allow: ['DELETE'] });
     assert.deepEqual(match('DELETE', `${v1}/payments/p/1/status`), { kind: 'wrong-method', allow: ['GET'] });
   });
 
-  test('only payments are created, only statuses polled, and only writes change a status', () => {
+  test('gives createsPayment to initiatePayment, readsStatus to the status lane, and both write traits to the write lane', () => {
     for (const row of operations) {
       assert.equal(row.createsPayment, row.name === 'initiatePayment');
       assert.equal(row.readsStatus, row.lane === 'status');
@@ -90,32 +90,31 @@ describe('the eight operations', () => {
   });
 });
 
-describe('status', () => {
-  test('as last segment is the status operation and never an authorisation', () => {
+describe('the segment "status"', () => {
+  test('at the end of a path is the status operation, never an authorisation type', () => {
     assert.equal(operationOf(anything('GET', `${payment}/status`)).name, 'getPaymentStatus');
-    assert.equal(operationOf(anything('GET', `${payment}/status`)).authorisationType, undefined);
     assert.deepEqual(anything('POST', `${payment}/status`), { kind: 'wrong-method', allow: ['GET'] });
     assert.equal(anything('GET', `${payment}/status/1`).kind, 'unknown-path');
   });
 
-  test('may be the id of a payment', () => {
+  test('is a valid payment id', () => {
     assert.equal(operationOf(match('GET', `${v1}/payments/p/status`)).paymentId, 'status');
     assert.equal(operationOf(match('GET', `${v1}/payments/p/status/status`)).name, 'getPaymentStatus');
   });
 });
 
-describe('ids', () => {
-  const wild = 'GJv0KO..Fg==_=_bS6p6XvTWI';
+describe('payment and authorisation ids', () => {
+  const realId = 'GJv0KO..Fg==_=_bS6p6XvTWI';
 
-  test('a real bank id passes, raw and percent-encoded, and becomes one and the same path', () => {
-    const raw = operationOf(match('GET', `${v1}/payments/p/${wild}/status`));
-    const encoded = operationOf(match('GET', `${v1}/payments/p/${encodeURIComponent(wild)}/status`));
+  test('of a real bank are accepted raw and percent-encoded, and lead to the same path', () => {
+    const raw = operationOf(match('GET', `${v1}/payments/p/${realId}/status`));
+    const encoded = operationOf(match('GET', `${v1}/payments/p/${encodeURIComponent(realId)}/status`));
 
-    assert.equal(raw.paymentId, wild);
+    assert.equal(raw.paymentId, realId);
     assert.deepEqual(encoded, raw);
   });
 
-  test('exactly eight characters may come percent-encoded, in capitals, and are decoded once', () => {
+  test('may have exactly eight characters percent-encoded in upper case, which are decoded once', () => {
     const decoded = Array.from({ length: 256 }, (_, code) => {
       const encoded = `%${code.toString(16).toUpperCase().padStart(2, '0')}`;
       const found = match('GET', `${v1}/payments/p/a${encoded}b`);
@@ -131,7 +130,7 @@ describe('ids', () => {
     }
   });
 
-  test('their further characters are refused in every other segment', () => {
+  test('may contain characters that are refused in all other segments', () => {
     for (const sign of ['=', ':', '@', '+', ',', '!', '$', '*', '%3D', '%40']) {
       assert.equal(kindOf('GET', `${v1}/payments/p/a${sign}b`), 'operation', sign);
       assert.equal(kindOf('GET', `${payment}/authorisations/a${sign}b`), 'operation', sign);
@@ -141,7 +140,7 @@ describe('ids', () => {
     }
   });
 
-  test('have 1 to 256 characters, counted decoded', () => {
+  test('have 1 to 256 characters after decoding', () => {
     const lengths = [1, 255, 256, 257].map((length) =>
       kindOf('GET', `${v1}/payments/p/${'a'.repeat(length)}`),
     );
@@ -152,7 +151,7 @@ describe('ids', () => {
   });
 });
 
-describe('the rules of an installation', () => {
+describe('the configured path rules', () => {
   const segments = {
     '': '/v1',
     xs2a: '/xs2a/v1',
@@ -160,7 +159,7 @@ describe('the rules of an installation', () => {
     '/a/b/': '/a/b/v1',
   };
   for (const [segment, prefix] of Object.entries(segments)) {
-    test(`with the segment "${segment}" paths begin with ${prefix}`, () => {
+    test(`let paths begin with ${prefix} for the segment "${segment}"`, () => {
       const matches = createMatcher({ ...rules, segment });
       const path = `${prefix}/payments/p/1/status`;
 
@@ -171,7 +170,7 @@ describe('the rules of an installation', () => {
     });
   }
 
-  test('a list takes its members only', () => {
+  test('accept only the members of a list', () => {
     const some = createMatcher({ ...rules, paymentServices: ['payments'], paymentProducts: ['sepa'] });
 
     assert.equal(some('POST', `${v1}/payments/sepa`).kind, 'operation');
@@ -181,13 +180,13 @@ describe('the rules of an installation', () => {
     assert.equal(kindOf('GET', `${payment}/cancellation_authorisations`), 'unknown-path');
   });
 
-  test('"any" takes every well-formed segment', () => {
+  test('accept every well-formed segment for "any"', () => {
     assert.equal(
       operationOf(anything('POST', `${v1}/card-payments/own.product~1`)).paymentService,
       'card-payments',
     );
-    assert.equal(operationOf(anything('POST', `${payment}/approvals`)).authorisationType, 'approvals');
-    assert.equal(operationOf(anything('GET', `${payment}/approvals/7`)).authorisationId, '7');
+    assert.equal(operationOf(anything('POST', `${payment}/approvals`)).name, 'startAuthorisation');
+    assert.equal(operationOf(anything('GET', `${payment}/approvals/7`)).name, 'getAuthorisation');
     assert.deepEqual(anything('GET', `${v1}/card-payments/p/1`), { kind: 'wrong-method', allow: ['DELETE'] });
   });
 });

@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { isFinalScaStatus, scaStatuses } from '../../../src/pis/sca-status.ts';
 import { finalityOf, transactionStatuses, transactionStatusIn } from '../../../src/pis/transaction-status.ts';
 
-describe('a transaction status', () => {
+describe('finalityOf a transaction status', () => {
   const finalCodes = {
     payments: ['ACCC', 'RJCT', 'CANC'],
     'periodic-payments': ['RJCT', 'CANC'],
     'bulk-payments': ['ACCC', 'RJCT', 'CANC'],
   };
   for (const [service, final] of Object.entries(finalCodes)) {
-    test(`of ${service} is final for ${final.join(', ')}, settled for ACSC, else pending`, () => {
+    test(`of ${service} is final for ${final.join(', ')}, settled for ACSC, and pending for all others`, () => {
       assert.equal(transactionStatuses.length, 14);
       for (const code of transactionStatuses) {
         const expected = final.includes(code) ? 'final' : code === 'ACSC' ? 'settled' : 'pending';
@@ -20,7 +19,7 @@ describe('a transaction status', () => {
     });
   }
 
-  test('that is unknown, or of an unknown payment service, counts as pending', () => {
+  test('is pending for unknown codes and unknown payment services', () => {
     for (const code of ['ACCT', '', 'rjct', 'constructor', '__proto__']) {
       assert.equal(finalityOf('payments', code), 'pending', code);
     }
@@ -30,18 +29,10 @@ describe('a transaction status', () => {
   });
 });
 
-describe('an SCA status', () => {
-  test('is final when finalised, failed or exempted, and only then', () => {
-    assert.equal(scaStatuses.length, 9);
-    assert.deepEqual(scaStatuses.filter(isFinalScaStatus), ['finalised', 'failed', 'exempted']);
-    assert.equal(isFinalScaStatus('Finalised'), false);
-  });
-});
-
-describe('the status in an answer', () => {
+describe('transactionStatusIn a response body', () => {
   const read = (body: string, contentType?: string) => transactionStatusIn(Buffer.from(body), contentType);
 
-  test('is transactionStatus in JSON, with any parameters and extensions', () => {
+  test('returns transactionStatus of JSON, for any parameters and JSON-based types', () => {
     const body = '{"fundsAvailable": true, "transactionStatus": "ACCP", "scaStatus": "started"}';
 
     assert.equal(read(body, 'application/json'), 'ACCP');
@@ -49,7 +40,7 @@ describe('the status in an answer', () => {
     assert.equal(read(body, 'application/vnd.bank+json'), 'ACCP');
   });
 
-  test('is GrpSts in pain.002, with or without a prefix', () => {
+  test('returns GrpSts of pain.002, with or without a namespace prefix', () => {
     const report = (tag: string) => `<?xml version="1.0"?><D><X><${tag}>ACSC</${tag}></X></D>`;
 
     assert.equal(read(report('GrpSts'), 'application/xml'), 'ACSC');
@@ -57,7 +48,7 @@ describe('the status in an answer', () => {
     assert.equal(read('<a:GrpSts xmlns:a="urn:x">\n ACCT\n</a:GrpSts >', 'application/pain.002+xml'), 'ACCT');
   });
 
-  test('is not known if there is none, or any doubt', () => {
+  test('returns undefined if there is no status, or more than one interpretation', () => {
     const json = ['', '{', '[]', 'null', '"RJCT"', '{"transactionStatus":7}', '{"transactionStatus":null}'];
     const nested = ['{"payment":{"transactionStatus":"RJCT"}}', '{"transactionStatus":"RJCT but long"}'];
     for (const body of [...json, ...nested]) assert.equal(read(body, 'application/json'), undefined, body);
@@ -81,7 +72,7 @@ describe('the status in an answer', () => {
     assert.equal(read('<GrpSts>RJCT</GrpSts>', 'application/json'), undefined);
   });
 
-  test('never throws, whatever the bytes', () => {
+  test('never throws, for any bytes', () => {
     const types = fc.constantFrom('application/json', 'application/xml');
     fc.assert(
       fc.property(fc.uint8Array(), types, (bytes, type) => {
@@ -91,7 +82,7 @@ describe('the status in an answer', () => {
     );
   });
 
-  test('is looked for in linear time', { timeout: 5_000 }, () => {
+  test('scans bodies of several megabytes in linear time', { timeout: 5_000 }, () => {
     for (const piece of ['<', '<GrpSts ', '<GrpSts> ', 'a:', '<a.', '<GrpSts>A']) {
       read(piece.repeat(500_000), 'application/xml');
     }

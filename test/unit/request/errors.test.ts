@@ -12,29 +12,29 @@ const rows = Object.entries(errorTable);
 const codes = (wanted: (kind: (typeof errorTable)[ErrorCode]) => boolean) =>
   rows.filter(([, kind]) => wanted(kind)).map(([code]) => code);
 
-describe('the table of errors', () => {
-  test('has fitting statuses: 4xx is never the bank, 5xx never a mistake of the request', () => {
+describe('the error table', () => {
+  test('has 5xx statuses only for errors that the request did not cause', () => {
     for (const [code, { status, origin }] of rows) {
       assert.equal(status >= 500 && status < 600, code === 'NOT_CACHED' || origin !== 'tpp', code);
       assert.ok(status >= 400 && status < 600, code);
     }
   });
 
-  test('says "maybe" exactly where the bank can have seen the request', () => {
+  test('has reachedBank "maybe" exactly for errors whose request the bank can have received', () => {
     assert.deepEqual(
       codes((kind) => kind.reachedBank === 'maybe'),
       ['DUPLICATE_IN_DOUBT', 'UPSTREAM_MALFORMED', 'OUTCOME_UNKNOWN', 'INTERNAL'],
     );
   });
 
-  test('never invites a client to repeat a payment by itself: 408 only while the request was still coming', () => {
+  test('has status 408, which lets clients repeat a request automatically, only for an incomplete request', () => {
     assert.deepEqual(
       codes((kind) => kind.status === 408),
       ['REQUEST_TIMEOUT'],
     );
   });
 
-  test("has names that fit a URI, and message codes of the standard's form", () => {
+  test("has codes that are valid in a URI, and message codes in the standard's form", () => {
     for (const [code, { tppCode, proxyError }] of rows) {
       assert.match(code, /^[A-Z]+(_[A-Z]+)*$/);
       assert.match(tppCode, /^[A-Z]+(_[A-Z]+)*$/);
@@ -44,7 +44,7 @@ describe('the table of errors', () => {
 });
 
 describe('a GatewayError', () => {
-  test('carries code, cause and the finer error type', () => {
+  test('has its cause, and the more specific error type instead of the one in the table', () => {
     const cause = new Error('ECONNREFUSED');
     const error = new GatewayError('UPSTREAM_UNREACHED', 'The bank refused.', {
       cause,
@@ -56,18 +56,18 @@ describe('a GatewayError', () => {
     assert.equal(new GatewayError('UPSTREAM_UNREACHED', '').proxyError, 'destination_unavailable');
   });
 
-  test('keeps everything when it learns its environment', () => {
-    const kept = { cause: 'x', headers: [['Allow', 'GET']], field: 'X', proxyError: 'dns_error' } as const;
-    const error = withEnvironment(new GatewayError('METHOD_NOT_ALLOWED', 'Not offered.', kept), 'sandbox');
+  test('keeps all other properties when its environment is added', () => {
+    const details = { cause: 'x', headers: [['Allow', 'GET']], field: 'X', proxyError: 'dns_error' } as const;
+    const error = withEnvironment(new GatewayError('METHOD_NOT_ALLOWED', 'Not offered.', details), 'sandbox');
 
     assert.equal(error.code, 'METHOD_NOT_ALLOWED');
     assert.equal(error.message, 'Not offered.');
     assert.equal(error.environment, 'sandbox');
     const { cause, headers, field, proxyError } = error;
-    assert.deepEqual({ cause, headers, field, proxyError }, kept);
+    assert.deepEqual({ cause, headers, field, proxyError }, details);
   });
 
-  test('is made of whatever was thrown, once, without quoting it', () => {
+  test('is made from any other thrown value as INTERNAL, without quoting it', () => {
     const thrown = new TypeError('secret');
     const error = asGatewayError(thrown);
 

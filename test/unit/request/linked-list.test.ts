@@ -3,26 +3,26 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { createLinkedList } from '../../../src/request/linked-list.ts';
 
-test('who comes and goes is known in the order in which they came, as of a list', () => {
-  const steps = fc.array(fc.oneof(fc.constant('enter' as const), fc.nat({ max: 20 })), { maxLength: 60 });
+test('a linked list keeps insertion order through any sequence of appends and removals', () => {
+  const steps = fc.array(fc.oneof(fc.constant('append' as const), fc.nat({ max: 20 })), { maxLength: 60 });
   fc.assert(
     fc.property(steps, (all) => {
-      const roll = createLinkedList<number>();
-      const leaves: (() => boolean)[] = [];
-      let present: readonly number[] = [];
+      const list = createLinkedList<number>();
+      const removals: (() => boolean)[] = [];
+      let expected: readonly number[] = [];
       for (const step of all) {
-        if (step === 'enter') {
-          present = [...present, leaves.length];
-          leaves.push(roll.append(leaves.length));
+        if (step === 'append') {
+          expected = [...expected, removals.length];
+          removals.push(list.append(removals.length));
         } else {
-          const wasThere = present.includes(step);
-          present = present.filter((one) => one !== step);
-          assert.equal(leaves[step]?.() ?? false, wasThere);
+          const wasPresent = expected.includes(step);
+          expected = expected.filter((value) => value !== step);
+          assert.equal(removals[step]?.() ?? false, wasPresent);
         }
-        assert.deepEqual(roll.toArray(), present);
+        assert.deepEqual(list.toArray(), expected);
         assert.deepEqual(
-          [roll.first(), roll.last(), roll.size()],
-          [present[0], present.at(-1), present.length],
+          [list.first(), list.last(), list.size()],
+          [expected[0], expected.at(-1), expected.length],
         );
       }
     }),

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { PisResponse } from '../../../src/request/messages.ts';
 import { type Stage, startPipeline } from '../../../src/request/stage.ts';
 
-const answer: PisResponse = {
+const response: PisResponse = {
   status: 200,
   headers: [],
   body: Buffer.alloc(0),
@@ -12,68 +12,68 @@ const answer: PisResponse = {
   upstreamMs: 1,
 };
 
-/** A stage that notes when it is passed, on the way in and on the way back. */
-function noting(name: string, notes: string[]): Stage<string> {
+/** A stage that records when a request enters and leaves it. */
+function recording(name: string, steps: string[]): Stage<string> {
   return async (request, next) => {
-    notes.push(`${name} in`);
+    steps.push(`${name} in`);
     try {
       return await next(request + name);
     } finally {
-      notes.push(`${name} back`);
+      steps.push(`${name} out`);
     }
   };
 }
 
-describe('a line', () => {
-  test('is passed in the order in which it is written, and backwards by the answer', async () => {
-    const notes: string[] = [];
-    const line = startPipeline<string>()
-      .use(noting('a', notes))
-      .use(noting('b', notes))
+describe('a pipeline', () => {
+  test('passes the request through its stages in order, and the response in reverse order', async () => {
+    const steps: string[] = [];
+    const handle = startPipeline<string>()
+      .use(recording('a', steps))
+      .use(recording('b', steps))
       .endWith(async (request) => {
-        notes.push(`arrived as ${request}`);
-        return answer;
+        steps.push(`end with ${request}`);
+        return response;
       });
 
-    assert.equal(await line('>'), answer);
-    assert.deepEqual(notes, ['a in', 'b in', 'arrived as >ab', 'b back', 'a back']);
+    assert.equal(await handle('>'), response);
+    assert.deepEqual(steps, ['a in', 'b in', 'end with >ab', 'b out', 'a out']);
   });
 
-  test('may end at any stage that answers by itself', async () => {
-    const line = startPipeline<string>()
-      .use<string>(async () => answer)
-      .endWith(() => assert.fail('nobody should get here'));
+  test('ends at a stage that answers the request itself', async () => {
+    const handle = startPipeline<string>()
+      .use<string>(async () => response)
+      .endWith(() => assert.fail('the request passed the stage'));
 
-    assert.equal(await line('>'), answer);
+    assert.equal(await handle('>'), response);
   });
 
-  test('lets every stage see an error on its way back', async () => {
-    const notes: string[] = [];
+  test('passes an error through its stages in reverse order', async () => {
+    const steps: string[] = [];
     const error = new Error('broken');
-    const line = startPipeline<string>()
-      .use(noting('a', notes))
+    const handle = startPipeline<string>()
+      .use(recording('a', steps))
       .endWith(() => Promise.reject(error));
 
-    await assert.rejects(line('>'), error);
-    assert.deepEqual(notes, ['a in', 'a back']);
+    await assert.rejects(handle('>'), error);
+    assert.deepEqual(steps, ['a in', 'a out']);
   });
 
-  test('may be branched: what is strung on later does not change what was there', async () => {
-    const notes: string[] = [];
-    const start = startPipeline<string>().use(noting('a', notes));
-    const plain = start.endWith(async () => answer);
-    start.use(noting('b', notes)).endWith(async () => answer);
+  test('does not change when another pipeline continues from the same stages', async () => {
+    const steps: string[] = [];
+    const start = startPipeline<string>().use(recording('a', steps));
+    const handle = start.endWith(async () => response);
+    start.use(recording('b', steps)).endWith(async () => response);
 
-    await plain('>');
-    assert.deepEqual(notes, ['a in', 'a back']);
+    await handle('>');
+    assert.deepEqual(steps, ['a in', 'a out']);
   });
 
-  test('takes a stage only behind those that provide what it needs', () => {
+  test('accepts a stage only behind stages that provide its input', () => {
     const needsNumber: Stage<number> = async (request, next) => next(request);
     const toNumber: Stage<string, number> = async (request, next) => next(request.length);
 
     startPipeline<string>().use(toNumber).use(needsNumber);
-    // @ts-expect-error: no earlier stage makes a number of the string
+    // @ts-expect-error: no earlier stage converts the string to a number
     startPipeline<string>().use(needsNumber);
   });
 });

@@ -1,4 +1,4 @@
-/** A request and an answer as the rewriting stage sees them. */
+/** Requests and responses for the tests of the rewriting stage. */
 
 import assert from 'node:assert/strict';
 import { createMatcher } from '../../../src/pis/operations.ts';
@@ -11,7 +11,7 @@ export const environment: Environment = {
   standardVersion: '1.3.11',
 };
 
-/** A routed GET of a path (or a POST, where there is none). */
+/** A routed GET of a path, or a POST if the path has no GET. */
 export function routedRequest(path: string): RoutedRequest {
   const match = createMatcher({
     segment: path.slice(1, path.indexOf('v1/payments')),
@@ -33,7 +33,6 @@ export function routedRequest(path: string): RoutedRequest {
   };
 }
 
-/** An answer of the bank. */
 export function bankResponse(headers: PisResponse['headers'], body: Buffer | string = ''): PisResponse {
   const bytes = Buffer.from(body);
   return { status: 200, headers, body: bytes, servedFrom: 'bank', environment: 'sandbox', upstreamMs: 1 };

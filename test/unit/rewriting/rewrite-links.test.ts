@@ -6,11 +6,10 @@ import { rewriteLinks } from '../../../src/rewriting/rewrite-links.ts';
 const toPublic = (address: string) =>
   address.startsWith('/v1/') ? `https://gateway.example${address}` : undefined;
 
-/** What becomes of a JSON text. */
 const rewritten = (text: string) => rewriteLinks(Buffer.from(text), toPublic).toString();
 
-/** Every link of the text is rewritten where `@` stands, and nothing else is. */
-function rewritesAt(marked: string): void {
+/** Links at `@` are rewritten; text at `!` and all other text is not. */
+function assertRewrittenAt(marked: string): void {
   const result = rewritten(marked.replaceAll('@', '/v1/a').replaceAll('!', '/v1/a'));
   assert.equal(
     result,
@@ -19,50 +18,55 @@ function rewritesAt(marked: string): void {
   );
 }
 
-/** Nothing changes, and not even a copy is made. */
-function leaves(json: string | Buffer, rewrite: (address: string) => string | undefined = toPublic): void {
+/** The same Buffer is returned, unchanged. */
+function assertUnchanged(
+  json: string | Buffer,
+  rewrite: (address: string) => string | undefined = toPublic,
+): void {
   const body = Buffer.from(json);
   const before = Buffer.from(body);
   assert.equal(rewriteLinks(body, rewrite), body);
   assert.deepEqual(body, before);
 }
 
-describe('the links of a body', () => {
-  test('are rewritten at any depth, in arrays too', () => {
-    rewritesAt('{"_links":{"self":{"href":"@"},"status":{"href":"@"}}}');
-    rewritesAt('[{"a":[[{"b":{"_links":{"self":{"href":"@"}}}}]]},{"_links":{"x":{"href":"@"}}}]');
-    rewritesAt('{"_links":{"self":[{"href":"@"},[{"href":"@"}]]}}');
-    rewritesAt('{"_links":[{"self":{"href":"@"}}]}');
-    rewritesAt('{"_links":{"self":{"href":"@","_links":{"next":{"href":"@"}}}}}');
-    rewritesAt('{"tppMessages":[{"code":"X","_links":{"startAuthorisation":{"href":"@"}}}]}');
+describe('rewriteLinks', () => {
+  test('rewrites links at any depth, also in arrays', () => {
+    assertRewrittenAt('{"_links":{"self":{"href":"@"},"status":{"href":"@"}}}');
+    assertRewrittenAt('[{"a":[[{"b":{"_links":{"self":{"href":"@"}}}}]]},{"_links":{"x":{"href":"@"}}}]');
+    assertRewrittenAt('{"_links":{"self":[{"href":"@"},[{"href":"@"}]]}}');
+    assertRewrittenAt('{"_links":[{"self":{"href":"@"}}]}');
+    assertRewrittenAt('{"_links":{"self":{"href":"@","_links":{"next":{"href":"@"}}}}}');
+    assertRewrittenAt('{"tppMessages":[{"code":"X","_links":{"startAuthorisation":{"href":"@"}}}]}');
   });
 
-  test('leave every other byte as it is: numbers, white space, order, escapes, duplicates', () => {
-    rewritesAt(
+  test('keeps every other byte: numbers, white space, order, escapes, duplicate members', () => {
+    assertRewrittenAt(
       '{ "amount" : 123.50,\r\n\t"big":12345678901234567890, "e":1E+2,"z":"\\u00fc\\/ü💶\\ud83d\\udcb6",\n' +
         '"_links":{"b" :\t{ "x":-0.0, "href" :\n "@" , "y":"" }, "a":{"href":"@"},"a":{"href":"@"}},' +
         '"amount":1,"_links" : {"c":{"href":"@","href":"@"}} } \n',
     );
   });
 
-  test('named scaRedirect or scaOAuth are never touched, nor is anything below them', () => {
-    rewritesAt('{"_links":{"scaRedirect":{"href":"!"},"self":{"href":"@"},"scaOAuth":{"href":"!"}}}');
-    rewritesAt('{"_links":{"scaRedirect":[{"href":"!"}],"scaOAuth":{"a":{"_links":{"self":{"href":"!"}}}}}}');
-    rewritesAt('{"_links":{"sca\\u0052edirect":{"href":"!"},"scaStatus":{"href":"@"}}}');
-    rewritesAt('{"scaRedirect":{"_links":{"self":{"href":"@"}}}}');
+  test('never changes scaRedirect and scaOAuth, nor links inside of them', () => {
+    assertRewrittenAt('{"_links":{"scaRedirect":{"href":"!"},"self":{"href":"@"},"scaOAuth":{"href":"!"}}}');
+    assertRewrittenAt(
+      '{"_links":{"scaRedirect":[{"href":"!"}],"scaOAuth":{"a":{"_links":{"self":{"href":"!"}}}}}}',
+    );
+    assertRewrittenAt('{"_links":{"sca\\u0052edirect":{"href":"!"},"scaStatus":{"href":"@"}}}');
+    assertRewrittenAt('{"scaRedirect":{"_links":{"self":{"href":"@"}}}}');
   });
 
-  test('are what stands in _links, not whatever looks like it', () => {
-    rewritesAt('{"href":"!","links":{"self":{"href":"!"}},"_LINKS":{"self":{"href":"!"}}}');
-    rewritesAt('{"_links":{"href":"!","self":"!","a":{"HREF":"!","title":"!","b":{"href":"!"}}}}');
-    rewritesAt('{"_links":{"self":{"href":["!"],"x":["href","!"]}},"_links2":"_links"}');
-    rewritesAt(
+  test('changes only links in _links, not members that look like links', () => {
+    assertRewrittenAt('{"href":"!","links":{"self":{"href":"!"}},"_LINKS":{"self":{"href":"!"}}}');
+    assertRewrittenAt('{"_links":{"href":"!","self":"!","a":{"HREF":"!","title":"!","b":{"href":"!"}}}}');
+    assertRewrittenAt('{"_links":{"self":{"href":["!"],"x":["href","!"]}},"_links2":"_links"}');
+    assertRewrittenAt(
       '{"challengeData":{"imageLink":"!"},"text":"{\\"_links\\":{\\"self\\":{\\"href\\":\\"!\\"}}}"}',
     );
-    rewritesAt('["_links",{"self":{"href":"!"}}]');
+    assertRewrittenAt('["_links",{"self":{"href":"!"}}]');
   });
 
-  test('may be written with escapes', () => {
+  test('recognises names and URLs that are written with escapes', () => {
     const plain = '{"_links":{"self":{"href":"https://gateway.example/v1/a"}}}';
 
     assert.equal(rewritten('{"_links":{"self":{"href":"\\/v1\\/a"}}}'), plain);
@@ -71,10 +75,10 @@ describe('the links of a body', () => {
       JSON.stringify(JSON.parse(rewritten('{"\\u005flinks":{"s\\u0065lf":{"\\u0068ref":"/v1/a"}}}'))),
       plain,
     );
-    rewritesAt('{"a\\\\":1,"b\\"":"\\\\","_links":{"\\"}":{"href":"@"},"\\\\":{"href":"@"}}}');
+    assertRewrittenAt('{"a\\\\":1,"b\\"":"\\\\","_links":{"\\"}":{"href":"@"},"\\\\":{"href":"@"}}}');
   });
 
-  test('come out as proper JSON, whatever the new address holds', () => {
+  test('writes any new URL as valid JSON', () => {
     const odd = 'x"y\\z\n\u2028\ud800';
     const result = rewriteLinks(Buffer.from('{"_links":{"self":{"href":"/"}}}'), () => odd);
 
@@ -82,31 +86,32 @@ describe('the links of a body', () => {
   });
 });
 
-describe('a body passes untouched', () => {
+describe('a body is not changed', () => {
   test('if no link changes', () => {
-    leaves('{"transactionStatus":"ACSP"}');
-    leaves('{"_links":{"self":{"href":"https://other.example/v1/"}}}');
-    leaves('{"_links":{"self":{"href":"\\/same"}}}', (address) => address);
-    leaves('{"_links":{"self":{"href":7},"b":{"href":null},"c":null,"d":{}}}');
-    for (const text of ['null', '"href"', '7', '[]', '{}', ' ']) leaves(text);
+    assertUnchanged('{"transactionStatus":"ACSP"}');
+    assertUnchanged('{"_links":{"self":{"href":"https://other.example/v1/"}}}');
+    assertUnchanged('{"_links":{"self":{"href":"\\/same"}}}', (address) => address);
+    assertUnchanged('{"_links":{"self":{"href":7},"b":{"href":null},"c":null,"d":{}}}');
+    for (const text of ['null', '"href"', '7', '[]', '{}', ' ']) assertUnchanged(text);
   });
 
   test('if it is not JSON', () => {
     const good = '{"_links":{"self":{"href":"/v1/a"}}}';
     const bad = ['', '{', good.slice(0, -1), `${good}}`, `${good},`, `x${good}`, `\ufeff${good}`, `'${good}`];
-    for (const text of [...bad, good.replace('"/v1', '"\t/v1'), good.replace('v1', '\\x')]) leaves(text);
+    for (const text of [...bad, good.replace('"/v1', '"\t/v1'), good.replace('v1', '\\x')])
+      assertUnchanged(text);
   });
 
   test('if it is not UTF-8', () => {
     const good = '{"a":"ü","_links":{"self":{"href":"/v1/a"}}}';
 
-    leaves(Buffer.from(good, 'latin1'));
-    leaves(Buffer.from(good, 'utf16le'));
-    leaves(Buffer.concat([Buffer.from(good), Buffer.from([0xc0, 0xaf])]));
+    assertUnchanged(Buffer.from(good, 'latin1'));
+    assertUnchanged(Buffer.from(good, 'utf16le'));
+    assertUnchanged(Buffer.concat([Buffer.from(good), Buffer.from([0xc0, 0xaf])]));
   });
 });
 
-describe('whatever the body', () => {
+describe('rewriteLinks, for any body', () => {
   const words = fc.constantFrom(
     '_links',
     '_links',
@@ -139,7 +144,7 @@ describe('whatever the body', () => {
       return escaped ? plain.replaceAll('/', '\\/').replaceAll('h', '\\u0068') : plain;
     });
 
-  test('the result means what a parser and a writer would have made of it', () => {
+  test('has the same result as parsing, replacing and serializing', () => {
     let changed = 0;
     fc.assert(
       fc.property(text, (body) => {
@@ -152,29 +157,29 @@ describe('whatever the body', () => {
     assert.ok(changed > 100, `only ${changed} bodies had a link to rewrite`);
   });
 
-  test('the very same bytes come back if no address changes, JSON or not', () => {
+  test('returns the same bytes if no URL changes, for JSON and other bytes', () => {
     const anything = fc.oneof(text, fc.string({ unit: 'binary' }), fc.uint8Array().map(Buffer.from));
     fc.assert(
       fc.property(anything, (body) => {
-        leaves(body, () => undefined);
-        leaves(body, (found) => found);
+        assertUnchanged(body, () => undefined);
+        assertUnchanged(body, (found) => found);
       }),
     );
   });
 
-  test('a text cut anywhere passes untouched', () => {
+  test('does not change a text that is cut off at any position', () => {
     const whole = '{"a":["x\\"",1],"_links":{"self":{"href":"/v1/a","t":"\\u0041"}}}';
-    for (let length = 0; length < whole.length; length++) leaves(whole.slice(0, length));
+    for (let length = 0; length < whole.length; length++) assertUnchanged(whole.slice(0, length));
   });
 
-  test('a depth of 100,000 and a size of some megabytes do no harm', { timeout: 20_000 }, () => {
+  test('handles a nesting of 100,000 levels and bodies of several megabytes', { timeout: 20_000 }, () => {
     const link = '{"_links":{"self":{"href":"@"}}}';
     const deep = 100_000;
-    rewritesAt(`${'['.repeat(deep)}${link}${']'.repeat(deep)}`);
-    rewritesAt(`${'{"_links":{"a":'.repeat(deep)}{"href":"@"}${'}}'.repeat(deep)}`);
-    leaves(`"href"${'['.repeat(4_000_000)}`);
-    rewritesAt(`[${`${link},`.repeat(100_000)}0]`);
-    rewritesAt(
+    assertRewrittenAt(`${'['.repeat(deep)}${link}${']'.repeat(deep)}`);
+    assertRewrittenAt(`${'{"_links":{"a":'.repeat(deep)}{"href":"@"}${'}}'.repeat(deep)}`);
+    assertUnchanged(`"href"${'['.repeat(4_000_000)}`);
+    assertRewrittenAt(`[${`${link},`.repeat(100_000)}0]`);
+    assertRewrittenAt(
       `{"_links":{"a":{"href":"@"}},"text":"${'\\\\'.repeat(2_000_000)}","more":"${'x'.repeat(2_000_000)}"}`,
     );
   });

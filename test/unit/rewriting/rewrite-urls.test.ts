@@ -11,17 +11,17 @@ import { bankResponse, routedRequest } from './messages.ts';
 const stage = rewriteUrls('https://gateway.example', 'berlingroup');
 const request = routedRequest('/berlingroup/v1/payments/p/1');
 
-/** What leaves the stage when the bank gave this answer. */
-const passed = (response: PisResponse) => stage(request, async () => response);
+/** The response of the stage for a response of the bank. */
+const rewrite = (response: PisResponse) => stage(request, async () => response);
 
 const json = ['Content-Type', 'application/json'] as const;
-const ofBank = '{"amount":123.50,"_links":{"self":{"href":"/psd2/berlingroup/v1/payments/p/1"}}}';
-const ofGateway =
+const bankBody = '{"amount":123.50,"_links":{"self":{"href":"/psd2/berlingroup/v1/payments/p/1"}}}';
+const gatewayBody =
   '{"amount":123.50,"_links":{"self":{"href":"https://gateway.example/berlingroup/v1/payments/p/1"}}}';
 const foreign = '{"_links":{"scaRedirect":{"href":"https://www.bank.example/authorise/1"}}}';
 
 describe('rewriteUrls', () => {
-  test('hands the request on as it is', async () => {
+  test('passes the request on unchanged', async () => {
     const seen = await stage(request, async (handed) => {
       assert.equal(handed, request);
       return bankResponse([]);
@@ -30,9 +30,9 @@ describe('rewriteUrls', () => {
     assert.deepEqual(seen, bankResponse([]));
   });
 
-  test('rewrites every Location and Content-Location that points into the API, and keeps the others', async () => {
+  test('rewrites every Location and Content-Location that points into the API, and no other', async () => {
     const api = 'https://api.bank.example/psd2/berlingroup/v1/payments/p/1';
-    const { headers } = await passed(
+    const { headers } = await rewrite(
       bankResponse([
         ['Location', api],
         ['X-Request-ID', 'r'],
@@ -61,14 +61,14 @@ describe('rewriteUrls', () => {
     'Application/HAL+JSON; charset=UTF-8',
     'application/json;charset=utf-8',
   ]) {
-    test(`rewrites the links of ${type}`, async () => {
-      const { body } = await passed(bankResponse([['content-type', type]], ofBank));
+    test(`rewrites the links of a body in ${type}`, async () => {
+      const { body } = await rewrite(bankResponse([['content-type', type]], bankBody));
 
-      assert.equal(body.toString(), ofGateway);
+      assert.equal(body.toString(), gatewayBody);
     });
   }
 
-  test('leaves bodies of any other type alone', async () => {
+  test('does not change bodies of other types', async () => {
     for (const type of [
       'application/xml',
       'text/plain',
@@ -77,13 +77,13 @@ describe('rewriteUrls', () => {
       'json',
       '',
     ]) {
-      const response = bankResponse([['Content-Type', type]], ofBank);
-      assert.deepEqual(await passed(response), response, type);
+      const response = bankResponse([['Content-Type', type]], bankBody);
+      assert.deepEqual(await rewrite(response), response, type);
     }
-    assert.deepEqual(await passed(bankResponse([], ofBank)), bankResponse([], ofBank));
+    assert.deepEqual(await rewrite(bankResponse([], bankBody)), bankResponse([], bankBody));
   });
 
-  test('drops the fields that were true of the old bytes only', async () => {
+  test('removes fields that describe the original bytes if the body changes', async () => {
     const kept: HeaderFields = [json, ['X-Request-ID', 'r'], ['ASPSP-SCA-Approach', 'REDIRECT']];
     const stale: HeaderFields = [
       ['ETag', '"1"'],
@@ -96,28 +96,31 @@ describe('rewriteUrls', () => {
       ['Content-Encoding', 'identity'],
     ];
 
-    assert.deepEqual((await passed(bankResponse([...kept, ...stale], ofBank))).headers, kept);
-    assert.deepEqual((await passed(bankResponse([...kept, ...stale], foreign))).headers, [...kept, ...stale]);
+    assert.deepEqual((await rewrite(bankResponse([...kept, ...stale], bankBody))).headers, kept);
+    assert.deepEqual((await rewrite(bankResponse([...kept, ...stale], foreign))).headers, [
+      ...kept,
+      ...stale,
+    ]);
   });
 
-  test('gives an answer without links back byte for byte', async () => {
+  test('returns a response without links byte for byte', async () => {
     for (const text of [foreign, '{"transactionStatus":"ACSP"}', '{"broken":', '']) {
       const response = bankResponse([json, ['ETag', '"1"']], text);
-      const result = await passed(response);
+      const result = await rewrite(response);
       assert.equal(result.body, response.body);
       assert.deepEqual(result, response);
     }
   });
 
-  test('gives the same result for the same request and answer, and changes neither', async () => {
-    const response = bankResponse([json, ['Location', '/v1/payments/p/1']], ofBank);
+  test('has the same result for the same request and response, and changes neither', async () => {
+    const response = bankResponse([json, ['Location', '/v1/payments/p/1']], bankBody);
     const before = structuredClone(response);
 
-    assert.deepEqual(await passed(response), await passed(response));
+    assert.deepEqual(await rewrite(response), await rewrite(response));
     assert.deepEqual(structuredClone(response), before);
   });
 
-  test('lets the errors behind it through', async () => {
+  test('passes errors of later stages on', async () => {
     const error = new GatewayError('OUTCOME_UNKNOWN', 'no answer');
 
     await assert.rejects(
@@ -127,7 +130,7 @@ describe('rewriteUrls', () => {
   });
 });
 
-describe('an encoded answer', () => {
+describe('rewriteUrls of an encoded response', () => {
   const codings = {
     gzip: gzipSync,
     'x-gzip': gzipSync,
@@ -138,33 +141,33 @@ describe('an encoded answer', () => {
     'identity, gzip': gzipSync,
   };
   for (const [coding, encode] of Object.entries(codings)) {
-    test(`in ${coding} goes out decoded if a link changes, else as it came`, async () => {
+    test(`decodes ${coding} if a link changes, and returns the encoded bytes otherwise`, async () => {
       const headers: HeaderFields = [json, ['Content-Encoding', coding]];
-      const changed = await passed(bankResponse(headers, encode(ofBank)));
+      const changed = await rewrite(bankResponse(headers, encode(bankBody)));
       const same = bankResponse(headers, encode(foreign));
 
-      assert.equal(changed.body.toString(), ofGateway);
+      assert.equal(changed.body.toString(), gatewayBody);
       assert.deepEqual(changed.headers, [json]);
-      assert.deepEqual(await passed(same), same);
+      assert.deepEqual(await rewrite(same), same);
     });
   }
 
-  test('in deflate may lack the zlib format around it', async () => {
-    const { body } = await passed(
-      bankResponse([json, ['Content-Encoding', 'deflate']], deflateRawSync(ofBank)),
+  test('decodes deflate without the zlib format', async () => {
+    const { body } = await rewrite(
+      bankResponse([json, ['Content-Encoding', 'deflate']], deflateRawSync(bankBody)),
     );
 
-    assert.equal(body.toString(), ofGateway);
+    assert.equal(body.toString(), gatewayBody);
   });
 
-  test('in an unknown coding passes as it is', async () => {
+  test('does not change a body in an unknown coding', async () => {
     for (const coding of ['zstd', 'aes128gcm', 'gzip, zstd', '"gzip"']) {
-      const response = bankResponse([json, ['Content-Encoding', coding]], zstdCompressSync(ofBank));
-      assert.deepEqual(await passed(response), response, coding);
+      const response = bankResponse([json, ['Content-Encoding', coding]], zstdCompressSync(bankBody));
+      assert.deepEqual(await rewrite(response), response, coding);
     }
   });
 
-  test('that is not JSON is not even looked at', async () => {
+  test('does not decode a body that is not JSON', async () => {
     const response = bankResponse(
       [
         ['Content-Type', 'application/xml'],
@@ -173,13 +176,13 @@ describe('an encoded answer', () => {
       'not gzip',
     );
 
-    assert.deepEqual(await passed(response), response);
+    assert.deepEqual(await rewrite(response), response);
   });
 
-  test('without a body, as 204 is, passes', async () => {
+  test('does not decode an empty body', async () => {
     const response = { ...bankResponse([json, ['Content-Encoding', 'gzip']]), status: 204 };
 
-    assert.deepEqual(await passed(response), response);
+    assert.deepEqual(await rewrite(response), response);
   });
 
   for (const [coding, encode] of Object.entries({
@@ -187,10 +190,10 @@ describe('an encoded answer', () => {
     deflate: deflateSync,
     br: brotliCompressSync,
   })) {
-    test(`that is not what it says (${coding}), or is cut off, is the bank's fault`, async () => {
-      const encoded = encode(ofBank);
+    test(`fails with UPSTREAM_MALFORMED if the body is not valid ${coding} or is cut off`, async () => {
+      const encoded = encode(bankBody);
       for (const body of [Buffer.from('no such thing'), encoded.subarray(0, -6)]) {
-        await assert.rejects(passed(bankResponse([json, ['Content-Encoding', coding]], body)), (error) => {
+        await assert.rejects(rewrite(bankResponse([json, ['Content-Encoding', coding]], body)), (error) => {
           assert.ok(error instanceof GatewayError && error.cause instanceof Error);
           assert.equal(error.code, 'UPSTREAM_MALFORMED');
           assert.equal(error.proxyError, 'http_response_content_coding');
@@ -201,17 +204,17 @@ describe('an encoded answer', () => {
     });
   }
 
-  test('E6: that grows beyond the limit when decoded is refused, one at the limit is not', async () => {
+  test('E6: fails with UPSTREAM_MALFORMED if the decoded body exceeds the limit', async () => {
     const bomb = (bytes: number) =>
       bankResponse([json, ['Content-Encoding', 'gzip']], gzipSync(Buffer.alloc(bytes, ' ')));
     const fits = bomb(maxDecodedBytes);
 
-    assert.deepEqual(await passed(fits), fits);
-    await assert.rejects(passed(bomb(maxDecodedBytes + 1)), {
+    assert.deepEqual(await rewrite(fits), fits);
+    await assert.rejects(rewrite(bomb(maxDecodedBytes + 1)), {
       code: 'UPSTREAM_MALFORMED',
       proxyError: 'http_response_body_size',
     });
     const nested = bankResponse([json, ['Content-Encoding', 'gzip, gzip']], gzipSync(bomb(100_000_000).body));
-    await assert.rejects(passed(nested), { code: 'UPSTREAM_MALFORMED' });
+    await assert.rejects(rewrite(nested), { code: 'UPSTREAM_MALFORMED' });
   });
 });

@@ -5,60 +5,60 @@ import { createUrlMapper } from '../../../src/rewriting/url-mapper.ts';
 import { environment, routedRequest } from './messages.ts';
 
 const gateway = 'https://gateway.example';
-const toPublic = createUrlMapper(gateway, 'berlingroup')(routedRequest('/berlingroup/v1/payments/p/1'));
+const toPublicUrl = createUrlMapper(gateway, 'berlingroup')(routedRequest('/berlingroup/v1/payments/p/1'));
 
 const bank = 'https://api.bank.example/psd2/berlingroup/v1';
-const here = `${gateway}/berlingroup/v1`;
+const publicBase = `${gateway}/berlingroup/v1`;
 
-/** Every row: what the bank says, what the TPP gets. */
-function translates(rows: Readonly<Record<string, string>>): void {
-  for (const [address, expected] of Object.entries(rows)) assert.equal(toPublic(address), expected, address);
+/** Every row: a URL of the bank, and the expected public URL. */
+function assertMapped(rows: Readonly<Record<string, string>>): void {
+  for (const [url, expected] of Object.entries(rows)) assert.equal(toPublicUrl(url), expected, url);
 }
 
-function leaves(addresses: readonly string[]): void {
-  for (const address of addresses) assert.equal(toPublic(address), undefined, address);
+function assertUnmapped(urls: readonly string[]): void {
+  for (const url of urls) assert.equal(toPublicUrl(url), undefined, url);
 }
 
-describe("an address of the bank's API", () => {
-  test('becomes one of the gateway, with its query and fragment', () => {
-    translates({
-      [`${bank}/payments/p/1`]: `${here}/payments/p/1`,
-      [`${bank}/payments/p/1/status?a=b&c=%2F#top`]: `${here}/payments/p/1/status?a=b&c=%2F#top`,
-      [`${bank}/payments/p/1?`]: `${here}/payments/p/1?`,
-      [`${bank}/`]: `${here}/`,
-      [`${bank}/payments1234-wertiq-983/authorisations`]: `${here}/payments1234-wertiq-983/authorisations`,
-      [`${bank}/payments/p/GJv0KO..Fg==_=_bS6`]: `${here}/payments/p/GJv0KO..Fg==_=_bS6`,
+describe("a URL of the bank's API", () => {
+  test('is mapped to a URL of the gateway, with its query and fragment', () => {
+    assertMapped({
+      [`${bank}/payments/p/1`]: `${publicBase}/payments/p/1`,
+      [`${bank}/payments/p/1/status?a=b&c=%2F#top`]: `${publicBase}/payments/p/1/status?a=b&c=%2F#top`,
+      [`${bank}/payments/p/1?`]: `${publicBase}/payments/p/1?`,
+      [`${bank}/`]: `${publicBase}/`,
+      [`${bank}/payments1234-wertiq-983/authorisations`]: `${publicBase}/payments1234-wertiq-983/authorisations`,
+      [`${bank}/payments/p/GJv0KO..Fg==_=_bS6`]: `${publicBase}/payments/p/GJv0KO..Fg==_=_bS6`,
     });
   });
 
-  test('is recognised however its origin is written', () => {
-    translates({
-      'HTTPS://API.Bank.Example/psd2/berlingroup/v1/payments/p/1': `${here}/payments/p/1`,
-      'https://api.bank.example:443/psd2/berlingroup/v1/payments/p/1': `${here}/payments/p/1`,
-      '//api.bank.example/psd2/berlingroup/v1/payments/p/1': `${here}/payments/p/1`,
-      [`${bank}/payments/./x/../p/1`]: `${here}/payments/p/1`,
+  test('is recognised in every spelling of its origin', () => {
+    assertMapped({
+      'HTTPS://API.Bank.Example/psd2/berlingroup/v1/payments/p/1': `${publicBase}/payments/p/1`,
+      'https://api.bank.example:443/psd2/berlingroup/v1/payments/p/1': `${publicBase}/payments/p/1`,
+      '//api.bank.example/psd2/berlingroup/v1/payments/p/1': `${publicBase}/payments/p/1`,
+      [`${bank}/payments/./x/../p/1`]: `${publicBase}/payments/p/1`,
     });
   });
 
-  test('may be relative, with or without what stands before the segment', () => {
-    translates({
-      '/psd2/berlingroup/v1/payments/p/1': `${here}/payments/p/1`,
-      '/berlingroup/v1/payments/p/1': `${here}/payments/p/1`,
-      '/v1/payments/1234-wertiq-983/authorisations?x#y': `${here}/payments/1234-wertiq-983/authorisations?x#y`,
+  test('may be relative, with or without the base path and the segment', () => {
+    assertMapped({
+      '/psd2/berlingroup/v1/payments/p/1': `${publicBase}/payments/p/1`,
+      '/berlingroup/v1/payments/p/1': `${publicBase}/payments/p/1`,
+      '/v1/payments/1234-wertiq-983/authorisations?x#y': `${publicBase}/payments/1234-wertiq-983/authorisations?x#y`,
     });
   });
 
-  test('may be relative to the URL that the request had at the bank', () => {
-    translates({
-      '1/status': `${here}/payments/p/1/status`,
-      './2': `${here}/payments/p/2`,
-      '../q/3': `${here}/payments/q/3`,
-      '?x=1': `${here}/payments/p/1?x=1`,
-      '#part': `${here}/payments/p/1#part`,
+  test('may be relative to the URL of the request at the bank', () => {
+    assertMapped({
+      '1/status': `${publicBase}/payments/p/1/status`,
+      './2': `${publicBase}/payments/p/2`,
+      '../q/3': `${publicBase}/payments/q/3`,
+      '?x=1': `${publicBase}/payments/p/1?x=1`,
+      '#part': `${publicBase}/payments/p/1#part`,
     });
   });
 
-  test('is looked for below the whole prefix first', () => {
+  test('is matched with the complete prefix before shortened prefixes', () => {
     const n26 = createUrlMapper(gateway, 'v1/berlin-group');
     const own = n26({
       ...routedRequest('/v1/berlin-group/v1/payments/p'),
@@ -74,13 +74,13 @@ describe("an address of the bank's API", () => {
       environment: { ...environment, basePath: '/v1' },
     };
     const versioned = createUrlMapper(gateway, 'berlingroup')(below);
-    assert.equal(versioned('/v1/berlingroup/v1/payments/p/1'), `${here}/payments/p/1`);
+    assert.equal(versioned('/v1/berlingroup/v1/payments/p/1'), `${publicBase}/payments/p/1`);
   });
 });
 
-describe('any other address stays', () => {
-  test("on the bank's origin, outside the API", () => {
-    leaves([
+describe('a URL is not mapped', () => {
+  test("if it is on the bank's origin, but outside the API", () => {
+    assertUnmapped([
       'https://api.bank.example/',
       'https://api.bank.example/psd2/berlingroup/v1',
       'https://api.bank.example/psd2x/berlingroup/v1/payments/p/1',
@@ -100,9 +100,9 @@ describe('any other address stays', () => {
     ]);
   });
 
-  test('on a foreign origin, however it is disguised', () => {
+  test('if it is on a foreign origin, in any disguise', () => {
     const path = '/psd2/berlingroup/v1/payments/p/1';
-    leaves([
+    assertUnmapped([
       `https://evil.example${path}`,
       `https://api.bank.example.evil.com${path}`,
       `https://api.bank.example@evil.example${path}`,
@@ -132,8 +132,8 @@ describe('any other address stays', () => {
     ]);
   });
 
-  test('if it is not well-formed or no web address at all', () => {
-    leaves([
+  test('if it is malformed or not a web address', () => {
+    assertUnmapped([
       '',
       'http://[',
       'https://',
@@ -143,11 +143,19 @@ describe('any other address stays', () => {
       'urn:x:y',
       'mailto:a@b.example',
     ]);
-    leaves([' /v1/x', '/v1/x y', '/v1/\tx', '/v1/x\n', '/v1/\u0000', '\ufeff/v1/x', 'javascript:alert(1)']);
+    assertUnmapped([
+      ' /v1/x',
+      '/v1/x y',
+      '/v1/\tx',
+      '/v1/x\n',
+      '/v1/\u0000',
+      '\ufeff/v1/x',
+      'javascript:alert(1)',
+    ]);
   });
 });
 
-describe('whatever the address', () => {
+describe('the URL mapper, for any text', () => {
   const pieces = fc.constantFrom(
     'https:',
     'http:',
@@ -173,44 +181,44 @@ describe('whatever the address', () => {
     'payments',
     '443',
   );
-  const address = fc
+  const text = fc
     .array(fc.oneof(pieces, names, fc.string({ unit: 'binary', maxLength: 3 })), { maxLength: 14 })
     .map((parts) => parts.join(''));
 
-  test('it never throws, and what comes out lies below the public prefix', () => {
+  test('never throws, and returns only URLs below the public prefix', () => {
     fc.assert(
-      fc.property(fc.oneof(address, fc.string({ unit: 'binary' }), fc.webUrl()), (text) => {
-        const found = toPublic(text);
-        if (found !== undefined) assert.ok(new URL(found).href.startsWith(`${here}/`), found);
+      fc.property(fc.oneof(text, fc.string({ unit: 'binary' }), fc.webUrl()), (url) => {
+        const found = toPublicUrl(url);
+        if (found !== undefined) assert.ok(new URL(found).href.startsWith(`${publicBase}/`), found);
       }),
       { numRuns: 3000 },
     );
   });
 
-  test('a foreign origin never changes', () => {
+  test('never maps a URL of a foreign origin', () => {
     const foreign = fc.webUrl({ withQueryParameters: true, withFragments: true });
     const suffix = fc.constantFrom('', '/', '/psd2/berlingroup/v1/payments/p/1', '/v1/payments/p/1');
     fc.assert(
       fc.property(foreign, suffix, (url, path) => {
-        assert.equal(toPublic(url), undefined);
-        assert.equal(toPublic(new URL(url).origin + path), undefined);
-        assert.equal(toPublic(`//${new URL(url).host}${path}`), undefined);
+        assert.equal(toPublicUrl(url), undefined);
+        assert.equal(toPublicUrl(new URL(url).origin + path), undefined);
+        assert.equal(toPublicUrl(`//${new URL(url).host}${path}`), undefined);
       }),
     );
   });
 
-  test('what is public stays as it is, so a second pass changes nothing', () => {
+  test('does not map a public URL again', () => {
     fc.assert(
-      fc.property(address, (text) => {
-        const found = toPublic(`/v1/${text}`);
-        if (found !== undefined) assert.equal(toPublic(found), undefined);
+      fc.property(text, (path) => {
+        const found = toPublicUrl(`/v1/${path}`);
+        if (found !== undefined) assert.equal(toPublicUrl(found), undefined);
       }),
     );
   });
 });
 
-describe('the public URL', () => {
-  test('may have a path and slashes at its end', () => {
+describe('the configured public URL', () => {
+  test('may have a path and trailing slashes', () => {
     for (const publicUrl of ['https://gateway.example/banks/one', 'https://gateway.example/banks/one//']) {
       const own = createUrlMapper(publicUrl, '/xs2a/')(routedRequest('/xs2a/v1/payments/p'));
       assert.equal(
@@ -220,7 +228,7 @@ describe('the public URL', () => {
     }
   });
 
-  test('needs no segment', () => {
+  test('is used without a segment if the segment is empty', () => {
     const own = createUrlMapper(gateway, '')(routedRequest('/v1/payments/p'));
 
     assert.equal(own('/psd2/v1/payments/p/1'), `${gateway}/v1/payments/p/1`);
