@@ -2,12 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { call } from '../kit/call.ts';
 import { startCommand } from '../kit/command.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
 import { createAuthority, type IssuedCertificate } from '../kit/openssl.ts';
 import { freePort } from '../kit/ports.ts';
-import { callOf, paymentsPath, send } from '../kit/tpp.ts';
+import { newCall, transfers } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 import { methods } from './fault-contract.ts';
 
@@ -22,13 +23,13 @@ async function assertRefused(t: TestContext, environment: object, proxyError: st
   const sections: Sections = { environments: { active: 'sandbox', sandbox: environment } };
   const gateway = await startGateway(t, sections);
   for (const method of methods) {
-    const call = callOf(method, method === 'POST' ? paymentsPath : `${paymentsPath}/a-payment`);
+    const request = newCall(method, method === 'POST' ? transfers : `${transfers}/a-payment`);
     for (const again of ['the first time', 'with the same X-Request-ID']) {
-      const reply = await within(8_000, 'an answer', send(gateway.url, call));
-      assert.equal(reply.headers['penstock-error'], 'UPSTREAM_UNREACHED', again);
+      const reply = await within(8_000, 'an answer', call(gateway.url, request));
+      assert.equal(reply.header('penstock-error'), 'UPSTREAM_UNREACHED', again);
       assert.equal(reply.status, 502);
-      assert.match(String(reply.headers['proxy-status']), new RegExp(`error=${proxyError};`));
-      assert.match(JSON.parse(reply.body).tppMessages[0].text, text);
+      assert.match(reply.header('proxy-status') ?? '', new RegExp(`error=${proxyError};`));
+      assert.match(JSON.parse(reply.text).tppMessages[0].text, text);
     }
   }
   assert.ok(
@@ -127,6 +128,6 @@ describe('a bank whose own certificate is wrong hears nothing', () => {
     const bank = await startBank(t, { tls: bankOwn });
     const tls = { ...tlsWith(qwac), serverName: 'localhost' };
     const gateway = await startGateway(t, { environments: { sandbox: { baseUrl: bank.baseUrl, tls } } });
-    assert.equal((await send(gateway.url, callOf('POST', paymentsPath))).status, 201);
+    assert.equal((await call(gateway.url, newCall('POST', transfers))).status, 201);
   });
 });

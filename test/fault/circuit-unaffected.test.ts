@@ -6,7 +6,6 @@ import { call } from '../kit/call.ts';
 import { ask, callOf, circuitOf, lanes, loggedCircuitChanges, waitForCircuit } from '../kit/circuits.ts';
 import { type GatewayUnderTest, type Sections, startLine } from '../kit/gateway.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
-import * as tpp from '../kit/tpp.ts';
 import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
@@ -59,12 +58,12 @@ describe('no circuit is moved by', { concurrency: true }, () => {
 
   test('TPPs that hang up while the bank takes its time', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
-    bank.injectFault({ name: 'latency', ms: 1_500, strikes: 'before-effect' });
+    bank.injectFault({ name: 'latency', ms: 3_000, strikes: 'before-effect' });
     const hangUp = new AbortController();
     const calls = lanes.flatMap((lane) =>
       Array.from({ length: times }, () => {
-        const one = tpp.callOf(callOf[lane].method as tpp.Method, callOf[lane].path); // the three that there are
-        return assert.rejects(tpp.send(gateway.url, one, hangUp.signal), { name: 'AbortError' });
+        const one = { ...callOf[lane], signal: hangUp.signal };
+        return assert.rejects(call(gateway.url, one), { name: 'AbortError' });
       }),
     );
     await bank.waitUntil(() => bank.requests.length === 2 * times + 1); // equal status reads share a question

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { call } from '../kit/call.ts';
 import type { Sections } from '../kit/gateway.ts';
-import { callOf, send } from '../kit/tpp.ts';
+import { newCall } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 
@@ -21,21 +22,21 @@ describe('when all connections to the bank are taken (E15)', { concurrency: true
       const { bank, gateway, paymentPath } = line;
       const before = bank.requests.length;
       bank.injectFault({ name: 'latency', ms: 800 }, { operation: 'getPaymentStatus', times: 1 });
-      const holder = send(gateway.url, callOf('GET', `${paymentPath}/status`));
+      const holder = call(gateway.url, newCall('GET', `${paymentPath}/status`));
       await bank.waitUntil(() => bank.requests.length === before + 1);
 
-      const call = callOn(line, method);
-      const reply = await within(4_000, 'an answer', send(gateway.url, call));
+      const request = callOn(line, method);
+      const reply = await within(4_000, 'an answer', call(gateway.url, request));
       assert.equal(reply.status, 503);
-      assert.equal(reply.headers['penstock-error'], 'QUEUE_TIMEOUT');
-      assert.match(String(reply.headers['proxy-status']), /^penstock; error=connection_limit_reached;/);
-      assert.equal(reply.headers['retry-after'], '1');
-      assert.match(reply.body, /nothing was sent/);
-      const { level, error, status } = logLineOf(gateway, call);
+      assert.equal(reply.header('penstock-error'), 'QUEUE_TIMEOUT');
+      assert.match(reply.header('proxy-status') ?? '', /^penstock; error=connection_limit_reached;/);
+      assert.equal(reply.header('retry-after'), '1');
+      assert.match(reply.text, /nothing was sent/);
+      const { level, error, status } = logLineOf(gateway, request);
       assert.deepEqual({ level, error, status }, { level: 'warn', error: 'QUEUE_TIMEOUT', status: 503 });
 
       assert.equal((await within(4_000, 'the first answer', holder)).status, 200);
-      const next = await within(4_000, 'the next answer', send(gateway.url, callOn(line, 'GET')));
+      const next = await within(4_000, 'the next answer', call(gateway.url, callOn(line, 'GET')));
       assert.equal(next.status, 200);
       assert.equal(bank.requests.length - before, 2, 'the holder and the next call');
     });
@@ -49,10 +50,10 @@ describe('when all connections to the bank are taken (E15)', { concurrency: true
       idempotency: { wait: '100ms', lateAnswer: '3s' },
     });
     line.bank.injectFault({ name: 'never-answer' }, { operation: 'initiatePayment' });
-    const initiate = () => send(line.gateway.url, callOn(line, 'POST'));
+    const initiate = () => call(line.gateway.url, callOn(line, 'POST'));
     for (const { status } of await Promise.all([initiate(), initiate()])) assert.equal(status, 504);
     const reads = [1, 2, 3].map(() =>
-      within(2_000, 'an answer', send(line.gateway.url, callOn(line, 'GET'))),
+      within(2_000, 'an answer', call(line.gateway.url, callOn(line, 'GET'))),
     );
     for (const { status } of await Promise.all(reads)) assert.equal(status, 200);
     assert.ok(line.bank.connections <= 5, `${line.bank.connections} connections`);
@@ -66,7 +67,7 @@ describe('when all connections to the bank are taken (E15)', { concurrency: true
     line.bank.injectFault({ name: 'latency', ms: 5 });
     const replies = await Promise.all(
       Array.from({ length: 30 }, () =>
-        within(8_000, 'an answer', send(line.gateway.url, callOn(line, 'GET'))),
+        within(8_000, 'an answer', call(line.gateway.url, callOn(line, 'GET'))),
       ),
     );
 

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { call } from '../kit/call.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
-import { callOf, paymentsPath, send } from '../kit/tpp.ts';
+import { newCall, transfers } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 
 const refusal = 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
 
 /** As large as the gateway takes: more than the buffers of a connection hold. */
-const large = { ...callOf('POST', paymentsPath), body: ' '.repeat(1024 * 1024) };
+const large = { ...newCall('POST', transfers), body: ' '.repeat(1024 * 1024) };
 
 describe('a bank that answers 413 before it has read the body (E10)', () => {
   test('is heard, though the rest of the body can no longer be sent', async (t) => {
@@ -19,10 +20,10 @@ describe('a bank that answers 413 before it has read the body (E10)', () => {
     const sandbox = { baseUrl: `http://127.0.0.1:${bank.port}` };
     const gateway = await startGateway(t, { environments: { sandbox } });
 
-    const reply = await within(4_000, 'an answer', send(gateway.url, large));
+    const reply = await within(4_000, 'an answer', call(gateway.url, large));
 
     assert.equal(reply.status, 413);
-    assert.equal(reply.body, 'too large');
+    assert.equal(reply.text, 'too large');
     assert.equal(bank.connections.length, 1);
   });
 
@@ -32,9 +33,9 @@ describe('a bank that answers 413 before it has read the body (E10)', () => {
     const gateway = await startGateway(t, { environments: { sandbox } });
     bank.injectFault({ name: 'status', status: 413, strikes: 'before-reading' }, { times: 1 });
 
-    assert.equal((await within(4_000, 'an answer', send(gateway.url, large))).status, 413);
+    assert.equal((await within(4_000, 'an answer', call(gateway.url, large))).status, 413);
     assert.equal(bank.requests.length, 1);
-    const next = await within(4_000, 'an answer', send(gateway.url, callOf('POST', paymentsPath)));
+    const next = await within(4_000, 'an answer', call(gateway.url, newCall('POST', transfers)));
     assert.equal(next.status, 201);
     assert.equal(bank.payments.length, 1);
   });

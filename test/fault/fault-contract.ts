@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Fault, momentOf } from '../../src/simulated-bank/faults.ts';
+import { type Call, call, type Method, type Reply } from '../kit/call.ts';
 import { type GatewayUnderTest, type Sections, startLine } from '../kit/gateway.ts';
-import { type Call, callOf, type Method, paymentsPath, type Reply, send } from '../kit/tpp.ts';
+import { type NewCall, newCall, transfers } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 
 /** How the gateway tells a TPP that the bank failed. */
@@ -38,16 +39,16 @@ const patienceMs = 4_000;
 
 export async function startWithPayment(t: TestContext, sections: Sections = {}): Promise<FaultTestSetup> {
   const { bank, gateway } = await startLine(t, sections);
-  const { status, body } = await send(gateway.url, callOf('POST', paymentsPath));
+  const { status, text } = await call(gateway.url, newCall('POST', transfers));
   assert.equal(status, 201);
-  const { paymentId }: { paymentId: string } = JSON.parse(body);
+  const { paymentId }: { paymentId: string } = JSON.parse(text);
   bank.setStatus(paymentId, 'ACTC'); // from here on a cancellation is answered with a body, too
-  return { bank, gateway, paymentPath: `${paymentsPath}/${paymentId}` };
+  return { bank, gateway, paymentPath: `${transfers}/${paymentId}` };
 }
 
 /** A call of that method which the bank would gladly answer. */
-export const callOn = ({ paymentPath }: FaultTestSetup, method: Method): Call =>
-  callOf(method, method === 'POST' ? paymentsPath : paymentPath);
+export const callOn = ({ paymentPath }: FaultTestSetup, method: Method): NewCall =>
+  newCall(method, method === 'POST' ? transfers : paymentPath);
 
 /** The whole promise, for a read, an initiation and a cancellation. */
 export function testEveryMethodFails(fault: Fault, failure: ExpectedFailure, sections?: Sections): void {
@@ -60,12 +61,12 @@ export function testEveryMethodFails(fault: Fault, failure: ExpectedFailure, sec
       const earlier = { requests: bank.requests.length, payments: bank.payments.length };
       bank.injectFault(fault);
 
-      const call = callOn(line, method);
-      const reply = await within(patienceMs, 'an answer', send(gateway.url, call));
-      assertFailure(gateway, call, reply, failure);
+      const request = callOn(line, method);
+      const reply = await within(patienceMs, 'an answer', call(gateway.url, request));
+      assertFailure(gateway, request, reply, failure);
 
       bank.clearFaults();
-      const next = await within(patienceMs, 'the next answer', send(gateway.url, callOn(line, 'GET')));
+      const next = await within(patienceMs, 'the next answer', call(gateway.url, callOn(line, 'GET')));
       assert.equal(next.status, 200);
       assert.equal(bank.requests.length - earlier.requests, sent + 1, 'and one for the next call');
       const paid = method === 'POST' && momentOf(fault) === 'after-effect';
@@ -84,21 +85,21 @@ const timesSent = ({ name }: Fault, method: Method): number =>
 /** The answer says what failed in the standard's format, and one line of the log says the same. */
 export function assertFailure(
   gateway: GatewayUnderTest,
-  call: Call,
+  request: Call,
   reply: Reply,
   failure: ExpectedFailure,
 ): void {
-  assert.equal(reply.headers['penstock-error'], failure.code);
+  assert.equal(reply.header('penstock-error'), failure.code);
   assert.equal(reply.status, failure.status);
-  assert.match(String(reply.headers['proxy-status']), new RegExp(`^penstock; error=${failure.proxyError};`));
-  assert.equal(reply.headers['penstock-environment'], 'sandbox');
-  assert.equal(reply.headers['x-request-id'], call.requestId);
-  assert.equal(reply.headers['cache-control'], 'no-store');
-  const [{ code, text }]: [Record<string, string>] = JSON.parse(reply.body).tppMessages;
+  assert.match(reply.header('proxy-status') ?? '', new RegExp(`^penstock; error=${failure.proxyError};`));
+  assert.equal(reply.header('penstock-environment'), 'sandbox');
+  assert.equal(reply.header('x-request-id'), request.requestId);
+  assert.equal(reply.header('cache-control'), 'no-store');
+  const [{ code, text }]: [Record<string, string>] = JSON.parse(reply.text).tppMessages;
   assert.equal(code, 'SERVICE_UNAVAILABLE');
-  assert.match(text ?? '', adviceFor(call, failure));
+  assert.match(text ?? '', adviceFor(request, failure));
 
-  const { level, message, error, status, proxyError, environment } = logLineOf(gateway, call);
+  const { level, message, error, status, proxyError, environment } = logLineOf(gateway, request);
   assert.deepEqual(
     { level, message, error, status, proxyError, environment },
     {
@@ -120,7 +121,7 @@ function adviceFor({ method }: Call, { code }: ExpectedFailure): RegExp {
   return /The bank may have acted on the request: do not initiate again; read the status of the payment, or ask with the same X-Request-ID\.$/;
 }
 
-/** The one line that the log has about this call, beside a doubt. */
+/** The one line that the log has about this request, beside a doubt. */
 export function logLineOf({ logLines }: GatewayUnderTest, { requestId }: Call): Record<string, unknown> {
   const lines = logLines
     .map((line) => JSON.parse(line))

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
+import { call } from '../kit/call.ts';
 import { type Sections, startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
-import { callOf, paymentsPath, send } from '../kit/tpp.ts';
+import { newCall, transfers } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 
 const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}';
-const aPayment = `${paymentsPath}/a-payment`;
+const aPayment = `${transfers}/a-payment`;
 
 /** A bank that answers every request at once, and a gateway that has just called it. */
 async function startCalled(t: TestContext, sections: Sections = {}) {
@@ -16,7 +17,7 @@ async function startCalled(t: TestContext, sections: Sections = {}) {
   const environments = { sandbox: { baseUrl: `http://127.0.0.1:${bank.port}` } };
   const gateway = await startGateway(t, { environments, ...sections });
   const get = async () =>
-    (await within(4_000, 'an answer', send(gateway.url, callOf('GET', aPayment)))).status;
+    (await within(4_000, 'an answer', call(gateway.url, newCall('GET', aPayment)))).status;
   assert.equal(await get(), 200);
   return { bank, get };
 }
@@ -50,7 +51,7 @@ describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
   test('is not mistaken for one whose bank takes longer than upstream.idle to answer', async (t) => {
     const line = await startWithPayment(t, { upstream: { idle: '50ms', writeSocketIdle: '50ms' } });
     line.bank.injectFault({ name: 'latency', ms: 250 });
-    const reply = await within(4_000, 'an answer', send(line.gateway.url, callOn(line, 'POST')));
+    const reply = await within(4_000, 'an answer', call(line.gateway.url, callOn(line, 'POST')));
     assert.equal(reply.status, 201);
   });
 
@@ -60,15 +61,15 @@ describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
       const { bank, gateway } = line;
       const before = bank.requests.length;
       bank.injectFault({ name: 'close-idle' });
-      const call = callOn(line, method);
-      const reply = await within(4_000, 'an answer', send(gateway.url, call));
+      const request = callOn(line, method);
+      const reply = await within(4_000, 'an answer', call(gateway.url, request));
 
       assert.ok(reply.status < 300);
-      assert.equal(logLineOf(gateway, call).status, reply.status);
+      assert.equal(logLineOf(gateway, request).status, reply.status);
       assert.equal(bank.requests.length - before, 1);
       // A call that meets the connection while it closes is lost: it fails, and is never sent twice.
       await until(4_000, 'a call gets through again', async () => {
-        return (await send(gateway.url, callOn(line, 'GET'))).status === 200;
+        return (await call(gateway.url, callOn(line, 'GET'))).status === 200;
       });
     });
   }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { call } from '../kit/call.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
-import { callOf, paymentsPath, send } from '../kit/tpp.ts';
+import { newCall, transfers } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 import { certificate, key } from '../unit/simulated-bank/certificate.ts';
 import { assertFailure, type ExpectedFailure, methods, shortDeadlines } from './fault-contract.ts';
@@ -19,15 +20,15 @@ async function assertUnreached(t: TestContext, baseUrl: string, proxyError: stri
   const environments = { active: 'sandbox', sandbox: { baseUrl } };
   const gateway = await startGateway(t, { environments, ...sections });
   for (const method of [...methods, ...methods]) {
-    const call = callOf(method, method === 'POST' ? paymentsPath : `${paymentsPath}/a-payment`);
-    const reply = await within(8_000, 'an answer', send(gateway.url, call));
-    assertFailure(gateway, call, reply, unreached(proxyError));
-    assert.match(JSON.parse(reply.body).tppMessages[0].text, /nothing was sent/);
+    const request = newCall(method, method === 'POST' ? transfers : `${transfers}/a-payment`);
+    const reply = await within(8_000, 'an answer', call(gateway.url, request));
+    assertFailure(gateway, request, reply, unreached(proxyError));
+    assert.match(JSON.parse(reply.text).tppMessages[0].text, /nothing was sent/);
   }
 }
 
 describe('a bank that no connection can be made to (E8)', { concurrency: true }, () => {
-  test('a port that nobody listens on refuses every call, and the gateway takes the next', async (t) => {
+  test('a port that nobody listens on refuses every request, and the gateway takes the next', async (t) => {
     const bank = await startBank(t);
     await bank.stop(); // its port is free now
     await assertUnreached(t, bank.baseUrl, 'connection_refused');

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { call } from '../kit/call.ts';
 import { startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
-import { callOf, paymentsPath, send } from '../kit/tpp.ts';
+import { newCall, transfers } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 import { callOn, methods, startWithPayment } from './fault-contract.ts';
 
@@ -18,14 +19,14 @@ describe('a second answer to one request never reaches anybody', { concurrency: 
       const before = bank.requests.length;
       bank.injectFault({ name: 'two-answers' }, { times: 1 });
 
-      const first = await within(4_000, 'an answer', send(gateway.url, callOn(line, method)));
+      const first = await within(4_000, 'an answer', call(gateway.url, callOn(line, method)));
       assert.ok(first.status < 300);
-      assert.doesNotMatch(first.body, /ACCC/);
+      assert.doesNotMatch(first.text, /ACCC/);
 
-      for (let call = 0; call < 5; call++) {
-        const next = await within(4_000, 'the next answer', send(gateway.url, callOn(line, 'GET')));
+      for (let round = 0; round < 5; round++) {
+        const next = await within(4_000, 'the next answer', call(gateway.url, callOn(line, 'GET')));
         assert.equal(next.status, 200);
-        assert.match(next.body, /instructedAmount/, 'its own answer');
+        assert.match(next.text, /instructedAmount/, 'its own answer');
       }
       assert.equal(bank.requests.length - before, 6);
     });
@@ -40,25 +41,24 @@ describe('a second answer to one request never reaches anybody', { concurrency: 
       upstream: { maxSockets: 1 },
       shaping: { maxConcurrent: 1 },
     });
-    const call = () => send(gateway.url, callOf('GET', `${paymentsPath}/one`));
-    const replies = await within(8_000, 'all answers', Promise.all(Array.from({ length: 50 }, call)));
-    assert.deepEqual(new Set(replies.map(({ body }) => body)), new Set(['"own"']));
+    const request = () => call(gateway.url, newCall('GET', `${transfers}/one`));
+    const replies = await within(8_000, 'all answers', Promise.all(Array.from({ length: 50 }, request)));
+    assert.deepEqual(new Set(replies.map(({ text }) => text)), new Set(['"own"']));
   });
 
   test('sent later, while the connection lies unused', async (t) => {
     const bank = await startPlainServer(t, (socket) => void socket.write(answerOf('own')));
     const environments = { sandbox: { baseUrl: `http://127.0.0.1:${bank.port}` } };
     const gateway = await startGateway(t, { environments });
-    const get = () =>
-      within(4_000, 'an answer', send(gateway.url, callOf('GET', `${paymentsPath}/a-payment`)));
+    const get = () => within(4_000, 'an answer', call(gateway.url, newCall('GET', `${transfers}/a-payment`)));
 
     for (let round = 0; round < 20; round++) {
-      assert.equal((await get()).body, '"own"');
+      assert.equal((await get()).text, '"own"');
       const socket = bank.connections.at(-1);
       await new Promise<void>((sent) => socket?.write(answerOf('foreign'), () => sent()));
       await until(2_000, 'it has left the bank', () => socket?.writableLength === 0);
     }
-    assert.equal((await get()).body, '"own"');
+    assert.equal((await get()).text, '"own"');
   });
 });
 

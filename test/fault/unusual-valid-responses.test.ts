@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Fault } from '../../src/simulated-bank/faults.ts';
-import { type Call, send } from '../kit/tpp.ts';
+import { type Call, call } from '../kit/call.ts';
 import { within } from '../kit/within.ts';
 import { callOn, type FaultTestSetup, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 
@@ -53,11 +53,11 @@ describe('an answer by which the bank asks for a pause', { concurrency: true }, 
 
         await assertPasses(line, callOn(line, method), status);
         for (const next of methods) {
-          const reply = await within(4_000, 'a refusal', send(line.gateway.url, callOn(line, next)));
+          const reply = await within(4_000, 'a refusal', call(line.gateway.url, callOn(line, next)));
           assert.equal(reply.status, 503);
-          assert.equal(reply.headers['penstock-error'], 'QUEUE_TIMEOUT');
-          assert.match(String(reply.headers['retry-after']), /^(19|20)$/);
-          assert.match(reply.body, /The bank asks for a pause; nothing was sent\. Try again in (19|20) s\./);
+          assert.equal(reply.header('penstock-error'), 'QUEUE_TIMEOUT');
+          assert.match(reply.header('retry-after') ?? '', /^(19|20)$/);
+          assert.match(reply.text, /The bank asks for a pause; nothing was sent\. Try again in (19|20) s\./);
         }
         assert.equal(line.bank.requests.length - before, 1);
       });
@@ -65,15 +65,15 @@ describe('an answer by which the bank asks for a pause', { concurrency: true }, 
   }
 });
 
-async function assertPasses({ gateway }: FaultTestSetup, call: Call, status: number): Promise<void> {
-  const reply = await within(4_000, 'an answer', send(gateway.url, call));
+async function assertPasses({ gateway }: FaultTestSetup, request: Call, status: number): Promise<void> {
+  const reply = await within(4_000, 'an answer', call(gateway.url, request));
   assert.equal(reply.status, status);
-  assert.equal(reply.headers['penstock-error'], undefined);
-  assert.equal(reply.headers['proxy-status'], undefined);
-  assert.equal(reply.headers['x-request-id'], call.requestId);
-  assert.ok(reply.body.length > 0);
+  assert.equal(reply.header('penstock-error'), undefined);
+  assert.equal(reply.header('proxy-status'), undefined);
+  assert.equal(reply.header('x-request-id'), request.requestId);
+  assert.ok(reply.text.length > 0);
 
-  const logged = logLineOf(gateway, call);
+  const logged = logLineOf(gateway, request);
   assert.equal(logged.status, status);
   assert.equal(logged.servedFrom, 'bank');
 }

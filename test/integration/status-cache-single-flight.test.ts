@@ -3,12 +3,11 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { sendAtOnce } from '../kit/at-once.ts';
-import type { Call } from '../kit/call.ts';
+import { type Call, call } from '../kit/call.ts';
 import { startInstances } from '../kit/instances.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { statusRead } from '../kit/request.ts';
 import { type StubResponse, startStubBank, statusResponse } from '../kit/stub-bank.ts';
-import { callOf, send } from '../kit/tpp.ts';
 import { until } from '../kit/within.ts';
 
 const credentials = [['Authorization', 'Bearer one']] as const;
@@ -54,11 +53,8 @@ describe('a thousand equal reads at once on two instances', { skip: skipWithoutR
   test('are answered although the TPP that came first hangs up', async (t) => {
     const { bank, instances, letGo } = await startPair(t, () => statusResponse('ACTC'));
     const hangUp = new AbortController();
-    const first = {
-      ...callOf('GET', statusRead.path),
-      headers: { ...callOf('GET', '').headers, Authorization: 'Bearer one' },
-    };
-    const left = send(instances[0].url, first, hangUp.signal);
+    const first: Call = { ...statusRead, headers: [['Authorization', 'Bearer one']], signal: hangUp.signal };
+    const left = call(instances[0].url, first);
     await until(5_000, 'the bank is asked', () => bank.requests.length > 0);
     const { replies } = await sendAtOnce(t, instances, read, reads);
     hangUp.abort();

@@ -1,13 +1,13 @@
 /** Requests that the door refuses, marked with canaries: well-formed HTTP that is not accepted, and bytes that are no HTTP. */
 
 import { orderWithCanaries, paymentIdWithCanary, requestWithCanaries } from './canaries.ts';
-import { paymentsPath } from './tpp.ts';
+import { transfers } from './request.ts';
 
-const payment = `${paymentsPath}/${paymentIdWithCanary}`;
+const payment = `${transfers}/${paymentIdWithCanary}`;
 const get = (target: string, more: readonly string[] = []) =>
   requestWithCanaries(`GET ${target} HTTP/1.1`, more);
 const post = (more: readonly string[], body = orderWithCanaries) =>
-  requestWithCanaries(`POST ${paymentsPath} HTTP/1.1`, more, body);
+  requestWithCanaries(`POST ${transfers} HTTP/1.1`, more, body);
 
 /** HTTP, but not a request that this gateway takes. */
 export const refusedRequests: readonly string[] = [
@@ -65,7 +65,7 @@ export const brokenRequests: readonly string[] = [
   `GET ${payment} HTTP/1.1\r\nHost: canary\r\nX-Large: ${'canary'.repeat(4_000)}\r\n\r\n`,
   post(['Content-Length: 9']),
   post(['Content-Length: canary']),
-  `POST ${paymentsPath} HTTP/1.1\r\nHost: canary\r\nTransfer-Encoding: chunked\r\n\r\ncanary-size\r\n`,
+  `POST ${transfers} HTTP/1.1\r\nHost: canary\r\nTransfer-Encoding: chunked\r\n\r\ncanary-size\r\n`,
   `${post([], orderWithCanaries).slice(0, -20)}`,
   `${get(payment)}canary-behind-the-request\r\n\r\n`,
 ];

@@ -14,10 +14,14 @@ export interface Call {
   readonly path: string;
   /** Without `Host` and the framing. */
   readonly headers?: readonly Field[];
-  /** By default a new `X-Request-ID` is added if there is none. */
-  readonly requestId?: 'as given';
+  /** The `X-Request-ID` to add, by default a new one if `headers` has none; or `as given`, to add none. */
+  readonly requestId?: string;
   readonly body?: string | Buffer | undefined;
+  /** Closes the connection when it is aborted; the promise of the response then rejects. */
+  readonly signal?: AbortSignal;
 }
+
+export type Method = 'GET' | 'POST' | 'DELETE';
 
 /** One answer. */
 export interface Reply {
@@ -37,14 +41,14 @@ export interface Reply {
  */
 export function call(
   origin: string,
-  { method, path, headers = [], body, requestId }: Call,
+  { method, path, headers = [], body, requestId = randomUUID(), signal }: Call,
   agent?: Agent,
 ): Promise<Reply> {
   const fields: readonly Field[] = [
     ['Host', new URL(origin).host],
     ...(requestId === 'as given' || has(headers, 'x-request-id')
       ? []
-      : ([['X-Request-ID', randomUUID()]] as const)),
+      : ([['X-Request-ID', requestId]] as const)),
     ...headers,
     ...(body === undefined ? [] : ([['Content-Length', String(Buffer.byteLength(body))]] as const)),
     ...(agent ? [] : ([['Connection', 'close']] as const)),
@@ -52,7 +56,15 @@ export function call(
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
   const { hostname, port, protocol } = new URL(origin);
   const request = protocol === 'https:' ? requestHttps : requestHttp;
-  const sent = request({ hostname, port, method, path, headers: fields.flat(), agent: agent ?? false });
+  const sent = request({
+    hostname,
+    port,
+    method,
+    path,
+    headers: fields.flat(),
+    agent: agent ?? false,
+    ...(signal && { signal }),
+  });
   sent.once('error', reject).once('response', (answer) => {
     buffer(answer).then((bytes) => {
       const { rawHeaders, statusCode = 0 } = answer;

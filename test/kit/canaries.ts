@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { type Fault, type FaultName, faultRows } from '../../src/simulated-bank/faults.ts';
-import { paymentsPath } from './tpp.ts';
+import { transfers } from './request.ts';
 
 /** A value that tells where it stood. */
 const canary = (place: string) => `canary-${place}`;
@@ -85,10 +85,10 @@ export const paymentIdWithCanary = canary('payment-id');
 
 /** One request of each operation, on a payment whose id is marked, and on ones that nobody knows. */
 export function oneOfEach(): readonly string[] {
-  const payment = `${paymentsPath}/${paymentIdWithCanary}`;
+  const payment = `${transfers}/${paymentIdWithCanary}`;
   const ask = (line: string, body = '') => requestWithCanaries(`${line} HTTP/1.1`, [], body);
   return [
-    ask(`POST ${paymentsPath}`, orderWithCanaries),
+    ask(`POST ${transfers}`, orderWithCanaries),
     ask(`GET ${payment}`),
     ask(`GET ${payment}/status`),
     ask(`POST ${payment}/authorisations`, '{"scaAuthenticationData":"canary-otp"}'),

@@ -1,6 +1,7 @@
 /** Requests that most tests start from. */
 
-import type { Call } from './call.ts';
+import { randomUUID } from 'node:crypto';
+import type { Call, Method } from './call.ts';
 import { exampleOf } from './examples.ts';
 
 /** Where payments are initiated, and what stands there afterwards. */
@@ -16,3 +17,15 @@ export const initiation = {
 
 /** A status read of some payment. */
 export const statusRead = { method: 'GET', path: `${transfers}/1234-wertiq-983/status` } as const;
+
+/** A request whose X-Request-ID the test knows. */
+export interface NewCall extends Call {
+  readonly requestId: string;
+}
+
+/** A request with a new X-Request-ID; a POST is an initiation. */
+export function newCall(method: Method, path: string): NewCall {
+  const requestId = randomUUID();
+  if (method === 'POST') return { ...initiation, path, requestId };
+  return { method, path, requestId, headers: [['PSU-IP-Address', '192.168.8.78']] };
+}

@@ -12,7 +12,7 @@ import { errorTable } from '../../src/request/errors.ts';
 import { call } from '../kit/call.ts';
 import { startLine } from '../kit/gateway.ts';
 import { parsePrometheus } from '../kit/prometheus.ts';
-import { paymentsPath } from '../kit/tpp.ts';
+import { transfers } from '../kit/request.ts';
 
 /** Every label of ours that is not a name of the configuration, and the values it may have. */
 const values: Readonly<Record<string, readonly string[]>> = {
@@ -35,13 +35,13 @@ function oddCall(index: number) {
   const method = ['GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'OPTIONS'][index % 6] ?? 'GET';
   const odd = `odd-${index}`;
   const paths = [
-    `${paymentsPath}/${odd}`,
-    `${paymentsPath}/${odd}/status`,
-    `${paymentsPath}/${odd}/authorisations`,
+    `${transfers}/${odd}`,
+    `${transfers}/${odd}/status`,
+    `${transfers}/${odd}/authorisations`,
     `/berlingroup/v1/${odd}/sepa-credit-transfers/x`,
     `/berlingroup/v1/payments/${odd}`,
     `/${odd}/${odd}`,
-    `${paymentsPath}/x?${odd}`,
+    `${transfers}/x?${odd}`,
   ];
   const headers = [
     ['Penstock-Environment', index % 5 === 0 ? odd : 'sandbox'],
