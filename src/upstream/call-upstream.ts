@@ -1,6 +1,6 @@
 /**
- * STAGE 6. Refuses if the circuit is open, waits for a turn, and sends, in this order: an open circuit costs no turn, and
- * only what the bank itself does moves a circuit.
+ * STAGE 6. Calls the bank: checks the circuit, waits for a permit, and sends, in this order. An open circuit uses no permit,
+ * and only the behaviour of the bank changes a circuit.
  */
 
 import type { Lane } from '../pis/operations.ts';
@@ -12,36 +12,68 @@ import type { Circuit } from './circuit/circuit.ts';
 import type { RateLimiter } from './shaping/rate-limiter.ts';
 import type { Transport } from './transport.ts';
 
-/** One environment of the bank, as calls reach it. */
+/** What a call to one environment of the bank needs. */
 export interface Upstream {
   readonly circuitOf: (lane: Lane) => Pick<Circuit, 'run' | 'view'>;
   readonly limiter: Pick<RateLimiter, 'run'>;
   readonly transport: Transport;
 }
 
-/** @param upstreamOf the way to an environment, by its name */
+/** @param upstreamOf returns the upstream of an environment */
 export function callUpstream(upstreamOf: (environment: string) => Upstream): Handler<RoutedRequest> {
   return async (request) => {
     const { operation, environment, client, deadlineAtMs, signal, writeAheadMark, recordEvent } = request;
     const { circuitOf, limiter, transport } = upstreamOf(environment.name);
     const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
     const circuit = circuitOf(operation.lane);
-    const askedAtMs = performance.now();
-    let answer: Promise<PisResponse> | undefined;
+    const startedAtMs = performance.now();
+    let response: Promise<PisResponse> | undefined;
     try {
-      return await circuit.run((goOn) =>
+      return await circuit.run((beforeSending) =>
         limiter.run(call, async () => {
-          goOn();
-          recordEvent?.({ what: 'turn', waitedMs: performance.now() - askedAtMs });
-          answer = sendToBank(request, transport);
-          return writeAheadMark ? untilDeadline(answer, deadlineAtMs) : answer;
+          beforeSending();
+          recordEvent?.({ what: 'turn', waitedMs: performance.now() - startedAtMs });
+          response = sendToBank(request, transport);
+          return writeAheadMark ? untilDeadline(response, deadlineAtMs) : response;
         }),
       );
     } catch (thrown) {
-      if (answer) return answer; // which failed by itself, or is late: the duplicates' guard has told the TPP
-      recordEvent?.(refusalEvent(thrown, circuit, { waitedMs: performance.now() - askedAtMs, signal }));
+      // The idempotency stage answers the TPP at the deadline, and still needs the late response.
+      if (response) return response;
+      recordEvent?.(refusalEvent(thrown, circuit, { waitedMs: performance.now() - startedAtMs, signal }));
       throw thrown;
     }
+  };
+}
+
+/** For the circuit and the rate limiter, a write ends at its deadline, although its late response is still recorded. */
+async function untilDeadline<Response>(response: Promise<Response>, atMs: number): Promise<Response> {
+  const deadline = Promise.withResolvers<never>();
+  const timer = setTimeout(() => deadline.reject(outcomeUnknown()), Math.max(0, atMs - performance.now()));
+  return Promise.race([response, deadline.promise]).finally(() => clearTimeout(timer));
+}
+
+async function sendToBank(request: RoutedRequest, transport: Transport): Promise<PisResponse> {
+  const { operation, environment, headers, body, deadlineAtMs, writeAheadMark, recordEvent } = request;
+  const sentAtMs = performance.now();
+  const response = await transport.send({
+    method: operation.method,
+    lane: operation.lane,
+    path: environment.basePath + operation.path,
+    headers,
+    body,
+    deadlineAtMs,
+    recordEvent,
+    sendingMark: writeAheadMark && {
+      markSending: () => writeAheadMark.markSending(environment.name),
+      lateAnswerUntilMs: writeAheadMark.lateAnswerUntilMs,
+    },
+  });
+  return {
+    ...response,
+    servedFrom: 'bank',
+    environment: environment.name,
+    upstreamMs: performance.now() - sentAtMs,
   };
 }
 
@@ -57,37 +89,4 @@ function refusalEvent(
     return { what: 'circuit-refused', state: hold ? 'held open' : state };
   }
   return signal?.aborted ? { what: 'caller-left', waitedMs } : { what: 'turn-refused', code, waitedMs };
-}
-
-/** To the circuit and the others who wait, a call whose answer is still listened for is over at its deadline. */
-async function untilDeadline<Answer>(answer: Promise<Answer>, atMs: number): Promise<Answer> {
-  const deadline = Promise.withResolvers<never>();
-  const timer = setTimeout(() => deadline.reject(outcomeUnknown()), Math.max(0, atMs - performance.now()));
-  return Promise.race([answer, deadline.promise]).finally(() => clearTimeout(timer));
-}
-
-async function sendToBank(request: RoutedRequest, transport: Transport): Promise<PisResponse> {
-  const { operation, environment, headers, body, deadlineAtMs, writeAheadMark, recordEvent } = request;
-  const sentAtMs = performance.now();
-  const answer = await transport.send({
-    method: operation.method,
-    lane: operation.lane,
-    path: environment.basePath + operation.path,
-    headers,
-    body,
-    deadlineAtMs,
-    ...(recordEvent && { recordEvent: recordEvent }),
-    ...(writeAheadMark && {
-      sendingMark: {
-        markSending: () => writeAheadMark.markSending(environment.name),
-        lateAnswerUntilMs: writeAheadMark.lateAnswerUntilMs,
-      },
-    }),
-  });
-  return {
-    ...answer,
-    servedFrom: 'bank',
-    environment: environment.name,
-    upstreamMs: performance.now() - sentAtMs,
-  };
 }

@@ -9,63 +9,61 @@ import type { Credentials } from './credentials.ts';
 import { createIdleQuarantine } from './idle-quarantine.ts';
 
 interface PoolSettings {
-  /** Connections at most, per environment. */
   readonly maxSockets: number;
-  /** A pooled connection idle for longer, in milliseconds, is closed: it must be less than the bank's own limit. */
+  /** Milliseconds after which an idle connection is closed; must be less than the bank's own limit. */
   readonly idle: number;
 }
 
-/** What there is at the moment. */
 interface PoolStats {
-  /** The connections that may be taken; the one used last comes last. */
+  /** Connections that may be reused; the one used last comes last. */
   readonly idle: readonly Socket[];
-  /** How many others there are: being made, in use, or at rest. */
+  /** All other connections: being established, in use, or in quarantine. */
   readonly busy: number;
-  /** How many calls wait for one. */
+  /** Requests that wait for a connection. */
   readonly waiting: number;
 }
 
-/** A pool that can be told to keep only what was used just now. */
+/** An agent for node:http that can close connections by their idle time. */
 export type ConnectionPool = HttpAgent & {
   readonly stats: () => PoolStats;
   /**
-   * Closes the connections that were unused for this long, in milliseconds, or longer. Called just before a payment is
-   * sent: the likelier a bank has closed a connection meanwhile, the likelier the payment's outcome would not be known.
+   * Closes the connections that were idle for at least this long, in milliseconds. Called before a payment is sent: the
+   * longer a connection is idle, the more likely the bank closes it just then, and the outcome of the payment is unknown.
    */
   readonly closeIdle: (idleMs: number) => void;
-  /** Closes what is idle now, and every other connection when nobody waits for one: nothing new should begin here. */
+  /** Closes idle connections now, and each other one as soon as no request waits for it. For a pool that is replaced. */
   readonly drain: () => void;
 };
 
-/** Times on the clock of `performance.now()`. */
 interface PooledConnection {
   readonly socket: Socket;
-  /** Nothing is asked on it, and nothing may be said. */
+  /** No request uses it: data from the bank is an error. */
   isIdle: boolean;
-  /** For how long the bank keeps it, by its last answer. Milliseconds. */
+  /** How long the bank keeps it open, according to its last response. */
   keepAliveMs: number;
+  /** On the clock of `performance.now()`. */
   idleSinceMs: number;
 }
 
 /**
- * A pool whose connections all lead to one place by the same credentials, which Node's own must find out for each call.
- * The connection used last is taken first, so that surplus ones fall idle and close.
+ * All connections of this pool have the same target and credentials; Node's own agent determines both for each request. The
+ * most recently used connection is reused first, so that surplus ones become idle and close.
  *
- * Every connection rests before it goes back into the pool (rest.ts), and one that speaks unasked is closed.
+ * Every connection passes a quarantine before its reuse (idle-quarantine.ts); one that receives data while idle is closed.
  */
 export function createConnectionPool(
   { origin }: Environment,
-  { maxSockets, idle: idleMs }: PoolSettings,
+  { maxSockets, idle: maxIdleMs }: PoolSettings,
   credentials: Credentials = {},
 ): ConnectionPool {
   const { protocol } = new URL(origin);
   const defaultPort = protocol === 'https:' ? 443 : 80;
   const connect = createConnector(origin, credentials);
   const open = new Set<PooledConnection>();
-  /** Those that may be taken. */
+  /** Connections that may be reused. */
   let idle: PooledConnection[] = [];
   const waiting: ClientRequest[] = [];
-  let draining = false;
+  let isDraining = false;
   let isSweepScheduled = false;
   const quarantine = createIdleQuarantine(returnToPool);
 
@@ -93,32 +91,32 @@ export function createConnectionPool(
 
   function use(connection: PooledConnection, request: ClientRequest): void {
     request.once('response', ({ rawHeaders }) => {
-      connection.keepAliveMs = Math.min(idleMs, keepAliveHintMs(rawHeaders));
+      connection.keepAliveMs = Math.min(maxIdleMs, keepAliveHintMs(rawHeaders));
     });
     request.onSocket(connection.socket);
   }
 
   function newConnection(): PooledConnection {
-    const connection = { socket: connect(), isIdle: false, keepAliveMs: idleMs, idleSinceMs: 0 };
+    const connection = { socket: connect(), isIdle: false, keepAliveMs: maxIdleMs, idleSinceMs: 0 };
     const { socket } = connection;
     open.add(connection);
-    // For as long as it lives: listeners that come and go with every call cost more.
+    // Permanent listeners cost less than adding and removing them with every request.
     socket.once('free', () => socket.on('data', () => connection.isIdle && socket.destroy()));
     socket.on('free', () => release(connection)).on('error', () => socket.destroy());
     socket.once('close', () => {
       open.delete(connection);
       idle = idle.filter((other) => other !== connection);
-      serveNext();
+      connectNext();
     });
     return connection;
   }
 
-  function serveNext(): void {
+  function connectNext(): void {
     const next = open.size < maxSockets && nextWaiting();
     if (next) use(newConnection(), next);
   }
 
-  /** Whoever was given up meanwhile needs none. */
+  /** Skips requests that were destroyed while they waited. */
   function nextWaiting(): ClientRequest | undefined {
     let next = waiting.shift();
     while (next?.destroyed) next = waiting.shift();
@@ -128,17 +126,17 @@ export function createConnectionPool(
   function release(connection: PooledConnection): void {
     connection.isIdle = true;
     connection.idleSinceMs = performance.now();
-    // Node's own: it would keep the last call for as long as the connection.
+    // A field of Node: it would keep the last request in memory as long as the connection.
     Object.assign(connection.socket, { _httpMessage: null });
     quarantine(connection);
   }
 
   function returnToPool(connection: PooledConnection): void {
     const { socket } = connection;
-    const isOfUse = socket.writable && !hasExpired(connection);
-    const next = isOfUse && nextWaiting();
+    const isReusable = socket.writable && !hasExpired(connection);
+    const next = isReusable && nextWaiting();
     if (next) reuse(connection, next);
-    else if (!isOfUse || draining) socket.destroy();
+    else if (!isReusable || isDraining) socket.destroy();
     else {
       socket.unref();
       idle.push(connection);
@@ -153,7 +151,12 @@ export function createConnectionPool(
       isSweepScheduled = false;
       closeIdleExcept((connection) => !hasExpired(connection));
       if (idle.length > 0) scheduleSweep();
-    }, idleMs / 4).unref();
+    }, maxIdleMs / 4).unref();
+  }
+
+  function closeIdle(idleMs: number): void {
+    const idleSinceLimitMs = performance.now() - idleMs;
+    closeIdleExcept(({ idleSinceMs }) => idleSinceMs > idleSinceLimitMs);
   }
 
   function closeIdleExcept(isKept: (connection: PooledConnection) => boolean): void {
@@ -161,11 +164,6 @@ export function createConnectionPool(
     if (others.length === 0) return;
     idle = idle.filter(isKept);
     for (const { socket } of others) socket.destroy();
-  }
-
-  function closeIdle(forMs: number): void {
-    const latestMs = performance.now() - forMs;
-    closeIdleExcept(({ idleSinceMs }) => idleSinceMs > latestMs);
   }
 
   return Object.assign(new HttpAgent({ protocol, defaultPort, keepAlive: true, maxSockets }), {
@@ -177,7 +175,7 @@ export function createConnectionPool(
     }),
     closeIdle,
     drain() {
-      draining = true;
+      isDraining = true;
       closeIdle(0);
     },
     destroy() {
@@ -189,18 +187,20 @@ export function createConnectionPool(
 const hasExpired = ({ idleSinceMs, keepAliveMs }: PooledConnection) =>
   performance.now() >= idleSinceMs + keepAliveMs;
 
-// MERGED HEADER (rewrite or remove):
-/* How long a bank says that it keeps an idle connection: `Keep-Alive: timeout=5`, which nginx, Apache and Node write. */
+/** The bank's limit may pass while our next request is on its way. */
+const keepAliveMarginMs = 1_000;
 
-/** What it says may be over before our next request is there. Milliseconds. */
-const marginMs = 1_000;
-
-/** Milliseconds for which the connection may be used again; without end if the answer does not say. */
+/**
+ * How long the connection may be reused, from `Keep-Alive: timeout=5` as nginx, Apache and Node send it.
+ *
+ * @returns milliseconds; infinite without the field
+ */
 export function keepAliveHintMs(rawHeaders: readonly string[]): number {
-  const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && isKeepAliveField(name));
-  if (at < 0) return Number.POSITIVE_INFINITY;
-  const [, seconds] = /^timeout=(\d+)/.exec(rawHeaders[at + 1] ?? '') ?? [];
-  return seconds === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(seconds) * 1_000 - marginMs);
+  const index = rawHeaders.findIndex((name, at) => at % 2 === 0 && isKeepAlive(name));
+  if (index < 0) return Number.POSITIVE_INFINITY;
+  const [, seconds] = /^timeout=(\d+)/.exec(rawHeaders[index + 1] ?? '') ?? [];
+  if (seconds === undefined) return Number.POSITIVE_INFINITY;
+  return Math.max(0, Number(seconds) * 1_000 - keepAliveMarginMs);
 }
 
-const isKeepAliveField = (name: string) => name.length === 10 && lowerCase(name) === 'keep-alive';
+const isKeepAlive = (name: string) => name.length === 10 && lowerCase(name) === 'keep-alive';

@@ -1,4 +1,4 @@
-/** What the gateway shows to one side of the bank, and whom it believes there. */
+/** The TLS credentials for one environment of the bank: client certificate, authorities, expected server name. */
 
 import type { SecureContextOptions } from 'node:tls';
 import { type CertificateInfo, parseCertificate } from '../certificates/certificate-info.ts';
@@ -6,18 +6,17 @@ import type { ReadFile } from '../certificates/file-watcher.ts';
 import { throwKeyPairErrors, validateTls } from '../certificates/validate-key-pair.ts';
 import type { EnvironmentTlsSettings } from '../config/schema.ts';
 
-/** The client certificate (QWAC) with its key, the authorities, and the name expected in the bank's certificate. */
+/** `cert` is the client certificate (QWAC); `servername` is expected in the bank's certificate. */
 export type Credentials = Pick<SecureContextOptions, 'cert' | 'key' | 'ca'> & {
   readonly servername?: string;
 };
 
-/** Credentials, and what there is to say about the certificate among them. */
 export interface LoadedCredentials {
   readonly credentials: Credentials;
   readonly certificate: CertificateInfo | undefined;
 }
 
-/** The files that credentials are made of. */
+/** The files that `loadCredentials` reads. */
 export const credentialFiles = ({
   certFile,
   keyFile,

@@ -1,4 +1,4 @@
-/** What the gateway holds for one side of the bank: credentials and a seal, renewed with their files, and the connections. */
+/** The connection pool and the request signer of one environment, both renewed when their certificate files change. */
 
 import { type FileWatcher, watchFiles } from '../certificates/file-watcher.ts';
 import type { CertificateUse, InstalledCertificate } from '../certificates/installed-certificates.ts';
@@ -9,14 +9,14 @@ import { credentialFiles, type LoadedCredentials, loadCredentials } from './cred
 import { createRequestSigner, type RequestSigner } from './request-signer.ts';
 
 export interface EnvironmentConnections {
-  /** The connections that are made with the credentials in use. */
+  /** The pool with the current credentials. */
   pool(): ConnectionPool;
-  /** A pool of its own, with the same credentials. */
+  /** Creates a separate pool with the current credentials. */
   createPool(): ConnectionPool;
-  /** `undefined` if requests are not signed here. */
+  /** `undefined` if requests to this environment are not signed. */
   readonly currentSigner: (() => RequestSigner) | undefined;
   certificates(): readonly InstalledCertificate[];
-  /** Takes over what has changed on the disk. Never rejects. */
+  /** Applies changed certificate files. Never rejects. */
   pollFiles(): Promise<void>;
 }
 
@@ -27,28 +27,33 @@ export function createEnvironmentConnections(
   events: CertificateLog,
 ): EnvironmentConnections {
   const { name, tls, signing } = environment;
-  const newPool = () => createConnectionPool(environment, settings, credentials.current().credentials);
+  const createPool = () => createConnectionPool(environment, settings, credentials.current().credentials);
   const credentials: FileWatcher<LoadedCredentials> = watchFiles(
     credentialFiles(tls),
     (read) => loadCredentials(tls, read),
     {
       onInvalid: (why) => events.onRejected(name, 'qwac', why),
       onChange({ certificate }) {
-        pool.drain(); // whoever begins from now on takes the new one: a bank may refuse the old certificate from now on
-        pool = newPool();
+        pool.drain(); // the bank may refuse the old certificate from now on
+        pool = createPool();
         events.onRenewed(name, 'qwac', certificate);
       },
     },
   );
-  let pool = newPool();
-  const signer = signing && watchSigner(name, signing, events);
+  let pool = createPool();
+  const signer =
+    signing &&
+    watchFiles([signing.certFile, signing.keyFile], (read) => createRequestSigner(signing, read), {
+      onInvalid: (why) => events.onRejected(name, 'qseal', why),
+      onChange: ({ certificate }) => events.onRenewed(name, 'qseal', certificate),
+    });
 
   const installed = (use: CertificateUse, info: InstalledCertificate['info'] | undefined) =>
     info ? [{ environment: name, use, info }] : [];
 
   return {
     pool: () => pool,
-    createPool: newPool,
+    createPool,
     currentSigner: signer?.current,
     certificates: () => [
       ...installed('qwac', credentials.current().certificate),
@@ -58,15 +63,4 @@ export function createEnvironmentConnections(
       await Promise.all([credentials.poll(), signer?.poll()]);
     },
   };
-}
-
-function watchSigner(
-  environment: string,
-  signing: NonNullable<EnvironmentSettings['signing']>,
-  events: CertificateLog,
-): FileWatcher<RequestSigner> {
-  return watchFiles([signing.certFile, signing.keyFile], (read) => createRequestSigner(signing, read), {
-    onInvalid: (why) => events.onRejected(environment, 'qseal', why),
-    onChange: ({ certificate }) => events.onRenewed(environment, 'qseal', certificate),
-  });
 }

@@ -1,44 +1,45 @@
 /**
- * Lets connections rest before they are used again: what a bank sends behind its answer would else be taken for the answer to
- * the next request, another tenant's perhaps.
+ * Holds a connection back for a moment before it is reused: bytes that the bank sends after its response would otherwise be
+ * taken for the response to the next request, possibly of another tenant.
  */
 
 interface QuarantinedConnection {
-  /** When its rest began, on the clock of `performance.now()`. */
+  /** Start of its quarantine, on the clock of `performance.now()`. */
   readonly idleSinceMs: number;
 }
 
-/** How long a connection must stay silent after an answer. Milliseconds. */
+/** How long a connection must stay silent. */
 const quarantineMs = 5;
 
-/** @param onReleased told of each that has rested, in the order in which they began @returns begins a rest */
-export function createIdleQuarantine<One extends QuarantinedConnection>(
-  onReleased: (one: One) => void,
-): (one: One) => void {
-  /** While there are any, one timer runs for all. */
-  let quarantined: One[] = [];
+/** @param onReleased called for each connection after its quarantine, in order @returns starts a quarantine */
+export function createIdleQuarantine<Connection extends QuarantinedConnection>(
+  onReleased: (connection: Connection) => void,
+): (connection: Connection) => void {
+  /** One timer serves all of them. */
+  let quarantined: Connection[] = [];
 
   /**
-   * After a stall of our own process the timers run before the sockets are read: what has come is heard first. Who has
-   * rested is settled before that reading: a stall in the middle of it makes nobody rested who was not heard since.
+   * After a stall of the process, timers run before sockets are read: the release waits until the sockets were read. It
+   * affects only connections whose quarantine was over before that: a stall during the reading releases no connection
+   * that was not read since.
    */
-  function scheduleCheck(inMs: number): void {
+  function scheduleRelease(inMs: number): void {
     setTimeout(() => {
-      const untilMs = performance.now() - quarantineMs;
-      setImmediate(() => releaseSince(untilMs));
+      const releaseUntilMs = performance.now() - quarantineMs;
+      setImmediate(() => release(releaseUntilMs));
     }, inMs);
   }
 
-  function releaseSince(untilMs: number): void {
-    const over = quarantined.filter(({ idleSinceMs }) => idleSinceMs <= untilMs);
+  function release(untilMs: number): void {
+    const released = quarantined.filter(({ idleSinceMs }) => idleSinceMs <= untilMs);
     quarantined = quarantined.filter(({ idleSinceMs }) => idleSinceMs > untilMs);
     const [next] = quarantined;
-    if (next) scheduleCheck(Math.max(1, Math.ceil(next.idleSinceMs + quarantineMs - performance.now())));
-    for (const one of over) onReleased(one);
+    if (next) scheduleRelease(Math.max(1, Math.ceil(next.idleSinceMs + quarantineMs - performance.now())));
+    for (const connection of released) onReleased(connection);
   }
 
-  return (one) => {
-    if (quarantined.length === 0) scheduleCheck(quarantineMs);
-    quarantined.push(one);
+  return (connection) => {
+    if (quarantined.length === 0) scheduleRelease(quarantineMs);
+    quarantined.push(connection);
   };
 }

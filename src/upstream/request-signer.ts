@@ -1,6 +1,6 @@
 /**
- * Seals requests to the bank: `Digest`, `Signature` and `TPP-Signature-Certificate`, last, over exactly the bytes that are
- * sent (NextGenPSD2 XS2A, implementation guidelines, section 12; draft-cavage-http-signatures-12).
+ * Signs requests to the bank with `Digest`, `Signature` and `TPP-Signature-Certificate`: as the last step, over exactly the
+ * bytes that are sent (NextGenPSD2 XS2A, implementation guidelines, section 12; draft-cavage-http-signatures-12).
  */
 
 import { createHash, createPrivateKey, sign } from 'node:crypto';
@@ -13,7 +13,7 @@ import { throwKeyPairErrors } from '../certificates/validate-key-pair.ts';
 import type { SigningSettings } from '../config/schema.ts';
 import { type HeaderFields, headerValue, headerValues, withoutFields } from '../pis/headers.ts';
 
-/** What is sealed: the fields and the body as they will be sent. */
+/** Fields and body as they will be sent. */
 interface SignableRequest {
   readonly headers: HeaderFields;
   readonly body: Buffer;
@@ -21,7 +21,7 @@ interface SignableRequest {
 
 export interface RequestSigner {
   readonly certificate: CertificateInfo;
-  /** The fields to send instead: with a seal, unless the TPP has signed the request itself. */
+  /** @returns the fields with a signature; unchanged if the TPP has signed the request itself */
   readonly sign: (request: SignableRequest) => Promise<HeaderFields>;
 }
 
@@ -32,47 +32,47 @@ export function createRequestSigner(
 ): RequestSigner {
   const pair = { cert: read(certFile), key: read(keyFile) };
   throwKeyPairErrors(validateSigningKeyPair(pair, algorithm, Date.now()), { cert: certFile, key: keyFile });
-  const facts = parseCertificate(pair.cert);
-  const secret = createPrivateKey(pair.key);
+  const info = parseCertificate(pair.cert);
+  const privateKey = createPrivateKey(pair.key);
   const { hash, digest } = signatureAlgorithms[algorithm];
-  const keyId = `SN=${facts.serialNumber},CA=${formatNameForHeader(facts.issuer)}`;
-  const certificate = facts.der.toString('base64');
+  const keyId = `SN=${info.serialNumber},CA=${formatNameForHeader(info.issuer)}`;
+  const certificate = info.der.toString('base64');
 
   return {
-    certificate: facts,
+    certificate: info,
     async sign({ headers, body }) {
       if (headerValue(headers, 'signature') !== undefined) return headers;
       const bodyHash = createHash(hash).update(body).digest('base64');
-      const digested: HeaderFields = [
+      const withDigest: HeaderFields = [
         ...withoutFields(headers, replacedHeaders),
         ['Digest', `${digest}=${bodyHash}`],
       ];
-      const names = signedHeaders.filter((name) => headerValue(digested, name) !== undefined);
-      // Fields go over the wire as Latin-1: so they are signed.
+      const signedNames = signedHeaders.filter((name) => headerValue(withDigest, name) !== undefined);
+      // node:http sends fields as Latin-1.
       const signature = await signInThreadPool(
         hash,
-        Buffer.from(signingString(digested, names), 'latin1'),
-        secret,
+        Buffer.from(signingString(withDigest, signedNames), 'latin1'),
+        privateKey,
       );
-      const signed = `keyId="${keyId}",algorithm="${algorithm}",headers="${names.join(' ')}"`;
+      const parameters = `keyId="${keyId}",algorithm="${algorithm}",headers="${signedNames.join(' ')}"`;
       return [
-        ...digested,
-        ['Signature', `${signed},signature="${signature.toString('base64')}"`],
+        ...withDigest,
+        ['Signature', `${parameters},signature="${signature.toString('base64')}"`],
         ['TPP-Signature-Certificate', certificate],
       ];
     },
   };
 }
 
-/** Without a signature, these say nothing that the seal would not say. */
+/** Replaced, because the TPP has sent them without a signature. */
 const replacedHeaders: ReadonlySet<string> = new Set(['digest', 'tpp-signature-certificate']);
 
-/** What the standard has signed, where it is there, and nothing else; `Date` because many banks ask for it. */
+/** Signed if present: the fields that the standard lists, and `Date`, which many banks require. */
 const signedHeaders = ['digest', 'x-request-id', 'psu-id', 'psu-corporate-id', 'date', 'tpp-redirect-uri'];
 
-/** One line a field, in the order of `names` (section 2.3 of the draft). */
+/** One line for each field, in the order of `names` (section 2.3 of the draft). */
 const signingString = (headers: HeaderFields, names: readonly string[]): string =>
   names.map((name) => `${name}: ${headerValues(headers, name).join(', ')}`).join('\n');
 
-/** On another thread: a signature takes half a millisecond. */
+/** Not on the main thread: a signature takes half a millisecond. */
 const signInThreadPool = promisify(sign);

@@ -1,21 +1,20 @@
-/** Whether a call that failed is sent once more: only where it is certain that the bank cannot act twice. */
+/** Decides whether a failed call is retried: only where the bank certainly cannot act twice. */
 
 import type { Lane } from '../pis/operations.ts';
 import type { GatewayError } from '../request/errors.ts';
 import type { ConnectionInfo } from './upstream-call.ts';
 
-/** A call that failed, as far as it matters. */
 export interface FailedAttempt extends ConnectionInfo {
   readonly lane: Lane;
   readonly error: GatewayError;
-  /** Milliseconds until the call must be over. */
+  /** Milliseconds until the deadline of the call. */
   readonly remainingMs: number;
 }
 
 /**
- * Within the deadline; whoever asks does so after the first attempt only. A connection that was never made has carried
- * nothing: any call may try again. One that was used before and broke without a byte of an answer was most likely closed
- * while idle (RFC 9112 section 9.3.1); most likely is enough for what only reads, and not for a payment.
+ * To be asked after the first attempt only. Without a connection nothing was sent, so any call may be retried. If a reused
+ * connection broke before the first byte of a response, the bank most likely closed it while it was idle (RFC 9112 section
+ * 9.3.1). Most likely is enough for a read, but not for a payment.
  */
 export function mayRetry(attempt: FailedAttempt): boolean {
   if (attempt.remainingMs <= 0) return false;

@@ -1,9 +1,9 @@
 /**
- * The way to one environment of the bank: http-proxy-middleware, made a promise.
+ * The transport to one environment of the bank: http-proxy-middleware with a promise interface. The only file that imports it.
  *
- * The proxy is given a request and a response of our own, detached from the TPP's connection: a TPP that
- * leaves cannot tear down a payment on its way, and what goes out is exactly what was decided before.
- * Deadlines, answers and errors are ours (exchange.ts); the proxy only carries.
+ * The proxy receives a request and a response object of our own, detached from the TPP's connection: a TPP that disconnects
+ * cannot abort a payment, and exactly the bytes that were decided before are sent. Deadlines, responses and errors are
+ * handled by the call (upstream-call.ts); the proxy only transports.
  */
 
 import { IncomingMessage, ServerResponse } from 'node:http';
@@ -28,32 +28,39 @@ import {
   type UpstreamCall,
 } from './upstream-call.ts';
 
-/** What is sent, byte for byte. */
+/** A request to the bank. */
 export interface OutboundRequest {
-  /** Decides about the connection it takes, and whether it may be sent once more. */
+  /** Determines which pooled connections are used, and whether the request may be retried. */
   readonly lane: Lane;
   readonly method: string;
-  /** The whole path, base path included. */
+  /** The whole path, including the base path. */
   readonly path: string;
-  /** End-to-end fields; `Host` and the framing are added on the way. */
+  /** End-to-end fields; the transport adds `Host` and the framing. */
   readonly headers: HeaderFields;
   readonly body: Buffer;
-  /** When the answer must be complete: milliseconds of `performance.now()`. */
+  /** When the response must be complete: milliseconds of `performance.now()`. */
   readonly deadlineAtMs: number;
-  /** Holds the request back until a connection is made and this is passed. */
-  readonly sendingMark?: OutboundSendingMark;
-  /** Told of every attempt. */
-  readonly recordEvent?: RecordEvent;
+  /** Written when the connection is established, before the first byte is sent. */
+  readonly sendingMark?: OutboundSendingMark | undefined;
+  /** Receives every attempt. */
+  readonly recordEvent?: RecordEvent | undefined;
 }
 
 export interface Transport {
   /**
-   * Sends one request; redirects are not followed. It is sent once more where the bank cannot act twice (retry.ts).
+   * Sends one request. Follows no redirects. Retries once where the bank cannot act twice (retry.ts).
    *
-   * @throws GatewayError UPSTREAM_UNREACHED, QUEUE_TIMEOUT (nothing was sent), UPSTREAM_MALFORMED or
-   *   OUTCOME_UNKNOWN (the bank may have seen it)
+   * @throws GatewayError UPSTREAM_UNREACHED or QUEUE_TIMEOUT (nothing was sent), UPSTREAM_MALFORMED or OUTCOME_UNKNOWN
+   *   (the bank may have seen the request)
    */
   send(request: OutboundRequest): Promise<BankResponse>;
+}
+
+interface TransportTimes {
+  /** Longest time to establish a connection. */
+  readonly connectMs: number;
+  /** A write reuses only connections that were idle for less than this. */
+  readonly writeSocketIdleMs: number;
 }
 
 interface ActiveCall {
@@ -62,43 +69,80 @@ interface ActiveCall {
   readonly deadlineAtMs: number;
 }
 
-interface TransportTimes {
-  /** How long making a connection may take, in milliseconds. */
-  readonly connectMs: number;
-  /** A write takes a connection only if it was idle for less, in milliseconds. */
-  readonly writeSocketIdleMs: number;
+interface AttemptHandlers {
+  readonly onResponse: (response: BankResponse) => void;
+  readonly onFailure: (error: GatewayError, connection: ConnectionInfo) => void;
 }
 
-/** A transport to `environment`. @param currentPool whose connections each attempt takes: it changes with the certificate */
+/** @param currentPool the pool for the next attempt; replaced together with the client certificate */
 export function createTransport(
   environment: Environment,
   currentPool: () => ConnectionPool,
   { connectMs, writeSocketIdleMs }: TransportTimes,
 ): Transport {
-  /** Each has a connection or waits for one. */
+  /** Calls that have a connection or wait for one, oldest first. */
   const activeCalls = createLinkedList<ActiveCall>();
-  const inStep = createBatchScheduler();
-  const proxies = new WeakMap<ConnectionPool, ReturnType<typeof proxyOver>>();
+  const inNextBatch = createBatchScheduler();
+  const proxies = new WeakMap<ConnectionPool, ReturnType<typeof createProxy>>();
 
-  const proxyOver = (agent: ConnectionPool) =>
+  const createProxy = (agent: ConnectionPool) =>
     createProxyMiddleware({
       target: new URL(environment.origin),
       changeOrigin: true,
       agent,
       selfHandleResponse: true,
       ejectPlugins: true,
-      buffer: new EmptyBodyStream(),
+      buffer: new EmptyBody(),
       plugins: [
         (proxy) => {
           proxy.on('proxyReq', (sent, request) => callOf(request)?.onConnection(sent));
-          proxy.on('proxyRes', (answer, request) => callOf(request)?.onResponse(answer));
+          proxy.on('proxyRes', (response, request) => callOf(request)?.onResponse(response));
           proxy.on('econnreset', (cause, request) => callOf(request)?.onError(cause));
           proxy.on('error', (cause, request) => callOf(request)?.onError(cause));
         },
       ],
     });
 
-  /** A write that is only listened for gives its connection to a call in time: the one listened for longest. */
+  function attempt(
+    outbound: OutboundRequest,
+    attemptNumber: number,
+    { onResponse, onFailure }: AttemptHandlers,
+  ): void {
+    const startedAtMs = performance.now();
+    const end = (connection: ConnectionInfo, outcome: Pick<CallEvent, 'status' | 'error'>) => {
+      unlink();
+      outbound.recordEvent?.({ ...callEvent(attemptNumber, startedAtMs, connection), ...outcome });
+    };
+    const pool = currentPool();
+    const proxy = proxies.get(pool) ?? createProxy(pool);
+    proxies.set(pool, proxy);
+    if (activeCalls.size() >= pool.maxSockets) cancelOldestLateCall();
+    if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
+    const request = detachedRequest(outbound);
+    const response = new ServerResponse(request);
+    const { deadlineAtMs, sendingMark } = outbound;
+    const call = createUpstreamCall(
+      { deadlineAtMs, connectMs, sendingMark },
+      {
+        onResponse(bankResponse, connection) {
+          end(connection, { status: bankResponse.status });
+          inNextBatch(() => onResponse(bankResponse));
+        },
+        onFailure(error, connection) {
+          end(connection, { error: error.code });
+          onFailure(error, connection);
+        },
+        sendBytes: (sent) => sent.end(outbound.body),
+        // The proxy destroys its request when its response closes early: the only access before there is a socket.
+        closeConnection: () => response.emit('close'),
+      },
+    );
+    const unlink = activeCalls.append({ call, deadlineAtMs });
+    request.call = call;
+    void proxy(request, response);
+  }
+
+  /** Frees the connection of the oldest call past its deadline, which only waits to record a late response. */
   function cancelOldestLateCall(): void {
     const nowMs = performance.now();
     activeCalls
@@ -107,87 +151,45 @@ export function createTransport(
       ?.call.cancel();
   }
 
-  function attempt(
-    outbound: OutboundRequest,
-    number: number,
-    done: (answer: BankResponse) => void,
-    lost: (error: GatewayError, trace: ConnectionInfo) => void,
-  ): void {
-    const beganAtMs = performance.now();
-    const over = (trace: ConnectionInfo, outcome: Pick<CallEvent, 'status' | 'error'>) => {
-      leave();
-      outbound.recordEvent?.({ ...callEvent(number, beganAtMs, trace), ...outcome });
-    };
-    const pool = currentPool();
-    const carry = proxies.get(pool) ?? proxyOver(pool);
-    proxies.set(pool, carry);
-    if (activeCalls.size() >= pool.maxSockets) cancelOldestLateCall();
-    if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
-    const request = detachedRequest(outbound);
-    const response = new ServerResponse(request);
-    // The proxy destroys its request when its response closes early: the only handle it gives before a socket is there.
-    const abandon = () => response.emit('close');
-    const { deadlineAtMs, sendingMark } = outbound;
-    const limits = { deadlineAtMs, connectMs, ...(sendingMark && { sendingMark }) };
-    const exchange = createUpstreamCall(limits, {
-      onResponse(answer, trace) {
-        over(trace, { status: answer.status });
-        inStep(() => done(answer));
-      },
-      onFailure(error, trace) {
-        over(trace, { error: error.code });
-        lost(error, trace);
-      },
-      sendBytes: (sent) => sent.end(outbound.body),
-      closeConnection: abandon,
-    });
-    const leave = activeCalls.append({ call: exchange, deadlineAtMs });
-    request.call = exchange;
-    void carry(request, response);
-  }
-
   return {
     send: (outbound) =>
-      new Promise((done, lost) => {
+      new Promise((resolve, reject) => {
         const { lane, deadlineAtMs } = outbound;
-        attempt(outbound, 1, done, (error, trace) => {
-          const failed = { lane, error, ...trace, remainingMs: deadlineAtMs - performance.now() };
-          if (!mayRetry(failed)) return lost(error);
-          currentPool().closeIdle(0); // the other kept connections may be as dead: once more is on a new one
-          outbound.recordEvent?.({ what: 'retry', why: error.code });
-          attempt(outbound, 2, done, lost);
+        attempt(outbound, 1, {
+          onResponse: resolve,
+          onFailure(error, connection) {
+            const failed = { lane, error, ...connection, remainingMs: deadlineAtMs - performance.now() };
+            if (!mayRetry(failed)) return reject(error);
+            currentPool().closeIdle(0); // the bank may have closed the other idle connections too: retry on a new one
+            outbound.recordEvent?.({ what: 'retry', why: error.code });
+            attempt(outbound, 2, { onResponse: resolve, onFailure: reject });
+          },
         });
       }),
   };
 }
 
-function callEvent(attempt: number, beganAtMs: number, trace: ConnectionInfo): CallEvent {
-  const { reusedSocket, connectMs, firstByteMs } = trace;
-  const made = reusedSocket ? 'reused' : 'new';
+function callEvent(attempt: number, startedAtMs: number, connection: ConnectionInfo): CallEvent {
+  const { reusedSocket, connectMs, firstByteMs } = connection;
+  const usedConnection = reusedSocket ? 'reused' : 'new';
   return {
     what: 'call',
     attempt,
-    connection: connectMs === undefined ? 'none' : made,
+    connection: connectMs === undefined ? 'none' : usedConnection,
     ...(connectMs !== undefined && { connectMs }),
     ...(firstByteMs !== undefined && { firstByteMs }),
-    totalMs: performance.now() - beganAtMs,
+    totalMs: performance.now() - startedAtMs,
   };
 }
 
-/** The transport with the seal of the moment on every request. */
+/** Signs every request with the current signer. */
 export const signed = (transport: Transport, currentSigner: () => RequestSigner): Transport => ({
   send: async (outbound) => transport.send({ ...outbound, headers: await currentSigner().sign(outbound) }),
 });
 
-/** Never connected: it only gives the detached messages the shape that node:http expects. */
-const unconnectedSocket = new Socket();
-
-/** A request that comes from nobody's connection. */
 class DetachedRequest extends IncomingMessage {
   call?: UpstreamCall;
 }
-
-const callOf = (request: unknown) => (request instanceof DetachedRequest ? request.call : undefined);
 
 function detachedRequest({ method, path, headers, body }: OutboundRequest): DetachedRequest {
   const request = new DetachedRequest(unconnectedSocket);
@@ -198,23 +200,28 @@ function detachedRequest({ method, path, headers, body }: OutboundRequest): Deta
   return request;
 }
 
-/** Where the proxy would take the body from. It brings nothing: head and body are written when the exchange lets them go. */
-class EmptyBodyStream extends Stream {
-  override pipe<Sent>(sent: Sent): Sent {
-    return sent;
+/** Never connected: node:http only requires that a message has a socket. */
+const unconnectedSocket = new Socket();
+
+const callOf = (request: unknown) => (request instanceof DetachedRequest ? request.call : undefined);
+
+/** The body that the proxy pipes: none, because the call writes head and body itself when it may send. */
+class EmptyBody extends Stream {
+  override pipe<Destination>(destination: Destination): Destination {
+    return destination;
   }
 }
 
-/** The form node:http takes: one entry a name, repeated fields as a list in their order. */
+/** Converts fields to the form of node:http: one entry for each name, with repeated fields as a list. */
 function toNodeHeaders(fields: HeaderFields): Record<string, string | string[]> {
-  const byName: Record<string, string | string[]> = Object.create(null);
-  const written = new Map<string, string>(); // by the name in lower case
+  const headers: Record<string, string | string[]> = Object.create(null);
+  const names = new Map<string, string>(); // as first written, by lower-case name
   for (const [name, value] of fields) {
-    const known = written.get(lowerCase(name));
-    if (known === undefined) {
-      written.set(lowerCase(name), name);
-      byName[name] = value;
-    } else byName[known] = [byName[known] ?? [], value].flat();
+    const firstName = names.get(lowerCase(name));
+    if (firstName === undefined) {
+      names.set(lowerCase(name), name);
+      headers[name] = value;
+    } else headers[firstName] = [headers[firstName] ?? [], value].flat();
   }
-  return byName;
+  return headers;
 }

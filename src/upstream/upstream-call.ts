@@ -1,4 +1,4 @@
-/** The life of one call to the bank: knows whether a connection was made, keeps the deadlines, collects the answer. */
+/** One HTTP call to the bank: observes its connection, enforces its deadlines, collects the response. */
 
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -15,102 +15,102 @@ import {
   malformedResponse,
 } from './upstream-errors.ts';
 
-/** The bank's whole answer, without the framing. */
+/** The bank's complete response, without framing. */
 export interface BankResponse {
   readonly status: number;
   readonly headers: HeaderFields;
   readonly body: Buffer;
 }
 
-/** What the transport tells about one call, as it goes. */
+/** The transport reports to it, in this order, what happens to the HTTP request. */
 export interface UpstreamCall {
-  /** The request was given a connection, perhaps one that is still being made. */
+  /** The request has a connection, which may not be established yet. */
   onConnection(request: ClientRequest): void;
-  /** The head of an answer has come. */
-  onResponse(answer: IncomingMessage): void;
+  /** The head of a response has arrived. */
+  onResponse(response: IncomingMessage): void;
   onError(cause: unknown): void;
-  /** Nobody waits for it any longer; as if its time were over. */
+  /** Ends the call as if its deadline had passed. */
   cancel(): void;
 }
 
-/** The fence of a write, told where it leads. */
+/** The write-ahead mark of a write (messages.ts), bound to its environment. */
 export interface OutboundSendingMark {
   readonly markSending: () => Promise<number>;
   readonly lateAnswerUntilMs: number;
 }
 
 interface CallLimits {
-  /** When the whole call must be over, or with a fence, when it must have been passed: milliseconds of `performance.now()`. */
+  /** When the call must be complete; with a sending mark, when it must be sent. Milliseconds of `performance.now()`. */
   readonly deadlineAtMs: number;
-  /** How long making a connection may take, in milliseconds. */
+  /** Longest time to establish a connection. */
   readonly connectMs: number;
-  /** Passed when the connection is made; until then nothing is released. */
-  readonly sendingMark?: OutboundSendingMark;
+  /** Written when the connection is established; nothing is sent before. */
+  readonly sendingMark: OutboundSendingMark | undefined;
 }
 
-/** What a call that is over tells of its connection. */
+/** The connection of a call that has ended. */
 export interface ConnectionInfo {
-  /** Whether the connection had carried an earlier call: the bank may have closed it just when it was taken. */
+  /** Whether it had carried an earlier call: the bank may have closed it at the same moment. */
   readonly reusedSocket: boolean;
-  /** Whether any byte of an answer had come. */
+  /** Whether any byte of a response had arrived. */
   readonly responseStarted: boolean;
-  /** Since the call began: until it had a connection, and until the head of an answer was there. Milliseconds. */
+  /** Milliseconds from the start of the call until it had an established connection, and until the head of a response. */
   readonly connectMs?: number;
   readonly firstByteMs?: number;
 }
 
 interface CallHandlers {
-  /** Lets the bytes go: the connection is made, and the fence is passed. */
+  /** Sends the request: its connection is established, and it is marked as sending. */
   readonly sendBytes: (request: ClientRequest) => void;
-  /** Exactly one of the two is called, once. */
-  readonly onResponse: (answer: BankResponse, trace: ConnectionInfo) => void;
-  readonly onFailure: (error: GatewayError, trace: ConnectionInfo) => void;
-  /** Closes the connection of a call that will not be waited for any longer. */
+  /** One of these two is called, once. */
+  readonly onResponse: (response: BankResponse, connection: ConnectionInfo) => void;
+  readonly onFailure: (error: GatewayError, connection: ConnectionInfo) => void;
+  /** Closes the connection of a call that has failed. */
   readonly closeConnection: () => void;
 }
 
-/** Larger answers are refused: no answer of the eight operations comes near it, and each is held in memory whole. */
+/** Larger responses are refused: the eight operations need far less, and the whole response is held in memory. */
 export const maxResponseBytes = 4 * 1024 * 1024;
 
-/** Follows one call from now on until its one end. */
 export function createUpstreamCall(
   { deadlineAtMs, connectMs, sendingMark }: CallLimits,
   handlers: CallHandlers,
 ): UpstreamCall {
-  let phase: 'waiting' | 'connecting' | 'at-the-fence' | 'sent' | 'answering' | 'over' = 'waiting';
+  let phase: 'waiting' | 'connecting' | 'marking' | 'sent' | 'responding' | 'ended' = 'waiting';
   let connectTimer: NodeJS.Timeout | undefined;
   let deadline = failAt(deadlineAtMs);
-  let connectionError: unknown;
+  let errorWhileMarking: unknown;
   let connectionInfo = (): ConnectionInfo => ({ reusedSocket: false, responseStarted: false });
-  const beganAtMs = performance.now();
+  const startedAtMs = performance.now();
   const times: { connectMs?: number; firstByteMs?: number } = {};
 
   function failAt(atMs: number): NodeJS.Timeout {
     return setTimeout(() => fail(timeoutError()), Math.max(0, atMs - performance.now()));
   }
 
-  function finish(): boolean {
-    if (phase === 'over') return true;
-    phase = 'over';
-    clearTimeout(deadline);
-    clearTimeout(connectTimer);
-    return false;
+  function timeoutError(): GatewayError {
+    if (phase === 'waiting' || phase === 'marking') return deadlineBeforeSending();
+    return phase === 'connecting' ? bankUnreachable(connectTimeout) : outcomeUnknown();
   }
 
   function fail(error: GatewayError): void {
-    if (finish()) return;
+    if (!end()) return;
     handlers.closeConnection();
     handlers.onFailure(error, { ...connectionInfo(), ...times });
   }
 
-  function timeoutError(): GatewayError {
-    if (phase === 'waiting' || phase === 'at-the-fence') return deadlineBeforeSending();
-    return phase === 'connecting' ? bankUnreachable(connectTimeoutError) : outcomeUnknown();
+  /** @returns whether the call had not ended before */
+  function end(): boolean {
+    if (phase === 'ended') return false;
+    phase = 'ended';
+    clearTimeout(deadline);
+    clearTimeout(connectTimer);
+    return true;
   }
 
-  function connected(request: ClientRequest): void {
+  function onConnected(request: ClientRequest): void {
     clearTimeout(connectTimer);
-    times.connectMs = performance.now() - beganAtMs;
+    times.connectMs = performance.now() - startedAtMs;
     if (sendingMark) markAndSend(sendingMark, request);
     else send(request);
   }
@@ -119,12 +119,12 @@ export function createUpstreamCall(
     { markSending, lateAnswerUntilMs }: OutboundSendingMark,
     request: ClientRequest,
   ): Promise<void> {
-    phase = 'at-the-fence';
+    phase = 'marking';
     try {
       const sendUntilMs = await markSending();
-      if (phase !== 'at-the-fence') return;
-      if (connectionError) throw bankUnreachable(connectionError);
-      if (performance.now() > sendUntilMs) throw stateUnavailable(sentTooLate);
+      if (phase !== 'marking') return;
+      if (errorWhileMarking) throw bankUnreachable(errorWhileMarking);
+      if (performance.now() > sendUntilMs) throw stateUnavailable(markedTooLate);
       clearTimeout(deadline);
       deadline = failAt(lateAnswerUntilMs);
       send(request);
@@ -133,9 +133,9 @@ export function createUpstreamCall(
     }
   }
 
-  /** Told when the fence is passed: an attempt on another connection must not overtake this one. */
-  function rememberConnectionError(cause: unknown): void {
-    connectionError ??= cause;
+  /** The call fails only when the mark is written: a retry on another connection must not overtake the mark. */
+  function failAfterMarking(cause: unknown): void {
+    errorWhileMarking ??= cause;
   }
 
   function send(request: ClientRequest): void {
@@ -152,40 +152,39 @@ export function createUpstreamCall(
         reusedSocket: request.reusedSocket,
         responseStarted: socket.bytesRead > bytesRead,
       });
-      // Nothing has been written yet: a call that is late already must not reach a connection that is there.
+      // The deadline's timer may not have fired yet.
       if (performance.now() >= deadlineAtMs) return fail(deadlineBeforeSending());
-      request.once('upgrade', (_answer, upgraded: Socket) => {
+      request.once('upgrade', (_response, upgraded: Socket) => {
         upgraded.destroy();
         fail(protocolChanged());
       });
-      if (isConnected(socket)) return connected(request);
+      if (isConnected(socket)) return onConnected(request);
       phase = 'connecting';
-      connectTimer = setTimeout(() => fail(bankUnreachable(connectTimeoutError)), connectMs);
+      connectTimer = setTimeout(() => fail(bankUnreachable(connectTimeout)), connectMs);
       socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
-        if (phase === 'connecting') connected(request);
+        if (phase === 'connecting') onConnected(request);
       });
     },
 
-    onResponse(answer) {
-      if (phase === 'over') return;
-      if (phase === 'at-the-fence') return rememberConnectionError(unsolicitedResponse);
-      phase = 'answering';
-      times.firstByteMs = performance.now() - beganAtMs;
-      const status = answer.statusCode ?? 0;
-      if (status === 101) return fail(protocolChanged()); // without the fields that would make it an upgrade to Node
+    onResponse(response) {
+      if (phase === 'ended') return;
+      if (phase === 'marking') return failAfterMarking(unsolicitedResponse);
+      phase = 'responding';
+      times.firstByteMs = performance.now() - startedAtMs;
+      const status = response.statusCode ?? 0;
+      if (status === 101) return fail(protocolChanged()); // without the fields that make it an upgrade for Node
       if (status < 200 || status > 599)
         return fail(malformedResponse(invalidStatus, undefined, 'http_protocol_error'));
-      readBody(answer, fail, (body) => {
-        if (finish()) return;
-        const headers = withoutFields(endToEndFields(headerFieldsFrom(answer.rawHeaders)), framingHeaders);
+      readBody(response, fail, (body) => {
+        if (!end()) return;
+        const headers = withoutFields(endToEndFields(headerFieldsFrom(response.rawHeaders)), framingHeaders);
         handlers.onResponse({ status, headers, body }, { ...connectionInfo(), ...times });
       });
     },
 
     onError(cause) {
-      if (phase === 'at-the-fence') return rememberConnectionError(cause);
-      if (phase === 'answering')
-        return fail(malformedResponse('The bank broke its answer off', cause, 'http_response_incomplete'));
+      if (phase === 'marking') return failAfterMarking(cause);
+      if (phase === 'responding') return fail(incompleteResponse(cause));
       if (phase !== 'sent') return fail(bankUnreachable(cause));
       fail(
         !connectionInfo().reusedSocket && isClientCertificateAlert(cause)
@@ -198,39 +197,41 @@ export function createUpstreamCall(
   };
 }
 
-const framingHeaders: ReadonlySet<string> = new Set(['content-length']);
-
-const protocolChanged = () =>
-  malformedResponse('The bank changed the protocol unasked', undefined, 'http_upgrade_failed');
-
-/** RFC 9110 section 15: no final answer has another one. */
-const invalidStatus = 'The bank answered with a status that is none of 200 to 599';
-
-const sentTooLate = new Error(
-  'the last step before sending took too long, or this process stood still after it',
-);
-const unsolicitedResponse = new Error('the connection brought an answer before anything was sent');
-const connectTimeoutError = Object.assign(new Error('connect time-out'), { code: 'CONNECT_TIMEOUT' });
-
-/** Whether bytes can already travel: the connection's own events decide, never an error code. */
+/** Whether bytes can be sent: taken from the state of the connection, never from an error code. */
 function isConnected(socket: Socket): boolean {
   if (socket.connecting || socket.destroyed) return false;
   return !(socket instanceof TLSSocket) || socket.authorized;
 }
 
 function readBody(
-  answer: IncomingMessage,
-  lose: (error: GatewayError) => void,
+  response: IncomingMessage,
+  fail: (error: GatewayError) => void,
   done: (body: Buffer) => void,
 ): void {
   const body = createBodyBuffer();
-  answer.on('data', (chunk: Buffer) => {
+  response.on('data', (chunk: Buffer) => {
     if (body.append(chunk) > maxResponseBytes)
-      lose(malformedResponse('The bank answered with more than 4 MiB', undefined, 'http_response_body_size'));
+      fail(malformedResponse('The bank answered with more than 4 MiB', undefined, 'http_response_body_size'));
   });
-  answer.on('end', () => done(body.toBuffer()));
-  answer.on('close', () => {
-    if (!answer.complete)
-      lose(malformedResponse('The bank broke its answer off', undefined, 'http_response_incomplete'));
+  response.on('end', () => done(body.toBuffer()));
+  response.on('close', () => {
+    if (!response.complete) fail(incompleteResponse(undefined));
   });
 }
+
+const framingHeaders: ReadonlySet<string> = new Set(['content-length']);
+
+const protocolChanged = () =>
+  malformedResponse('The bank changed the protocol unasked', undefined, 'http_upgrade_failed');
+
+const incompleteResponse = (cause: unknown) =>
+  malformedResponse('The bank broke its answer off', cause, 'http_response_incomplete');
+
+/** RFC 9110 section 15. */
+const invalidStatus = 'The bank answered with a status that is none of 200 to 599';
+
+const markedTooLate = new Error(
+  'the request was marked as sending too late, or the process stalled afterwards',
+);
+const unsolicitedResponse = new Error('a response arrived before the request was sent');
+const connectTimeout = Object.assign(new Error('connect timeout'), { code: 'CONNECT_TIMEOUT' });

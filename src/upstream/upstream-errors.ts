@@ -1,20 +1,20 @@
-/** What can go wrong with one call to the bank, told as an error of the table: above all, whether the bank can have seen it. */
+/** The errors of a call to the bank. The error code decides above all whether the bank can have seen the request. */
 
 import { GatewayError } from '../request/errors.ts';
 
-/** No connection was made within the time, or it was refused: nothing was sent. */
+/** No connection was established: nothing was sent. */
 export function bankUnreachable(cause: unknown): GatewayError {
   return unreachableError(`${describeConnectError(cause)}; nothing was sent. Try again later.`, cause);
 }
 
-/** The bank has refused the client certificate after the request was written: it has not read any of it. */
+/** The bank has refused the client certificate after the request was written, without reading the request. */
 export function clientCertificateRefused(cause: unknown): GatewayError {
   return unreachableError(`${describeConnectError(cause)}, and has taken nothing. Try again later.`, cause);
 }
 
 /**
- * Whether this says that the bank refuses our certificate. In TLS 1.3 it can say so only when we have begun to send, and
- * reads nothing before it is content with the certificate (RFC 8446 sections 4.4.2.4 and 4.6.2).
+ * Whether the error says that the bank refuses the client certificate. In TLS 1.3 this alert can arrive after the gateway
+ * has begun to send; the bank reads no data before it has accepted the certificate (RFC 8446 sections 4.4.2.4 and 4.6.2).
  */
 export const isClientCertificateAlert = (cause: unknown): boolean =>
   Object.hasOwn(clientCertificateAlerts, tlsAlertOf(errorCodeOf(cause)));
@@ -22,7 +22,7 @@ export const isClientCertificateAlert = (cause: unknown): boolean =>
 const unreachableError = (message: string, cause: unknown): GatewayError =>
   new GatewayError('UPSTREAM_UNREACHED', message, { cause, proxyError: proxyErrorOf(errorCodeOf(cause)) });
 
-/** The deadline passed before the request had a connection, or even before it was its turn: nothing was sent. */
+/** The deadline passed before the request was sent. */
 export function deadlineBeforeSending(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
@@ -30,7 +30,7 @@ export function deadlineBeforeSending(): GatewayError {
   );
 }
 
-/** A connection that had been made broke before the bank answered, or its answer makes no sense. */
+/** An established connection failed before the response, or the response cannot be parsed. */
 export function connectionBroken(cause: unknown): GatewayError {
   if (errorCodeOf(cause) === 'HPE_HEADER_OVERFLOW')
     return malformedResponse("The bank's header is too large", cause, 'http_response_header_section_size');
@@ -42,12 +42,11 @@ export function connectionBroken(cause: unknown): GatewayError {
   });
 }
 
-/** The bank began to answer, but what came is not a whole HTTP answer. */
-export function malformedResponse(what: string, cause: unknown, proxyError: string): GatewayError {
-  return new GatewayError('UPSTREAM_MALFORMED', `${what}.`, { cause, proxyError });
+/** The bank began to respond, but the response is not complete or not valid. */
+export function malformedResponse(problem: string, cause: unknown, proxyError: string): GatewayError {
+  return new GatewayError('UPSTREAM_MALFORMED', `${problem}.`, { cause, proxyError });
 }
 
-/** In words for whoever has to do something about it. */
 function describeConnectError(cause: unknown): string {
   const code = errorCodeOf(cause);
   const kind = proxyErrorOf(code);
@@ -60,10 +59,10 @@ function describeConnectError(cause: unknown): string {
     : 'The bank could not be reached';
 }
 
-/** The name of a TLS alert in OpenSSL's code, such as `ERR_SSL_TLSV1_ALERT_UNKNOWN_CA`; empty if it is none. */
+/** The TLS alert in an OpenSSL error code, such as `UNKNOWN_CA` in `ERR_SSL_TLSV1_ALERT_UNKNOWN_CA`; otherwise empty. */
 const tlsAlertOf = (code: string): string => /^ERR_SSL_.*_ALERT_(.+)$/.exec(code)?.[1] ?? '';
 
-/** Alerts about the certificate that a client shows (RFC 8446 section 6.2). */
+/** TLS alerts about the client certificate (RFC 8446 section 6.2). */
 const clientCertificateAlerts: Readonly<Record<string, string>> = {
   BAD_CERTIFICATE: "The bank has refused the gateway's client certificate",
   UNSUPPORTED_CERTIFICATE: "The bank has refused the gateway's client certificate",
@@ -82,13 +81,13 @@ const bankCertificateErrors: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "The bank's certificate is for another name",
 };
 
-/** OpenSSL's own codes are too many for a table. */
+/** OpenSSL has too many codes for a table. */
 function proxyErrorOf(code: string): string {
   if (!code.startsWith('ERR_SSL_')) return proxyErrors[code] ?? 'destination_unavailable';
   return code.includes('_ALERT_') ? 'tls_alert_received' : 'tls_protocol_error';
 }
 
-/** Node's codes of a connection that was not made, as error types of RFC 9209 section 2.3. */
+/** Node's codes for connections that were not established, as error types of RFC 9209 section 2.3. */
 const proxyErrors: Readonly<Record<string, string>> = {
   CONNECT_TIMEOUT: 'connection_timeout',
   ECONNREFUSED: 'connection_refused',

@@ -1,4 +1,4 @@
-/** Puts the ways to the bank together: for each environment a transport, a shaper, and a circuit for each lane. */
+/** The upstreams of one configuration: for each environment connections, a transport, a rate limiter and circuits. */
 
 import { randomUUID } from 'node:crypto';
 import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
@@ -23,21 +23,20 @@ export interface Upstreams {
   of(environment: string): Upstream;
   circuits(): readonly CircuitView[];
   limiters(): readonly EnvironmentLimiterStats[];
-  /** The client certificates and seals in use. */
+  /** The client certificates (QWAC) and signing certificates (QSEAL) in use. */
   certificates(): readonly InstalledCertificate[];
-  /** Takes over certificates that have changed on the disk; for the heartbeat. Never rejects. */
+  /** Applies changed certificate files. Never rejects. */
   pollCertificateFiles(): Promise<void>;
-  /** For a request beside the others. @throws Error if there is no such environment */
+  /** Prepares a request outside of the pool and the limits. @throws Error if there is no such environment */
   preflight(environment: string): Promise<PreflightConnection>;
-  /** For a reload: calls under way end in it, and it begins nothing of its own any more. */
+  /** Stops probes and gauges, for a reload. Active and queued calls continue. */
   close(): void;
 }
 
-/** What a call of the gateway's own is made with. */
 interface PreflightConnection {
-  /** Connections of its own, to be closed by whoever asked. */
+  /** A separate pool, to be destroyed by the caller. */
   readonly agent: ConnectionPool;
-  /** Fields as of any probe, with a seal where requests are signed. */
+  /** The fields of a probe, signed where requests are signed. */
   readonly headers: HeaderFields;
 }
 
@@ -45,9 +44,9 @@ export interface EnvironmentLimiterStats extends RateLimiterStats {
   readonly environment: string;
 }
 
-/** What outlives a reload: calls of the old configuration that still wait share it with those of the new one. */
+/** Outlives a reload: queued calls of the old configuration share it with the calls of the new one. */
 export interface SharedUpstreamState {
-  /** Turns at the banks; goes on by itself while the state is out of reach. */
+  /** Never rejects: falls back to a share of the rate while the state is unavailable. */
   readonly permits: TokenBuckets;
   readonly adaptiveRates: AdaptiveRates;
   readonly holds: Pick<Holds, 'of'>;
@@ -60,58 +59,55 @@ export function createUpstreams(
   { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
 ): Upstreams {
   const certificateLog = createCertificateLog(log);
-  const byName = new Map(
-    config.environments.all.map((environment) => [environment.name, createUpstream(environment)] as const),
+  const parts = new Map(
+    config.environments.all.map((environment) => [environment.name, createParts(environment)] as const),
   );
-  const probes = new Map([...byName].map(([name, { probe }]) => [name, probe]));
+  const probes = new Map([...parts].map(([name, { probe }]) => [name, probe]));
   const circuits = createCircuits(config.circuit, {
     probes,
     holds,
-    onChange: ({ environment, lane, from, to: state, why }) =>
-      log('warn', 'a circuit has changed', { environment, lane, from, to: state, why }),
+    onChange: ({ environment, lane, from, to, why }) =>
+      log('warn', 'a circuit has changed', { environment, lane, from, to, why }),
   });
 
-  function createUpstream(environment: EnvironmentSettings) {
+  function createParts(environment: EnvironmentSettings) {
     const { name, shaping } = environment;
     const connections = createEnvironmentConnections(environment, config.upstream, certificateLog);
     const times = { connectMs: config.deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
-    const plain = createTransport(environment, connections.pool, times);
-    const transport = connections.currentSigner ? signed(plain, connections.currentSigner) : plain;
-    const limit = adaptiveRates.of(name, { perSecond: shaping.rate, burst: shaping.burst });
-    const limiter = createRateLimiter(name, shaping, { permits: permits, adaptiveRate: limit });
+    const unsigned = createTransport(environment, connections.pool, times);
+    const transport = connections.currentSigner ? signed(unsigned, connections.currentSigner) : unsigned;
+    const adaptiveRate = adaptiveRates.of(name, { perSecond: shaping.rate, burst: shaping.burst });
+    const limiter = createRateLimiter(name, shaping, { permits, adaptiveRate });
     const get = (deadlineAtMs: number) => getProbePath(environment, transport, deadlineAtMs);
-    return {
-      holdings: connections,
-      transport,
-      shaper: limiter,
-      probe: createProbe({ limiter: limiter, get, timeoutMs: config.deadlines.status }),
-    };
+    const probe = createProbe({ limiter, get, timeoutMs: config.deadlines.status });
+    return { connections, transport, limiter, probe };
   }
 
-  function to(name: string) {
-    const way = byName.get(name);
-    if (!way) throw new Error(`there is no environment ${name}`);
-    return way;
+  function partsOf(name: string) {
+    const found = parts.get(name);
+    if (!found) throw new Error(`there is no environment ${name}`);
+    return found;
   }
 
   const limiters = () =>
-    Array.from(byName, ([environment, { shaper }]) => ({ environment, ...shaper.stats() }));
-  const certificates = () => Array.from(byName.values(), ({ holdings }) => holdings.certificates()).flat();
+    Array.from(parts, ([environment, { limiter }]) => ({ environment, ...limiter.stats() }));
+  const certificates = () =>
+    Array.from(parts.values(), ({ connections }) => connections.certificates()).flat();
   const removeGaugeSources = addGaugeSources(metrics, { circuits: circuits.views, limiters, certificates });
 
   return {
     of(name) {
-      const { shaper, transport } = to(name);
-      return { limiter: shaper, transport, circuitOf: (lane) => circuits.of(name, lane) };
+      const { limiter, transport } = partsOf(name);
+      return { limiter, transport, circuitOf: (lane) => circuits.of(name, lane) };
     },
     circuits: circuits.views,
     limiters,
     certificates,
     async pollCertificateFiles() {
-      await Promise.all(Array.from(byName.values(), ({ holdings }) => holdings.pollFiles()));
+      await Promise.all(Array.from(parts.values(), ({ connections }) => connections.pollFiles()));
     },
     async preflight(name) {
-      const { createPool, currentSigner } = to(name).holdings;
+      const { createPool, currentSigner } = partsOf(name).connections;
       const headers = probeHeaders();
       return {
         agent: createPool(),
@@ -121,14 +117,14 @@ export function createUpstreams(
     close() {
       removeGaugeSources();
       circuits.close();
-      for (const { shaper } of byName.values()) shaper.close();
+      for (const { limiter } of parts.values()) limiter.close();
     },
   };
 }
 
 const circuitStates = ['closed', 'open', 'half-open', 'probation'] as const;
 
-/** @returns removes the sources together with their values */
+/** @returns removes the gauges */
 function addGaugeSources(
   metrics: Metrics,
   { circuits, limiters, certificates }: Pick<Upstreams, 'circuits' | 'limiters' | 'certificates'>,
@@ -163,7 +159,6 @@ function addGaugeSources(
   };
 }
 
-/** Whatever the bank says below 500, it is there: nothing is asked for but an answer. */
 const getProbePath = (
   { basePath, probePath }: EnvironmentSettings,
   transport: Transport,

@@ -25,13 +25,13 @@ export interface CallUnderTest {
   readonly closedCount: () => number;
 }
 
-/** Follows a call that may take `totalMs` in all and 100 ms to connect. @param fence of a write */
-export function startCall(totalMs = 1_000, fence?: OutboundSendingMark): CallUnderTest {
+/** Follows a call that may take `totalMs` in all and 100 ms to connect. @param sendingMark of a write */
+export function startCall(totalMs = 1_000, sendingMark?: OutboundSendingMark): CallUnderTest {
   const outcomes: (BankResponse | GatewayError)[] = [];
   let abandoned = 0;
   let released = 0;
   const exchange = createUpstreamCall(
-    { deadlineAtMs: performance.now() + totalMs, connectMs: 100, ...(fence && { sendingMark: fence }) },
+    { deadlineAtMs: performance.now() + totalMs, connectMs: 100, sendingMark },
     {
       onResponse: (answer) => void outcomes.push(answer),
       onFailure: (error) => void outcomes.push(error),
