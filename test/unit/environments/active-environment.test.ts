@@ -8,8 +8,16 @@ import { captureLog } from '../../kit/log-capture.ts';
 import { until } from '../../kit/within.ts';
 import { errorOf } from './requests.ts';
 
+const key = 'environment:active';
+
+/** An instance of the gateway on a state that it may share with others. */
+function instanceOn(state: State, configured = 'sandbox') {
+  const { log, lines } = captureLog();
+  return { ...createActiveEnvironment(state, configured, log), lines };
+}
+
 describe('the active environment', () => {
-  test('is the configured one in a new installation, and nothing is known before it was read', async () => {
+  test('is the configured one in a new installation, and is unknown before the first read', async () => {
     const instance = instanceOn(createMemoryState(), 'production');
     assert.equal(instance.known(), undefined);
     const { environment, version } = await instance.read();
@@ -17,14 +25,14 @@ describe('the active environment', () => {
     assert.deepEqual(instance.known(), await instance.read());
   });
 
-  test('is what the state says, whatever an instance that starts later is configured with', async () => {
+  test('comes from the state, whatever a later instance is configured with', async () => {
     const state = createMemoryState();
     await instanceOn(state, 'sandbox').switchTo('production');
     assert.equal((await instanceOn(state, 'sandbox').read()).environment, 'production');
     assert.equal((await instanceOn(state, 'staging').read()).environment, 'production');
   });
 
-  test('is one value for instances that start at the same moment with different configurations', async () => {
+  test('is the same for instances that start at the same time with different configurations', async () => {
     const state = createMemoryState();
     const [one, other] = await Promise.all([
       instanceOn(state, 'sandbox').read(),
@@ -33,7 +41,7 @@ describe('the active environment', () => {
     assert.deepEqual(one, other);
   });
 
-  test('gets a higher version with every switch, to the same environment too', async () => {
+  test('gets a higher version with every switch, also to the same environment', async () => {
     const instance = instanceOn(createMemoryState());
     const versions = [];
     for (const environment of ['production', 'sandbox', 'sandbox']) {
@@ -45,7 +53,7 @@ describe('the active environment', () => {
     assert.deepEqual(versions, [2, 3, 4]);
   });
 
-  test('is followed by another instance at once, by the announcement alone', async () => {
+  test('reaches another instance through the published message', async () => {
     const state = createMemoryState();
     const other = instanceOn(state);
     await other.read();
@@ -54,7 +62,7 @@ describe('the active environment', () => {
     assert.equal(other.known()?.version, 2);
   });
 
-  test('is followed by an instance that missed the announcement when it looks next', async () => {
+  test('reaches an instance that missed the message with its next read', async () => {
     const shared = createMemoryState();
     const mute = createFailingState(shared);
     const other = instanceOn(shared);
@@ -62,11 +70,11 @@ describe('the active environment', () => {
     mute.fail('publish');
     await instanceOn(mute).switchTo('production');
     assert.equal(other.known()?.environment, 'sandbox');
-    await heartbeat(other);
+    await other.read();
     assert.equal(other.known()?.environment, 'production');
   });
 
-  test('of two switches at the same moment is one of the two, and both have versions of their own', async () => {
+  test('gets its own version in each of several concurrent switches, and keeps the last one', async () => {
     const state = createMemoryState();
     const [one, other] = [instanceOn(state), instanceOn(state)];
     await Promise.all([one.read(), other.read()]);
@@ -84,7 +92,7 @@ describe('the active environment', () => {
     }
   });
 
-  test('can be switched whoever wrote it down: what counts is what it says, not how it is spaced', async () => {
+  test('can be switched if the stored JSON has other whitespace and fields', async () => {
     const state = createMemoryState();
     await state.keyValues.write(
       key,
@@ -96,8 +104,8 @@ describe('the active environment', () => {
   });
 });
 
-describe('the active environment, if the state fails,', () => {
-  test('is not known to an instance that never could read it', async () => {
+describe('the active environment while the state is unavailable', () => {
+  test('is unknown to an instance that has never read it', async () => {
     const state = createFailingState();
     state.fail();
     const instance = instanceOn(state);
@@ -105,7 +113,7 @@ describe('the active environment, if the state fails,', () => {
     assert.equal(instance.known(), undefined);
   });
 
-  test('stays what it was last known to be', async () => {
+  test('is the last value that the instance read', async () => {
     const state = createFailingState();
     const instance = instanceOn(state);
     await instance.switchTo('production');
@@ -114,7 +122,7 @@ describe('the active environment, if the state fails,', () => {
     assert.equal(instance.known()?.environment, 'production');
   });
 
-  test('is not switched', async () => {
+  test('cannot be switched', async () => {
     const state = createFailingState();
     const instance = instanceOn(state);
     await instance.read();
@@ -127,7 +135,7 @@ describe('the active environment, if the state fails,', () => {
     assert.equal((await instance.read()).environment, 'sandbox');
   });
 
-  test('is not taken from a foreign value under its key, and the foreign value is left alone', async () => {
+  test('is not read from a foreign value under its key, which is left alone', async () => {
     const foreign = [
       '',
       'sandbox',
@@ -150,17 +158,17 @@ describe('the active environment, if the state fails,', () => {
   });
 });
 
-describe('a state that forgets the active environment', () => {
-  test('is given it again by whoever remembers, and every instance says that it was emptied', async () => {
+describe('the active environment after the state lost it', () => {
+  test('is written again by an instance that knows it, and every instance reports the loss', async () => {
     const state = createMemoryState();
     const [one, other] = [instanceOn(state), instanceOn(state)];
     await one.switchTo('production');
-    await heartbeat(other);
+    await other.read();
     assert.deepEqual([one.stateWasEmptied(), other.stateWasEmptied()], [false, false]);
 
     await state.keyValues.remove(key);
-    await heartbeat(one);
-    await heartbeat(other);
+    await one.read();
+    await other.read();
 
     for (const instance of [one, other]) {
       assert.equal(instance.known()?.environment, 'production');
@@ -170,7 +178,7 @@ describe('a state that forgets the active environment', () => {
     }
   });
 
-  test('and comes back from an old backup is set right: the highest version wins', async () => {
+  test('is the one with the highest version if the state was restored from an old backup', async () => {
     const state = createMemoryState();
     const instance = instanceOn(state);
     await instance.read();
@@ -179,13 +187,13 @@ describe('a state that forgets the active environment', () => {
     await instance.switchTo('staging');
 
     await state.keyValues.write(key, backup);
-    await heartbeat(instance);
+    await instance.read();
 
     assert.equal((await instanceOn(state).read()).environment, 'staging');
     assert.equal(instance.stateWasEmptied(), true);
   });
 
-  test('is set right although a fresh instance began anew before: it follows, and says so', async () => {
+  test('replaces the value of a new instance, which follows and reports the loss', async () => {
     const state = createMemoryState();
     const old = instanceOn(state);
     await old.switchTo('production');
@@ -193,14 +201,14 @@ describe('a state that forgets the active environment', () => {
     const fresh = instanceOn(state, 'sandbox');
     assert.equal((await fresh.read()).environment, 'sandbox');
 
-    await heartbeat(old);
-    await heartbeat(fresh);
+    await old.read();
+    await fresh.read();
 
     assert.equal(fresh.known()?.environment, 'production');
     assert.deepEqual([old.stateWasEmptied(), fresh.stateWasEmptied()], [true, true]);
   });
 
-  test('is noticed by a switch, too, which builds on what is remembered', async () => {
+  test('is the starting point of a switch, which reports the loss', async () => {
     const state = createMemoryState();
     const instance = instanceOn(state);
     await instance.switchTo('production');
@@ -210,18 +218,3 @@ describe('a state that forgets the active environment', () => {
     assert.equal(instance.stateWasEmptied(), true);
   });
 });
-
-// MERGED HEADER (rewrite or remove):
-/* Instances of the gateway that share the active environment. */
-
-/** Where the state keeps it. */
-export const key = 'environment:active';
-
-/** One instance of the gateway on a state that others may share. */
-export function instanceOn(state: State, configured = 'sandbox') {
-  const { log, lines } = captureLog();
-  return { ...createActiveEnvironment(state, configured, log), lines };
-}
-
-/** The next regular look at the state, as the heartbeat takes it. */
-export const heartbeat = (instance: ReturnType<typeof instanceOn>) => instance.read();

@@ -1,4 +1,4 @@
-/** Payments while the shared state is out of reach: what an instance remembers goes on, the rest is refused. */
+/** Affinity while the shared state is unavailable: the cache answers for known payments, other requests are refused. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -15,7 +15,7 @@ const inSandbox: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
 const inProduction: PaymentAffinity = { environment: 'production', tenant: 'shop' };
 const rivals: PaymentAffinity = { environment: 'sandbox', tenant: 'rival' };
 
-/** Two instances, each with its own connection to one state. */
+/** Two instances with separate connections to one state. */
 function startTwo() {
   const shared = createMemoryState();
   const [connection, otherConnection] = [createFailingState(shared), createFailingState(shared)];
@@ -25,26 +25,26 @@ function startTwo() {
   return { shared, connection, one, other, lines };
 }
 
-describe('while the shared state is out of reach', () => {
-  test('an instance goes on with what it learnt or read, for as long as that lasts', async (t) => {
-    const pass = useFakeClocks(t);
+describe('affinity while the shared state is unavailable', () => {
+  test('is served from the cache for payments that the instance recorded or read', async (t) => {
+    const advance = useFakeClocks(t);
     const { connection, one, other } = startTwo();
-    await one.recordEnvironment('learnt', inSandbox, 'expiring');
+    await one.recordEnvironment('recorded', inSandbox, 'expiring');
     await other.recordEnvironment('read', inProduction, 'expiring');
     await one.environmentsOf('read', 'shop');
     connection.fail();
-    pass(3_600_000);
-    assert.deepEqual(await one.environmentsOf('learnt', 'shop'), [inSandbox]);
+    advance(3_600_000);
+    assert.deepEqual(await one.environmentsOf('recorded', 'shop'), [inSandbox]);
     assert.deepEqual(await one.environmentsOf('read', 'shop'), [inProduction]);
   });
 
-  test('a payment that it does not remember is refused, not called unknown', async () => {
+  test('fails for a payment that is not cached, and does not report it as unknown', async () => {
     const { connection, one } = startTwo();
     connection.fail();
     assert.equal((await errorOf(() => one.environmentsOf('p-1', 'shop'))).code, 'STATE_UNAVAILABLE');
   });
 
-  test("a payment that it remembers as another tenant's is refused, for it may be this one's too", async () => {
+  test('fails for a payment that is cached for another tenant only, because the state may know more', async () => {
     const { connection, one } = startTwo();
     await one.recordEnvironment('p-1', rivals, 'expiring');
     connection.fail();
@@ -52,7 +52,7 @@ describe('while the shared state is out of reach', () => {
     assert.deepEqual(await one.environmentsOf('p-1', 'rival'), [rivals]);
   });
 
-  test('what is learnt is remembered at once, loudly, and told to the state later', async () => {
+  test('is cached at once, logged as an error, and stored in the state later', async () => {
     const { connection, one, other, lines } = startTwo();
     connection.fail();
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
@@ -69,7 +69,7 @@ describe('while the shared state is out of reach', () => {
     assert.deepEqual(await other.environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
-  test('nothing is told twice', async () => {
+  test('is stored in the state only once', async () => {
     const { connection, one } = startTwo();
     connection.fail();
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
@@ -80,7 +80,7 @@ describe('while the shared state is out of reach', () => {
     assert.equal(connection.operations.length, length);
   });
 
-  test('what is told later joins what others have learnt meanwhile', async () => {
+  test('is merged with the affinities that other instances stored in between', async () => {
     const { connection, one, other } = startTwo();
     connection.fail();
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
@@ -90,25 +90,25 @@ describe('while the shared state is out of reach', () => {
     assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inProduction, inSandbox]);
     await until(
       2_000,
-      'the other sees both',
+      'the other instance reads both',
       async () => (await other.environmentsOf('p-1', 'shop')).length === 2,
     );
   });
 
-  test('what is not told yet is remembered, whatever others announce meanwhile', async () => {
+  test('is not lost while it is pending and others publish changes of the same payment', async () => {
     const { shared, connection, one, other } = startTwo();
     connection.fail();
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
     await other.recordEnvironment('p-1', inProduction, 'expiring');
     await other.recordEnvironment('p-1', rivals, 'expiring');
-    let heard = false;
+    let received = false;
     shared.pubsub.subscribe('payment', () => {
-      heard = true;
+      received = true;
     });
-    await until(2_000, 'the announcement has been heard', () => heard);
+    await until(2_000, 'the message is received', () => received);
 
     const { code } = await errorOf(() => one.environmentsOf('p-1', 'shop'));
-    assert.equal(code, 'STATE_UNAVAILABLE', 'there are other homes, and which is not known');
+    assert.equal(code, 'STATE_UNAVAILABLE', 'the payment has other affinities that are not cached');
     connection.recover();
     assert.deepEqual(
       new Set(await one.environmentsOf('p-1', 'shop')),
@@ -116,20 +116,20 @@ describe('while the shared state is out of reach', () => {
     );
   });
 
-  test('what another instance has announced a second home of is refused: it would be a guess', async () => {
+  test('fails for a payment to which another instance added a second affinity', async () => {
     const { shared, connection, one, other } = startTwo();
-    let heard = false;
+    let received = false;
     shared.pubsub.subscribe('payment', () => {
-      heard = true;
+      received = true;
     });
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
     await other.recordEnvironment('p-1', inProduction, 'expiring');
-    await until(2_000, 'the announcement has been heard', () => heard);
+    await until(2_000, 'the message is received', () => received);
     connection.fail();
     assert.equal((await errorOf(() => one.environmentsOf('p-1', 'shop'))).code, 'STATE_UNAVAILABLE');
   });
 
-  test('what was read to add a home to it is remembered, though nobody could be told', async () => {
+  test('includes affinities that were read during a write, even if publishing failed', async () => {
     const { connection, one, other } = startTwo();
     await other.recordEnvironment('p-1', inProduction, 'expiring');
     connection.fail('publish');
@@ -138,7 +138,7 @@ describe('while the shared state is out of reach', () => {
     assert.deepEqual(new Set(await one.environmentsOf('p-1', 'shop')), new Set([inProduction, inSandbox]));
   });
 
-  test('one payment whose record cannot be read does not keep the others from being told', async () => {
+  test('is stored for other payments if the record of one payment cannot be read', async () => {
     const { shared, connection, one, other } = startTwo();
     connection.fail();
     for (const id of ['p-1', 'p-2']) await one.recordEnvironment(id, inSandbox, 'expiring');

@@ -13,11 +13,11 @@ const inSandbox: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
 const inProduction: PaymentAffinity = { environment: 'production', tenant: 'shop' };
 const rivals: PaymentAffinity = { environment: 'sandbox', tenant: 'rival' };
 
-/** One instance of the gateway on a state that others may share. */
+/** An instance of the gateway on a state that it may share with others. */
 const instanceOn = (state: State) => createAffinityStore(state, 400 * dayMs, captureLog().log);
 
-describe('where payments live', () => {
-  test('is known to the instance that learnt it, and to every other one', async () => {
+describe('the affinity of a payment', () => {
+  test('is available on the instance that recorded it and on every other one', async () => {
     const state = createMemoryState();
     const one = instanceOn(state);
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
@@ -25,15 +25,15 @@ describe('where payments live', () => {
     assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
-  test('is not known of a payment that nobody learnt of, or of an id that differs in case alone', async () => {
-    const affinity = instanceOn(createMemoryState());
-    await affinity.recordEnvironment('Payment', inSandbox, 'expiring');
+  test('is empty for an id that was not recorded, and ids are case-sensitive', async () => {
+    const store = instanceOn(createMemoryState());
+    await store.recordEnvironment('Payment', inSandbox, 'expiring');
     for (const id of ['another', 'payment', 'Payment ', '']) {
-      assert.deepEqual(await affinity.environmentsOf(id, 'shop'), []);
+      assert.deepEqual(await store.environmentsOf(id, 'shop'), []);
     }
   });
 
-  test('can be several places: a second home is added and never takes the place of the first', async () => {
+  test('can contain several environments and tenants, and never loses one', async () => {
     const state = createMemoryState();
     const one = instanceOn(state);
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
@@ -46,13 +46,13 @@ describe('where payments live', () => {
     ]);
   });
 
-  test('is learnt once, however often it is told', async () => {
-    const affinity = instanceOn(createMemoryState());
-    for (const _ of [1, 2, 3]) await affinity.recordEnvironment('p-1', inSandbox, 'expiring');
-    assert.deepEqual(await affinity.environmentsOf('p-1', 'shop'), [inSandbox]);
+  test('contains an environment once, however often it is recorded', async () => {
+    const store = instanceOn(createMemoryState());
+    for (const _ of [1, 2, 3]) await store.recordEnvironment('p-1', inSandbox, 'expiring');
+    assert.deepEqual(await store.environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
-  test('costs the shared state one question, as long as nobody else knows the payment', async () => {
+  test('costs one operation on the state when it is recorded for a new payment', async () => {
     const state = createFailingState();
     await instanceOn(state).recordEnvironment('p-1', inSandbox, 'expiring');
     assert.deepEqual(
@@ -61,7 +61,7 @@ describe('where payments live', () => {
     );
   });
 
-  test('is told again if what was known is forgotten meanwhile', async () => {
+  test('is recorded if the stored record expires during the write', async () => {
     const state = createMemoryState();
     await instanceOn(state).recordEnvironment('p-1', inProduction, 'expiring');
     const read = async (key: string) => {
@@ -76,21 +76,26 @@ describe('where payments live', () => {
     assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 
-  test('is lost by none of several instances that learn at the same moment', async () => {
+  test('contains all environments that several instances record at the same time', async () => {
     const state = createMemoryState();
-    const homes = ['one', 'two', 'three', 'four'].map((environment) => ({ environment, tenant: 'shop' }));
-    await Promise.all(homes.map((home) => instanceOn(state).recordEnvironment('p-1', home, 'expiring')));
+    const affinities = ['one', 'two', 'three', 'four'].map((environment) => ({
+      environment,
+      tenant: 'shop',
+    }));
+    await Promise.all(
+      affinities.map((affinity) => instanceOn(state).recordEnvironment('p-1', affinity, 'expiring')),
+    );
     const known = await instanceOn(state).environmentsOf('p-1', 'shop');
-    assert.deepEqual(new Set(known), new Set(homes));
+    assert.deepEqual(new Set(known), new Set(affinities));
   });
 
-  test('is told to every tenant that asks: whose it is decides the choice', async () => {
-    const affinity = instanceOn(createMemoryState());
-    await affinity.recordEnvironment('p-1', rivals, 'expiring');
-    assert.deepEqual(await affinity.environmentsOf('p-1', 'shop'), [rivals]);
+  test('includes other tenants, because the routing rules check the owner', async () => {
+    const store = instanceOn(createMemoryState());
+    await store.recordEnvironment('p-1', rivals, 'expiring');
+    assert.deepEqual(await store.environmentsOf('p-1', 'shop'), [rivals]);
   });
 
-  test('is kept under a hash: no payment id stands in the shared state', async () => {
+  test('is stored under a hash of the payment id', async () => {
     const state = createFailingState();
     await instanceOn(state).recordEnvironment('1234-wertiq-983', inSandbox, 'expiring');
     assert.ok(state.operations.length > 0);
@@ -98,39 +103,39 @@ describe('where payments live', () => {
   });
 });
 
-describe('what an instance remembers by itself', () => {
-  test('is not enough for a tenant that it does not name: the state may know more', async () => {
+describe('the affinity cache of an instance', () => {
+  test('does not hide an affinity of the caller that another instance stored', async () => {
     const state = createMemoryState();
-    const mute = createFailingState(state);
+    const silent = createFailingState(state);
     const one = instanceOn(state);
     await one.recordEnvironment('p-1', rivals, 'expiring');
-    mute.fail('publish');
-    await instanceOn(mute).recordEnvironment('p-1', inProduction, 'expiring');
+    silent.fail('publish');
+    await instanceOn(silent).recordEnvironment('p-1', inProduction, 'expiring');
     assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [rivals, inProduction]);
   });
 
-  // An announcement may be lost, and in a cluster it may come after the answer that it should precede.
-  test('is never taken for the whole truth: a second home is seen at once, announced or not', async () => {
+  // A published message may be lost, and in a cluster it may arrive late.
+  test('does not hide a second affinity that another instance stored, even without a published message', async () => {
     const state = createMemoryState();
-    const mute = createFailingState(state);
+    const silent = createFailingState(state);
     const one = instanceOn(state);
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
-    mute.fail('publish');
-    await instanceOn(mute).recordEnvironment('p-1', inProduction, 'expiring');
+    silent.fail('publish');
+    await instanceOn(silent).recordEnvironment('p-1', inProduction, 'expiring');
     assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inSandbox, inProduction]);
   });
 
-  test('is not forgotten because the shared state has forgotten it', async () => {
+  test('keeps an affinity that the state has lost', async () => {
     const state = createMemoryState();
-    const affinity = instanceOn(
+    const store = instanceOn(
       createFailingState({ ...state, keyValues: { ...state.keyValues, read: async () => undefined } }),
     );
-    await affinity.recordEnvironment('p-1', inSandbox, 'expiring');
-    assert.deepEqual(await affinity.environmentsOf('p-1', 'shop'), [inSandbox]);
+    await store.recordEnvironment('p-1', inSandbox, 'expiring');
+    assert.deepEqual(await store.environmentsOf('p-1', 'shop'), [inSandbox]);
   });
 });
 
-describe('a record that cannot be read', () => {
+describe('an affinity record that cannot be read', () => {
   const corrupt = [
     '',
     'sandbox',
@@ -141,13 +146,13 @@ describe('a record that cannot be read', () => {
   ];
 
   for (const value of corrupt) {
-    test(`refuses the request rather than guess: ${value || 'an empty one'}`, async () => {
+    test(`fails the request and is left alone: ${value || 'empty text'}`, async () => {
       const state = createFailingState();
-      const affinity = instanceOn(state);
-      await affinity.environmentsOf('p-1', 'shop');
+      const store = instanceOn(state);
+      await store.environmentsOf('p-1', 'shop');
       const key = state.operations[0]?.replace('read ', '') ?? '';
       await state.keyValues.write(key, value);
-      const { code, message } = await errorOf(() => affinity.environmentsOf('p-1', 'shop'));
+      const { code, message } = await errorOf(() => store.environmentsOf('p-1', 'shop'));
       assert.equal(code, 'STATE_UNAVAILABLE');
       assert.doesNotMatch(message, /p-1|sandbox/);
       assert.equal(await state.keyValues.read(key), value);
@@ -155,73 +160,65 @@ describe('a record that cannot be read', () => {
   }
 });
 
-// MERGED HEADER (rewrite or remove):
-/* How long a payment is remembered: for a time after its last use, standing orders without end. */
-
-const sandboxAffinity: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
-
-function startedAt(t: TestContext) {
-  const pass = useFakeClocks(t);
+function startWithFakeClocks(t: TestContext) {
+  const advance = useFakeClocks(t);
   const state = createFailingState();
-  const instance = () => createAffinityStore(state, 400 * dayMs, captureLog().log);
-  /** What an instance that has just started finds. */
-  const found = () => instance().environmentsOf('p-1', 'shop');
+  /** Reads with a new instance, which has cached nothing. */
+  const read = () => instanceOn(state).environmentsOf('p-1', 'shop');
   const renewals = () => state.operations.filter((operation) => operation.startsWith('replace')).length;
-  return { pass, state, instance, found, renewals };
+  return { advance, state, store: instanceOn(state), read, renewals };
 }
 
-describe('a payment', () => {
-  test('that nobody asks for is forgotten after the time set', async (t) => {
-    const { pass, instance, found } = startedAt(t);
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'expiring');
-    pass(400 * dayMs);
-    assert.deepEqual(await found(), []);
+describe('the expiry of an affinity record', () => {
+  test('happens after the configured time without use', async (t) => {
+    const { advance, store, read } = startWithFakeClocks(t);
+    await store.recordEnvironment('p-1', inSandbox, 'expiring');
+    advance(400 * dayMs);
+    assert.deepEqual(await read(), []);
   });
 
-  test('that is used is remembered for that time again', async (t) => {
-    const { pass, instance, found } = startedAt(t);
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'expiring');
-    pass(399 * dayMs);
-    assert.deepEqual(await found(), [sandboxAffinity]);
-    pass(399 * dayMs);
-    assert.deepEqual(await found(), [sandboxAffinity]);
-    pass(400 * dayMs);
-    assert.deepEqual(await found(), []);
+  test('is postponed by every use', async (t) => {
+    const { advance, store, read } = startWithFakeClocks(t);
+    await store.recordEnvironment('p-1', inSandbox, 'expiring');
+    advance(399 * dayMs);
+    assert.deepEqual(await read(), [inSandbox]);
+    advance(399 * dayMs);
+    assert.deepEqual(await read(), [inSandbox]);
+    advance(400 * dayMs);
+    assert.deepEqual(await read(), []);
   });
 
-  test('is renewed once a day at most, however often it is used', async (t) => {
-    const { pass, instance, renewals } = startedAt(t);
-    const affinity = instance();
-    await affinity.recordEnvironment('p-1', sandboxAffinity, 'expiring');
+  test('is postponed by at most one write per day', async (t) => {
+    const { advance, store, renewals } = startWithFakeClocks(t);
+    await store.recordEnvironment('p-1', inSandbox, 'expiring');
     for (let minute = 0; minute < 3 * 24 * 60; minute += 1) {
-      await affinity.environmentsOf('p-1', 'shop');
-      pass(60_000);
+      await store.environmentsOf('p-1', 'shop');
+      advance(60_000);
     }
     assert.equal(renewals(), 2);
   });
 
-  test('is found although its renewal fails: that can be done another day', async (t) => {
-    const { pass, state, instance, found } = startedAt(t);
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'expiring');
-    pass(2 * dayMs);
+  test('does not make a read fail if the renewal fails', async (t) => {
+    const { advance, state, store, read } = startWithFakeClocks(t);
+    await store.recordEnvironment('p-1', inSandbox, 'expiring');
+    advance(2 * dayMs);
     state.fail('replace');
-    assert.deepEqual(await found(), [sandboxAffinity]);
+    assert.deepEqual(await read(), [inSandbox]);
   });
 
-  test('that is a standing order is remembered without end, and never needs renewal', async (t) => {
-    const { pass, instance, found, renewals } = startedAt(t);
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'permanent');
-    pass(10_000 * dayMs);
-    assert.deepEqual(await found(), [sandboxAffinity]);
+  test('never happens for a standing order, which needs no renewal', async (t) => {
+    const { advance, store, read, renewals } = startWithFakeClocks(t);
+    await store.recordEnvironment('p-1', inSandbox, 'permanent');
+    advance(10_000 * dayMs);
+    assert.deepEqual(await read(), [inSandbox]);
     assert.equal(renewals(), 0);
   });
 
-  test('that is a standing order stays one, even if a payment elsewhere has the same id', async (t) => {
-    const { pass, instance, found } = startedAt(t);
-    const elsewhere = { environment: 'production', tenant: 'shop' };
-    await instance().recordEnvironment('p-1', sandboxAffinity, 'permanent');
-    await instance().recordEnvironment('p-1', elsewhere, 'expiring');
-    pass(10_000 * dayMs);
-    assert.deepEqual(await found(), [sandboxAffinity, elsewhere]);
+  test('never happens for a standing order, even if another payment has the same id', async (t) => {
+    const { advance, store, read } = startWithFakeClocks(t);
+    await store.recordEnvironment('p-1', inSandbox, 'permanent');
+    await store.recordEnvironment('p-1', inProduction, 'expiring');
+    advance(10_000 * dayMs);
+    assert.deepEqual(await read(), [inSandbox, inProduction]);
   });
 });

@@ -18,7 +18,7 @@ const event = (reason: string): AuditEvent => ({
 const silentLog = captureLog().log;
 
 describe('the audit log', () => {
-  test('gives each record the next number, the time, and the hash of the one before', async (t) => {
+  test('gives each record the next number, the time, and the hash of its predecessor', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.parse('2026-01-01T12:00:00Z') });
     const audit = createAuditLog(createMemoryState().keyValues, silentLog);
     const [first, second] = [await audit.append(event('one')), await audit.append(event('two'))];
@@ -31,7 +31,7 @@ describe('the audit log', () => {
     assert.deepEqual(await audit.verify(), { records: 2 });
   });
 
-  test('shows the newest records first, as many as are asked for', async () => {
+  test('returns the requested number of records, newest first', async () => {
     const audit = createAuditLog(createMemoryState().keyValues, silentLog);
     const records = [];
     for (const reason of ['one', 'two', 'three']) records.push(await audit.append(event(reason)));
@@ -39,13 +39,13 @@ describe('the audit log', () => {
     assert.deepEqual(await audit.newest(100), records.toReversed());
   });
 
-  test('is empty and whole before anything happened', async () => {
+  test('is empty and valid at first', async () => {
     const audit = createAuditLog(createMemoryState().keyValues, silentLog);
     assert.deepEqual(await audit.newest(100), []);
     assert.deepEqual(await audit.verify(), { records: 0 });
   });
 
-  test('is one chain, whichever instances write to it at the same moment', async () => {
+  test('is a single chain even if several instances append at the same time', async () => {
     const { keyValues } = createMemoryState();
     const instances = [createAuditLog(keyValues, silentLog), createAuditLog(keyValues, silentLog)];
     const reasons = Array.from({ length: 20 }, (_, index) => `reason ${index}`);
@@ -58,7 +58,7 @@ describe('the audit log', () => {
     assert.deepEqual(new Set(written), new Set(reasons));
   });
 
-  test('goes on behind a record whose writer died before it moved the head', async () => {
+  test('continues behind a record whose instance died before it updated the head', async () => {
     const state = createFailingState();
     const audit = createAuditLog(state.keyValues, silentLog);
     await audit.append(event('one'));
@@ -69,7 +69,7 @@ describe('the audit log', () => {
     assert.deepEqual(await audit.verify(), { records: 3 });
   });
 
-  test('keeps every character as it was given', async () => {
+  test('preserves every character of a reason', async () => {
     const audit = createAuditLog(createMemoryState().keyValues, silentLog);
     const reason = 'ü 🏦 "quoted" \\ \n \u0000 \u2028 \ud800';
     await audit.append(event(reason));
@@ -77,7 +77,7 @@ describe('the audit log', () => {
     assert.deepEqual(await audit.verify(), { records: 1 });
   });
 
-  test('stands in the log stream too, whatever becomes of the state', async () => {
+  test('is also written to the log stream if the state is unavailable', async () => {
     const { log, lines } = captureLog();
     const state = createFailingState();
     const audit = createAuditLog(state.keyValues, log);
@@ -95,17 +95,10 @@ describe('the audit log', () => {
   });
 });
 
-// MERGED HEADER (rewrite or remove):
-/*
- * Somebody who can write to the state changes the audit log afterwards, to hide who switched what and why.
- *
- * What the chain shows, and the two things that it cannot show: those need the log stream beside it.
- */
-
 const chainLength = 5;
 
-/** A chain of five records, and a hand that can write to the state. */
-async function chainOfFive() {
+/** A chain of five records, and write access to the state. */
+async function createChain() {
   const { keyValues } = createMemoryState();
   const audit = createAuditLog(keyValues, captureLog().log);
   for (let number = 1; number <= chainLength; number += 1) {
@@ -125,7 +118,7 @@ const hashOf = ({ number, at, who, action, outcome, details, previous }: AuditRe
     .update(JSON.stringify([number, at, who, action, outcome, details, previous]))
     .digest('hex');
 
-describe('verifying the audit log finds', () => {
+describe('the verification of the audit log', () => {
   const changes: readonly Partial<AuditRecord>[] = [
     { number: 4 },
     { at: '2020-01-01T00:00:00.000Z' },
@@ -138,16 +131,16 @@ describe('verifying the audit log finds', () => {
     { hash: '0'.repeat(64) },
   ];
   for (const one of changes) {
-    test(`a change of ${JSON.stringify(one)} in a record`, async () => {
-      const { audit, change } = await chainOfFive();
+    test(`finds a changed record: ${JSON.stringify(one)}`, async () => {
+      const { audit, change } = await createChain();
       await change(3, one);
       assert.deepEqual(await audit.verify(), { records: chainLength, broken: 'record 3 was altered' });
     });
   }
 
-  test('a change in any record of the chain, the first and the last included', async () => {
+  test('finds a change in any record, the first and the last included', async () => {
     for (let number = 1; number <= chainLength; number += 1) {
-      const { audit, change } = await chainOfFive();
+      const { audit, change } = await createChain();
       await change(number, { who: 'somebody else' });
       assert.deepEqual(await audit.verify(), {
         records: chainLength,
@@ -156,8 +149,8 @@ describe('verifying the audit log finds', () => {
     }
   });
 
-  test('a change whose hash was computed anew, in that record alone', async () => {
-    const { audit, recordAt, write } = await chainOfFive();
+  test('finds a changed record whose own hash was recomputed', async () => {
+    const { audit, recordAt, write } = await createChain();
     const changed = { ...(await recordAt(3)), who: 'somebody else' };
     await write(3, { ...changed, hash: hashOf(changed) });
     assert.deepEqual(await audit.verify(), {
@@ -166,8 +159,8 @@ describe('verifying the audit log finds', () => {
     });
   });
 
-  test('a record that was removed', async () => {
-    const { audit, keyValues } = await chainOfFive();
+  test('finds a removed record', async () => {
+    const { audit, keyValues } = await createChain();
     await keyValues.remove('audit:3');
     assert.deepEqual(await audit.verify(), {
       records: chainLength,
@@ -175,8 +168,8 @@ describe('verifying the audit log finds', () => {
     });
   });
 
-  test('a record that was removed and the later ones moved up', async () => {
-    const { audit, keyValues, recordAt, write } = await chainOfFive();
+  test('finds a removed record if the later ones were moved up', async () => {
+    const { audit, keyValues, recordAt, write } = await createChain();
     await write(3, await recordAt(4));
     await write(4, await recordAt(5));
     await keyValues.remove('audit:5');
@@ -184,8 +177,8 @@ describe('verifying the audit log finds', () => {
     assert.deepEqual(await audit.verify(), { records: 4, broken: 'record 3 was altered' });
   });
 
-  test('a record that was inserted with right hashes of its own', async () => {
-    const { audit, recordAt, write } = await chainOfFive();
+  test('finds an inserted record with a valid hash', async () => {
+    const { audit, recordAt, write } = await createChain();
     for (let number = chainLength; number > 2; number -= 1) await write(number + 1, await recordAt(number));
     const [second, third] = [await recordAt(2), await recordAt(4)];
     const inserted = { ...third, number: 3, previous: second.hash, who: 'nobody' };
@@ -193,17 +186,17 @@ describe('verifying the audit log finds', () => {
     assert.deepEqual(await audit.verify(), { records: 6, broken: 'record 4 was altered' });
   });
 
-  test('two records that changed places', async () => {
-    const { audit, recordAt, write } = await chainOfFive();
+  test('finds two records that were swapped', async () => {
+    const { audit, recordAt, write } = await createChain();
     const [second, third] = [await recordAt(2), await recordAt(3)];
     await write(2, third);
     await write(3, second);
     assert.deepEqual(await audit.verify(), { records: chainLength, broken: 'record 2 was altered' });
   });
 
-  test('what is no record', async () => {
+  test('finds values that are not records', async () => {
     for (const value of ['', 'null', '{}', '[]', 'no JSON']) {
-      const { audit, keyValues } = await chainOfFive();
+      const { audit, keyValues } = await createChain();
       await keyValues.write('audit:2', value);
       assert.deepEqual(await audit.verify(), {
         records: chainLength,
@@ -212,15 +205,15 @@ describe('verifying the audit log finds', () => {
     }
   });
 
-  test('a head that promises more records than there are', async () => {
-    const { audit, keyValues } = await chainOfFive();
+  test('finds a head beyond the last record', async () => {
+    const { audit, keyValues } = await createChain();
     await keyValues.write('audit:head', '9');
     assert.deepEqual(await audit.verify(), { records: 9, broken: 'record 6 is missing or unreadable' });
   });
 
-  test('every record behind a head that was set back, removed or made unreadable, and appends behind them', async () => {
+  test('includes records behind a head that was decreased, removed or corrupted', async () => {
     for (const value of ['3', '0', '-7', '1.5', 'no number', '']) {
-      const { audit, keyValues, change } = await chainOfFive();
+      const { audit, keyValues, change } = await createChain();
       await keyValues.write('audit:head', value);
       assert.deepEqual(await audit.verify(), { records: chainLength }, `head ${value}`);
       await change(5, { who: 'somebody else' });
@@ -229,19 +222,18 @@ describe('verifying the audit log finds', () => {
       assert.equal(next.number, chainLength + 1, `head ${value}`);
     }
   });
-});
 
-describe('verifying the audit log cannot find', () => {
-  test('that its newest records were cut off, together with the head: the log stream still has them', async () => {
-    const { audit, keyValues } = await chainOfFive();
+  // The log stream reveals the two cases that the chain cannot reveal.
+  test('does not find that the newest records were removed together with the head', async () => {
+    const { audit, keyValues } = await createChain();
     await keyValues.remove('audit:5');
     await keyValues.remove('audit:4');
     await keyValues.write('audit:head', '3');
     assert.deepEqual(await audit.verify(), { records: 3 });
   });
 
-  test('that every hash from a changed record on was computed anew: the log stream still has the old ones', async () => {
-    const { audit, recordAt, write } = await chainOfFive();
+  test('does not find a change if all later hashes were recomputed', async () => {
+    const { audit, recordAt, write } = await createChain();
     let previous = (await recordAt(2)).hash;
     for (let number = 3; number <= chainLength; number += 1) {
       const forged = { ...(await recordAt(number)), who: 'somebody else', previous };

@@ -19,96 +19,99 @@ import {
 
 const inProduction: PaymentAffinity = { environment: 'production', tenant: 'shop' };
 
-/** Where the stage sends a request. */
-async function sentTo(facts: ReturnType<typeof dependenciesFor>, request: PisRequest): Promise<string> {
-  const answer = await chooseEnvironment(facts)(request, async ({ environment }) =>
+/** The environment to which the stage sends a request. */
+async function sentTo(
+  dependencies: ReturnType<typeof dependenciesFor>,
+  request: PisRequest,
+): Promise<string> {
+  const answer = await chooseEnvironment(dependencies)(request, async ({ environment }) =>
     bankResponse(environment.name),
   );
   return answer.environment;
 }
 
-const refusalOf = async (facts: ReturnType<typeof dependenciesFor>, request: PisRequest) =>
-  (await errorOf(() => sentTo(facts, request))).code;
+const refusalOf = async (dependencies: ReturnType<typeof dependenciesFor>, request: PisRequest) =>
+  (await errorOf(() => sentTo(dependencies, request))).code;
 
-describe('chooseEnvironment', () => {
-  test('hands on the request as it came, with its environment', async () => {
+describe('the stage chooseEnvironment', () => {
+  test('adds the environment to the request and changes nothing else', async () => {
     const request = statusRead();
     const passed: RoutedRequest[] = [];
     await chooseEnvironment(dependenciesFor({ affinities: [inProduction] }))(request, async (routed) => {
       passed.push(routed);
       return bankResponse(routed.environment.name);
     });
-    const { environment, ...rest } = passed[0] ?? assert.fail('nothing was handed on');
+    const { environment, ...rest } = passed[0] ?? assert.fail('the request was not passed on');
     assert.equal(environment.origin, 'https://production.bank.example');
     assert.deepEqual(rest, request);
   });
 
-  test('sends a new payment to the active environment, and another one to where it lives', async () => {
-    const facts = dependenciesFor({ active: 'sandbox', affinities: [inProduction] });
-    assert.equal(await sentTo(facts, initiation()), 'sandbox');
-    assert.equal(await sentTo(facts, cancellation()), 'production');
+  test('sends a new payment to the active environment, and other requests to the environment that created the payment', async () => {
+    const dependencies = dependenciesFor({ active: 'sandbox', affinities: [inProduction] });
+    assert.equal(await sentTo(dependencies, initiation()), 'sandbox');
+    assert.equal(await sentTo(dependencies, cancellation()), 'production');
   });
 
-  test('with one environment and one tenant never asks the state, for there is only one answer', async () => {
-    const facts = withUnreachableState(dependenciesFor({ environments: ['bank'], active: undefined }));
+  test('does not read the state if there is one environment and one tenant', async () => {
+    const dependencies = withUnreachableState(dependenciesFor({ environments: ['bank'], active: undefined }));
     for (const request of [initiation(), statusRead(), cancellation(), authorisation()]) {
-      assert.equal(await sentTo(facts, request), 'bank');
+      assert.equal(await sentTo(dependencies, request), 'bank');
     }
   });
 
-  test('with one environment and several tenants asks whose payment it is', async () => {
+  test('checks the owner of a payment if there is one environment and several tenants', async () => {
     const affinities = [{ environment: 'sandbox', tenant: 'shop' }];
-    const facts = dependenciesFor({ environments: ['sandbox'], tenants: 2, affinities });
-    assert.equal(await sentTo(facts, statusRead()), 'sandbox');
-    assert.equal(await refusalOf(facts, statusRead({ client: rival })), 'PAYMENT_UNKNOWN');
+    const dependencies = dependenciesFor({ environments: ['sandbox'], tenants: 2, affinities });
+    assert.equal(await sentTo(dependencies, statusRead()), 'sandbox');
+    assert.equal(await refusalOf(dependencies, statusRead({ client: rival })), 'PAYMENT_UNKNOWN');
   });
 
-  test('with several tenants sends nothing for a payment that nobody remembers, wherever it is asked for', async () => {
-    const facts = dependenciesFor({ tenants: 2 });
+  test('refuses requests for a payment without affinity if there are several tenants, whatever environment is requested', async () => {
+    const dependencies = dependenciesFor({ tenants: 2 });
     for (const named of [undefined, 'sandbox', 'production']) {
       for (const request of [statusRead, cancellation, authorisation]) {
-        assert.equal(await refusalOf(facts, request({ named })), 'PAYMENT_UNKNOWN');
+        assert.equal(await refusalOf(dependencies, request({ named })), 'PAYMENT_UNKNOWN');
       }
     }
   });
 
-  test('with one tenant a forgotten payment is read in the active environment, and changed only where it is named', async () => {
-    const facts = dependenciesFor({ active: 'production' });
-    assert.equal(await sentTo(facts, statusRead()), 'production');
-    assert.equal(await refusalOf(facts, cancellation()), 'ENVIRONMENT_MISMATCH');
-    assert.equal(await sentTo(facts, cancellation({ named: 'sandbox' })), 'sandbox');
+  test('reads a payment without affinity in the active environment if there is one tenant, and changes it only in a requested one', async () => {
+    const dependencies = dependenciesFor({ active: 'production' });
+    assert.equal(await sentTo(dependencies, statusRead()), 'production');
+    assert.equal(await refusalOf(dependencies, cancellation()), 'ENVIRONMENT_MISMATCH');
+    assert.equal(await sentTo(dependencies, cancellation({ named: 'sandbox' })), 'sandbox');
   });
 
-  test('with one tenant still sends nothing for a payment that was remembered as that of another', async () => {
-    const facts = dependenciesFor({ affinities: [{ environment: 'sandbox', tenant: 'rival' }] });
-    assert.equal(await refusalOf(facts, statusRead()), 'PAYMENT_UNKNOWN');
+  test('refuses requests for a payment of another tenant, even if only one tenant is configured now', async () => {
+    const dependencies = dependenciesFor({ affinities: [{ environment: 'sandbox', tenant: 'rival' }] });
+    assert.equal(await refusalOf(dependencies, statusRead()), 'PAYMENT_UNKNOWN');
   });
 
-  test('refuses what belongs to an environment that is not configured any more', async () => {
-    const facts = dependenciesFor({
+  test('refuses requests for an environment that is no longer configured', async () => {
+    const dependencies = dependenciesFor({
       environments: ['sandbox', 'staging'],
       active: 'production',
       affinities: [inProduction],
     });
-    assert.equal(await refusalOf(facts, initiation()), 'STATE_UNAVAILABLE');
-    assert.equal(await refusalOf(facts, statusRead()), 'STATE_UNAVAILABLE');
+    assert.equal(await refusalOf(dependencies, initiation()), 'STATE_UNAVAILABLE');
+    assert.equal(await refusalOf(dependencies, statusRead()), 'STATE_UNAVAILABLE');
   });
 
-  test('names the environment in every error that comes back, for a TPP must know which side failed', async () => {
+  test('adds the environment to every error of later stages', async () => {
     const stage = chooseEnvironment(dependenciesFor({ affinities: [inProduction] }));
-    for (const thrown of [new GatewayError('OUTCOME_UNKNOWN', 'no answer'), new Error('a fault of ours')]) {
+    for (const thrown of [new GatewayError('OUTCOME_UNKNOWN', 'no answer'), new Error('a bug')]) {
       const error = await errorOf(() => stage(statusRead(), () => Promise.reject(thrown)));
       assert.equal(error.environment, 'production');
     }
   });
 
-  test('chooses once: a switch during the call changes nothing about it', async () => {
-    const facts = dependenciesFor({ active: 'sandbox' });
+  test('does not change the environment of a request during a switch', async () => {
+    const dependencies = dependenciesFor({ active: 'sandbox' });
     let active = 'sandbox';
     const known = () => ({ environment: active, version: 1, epoch: 'first' });
     const stage = chooseEnvironment({
-      ...facts,
-      active: { ...facts.active, known, read: async () => known() },
+      ...dependencies,
+      active: { ...dependencies.active, known, read: async () => known() },
     });
     const answer = await stage(initiation(), async ({ environment }) => {
       active = 'production';
@@ -118,121 +121,121 @@ describe('chooseEnvironment', () => {
   });
 });
 
-describe('chooseEnvironment, while the shared state is out of reach,', () => {
-  const facts = withUnreachableState(dependenciesFor({ active: 'production' }));
+describe('the stage chooseEnvironment while the state is unavailable', () => {
+  const dependencies = withUnreachableState(dependenciesFor({ active: 'production' }));
 
-  test('refuses everything that it would have to guess', async () => {
+  test('refuses new payments and requests for payments', async () => {
     for (const request of [
       initiation(),
       initiation({ named: 'sandbox' }),
       statusRead(),
       cancellation({ named: 'sandbox' }),
     ]) {
-      assert.equal(await refusalOf(facts, request), 'STATE_UNAVAILABLE');
+      assert.equal(await refusalOf(dependencies, request), 'STATE_UNAVAILABLE');
     }
   });
 
-  test('goes on by what it last knew if that is allowed, and says so loudly', async () => {
+  test('uses the last known environment if ifStateFails is allow, and logs a warning', async () => {
     const { log, lines } = captureLog();
-    const allowing = { ...facts, ifStateFails: 'allow', log } as const;
+    const allowing = { ...dependencies, ifStateFails: 'allow', log } as const;
     assert.equal(await sentTo(allowing, initiation()), 'production');
     assert.equal(await sentTo(allowing, initiation({ named: 'sandbox' })), 'sandbox');
     assert.equal(await sentTo(allowing, statusRead()), 'production');
     assert.equal(await sentTo(allowing, cancellation({ named: 'sandbox' })), 'sandbox');
-    const said = lines.filter(({ message }) => message.includes('idempotency.ifStateFails allows'));
+    const warnings = lines.filter(({ message }) => message.includes('idempotency.ifStateFails allows'));
     assert.deepEqual(
-      said.map(({ level, fields }) => [level, fields.why]),
+      warnings.map(({ level, fields }) => [level, fields.why]),
       Array.from({ length: 4 }, () => ['warn', 'The shared state cannot be reached.']),
     );
   });
 
-  test('changes no payment on a guess, even if going on is allowed', async () => {
+  test('refuses to change a payment without a requested environment, even if ifStateFails is allow', async () => {
     assert.equal(
-      await refusalOf({ ...facts, ifStateFails: 'allow' }, cancellation()),
+      await refusalOf({ ...dependencies, ifStateFails: 'allow' }, cancellation()),
       'ENVIRONMENT_MISMATCH',
     );
   });
 
-  test('takes no new payment if it never knew which environment is active, even if going on is allowed', async () => {
+  test('refuses new payments if the active environment is unknown, even if ifStateFails is allow', async () => {
     const never = withUnreachableState(dependenciesFor({ active: undefined, ifStateFails: 'allow' }));
     assert.equal(await refusalOf(never, initiation()), 'STATE_UNAVAILABLE');
   });
 
-  test('takes nobody at his word about whose payment it is among several tenants, even if going on is allowed', async () => {
-    const several = { ...facts, tenants: 2, ifStateFails: 'allow' } as const;
+  test('refuses requests for payments if there are several tenants, even if ifStateFails is allow', async () => {
+    const several = { ...dependencies, tenants: 2, ifStateFails: 'allow' } as const;
     assert.equal(await refusalOf(several, statusRead({ named: 'sandbox' })), 'STATE_UNAVAILABLE');
   });
 });
 
-const productionAffinity: PaymentAffinity = { environment: 'production', tenant: 'shop' };
-
-describe('chooseEnvironment learns', () => {
-  interface Learnt {
+describe('the affinity that chooseEnvironment records', () => {
+  interface Recorded {
     readonly id: string;
-    readonly home: PaymentAffinity;
-    readonly lasts: AffinityRetention;
+    readonly affinity: PaymentAffinity;
+    readonly retention: AffinityRetention;
   }
 
-  /** What is learnt from the answer to a request. */
-  async function learntFrom(request: PisRequest, body: unknown, status = 201) {
-    const learnt: Learnt[] = [];
+  /** What the stage records from the response to a request. */
+  async function recordedFrom(request: PisRequest, body: unknown, status = 201) {
+    const recorded: Recorded[] = [];
     const { log, lines } = captureLog();
-    const facts = withRecordedAffinities(
-      dependenciesFor({ active: 'production', affinities: [productionAffinity], log }),
-      (id, home, lasts) => void learnt.push({ id, home, lasts }),
+    const dependencies = withRecordedAffinities(
+      dependenciesFor({ active: 'production', affinities: [inProduction], log }),
+      (id, affinity, retention) => void recorded.push({ id, affinity, retention }),
     );
-    const answer = bankResponse('production', body, status);
-    assert.equal(await chooseEnvironment(facts)(request, async () => answer), answer);
-    return { learnt, lines };
+    const response = bankResponse('production', body, status);
+    assert.equal(await chooseEnvironment(dependencies)(request, async () => response), response);
+    return { recorded, lines };
   }
 
-  test('where a payment was born, and whose it is, from the answer to its initiation', async () => {
+  test('names the environment and the tenant of an accepted initiation', async () => {
     for (const status of [200, 201]) {
-      const { learnt } = await learntFrom(initiation({ client: shop }), { paymentId: 'p-1' }, status);
-      assert.deepEqual(learnt, [{ id: 'p-1', home: productionAffinity, lasts: 'expiring' }]);
+      const { recorded } = await recordedFrom(initiation({ client: shop }), { paymentId: 'p-1' }, status);
+      assert.deepEqual(recorded, [{ id: 'p-1', affinity: inProduction, retention: 'expiring' }]);
     }
   });
 
-  test('standing orders without an end', async () => {
-    const { learnt } = await learntFrom(initiation({}, 'periodic-payments'), { paymentId: 'p-1' });
+  test('is permanent for standing orders', async () => {
+    const { recorded } = await recordedFrom(initiation({}, 'periodic-payments'), { paymentId: 'p-1' });
     assert.deepEqual(
-      learnt.map(({ lasts }) => lasts),
+      recorded.map(({ retention }) => retention),
       ['permanent'],
     );
   });
 
-  test('nothing from a refusal of the bank, or from the answer to anything else', async () => {
+  test('is absent if the bank refuses the initiation, and for other operations', async () => {
     for (const status of [202, 400, 409, 500]) {
-      assert.deepEqual((await learntFrom(initiation(), { paymentId: 'p-1' }, status)).learnt, []);
+      assert.deepEqual((await recordedFrom(initiation(), { paymentId: 'p-1' }, status)).recorded, []);
     }
     for (const request of [statusRead(), authorisation(), cancellation()]) {
-      assert.deepEqual((await learntFrom(request, { paymentId: 'p-1' })).learnt, []);
+      assert.deepEqual((await recordedFrom(request, { paymentId: 'p-1' })).recorded, []);
     }
   });
 
-  test('nothing from an answer that names no payment: it still goes to the TPP, and the log says so', async () => {
-    const { learnt, lines } = await learntFrom(initiation(), { transactionStatus: 'RCVD' });
-    assert.deepEqual(learnt, []);
+  test('is absent if the response names no payment, which is logged as a warning', async () => {
+    const { recorded, lines } = await recordedFrom(initiation(), { transactionStatus: 'RCVD' });
+    assert.deepEqual(recorded, []);
     assert.deepEqual(
       lines.map(({ level, message }) => [level, message]),
       [['warn', 'the bank accepted a payment without naming a paymentId']],
     );
   });
 
-  test('before the TPP has the answer: its next request may come at once', async () => {
-    const learning = Promise.withResolvers<void>();
-    const facts = dependenciesFor();
-    let answered = false;
+  test('is recorded before the TPP gets the response, because its next request may follow at once', async () => {
+    const recording = Promise.withResolvers<void>();
+    const dependencies = dependenciesFor();
+    let isAnswered = false;
     const stage = chooseEnvironment({
-      ...facts,
-      affinity: { ...facts.affinity, recordEnvironment: () => learning.promise },
+      ...dependencies,
+      affinity: { ...dependencies.affinity, recordEnvironment: () => recording.promise },
     });
-    const answer = stage(initiation(), async () => bankResponse('sandbox', { paymentId: 'p-1' })).then(() => {
-      answered = true;
-    });
+    const response = stage(initiation(), async () => bankResponse('sandbox', { paymentId: 'p-1' })).then(
+      () => {
+        isAnswered = true;
+      },
+    );
     await new Promise(setImmediate);
-    assert.equal(answered, false);
-    learning.resolve();
-    await answer;
+    assert.equal(isAnswered, false);
+    recording.resolve();
+    await response;
   });
 });

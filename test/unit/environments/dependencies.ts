@@ -1,4 +1,4 @@
-/** What the choice of an environment is told, for a test that says it all itself. */
+/** Fake dependencies of the chooseEnvironment stage. */
 
 import type { AffinityRetention, PaymentAffinity } from '../../../src/environments/affinity-record.ts';
 import type { chooseEnvironment } from '../../../src/environments/choose-environment.ts';
@@ -6,38 +6,37 @@ import { GatewayError } from '../../../src/request/errors.ts';
 import type { Environment } from '../../../src/request/messages.ts';
 import { captureLog } from '../../kit/log-capture.ts';
 
-type Facts = Parameters<typeof chooseEnvironment>[0];
+type Dependencies = Parameters<typeof chooseEnvironment>[0];
 
 interface Options {
   readonly environments?: readonly string[];
   readonly tenants?: number;
-  /** The active environment; `undefined` if nobody could read it yet. */
+  /** `undefined` if the active environment is unknown. */
   readonly active?: string | undefined;
-  /** Where the payment lives; empty if nobody remembers it. */
   readonly affinities?: readonly PaymentAffinity[];
   readonly ifStateFails?: 'refuse' | 'allow';
-  readonly log?: Facts['log'];
+  readonly log?: Dependencies['log'];
 }
 
-/** A gateway with two environments and one tenant, unless told otherwise. */
-export function dependenciesFor(told: Options = {}): Facts {
+/** Defaults: two environments, one tenant, no affinities. */
+export function dependenciesFor(options: Options = {}): Dependencies {
   const {
     environments = ['sandbox', 'production'],
     tenants = 1,
     affinities = [],
     ifStateFails = 'refuse',
-  } = told;
-  const { active = undefined } = 'active' in told ? told : { active: 'sandbox' };
+  } = options;
+  const { active = undefined } = 'active' in options ? options : { active: 'sandbox' };
   const record = active === undefined ? undefined : { environment: active, version: 1, epoch: 'first' };
   return {
     environments: new Map(environments.map((name) => [name, environmentOf(name)])),
     tenants,
     ifStateFails,
-    log: told.log ?? captureLog().log,
+    log: options.log ?? captureLog().log,
     active: {
       known: () => record,
-      read: async () => record ?? outOfReach(),
-      switchTo: async () => outOfReach(),
+      read: async () => record ?? unavailable(),
+      switchTo: async () => unavailable(),
       stateWasEmptied: () => false,
     },
     stateProblem: () => undefined,
@@ -49,27 +48,27 @@ export function dependenciesFor(told: Options = {}): Facts {
   };
 }
 
-/** The same, but the shared state cannot be reached: what this instance knew it still knows. */
-export function withUnreachableState(facts: Facts): Facts {
+/** The same, but the shared state is unavailable. */
+export function withUnreachableState(dependencies: Dependencies): Dependencies {
   return {
-    ...facts,
-    active: { ...facts.active, read: async () => outOfReach() },
-    affinity: { ...facts.affinity, environmentsOf: async () => outOfReach() },
+    ...dependencies,
+    active: { ...dependencies.active, read: async () => unavailable() },
+    affinity: { ...dependencies.affinity, environmentsOf: async () => unavailable() },
   };
 }
 
-/** The same, with a place where what is learnt can be seen. */
+/** The same, but reports recorded affinities to the callback. */
 export function withRecordedAffinities(
-  facts: Facts,
-  learn: (id: string, home: PaymentAffinity, lasts: AffinityRetention) => void,
-): Facts {
+  dependencies: Dependencies,
+  onRecord: (id: string, affinity: PaymentAffinity, retention: AffinityRetention) => void,
+): Dependencies {
   return {
-    ...facts,
-    affinity: { ...facts.affinity, recordEnvironment: async (id, home, lasts) => learn(id, home, lasts) },
+    ...dependencies,
+    affinity: { ...dependencies.affinity, recordEnvironment: async (...all) => onRecord(...all) },
   };
 }
 
-function outOfReach(): never {
+function unavailable(): never {
   throw new GatewayError('STATE_UNAVAILABLE', 'The shared state cannot be reached.');
 }
 

@@ -1,10 +1,10 @@
-/** Days that pass in a test at once, for payments that are remembered for more than a year. */
+/** Fake clocks, for records that are stored for more than a year. */
 
 import type { TestContext } from 'node:test';
 
 export const dayMs = 24 * 3_600_000;
 
-/** Stops both clocks, the wall's and the monotonic one. @returns lets this many milliseconds pass on both */
+/** Fakes `Date.now` and `performance.now`. @returns advances both by this many milliseconds */
 export function useFakeClocks(t: TestContext): (ms: number) => void {
   let monotonicMs = 1_000_000;
   t.mock.method(performance, 'now', () => monotonicMs);

@@ -12,8 +12,8 @@ const coded = (bytes: Buffer, coding: string): PisResponse => ({
   headers: [['Content-Encoding', coding]],
 });
 
-describe("a payment's id", () => {
-  test('is read from the body, whatever the links say', async () => {
+describe('the payment id in a response', () => {
+  test('is read from the body, not from the links', async () => {
     assert.equal(await paymentIdOf(bankResponse('sandbox', body)), '1234-wertiq-983');
   });
 
@@ -23,13 +23,13 @@ describe("a payment's id", () => {
     assert.equal(await paymentIdOf(coded(brotliCompressSync(body), 'br')), '1234-wertiq-983');
   });
 
-  test('may hold whatever characters the bank likes', async () => {
+  test('may contain any characters', async () => {
     for (const id of ['GJv0KO..Fg==_=_bS6p6XvTWI', 'ü-1', '🏦', 'a"b\\c', ' ']) {
       assert.equal(await paymentIdOf(bankResponse('sandbox', { paymentId: id })), id);
     }
   });
 
-  test('is not made up where there is none: no such member, an empty one, another type, another level', async () => {
+  test('is undefined if the member is missing, empty, of another type or nested', async () => {
     const bodies = [
       {},
       { paymentId: '' },
@@ -40,17 +40,17 @@ describe("a payment's id", () => {
     for (const one of bodies) assert.equal(await paymentIdOf(bankResponse('sandbox', one)), undefined);
   });
 
-  test('is not found in what is no JSON object, and nothing fails by that', async () => {
+  test('is undefined if the body is not a JSON object', async () => {
     const bodies = ['', ' ', 'null', '[]', '"paymentId"', '17', '{"paymentId":"p"', '<Document/>', '\ufeff{'];
     for (const one of bodies)
       assert.equal(await paymentIdOf(bankResponse('sandbox', Buffer.from(one))), undefined);
   });
 
-  test('is not found in a body whose coding nobody knows', async () => {
+  test('is undefined if the content coding is unknown', async () => {
     assert.equal(await paymentIdOf(coded(gzipSync(body), 'zstd')), undefined);
   });
 
-  test('is not found in a body that is not what its coding says, and the answer is not lost by that', async () => {
+  test('is undefined if the body does not match its content coding', async () => {
     assert.equal(await paymentIdOf(coded(body, 'gzip')), undefined);
     assert.equal(await paymentIdOf(coded(gzipSync(body).subarray(0, 20), 'gzip')), undefined);
   });

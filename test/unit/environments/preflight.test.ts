@@ -9,7 +9,7 @@ import { freePort, listen } from '../../kit/ports.ts';
 import { until, within } from '../../kit/within.ts';
 import { certificate, certificateValid, key } from '../simulated-bank/certificate.ts';
 
-/** A bank that gives this answer; on https with this certificate, if there is one. @returns its address */
+/** Starts a bank; with TLS if there is a certificate. @returns its URL */
 async function startServer(t: TestContext, serve: RequestListener, cert?: string): Promise<string> {
   const server = cert === undefined ? createServer(serve) : createTlsServer({ key, cert }, serve);
   const port = await listen(server);
@@ -25,8 +25,8 @@ const status =
   (_request, response) =>
     void response.writeHead(code).end();
 
-/** One pre-flight over connections of its own, believing this authority. */
-async function flight(t: TestContext, url: string, ca = certificate): Promise<PreflightReport> {
+/** @param ca the trusted certificate authority */
+async function runPreflight(t: TestContext, url: string, ca = certificate): Promise<PreflightReport> {
   const agent = url.startsWith('https:')
     ? new TlsAgent({ ca, keepAlive: true })
     : new Agent({ keepAlive: true });
@@ -34,20 +34,20 @@ async function flight(t: TestContext, url: string, ca = certificate): Promise<Pr
   return within(10_000, 'the report', preflight({ url, agent }));
 }
 
-/** The steps in short: `tcp`, or `!tcp` where it ended. */
+/** Names of the steps; a failed step has a `!`. */
 const stepsOf = ({ steps }: PreflightReport) => steps.map(({ step, ok }) => (ok ? step : `!${step}`));
 const lastOf = ({ steps }: PreflightReport) => steps.at(-1)?.detail ?? '';
 
-describe('a pre-flight succeeds', () => {
-  test('if the bank answers, and tells each step', async (t) => {
-    const report = await flight(t, await startServer(t, status(200)));
+describe('a preflight check', () => {
+  test('succeeds if the bank answers, and reports each step', async (t) => {
+    const report = await runPreflight(t, await startServer(t, status(200)));
     assert.equal(report.ok, true);
     assert.deepEqual(stepsOf(report), ['tcp', 'answer']);
     assert.equal(lastOf(report), 'status 200');
   });
 
-  test('over TLS, and tells the version and until when the certificate is valid', async (t) => {
-    const report = await flight(t, await startServer(t, status(200), certificate));
+  test('reports the TLS version and the expiry of the certificate', async (t) => {
+    const report = await runPreflight(t, await startServer(t, status(200), certificate));
     assert.equal(report.ok, true);
     assert.deepEqual(stepsOf(report), ['tcp', 'tls', 'certificate', 'answer']);
     assert.deepEqual(
@@ -56,50 +56,48 @@ describe('a pre-flight succeeds', () => {
     );
   });
 
-  test('with a name that has to be found first, and tells the address', async (t) => {
+  test('resolves a host name and reports the address', async (t) => {
     const url = await startServer(t, status(200));
-    const report = await flight(t, url.replace('127.0.0.1', 'localhost'));
+    const report = await runPreflight(t, url.replace('127.0.0.1', 'localhost'));
     assert.deepEqual(stepsOf(report), ['dns', 'tcp', 'answer']);
     assert.match(report.steps[0]?.detail ?? '', /^(127\.0\.0\.1|::1)$/);
   });
 
   for (const code of [301, 401, 404, 499]) {
-    test(`if the answer is ${code}: whoever answers is there`, async (t) => {
-      assert.equal((await flight(t, await startServer(t, status(code)))).ok, true);
+    test(`succeeds if the status is ${code}`, async (t) => {
+      assert.equal((await runPreflight(t, await startServer(t, status(code)))).ok, true);
     });
   }
 
-  test('without reading the answer to its end', async (t) => {
-    const endless: RequestListener = (_request, response) => void response.writeHead(200).write('it goes on');
-    assert.equal((await flight(t, await startServer(t, endless))).ok, true);
+  test('succeeds without reading the whole response', async (t) => {
+    const endless: RequestListener = (_request, response) => void response.writeHead(200).write('endless');
+    assert.equal((await runPreflight(t, await startServer(t, endless))).ok, true);
   });
 
-  test('with one GET of the given path, which carries nothing', async (t) => {
+  test('sends one GET request without credentials to the probe path', async (t) => {
     const seen: string[] = [];
     const url = await startServer(t, (request, response) => {
       seen.push(`${request.method} ${request.url} ${JSON.stringify(request.headers.authorization)}`);
       response.end();
     });
-    await flight(t, `${url}psd2/probe`);
+    await runPreflight(t, `${url}psd2/probe`);
     assert.deepEqual(seen, ['GET /psd2/probe undefined']);
   });
-});
 
-describe('a pre-flight fails', () => {
-  test('if the name cannot be found', async (t) => {
-    const report = await flight(t, 'https://nowhere.invalid/');
+  test('fails at the step dns if the host name cannot be resolved', async (t) => {
+    const report = await runPreflight(t, 'https://nowhere.invalid/');
     assert.equal(report.ok, false);
     assert.deepEqual(stepsOf(report), ['!dns']);
   });
 
-  test('if the connection is refused, by address or by name', async (t) => {
+  test('fails at the step tcp if the connection is refused', async (t) => {
     const port = await freePort();
-    const byAddress = await flight(t, `http://127.0.0.1:${port}/`);
+    const byAddress = await runPreflight(t, `http://127.0.0.1:${port}/`);
     assert.deepEqual([stepsOf(byAddress), lastOf(byAddress)], [['!tcp'], 'ECONNREFUSED']);
-    assert.equal(stepsOf(await flight(t, `http://localhost:${port}/`)).at(-1), '!tcp');
+    assert.equal(stepsOf(await runPreflight(t, `http://localhost:${port}/`)).at(-1), '!tcp');
   });
 
-  test('if no connection can be made to an address: no name is to blame', async () => {
+  test('fails at the step tcp if an address is unreachable', async () => {
     class Nowhere extends Agent {
       override createConnection() {
         const socket = new Socket();
@@ -111,13 +109,13 @@ describe('a pre-flight fails', () => {
     assert.deepEqual([stepsOf(report), lastOf(report)], [['!tcp'], 'EHOSTUNREACH']);
   });
 
-  test('if the bank speaks no TLS where it should', async (t) => {
+  test('fails at the step tls if the bank does not use TLS', async (t) => {
     const url = await startServer(t, status(200));
-    const report = await flight(t, url.replace('http:', 'https:'));
+    const report = await runPreflight(t, url.replace('http:', 'https:'));
     assert.deepEqual(stepsOf(report), ['tcp', '!tls']);
   });
 
-  test('if nobody vouches for the certificate', async (t) => {
+  test('fails at the step certificate if the issuer is not trusted', async (t) => {
     const agent = new TlsAgent();
     t.after(() => agent.destroy());
     const report = await preflight({ url: await startServer(t, status(200), certificate), agent });
@@ -125,7 +123,7 @@ describe('a pre-flight fails', () => {
     assert.match(lastOf(report), /SELF_SIGNED/);
   });
 
-  test('if the certificate is for another name', async (t) => {
+  test('fails at the step certificate if the certificate is for another host name', async (t) => {
     const agent = new TlsAgent({ ca: certificate, servername: 'elsewhere.example' });
     t.after(() => agent.destroy());
     const report = await preflight({ url: await startServer(t, status(200), certificate), agent });
@@ -137,31 +135,28 @@ describe('a pre-flight fails', () => {
     ['has expired', '200101000000Z', '201231235959Z'],
     ['is not valid yet', '400101000000Z', '491231235959Z'],
   ] as const) {
-    test(`if the certificate ${why}`, async (t) => {
+    test(`fails at the step certificate if it ${why}`, async (t) => {
       const cert = certificateValid(from, until);
-      const report = await flight(t, await startServer(t, status(200), cert), cert);
+      const report = await runPreflight(t, await startServer(t, status(200), cert), cert);
       assert.deepEqual([report.ok, stepsOf(report)], [false, ['tcp', '!certificate']]);
       assert.match(lastOf(report), /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/);
     });
   }
 
   for (const [what, head] of [
-    [
-      'of another protocol',
-      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n',
-    ],
-    ['that says so without naming one', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+    ['to a named one', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n'],
+    ['to an unnamed one', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
   ] as const) {
-    test(`if the answer is the beginning ${what}: no payment would get another one`, async (t) => {
+    test(`fails at the step answer if the bank switches protocols, ${what}`, async (t) => {
       const { port } = await startPlainServer(t, (socket) => void socket.write(head));
-      const report = await flight(t, `http://127.0.0.1:${port}/`);
+      const report = await runPreflight(t, `http://127.0.0.1:${port}/`);
       assert.deepEqual([stepsOf(report), lastOf(report)], [['tcp', '!answer'], 'status 101']);
     });
   }
 
   for (const code of [500, 503]) {
-    test(`if the answer is ${code}`, async (t) => {
-      const report = await flight(t, await startServer(t, status(code)));
+    test(`fails at the step answer if the status is ${code}`, async (t) => {
+      const report = await runPreflight(t, await startServer(t, status(code)));
       assert.deepEqual(
         [report.ok, stepsOf(report), lastOf(report)],
         [false, ['tcp', '!answer'], `status ${code}`],
@@ -169,9 +164,9 @@ describe('a pre-flight fails', () => {
     });
   }
 
-  test('if the connection ends without an answer', async (t) => {
+  test('fails at the step answer if the connection ends without a response', async (t) => {
     const server = await startPlainServer(t, (socket) => void socket.end());
-    const report = await flight(t, `http://127.0.0.1:${server.port}/`);
+    const report = await runPreflight(t, `http://127.0.0.1:${server.port}/`);
     assert.deepEqual([report.ok, stepsOf(report)], [false, ['tcp', '!answer']]);
   });
 
@@ -179,12 +174,12 @@ describe('a pre-flight fails', () => {
     ['http', '!answer'],
     ['https', '!tls'],
   ] as const) {
-    test(`after five seconds if the bank is silent, over ${scheme}, and hangs up`, async (t) => {
+    test(`fails after five seconds without a response and closes the connection, over ${scheme}`, async (t) => {
       const limit = new AbortController();
       const timeout = t.mock.method(AbortSignal, 'timeout', () => limit.signal);
       const server = await startPlainServer(t);
-      const report = flight(t, `${scheme}://127.0.0.1:${server.port}/`);
-      await until(5_000, 'the bank has heard something', () => server.received !== '');
+      const report = runPreflight(t, `${scheme}://127.0.0.1:${server.port}/`);
+      await until(5_000, 'the bank has received data', () => server.received !== '');
       assert.deepEqual(timeout.mock.calls[0]?.arguments, [5_000]);
       limit.abort();
       assert.deepEqual(stepsOf(await report), ['tcp', step]);

@@ -1,4 +1,4 @@
-/** Requests as the choice of an environment sees them, and what it comes to. */
+/** Requests and responses as the chooseEnvironment stage sees them. */
 
 import assert from 'node:assert/strict';
 import { createMatcher, type Method } from '../../../src/pis/operations.ts';
@@ -12,28 +12,26 @@ const match = createMatcher({
   authorisationTypes: 'any',
 });
 
-/** A client of the tenant `shop` that may use both sides. */
 export const shop: Client = { name: 'shop-1', tenant: 'shop', environments: ['sandbox', 'production'] };
 
-/** A client of another tenant. */
 export const rival: Client = { name: 'rival-1', tenant: 'rival', environments: ['sandbox', 'production'] };
 
 interface RequestOptions {
   readonly client?: Client;
-  /** What `Penstock-Environment` says. */
+  /** The value of `Penstock-Environment`. */
   readonly named?: string | undefined;
 }
 
-export const initiation = (asked: RequestOptions = {}, service = 'payments') =>
-  requestOf('POST', `${service}/sepa-credit-transfers`, asked);
-export const statusRead = (asked: RequestOptions = {}) =>
-  requestOf('GET', 'payments/sepa-credit-transfers/a-payment/status', asked);
-export const paymentRead = (asked: RequestOptions = {}) =>
-  requestOf('GET', 'payments/sepa-credit-transfers/a-payment', asked);
-export const cancellation = (asked: RequestOptions = {}) =>
-  requestOf('DELETE', 'payments/sepa-credit-transfers/a-payment', asked);
-export const authorisation = (asked: RequestOptions = {}) =>
-  requestOf('POST', 'payments/sepa-credit-transfers/a-payment/authorisations', asked);
+export const initiation = (options: RequestOptions = {}, service = 'payments') =>
+  requestOf('POST', `${service}/sepa-credit-transfers`, options);
+export const statusRead = (options: RequestOptions = {}) =>
+  requestOf('GET', 'payments/sepa-credit-transfers/a-payment/status', options);
+export const paymentRead = (options: RequestOptions = {}) =>
+  requestOf('GET', 'payments/sepa-credit-transfers/a-payment', options);
+export const cancellation = (options: RequestOptions = {}) =>
+  requestOf('DELETE', 'payments/sepa-credit-transfers/a-payment', options);
+export const authorisation = (options: RequestOptions = {}) =>
+  requestOf('POST', 'payments/sepa-credit-transfers/a-payment/authorisations', options);
 
 function requestOf(method: Method, path: string, { client = shop, named }: RequestOptions): PisRequest {
   const found = match(method, `/berlingroup/v1/${path}`);
@@ -50,7 +48,6 @@ function requestOf(method: Method, path: string, { client = shop, named }: Reque
   };
 }
 
-/** An answer of a side of the bank. */
 export function bankResponse(environment: string, body: unknown = '', status = 201): PisResponse {
   const bytes = Buffer.isBuffer(body)
     ? body
@@ -58,7 +55,7 @@ export function bankResponse(environment: string, body: unknown = '', status = 2
   return { status, headers: [], body: bytes, servedFrom: 'bank', environment, upstreamMs: 1 };
 }
 
-/** The error that comes out, or fails if none does. */
+/** The GatewayError that is thrown; fails if there is none. */
 export async function errorOf(act: () => unknown): Promise<GatewayError> {
   try {
     await act();
@@ -66,10 +63,10 @@ export async function errorOf(act: () => unknown): Promise<GatewayError> {
     assert.ok(thrown instanceof GatewayError, String(thrown));
     return thrown;
   }
-  throw new assert.AssertionError({ message: 'no error came out' });
+  throw new assert.AssertionError({ message: 'no error was thrown' });
 }
 
-/** What a caller can tell one error from another by. */
+/** Everything in an error that a TPP can see. */
 export const visibleParts = ({
   code,
   message,
@@ -88,7 +85,7 @@ export const visibleParts = ({
   environment,
 });
 
-/** Where a request goes, or the code of what refuses it. */
+/** The chosen environment, or the code of the error. */
 export function routedTo(choose: () => string): string | ErrorCode {
   try {
     return choose();

@@ -29,33 +29,33 @@ const inSandbox: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
 const inProduction: PaymentAffinity = { environment: 'production', tenant: 'shop' };
 const rivalsInProduction: PaymentAffinity = { environment: 'production', tenant: 'rival' };
 
-describe('a new payment goes', () => {
-  const promises = {
-    'to the environment that is named': [initiation({ named: 'production' }), 'sandbox', 'production'],
-    'to the one that is named, though nobody knows which is active': [
+describe('a new payment', () => {
+  const rules = {
+    'goes to the requested environment': [initiation({ named: 'production' }), 'sandbox', 'production'],
+    'goes to the requested environment if the active one is unknown': [
       initiation({ named: 'production' }),
       undefined,
       'production',
     ],
-    "to the client's only one, whichever is active": [
+    "goes to the client's only environment, whichever is active": [
       initiation({ client: onlySandbox }),
       'production',
       'sandbox',
     ],
-    "to the client's only one, though nobody knows which is active": [
+    "goes to the client's only environment if the active one is unknown": [
       initiation({ client: onlySandbox }),
       undefined,
       'sandbox',
     ],
-    'to the active one': [initiation(), 'production', 'production'],
-    'nowhere if the active one is not among those of the client': [
+    'goes to the active environment': [initiation(), 'production', 'production'],
+    'is refused if the client may not use the active environment': [
       initiation({ client: { ...shop, environments: ['sandbox', 'staging'] } }),
       'production',
       'ENVIRONMENT_FORBIDDEN',
     ],
-    'nowhere if nobody knows which is active': [initiation(), undefined, 'STATE_UNAVAILABLE'],
+    'is refused if the active environment is unknown': [initiation(), undefined, 'STATE_UNAVAILABLE'],
   } as const;
-  for (const [title, [request, active, expected]] of Object.entries(promises)) {
+  for (const [title, [request, active, expected]] of Object.entries(rules)) {
     test(title, () =>
       assert.equal(
         routedTo(() => routeNewPayment(request, active)),
@@ -65,53 +65,57 @@ describe('a new payment goes', () => {
   }
 });
 
-describe('a request on a payment that is remembered goes', () => {
-  const promises = {
-    'where the payment lives': [statusRead(), [inProduction], 'production'],
-    'there if that one is named, too': [cancellation({ named: 'production' }), [inProduction], 'production'],
-    'nowhere if another one is named': [
+describe('a request for a payment with a recorded affinity', () => {
+  const rules = {
+    'goes to the environment that created the payment': [statusRead(), [inProduction], 'production'],
+    'goes there if that environment is requested': [
+      cancellation({ named: 'production' }),
+      [inProduction],
+      'production',
+    ],
+    'is refused if another environment is requested': [
       statusRead({ named: 'sandbox' }),
       [inProduction],
       'ENVIRONMENT_MISMATCH',
     ],
-    'nowhere if the client may not use the one where it lives': [
+    'is refused if the client may not use that environment': [
       statusRead({ client: onlySandbox }),
       [inProduction],
       'ENVIRONMENT_FORBIDDEN',
     ],
-    'nowhere if it lives in several and none is named': [
+    'is refused if there are several environments and none is requested': [
       statusRead(),
       [inSandbox, inProduction],
       'ENVIRONMENT_MISMATCH',
     ],
-    "nowhere if it lives in several, not even to the client's only one": [
+    'is refused if there are several environments, even if the client may use only one': [
       statusRead({ client: onlySandbox }),
       [inSandbox, inProduction],
       'ENVIRONMENT_MISMATCH',
     ],
-    'to the named one of several': [
+    'goes to the requested one of several environments': [
       cancellation({ named: 'production' }),
       [inSandbox, inProduction],
       'production',
     ],
-    "where it lives for this tenant, whatever other tenants' homes there are": [
+    'ignores the affinities of other tenants': [statusRead(), [rivalsInProduction, inSandbox], 'sandbox'],
+    'is refused if the payment belongs to another tenant': [
       statusRead(),
-      [rivalsInProduction, inSandbox],
-      'sandbox',
+      [rivalsInProduction],
+      'PAYMENT_UNKNOWN',
     ],
-    "nowhere if it is another tenant's": [statusRead(), [rivalsInProduction], 'PAYMENT_UNKNOWN'],
-    "nowhere if it is another tenant's, even if its environment is named": [
+    'is refused if the payment belongs to another tenant and its environment is requested': [
       statusRead({ named: 'production' }),
       [rivalsInProduction],
       'PAYMENT_UNKNOWN',
     ],
-    'nowhere if the named one knows it only as that of another tenant': [
+    'is refused if another tenant owns the payment in the requested environment': [
       statusRead({ named: 'production' }),
       [rivalsInProduction, inSandbox],
       'ENVIRONMENT_MISMATCH',
     ],
   } as const;
-  for (const [title, [request, homes, expected]] of Object.entries(promises)) {
+  for (const [title, [request, homes, expected]] of Object.entries(rules)) {
     test(title, () =>
       assert.equal(
         routedTo(() => routeKnownPayment(request, homes)),
@@ -121,19 +125,19 @@ describe('a request on a payment that is remembered goes', () => {
   }
 });
 
-describe('a request on a payment that nobody remembers, where it can only be that of one tenant', () => {
+describe('a request for a payment without a recorded affinity, with a single tenant', () => {
   for (const request of [statusRead, paymentRead]) {
     const { name } = request().operation;
-    const choice = (asked: Parameters<typeof request>[0], active: string | undefined) =>
-      routedTo(() => routeUnknownPayment(request(asked), active));
+    const choice = (options: Parameters<typeof request>[0], active: string | undefined) =>
+      routedTo(() => routeUnknownPayment(request(options), active));
 
-    test(`${name} goes to the named environment, else to the client's only one, else to the active one`, () => {
+    test(`goes to the requested environment, else the client's only one, else the active one: ${name}`, () => {
       assert.equal(choice({ named: 'sandbox' }, 'production'), 'sandbox');
       assert.equal(choice({ client: onlySandbox }, 'production'), 'sandbox');
       assert.equal(choice({}, 'production'), 'production');
     });
 
-    test(`${name} goes nowhere if the client may not use the active one, or nobody knows it`, () => {
+    test(`is refused if the client may not use the active environment or it is unknown: ${name}`, () => {
       const client = { ...shop, environments: ['sandbox', 'staging'] };
       assert.equal(choice({ client }, 'production'), 'ENVIRONMENT_FORBIDDEN');
       assert.equal(choice({ client }, undefined), 'STATE_UNAVAILABLE');
@@ -143,18 +147,15 @@ describe('a request on a payment that nobody remembers, where it can only be tha
   for (const request of [cancellation, authorisation]) {
     const { name } = request().operation;
 
-    test(`${name} goes to the named environment, else nowhere: what changes a payment is never sent on a guess`, () => {
-      const choice = (asked: Parameters<typeof request>[0]) =>
-        routedTo(() => routeUnknownPayment(request(asked), 'production'));
+    test(`goes to the requested environment and is refused without one, because it is a write: ${name}`, () => {
+      const choice = (options: Parameters<typeof request>[0]) =>
+        routedTo(() => routeUnknownPayment(request(options), 'production'));
       assert.equal(choice({ named: 'sandbox' }), 'sandbox');
       assert.equal(choice({}), 'ENVIRONMENT_MISMATCH');
       assert.equal(choice({ client: onlySandbox }), 'ENVIRONMENT_MISMATCH');
     });
   }
 });
-
-// MERGED HEADER (rewrite or remove):
-/* Whatever is remembered, asked for and allowed: what may never happen when an environment is chosen. */
 
 const names = ['sandbox', 'production', 'staging', 'drill'] as const;
 
@@ -164,7 +165,7 @@ const anyAffinities = fc.uniqueArray(
 );
 const anyActive = fc.option(fc.constantFrom(...names), { nil: undefined });
 
-/** The door lets through only a name that the client may use. */
+/** The listener accepts only an environment that the client may use. */
 const anyRequestOptions = fc.subarray([...names], { minLength: 1 }).chain((environments) =>
   fc.record({
     client: fc.constant({ ...shop, environments }),
@@ -173,23 +174,23 @@ const anyRequestOptions = fc.subarray([...names], { minLength: 1 }).chain((envir
 );
 const anyPaymentRequest = fc.constantFrom(statusRead, paymentRead, cancellation, authorisation);
 
-describe('whatever the homes, the header and the client', () => {
-  test('the chosen environment is one that the client may use', () => {
+describe('the choice of an environment, for random affinities, headers and clients', () => {
+  test('is always an environment that the client may use', () => {
     fc.assert(
       fc.property(
         anyAffinities,
         anyActive,
         anyRequestOptions,
         anyPaymentRequest,
-        (remembered, now, question, request) => {
+        (affinities, active, options, request) => {
           const choices = [
-            routedTo(() => routeNewPayment(initiation(question), now)),
-            routedTo(() => routeKnownPayment(request(question), remembered)),
-            routedTo(() => routeUnknownPayment(request(question), now)),
+            routedTo(() => routeNewPayment(initiation(options), active)),
+            routedTo(() => routeKnownPayment(request(options), affinities)),
+            routedTo(() => routeUnknownPayment(request(options), active)),
           ];
           for (const choice of choices) {
             assert.ok(
-              choice in errorTable || question.client.environments.some((name) => name === choice),
+              choice in errorTable || options.client.environments.some((name) => name === choice),
               choice,
             );
           }
@@ -198,22 +199,22 @@ describe('whatever the homes, the header and the client', () => {
     );
   });
 
-  test('a remembered payment is looked for only where it lives for this tenant, and never by a guess', () => {
+  test('is never a guess: only the environment that created the payment for this tenant', () => {
     fc.assert(
-      fc.property(anyAffinities, anyRequestOptions, anyPaymentRequest, (remembered, question, request) => {
-        const choice = routedTo(() => routeKnownPayment(request(question), remembered));
+      fc.property(anyAffinities, anyRequestOptions, anyPaymentRequest, (affinities, options, request) => {
+        const choice = routedTo(() => routeKnownPayment(request(options), affinities));
         if (choice in errorTable) return;
-        const own = remembered
+        const own = affinities
           .filter(({ tenant }) => tenant === 'shop')
           .map(({ environment }) => environment);
         assert.ok(own.some((name) => name === choice));
-        assert.ok(question.named === choice || own.length === 1);
+        assert.ok(options.named === choice || own.length === 1);
       }),
     );
   });
 
-  test('a payment of another tenant looks exactly like one that does not exist, and nothing is sent for either', async () => {
-    const foreign = anyAffinities.map((all) => all.map((home) => ({ ...home, tenant: 'rival' })));
+  test('fails with the same error for a payment of another tenant and one that does not exist', async () => {
+    const foreign = anyAffinities.map((all) => all.map((affinity) => ({ ...affinity, tenant: 'rival' })));
     const policy = fc.constantFrom('refuse', 'allow');
     await fc.assert(
       fc.asyncProperty(
@@ -222,22 +223,22 @@ describe('whatever the homes, the header and the client', () => {
         anyRequestOptions,
         anyPaymentRequest,
         policy,
-        async (remembered, now, question, request, ifStateFails) => {
-          const answers = await Promise.all(
-            [remembered, []].map((known) => {
+        async (affinities, active, options, request, ifStateFails) => {
+          const errors = await Promise.all(
+            [affinities, []].map((known) => {
               const stage = chooseEnvironment(
                 dependenciesFor({
                   environments: names,
                   tenants: 2,
-                  active: now,
+                  active,
                   affinities: known,
                   ifStateFails,
                 }),
               );
-              return errorOf(() => stage(request(question), async () => bankResponse('must not be asked')));
+              return errorOf(() => stage(request(options), async () => bankResponse('unused')));
             }),
           );
-          const [others, unknown] = answers.map(visibleParts);
+          const [others, unknown] = errors.map(visibleParts);
           assert.deepEqual(others, unknown);
           assert.equal(unknown?.code, 'PAYMENT_UNKNOWN');
         },
@@ -245,18 +246,18 @@ describe('whatever the homes, the header and the client', () => {
     );
   });
 
-  test('an error of the choice names no environment and no tenant', () => {
+  test('never fails with a message that names an environment or a tenant', () => {
     fc.assert(
       fc.property(
         anyAffinities,
         anyActive,
         anyRequestOptions,
         anyPaymentRequest,
-        (remembered, now, question, request) => {
+        (affinities, active, options, request) => {
           const attempts = [
-            () => routeNewPayment(initiation(question), now),
-            () => routeKnownPayment(request(question), remembered),
-            () => routeUnknownPayment(request(question), now),
+            () => routeNewPayment(initiation(options), active),
+            () => routeKnownPayment(request(options), affinities),
+            () => routeUnknownPayment(request(options), active),
           ];
           for (const attempt of attempts) {
             try {

@@ -22,7 +22,7 @@ describe('an outcome that the state does not accept', () => {
     ['a response', (claim) => claim.recordResponse(bankResponse(201))],
     ['a release after status 429', (claim) => claim.release()],
   ] as const satisfies readonly (readonly [string, (claim: Claim) => Promise<void>])[])
-    test(`is stored later and is not replaced by the doubt at the deadline: ${what}`, async (t) => {
+    test(`is stored later and is not overwritten by the in-doubt mark at the deadline: ${what}`, async (t) => {
       useFakeTime(t);
       const state = createFailingState();
       const instance = createInstance(state);
@@ -55,8 +55,8 @@ describe('an outcome that the state does not accept', () => {
 });
 
 describe('a response that arrives at the deadline', () => {
-  for (const first of ['response', 'doubt'] as const)
-    test(`wins over the doubt when both are written at once, the ${first} first`, async (t) => {
+  for (const first of ['response', 'in-doubt mark'] as const)
+    test(`wins over the in-doubt mark when both are written at once, the ${first} first`, async (t) => {
       useFakeTime(t);
       const connection = createBlockingState();
       const claim = await createInstance(connection).claim();
@@ -64,15 +64,15 @@ describe('a response that arrives at the deadline', () => {
       const unblock = connection.block('replace');
       const write = {
         response: () => claim.recordResponse(bankResponse(201)),
-        doubt: () => claim.markInDoubt('no answer'),
+        'in-doubt mark': () => claim.markInDoubt('no answer'),
       };
-      const writes = [write[first](), write[first === 'response' ? 'doubt' : 'response']()];
+      const writes = [write[first](), write[first === 'response' ? 'in-doubt mark' : 'response']()];
       unblock();
       await Promise.all(writes);
       assert.equal((await entryOf(connection))?.step, 'answered');
     });
 
-  test('wins over the doubt when it overtakes the doubt on the way to the state', async (t) => {
+  test('wins over the in-doubt mark when it reaches the state first', async (t) => {
     useFakeTime(t);
     const shared = createMemoryState();
     const { keyValues } = shared;
@@ -87,15 +87,15 @@ describe('a response that arrives at the deadline', () => {
     const claim = await createInstance({ ...shared, keyValues: { ...keyValues, replace } }).claim();
     await claim.markSending('sandbox');
     nextDelay = delay.promise;
-    const doubt = claim.markInDoubt('no answer');
+    const marking = claim.markInDoubt('no answer');
     await claim.recordResponse(bankResponse(201));
     delay.resolve();
-    await doubt;
+    await marking;
     assert.equal((await entryOf(shared))?.step, 'answered');
   });
 });
 
-describe('a response that arrives after an operator resolved the doubt', () => {
+describe('a response that arrives after an operator resolved the write', () => {
   type Outcome = 'happened' | 'did-not-happen';
 
   async function resolvedClaim(t: TestContext, outcome: Outcome) {

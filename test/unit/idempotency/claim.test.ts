@@ -192,7 +192,7 @@ describe('a claim whose instance was suspended for longer than its lease', () =>
     const other = await createInstance(state).claim();
     await other.markSending('sandbox');
     await claim.release();
-    await claim.markInDoubt('nobody knows');
+    await claim.markInDoubt('no response');
     assert.equal((await entryOf(state))?.step, 'sending');
     await other.recordResponse(bankResponse(201));
     await claim.release();

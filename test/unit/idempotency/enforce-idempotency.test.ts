@@ -144,7 +144,7 @@ describe('a repeat', () => {
   test('names the payment if an operator resolved the first request as happened', async (t) => {
     const { state, instance } = startInstance(t);
     const bank = createNextStage();
-    bank.fail(new GatewayError('OUTCOME_UNKNOWN', 'nobody knows'));
+    bank.fail(new GatewayError('OUTCOME_UNKNOWN', 'no response'));
     await errorCodeOf(instance.send(initiation(), bank.next));
     const { id } = await inDoubtWriteOf(state);
     const resolution = { id, who: 'an operator', outcome: 'happened', reason: 'the bank said so' } as const;

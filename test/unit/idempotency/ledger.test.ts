@@ -66,7 +66,7 @@ describe('the ledger', () => {
     const { id, entry } = await inDoubtWriteOf(state);
     assert.equal(entry.why, 'the gateway instance that sent it is gone');
     assert.deepEqual(
-      (await other.services.inDoubt.all()).map((doubt) => doubt.id),
+      (await other.services.inDoubt.all()).map(({ id: name }) => name),
       [id],
     );
     assert.deepEqual(other.logged, ['error: a payment is in doubt']);
