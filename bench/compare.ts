@@ -1,73 +1,74 @@
-/** Measures the contenders of one scenario in rounds: all once, then all again. */
+/** Measures the contenders of one scenario in interleaved rounds. */
 
 import type { Contender } from './contenders/contender.ts';
-import { askOnce } from './measure/check.ts';
-import { nameOf, type Pressure } from './measure/load.ts';
+import { sendAtFixedRate } from './measure/fixed-rate.ts';
+import { type LoadProfile, nameOfProfile } from './measure/load.ts';
+import { requestOnce } from './measure/request-once.ts';
 import { type Sample, sample } from './measure/sample.ts';
-import { sendSteadily } from './measure/steady.ts';
 import { runWrk } from './measure/wrk.ts';
 import type { Scenario } from './scenarios.ts';
-import type { OnStage, Stage } from './testbed.ts';
-import { answer, initiation } from './traffic.ts';
+import type { RunningServer, Testbed } from './testbed.ts';
+import { cachedBody, initiation } from './traffic.ts';
 
-export interface Effort {
+export interface BenchOptions {
   readonly rounds: number;
-  /** Of each run, and before the first one of each contender. */
+  /** Duration of each run. */
   readonly seconds: number;
   readonly warmUpSeconds: number;
-  /** Where the scenario itself does not say. */
-  readonly pressures: readonly Pressure[];
+  /** Used if the scenario itself defines none. */
+  readonly loadProfiles: readonly LoadProfile[];
 }
 
 /** One run of one contender. */
 export interface Run extends Sample {
   readonly contender: string;
   /** Such as `32 connections`. */
-  readonly pressure: string;
+  readonly loadProfile: string;
   readonly round: number;
 }
 
-const warmUp: Pressure = { kind: 'closed', connections: 32 };
+const warmUp: LoadProfile = { kind: 'closed', connections: 32 };
 
-/** @param told hears of each run as soon as it is over */
+/** @param onRun called after each run */
 export async function compare(
-  stage: Stage,
+  testbed: Testbed,
   scenario: Scenario,
-  { rounds, seconds, warmUpSeconds, pressures }: Effort,
-  told: (run: Run) => void,
+  { rounds, seconds, warmUpSeconds, loadProfiles }: BenchOptions,
+  onRun: (run: Run) => void,
 ): Promise<readonly Run[]> {
   const runs: Run[] = [];
-  const inTurn = (contender: Contender, round: number) => async (server: OnStage) => {
+  const measureContender = (contender: Contender, round: number) => async (server: RunningServer) => {
     const request = scenario.request(await newPayment(server.port, contender));
-    const load = (pressure: Pressure, forSeconds: number) =>
-      pressure.kind === 'closed'
-        ? runWrk(request, { ...pressure, port: server.port, seconds: forSeconds }, stage.places.others)
-        : sendSteadily(request, { ...pressure, port: server.port, seconds: forSeconds });
+    const load = (profile: LoadProfile, forSeconds: number) =>
+      profile.kind === 'closed'
+        ? runWrk(request, { ...profile, port: server.port, seconds: forSeconds }, testbed.cores.others)
+        : sendAtFixedRate(request, { ...profile, port: server.port, seconds: forSeconds });
     const check = async () => {
-      const body = await askOnce(server.port, request, scenario.status);
-      if (request.method === 'GET' && body !== answer)
-        throw new Error(`${contender.name} has answered ${body}`);
+      const body = await requestOnce(server.port, request, scenario.status);
+      if (request.method === 'GET' && body !== cachedBody)
+        throw new Error(`${contender.name} responded ${body}`);
     };
 
     await check();
     await load(warmUp, warmUpSeconds);
-    for (const pressure of scenario.pressures ?? pressures) {
-      const measured = await sample(server.pids, () => load(pressure, seconds));
-      const run = { contender: contender.name, pressure: nameOf(pressure), round, ...measured };
+    for (const profile of scenario.loadProfiles ?? loadProfiles) {
+      const measured = await sample(server.pids, () => load(profile, seconds));
+      const run = { contender: contender.name, loadProfile: nameOfProfile(profile), round, ...measured };
       runs.push(run);
-      told(run);
+      onRun(run);
     }
     await check();
   };
 
   for (let round = 1; round <= rounds; round++)
-    for (const contender of scenario.contenders) await stage.with(contender, inTurn(contender, round));
+    for (const contender of scenario.contenders)
+      await testbed.withContender(contender, measureContender(contender, round));
   return runs;
 }
 
-/** A payment that the contender has seen being made: Penstock then knows where it lives. @returns its id */
+/** Initiates a payment through the contender, so that Penstock records its environment. @returns its id */
 async function newPayment(port: number, { forwards }: Contender): Promise<string> {
-  if (!forwards) return 'one-of-nobody';
-  const { paymentId } = JSON.parse(await askOnce(port, initiation, 201));
+  if (!forwards) return 'any-payment';
+  const { paymentId } = JSON.parse(await requestOnce(port, initiation, 201));
   return String(paymentId);
 }

@@ -1,4 +1,4 @@
-/** The parts that every request passes, with inputs as in the other measurements. */
+/** The parts of the hot path, with the inputs of the other measurements. */
 
 import { parseAffinityRecord, serializeAffinityRecord } from '../src/environments/affinity-record.ts';
 import { identityOf } from '../src/idempotency/request-identity.ts';
@@ -17,13 +17,13 @@ import {
   toPisResponse,
   withObservation,
 } from '../src/status-cache/cached-payment.ts';
-import type { Once } from './measure/loop.ts';
-import { answer, created, initiation, statusRead } from './traffic.ts';
+import type { LoopBody } from './measure/cpu-loop.ts';
+import { cachedBody, initiation, initiationResponse, statusRequest } from './traffic.ts';
 
 /** One row of the table. */
 interface Part {
   readonly name: string;
-  readonly once: Once;
+  readonly body: LoopBody;
 }
 
 const match = createMatcher({
@@ -33,7 +33,7 @@ const match = createMatcher({
   authorisationTypes: ['authorisations', 'cancellation-authorisations'],
 });
 const id = '0123456789abcdef0123456789abcdef';
-const status = statusRead(id);
+const status = statusRequest(id);
 const rawHeaders = Object.entries({ Host: '127.0.0.1', ...status.headers }).flat();
 const fields = headerFieldsFrom(rawHeaders);
 
@@ -54,7 +54,7 @@ const places = createCacheKeys(createMemoryState());
 const place = await places.of(read);
 const entry = {
   headers: [['Content-Type', 'application/json'] as const],
-  body: Buffer.from(answer).toString('base64'),
+  body: Buffer.from(cachedBody).toString('base64'),
   fetchedAt: 0,
   ttlMs: 3_600_000,
   credential: place.credential,
@@ -65,26 +65,26 @@ const home = { environment: 'sandbox', tenant: 'shop' };
 const record = serializeAffinityRecord({ affinities: [home], renewedAt: 0, retention: 'expiring' });
 
 const toPublic = createUrlMapper('https://gateway.example', 'berlingroup')(payment);
-const withLinks = Buffer.from(created(id));
-const withoutLinks = Buffer.from(answer);
+const withLinks = Buffer.from(initiationResponse(id));
+const withoutLinks = Buffer.from(cachedBody);
 const freshness = { finalTtl: 3_600_000, settledTtl: 60_000, pendingTtl: 1_000, pendingTtlMax: 15_000 };
 const rate = { perSecond: 50, burst: 50 };
 
 export const parts: readonly Part[] = [
-  { name: 'operations: match a status read', once: () => match('GET', status.path) },
-  { name: 'operations: match an initiation', once: () => match('POST', initiation.path) },
-  { name: 'headers: pairs of rawHeaders', once: () => headerFieldsFrom(rawHeaders) },
-  { name: 'headers: end-to-end fields', once: () => endToEndFields(fields) },
-  { name: 'headers: find one', once: () => headerValue(fields, 'psu-ip-address') },
-  { name: 'ledger: key and fingerprint, 1 KB', once: () => identityOf(payment) },
-  { name: 'affinity: parse a payment record', once: () => parseAffinityRecord(record) },
-  { name: 'rewriting: body without links, 600 B', once: () => rewriteLinks(withoutLinks, toPublic) },
-  { name: 'rewriting: body with four links', once: () => rewriteLinks(withLinks, toPublic) },
-  { name: 'status cache: place of a request', once: () => places.of(read) },
-  { name: 'status cache: parse a document, 600 B', once: () => parseCachedPayment(document) },
-  { name: 'status cache: answer from an entry', once: () => toPisResponse(entry, 'sandbox') },
-  { name: 'status cache: time to live', once: () => statusTtlMs(freshness, 'payments', 'ACCP', 5_000) },
-  { name: 'token bucket: reserve a turn', once: () => reservePermit(0, 1_000, rate, 3_000) },
+  { name: 'operations: match a status read', body: () => match('GET', status.path) },
+  { name: 'operations: match an initiation', body: () => match('POST', initiation.path) },
+  { name: 'headers: pairs of rawHeaders', body: () => headerFieldsFrom(rawHeaders) },
+  { name: 'headers: end-to-end fields', body: () => endToEndFields(fields) },
+  { name: 'headers: find one', body: () => headerValue(fields, 'psu-ip-address') },
+  { name: 'ledger: key and fingerprint, 1 KB', body: () => identityOf(payment) },
+  { name: 'affinity: parse a payment record', body: () => parseAffinityRecord(record) },
+  { name: 'rewriting: body without links, 600 B', body: () => rewriteLinks(withoutLinks, toPublic) },
+  { name: 'rewriting: body with four links', body: () => rewriteLinks(withLinks, toPublic) },
+  { name: 'status cache: place of a request', body: () => places.of(read) },
+  { name: 'status cache: parse a document, 600 B', body: () => parseCachedPayment(document) },
+  { name: 'status cache: answer from an entry', body: () => toPisResponse(entry, 'sandbox') },
+  { name: 'status cache: time to live', body: () => statusTtlMs(freshness, 'payments', 'ACCP', 5_000) },
+  { name: 'token bucket: reserve a turn', body: () => reservePermit(0, 1_000, rate, 3_000) },
 ];
 
 function operationOf(method: string, path: string): Operation {

@@ -1,10 +1,10 @@
-/** `npm run bench:micro`: what the hot parts cost, one by one, each in a loop of its own. */
+/** `npm run bench:micro`: measures the parts of the hot path, each in its own loop. */
 
 import { parseArgs } from 'node:util';
-import { timeOf } from './measure/loop.ts';
+import { formatTable } from './format-table.ts';
+import { cpuNsPerIteration } from './measure/cpu-loop.ts';
 import { median, spread } from './measure/statistics.ts';
 import { parts } from './micro-parts.ts';
-import { tableOf } from './table.ts';
 
 const { values } = parseArgs({
   options: {
@@ -15,11 +15,11 @@ const { values } = parseArgs({
 });
 const chosen = parts.filter(({ name }) => values.only.split(',').some((part) => name.includes(part)));
 
-// In rounds, like the contenders: whatever disturbs the machine for a while then hits all of them.
+// Interleaved rounds, so that a temporary disturbance of the machine affects all parts.
 const timesNs = new Map(chosen.map(({ name }) => [name, [] as number[]]));
 for (let round = 0; round <= Number(values.rounds); round++) {
-  for (const { name, once } of chosen) {
-    const ns = await timeOf(once, Number(values.ms));
+  for (const { name, body } of chosen) {
+    const ns = await cpuNsPerIteration(body, Number(values.ms));
     if (round > 0) timesNs.get(name)?.push(ns); // the first round warms up
   }
 }
@@ -30,4 +30,4 @@ const rows = Array.from(timesNs, ([name, ns]) => [
   Math.round(Math.min(...ns)).toLocaleString('en'),
   `${Math.round(spread(ns) * 100)} %`,
 ]);
-console.log(tableOf(['part', 'ns/op', 'least', 'spread'], rows));
+console.log(formatTable(['part', 'ns/op', 'least', 'spread'], rows));

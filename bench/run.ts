@@ -1,19 +1,19 @@
-/** `npm run bench`: Penstock beside others, on this machine, now. */
+/** `npm run bench`: measures Penstock beside other gateways on this machine. */
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { withCleanup } from './cleanup.ts';
 import { compare, type Run } from './compare.ts';
 import { twoPenstocks } from './contenders/penstock.ts';
-import { during } from './life.ts';
-import { tolerated } from './measure/sample.ts';
-import { howToGetWrk } from './measure/wrk.ts';
-import { installed, installPackages, isInstalled } from './needs.ts';
+import { formatComparison } from './format-table.ts';
+import { maxForeignShare } from './measure/sample.ts';
+import { wrkInstallHint } from './measure/wrk.ts';
+import { installedContenders, installPackages, isInstalled } from './prerequisites.ts';
 import { scenarios } from './scenarios.ts';
 import { summarise } from './summary.ts';
-import { comparisonOf } from './table.ts';
-import { openStage } from './testbed.ts';
+import { openTestbed } from './testbed.ts';
 
 const { values } = parseArgs({
   options: {
@@ -28,58 +28,70 @@ const { values } = parseArgs({
 });
 const wanted = values.contenders.toLowerCase().split(',');
 const processes = Number(values.processes);
-const effort = {
+const benchOptions = {
   rounds: Number(values.rounds),
   seconds: Number(values.seconds),
   warmUpSeconds: Number(values['warm-up']),
-  pressures: values.connections
+  loadProfiles: values.connections
     .split(',')
     .map((count) => ({ kind: 'closed' as const, connections: Number(count) })),
 };
 
-if (!isInstalled('wrk')) throw new Error(`There is no wrk to make load with: ${howToGetWrk}`);
+if (!isInstalled('wrk')) throw new Error(`wrk is not installed: ${wrkInstallHint}`);
 if (!isInstalled('nginx'))
-  console.log('There is no nginx: the bank is a node:http one, and binds before nginx would.');
+  console.log(
+    'nginx is not installed: a node:http server simulates the bank and becomes the bottleneck earlier.',
+  );
 installPackages();
 
-await during(async (life) => {
-  const stage = await openStage(life, processes);
+await withCleanup(async (life) => {
+  const testbed = await openTestbed(life, processes);
   const place = (cores: readonly number[]) => (cores.length > 0 ? `core ${cores.join(', ')}` : 'any core');
-  console.log(`Servers on ${place(stage.places.server)}, load and bank on ${place(stage.places.others)}.`);
+  console.log(`Servers on ${place(testbed.cores.server)}, load and bank on ${place(testbed.cores.others)}.`);
   const results = [];
   for (const scenario of scenarios.filter(({ name }) => values.only.split(',').includes(name))) {
     const all = processes > 1 ? [...scenario.contenders, twoPenstocks] : scenario.contenders;
     const chosen = all.filter(({ name }) => wanted.some((part) => name.toLowerCase().includes(part)));
-    const contenders = installed(chosen, console.log);
+    const contenders = installedContenders(chosen, console.log);
     console.log(`\n## ${scenario.title}\n`);
-    const runs = await compare(stage, { ...scenario, contenders }, effort, say);
-    const pressures = [...new Set(runs.map(({ pressure }) => pressure))];
-    for (const pressure of pressures) {
+    const runs = await compare(testbed, { ...scenario, contenders }, benchOptions, logRun);
+    const profiles = [...new Set(runs.map(({ loadProfile }) => loadProfile))];
+    for (const profile of profiles) {
       const lines = summarise(
-        runs.filter((run) => run.pressure === pressure),
-        scenario.beside,
+        runs.filter((run) => run.loadProfile === profile),
+        scenario.baselines,
       );
-      console.log(`\n${pressure}\n\n${comparisonOf(lines, scenario.beside, scenario.comparison)}`);
-      results.push({ scenario: scenario.name, pressure, lines });
+      console.log(`\n${profile}\n\n${formatComparison(lines, scenario.baselines, scenario.comparison)}`);
+      results.push({ scenario: scenario.name, loadProfile: profile, lines });
     }
   }
-  keep(results);
+  writeResults(results);
 });
 
-/** One run, on standard error: the tables alone stand on standard output. */
-function say({ contender, pressure, round, requestsPerSecond, cpuMicros, foreign, errors }: Run): void {
+/** Writes one run to standard error; only the tables go to standard output. */
+function logRun({
+  contender,
+  loadProfile,
+  round,
+  requestsPerSecond,
+  cpuMicros,
+  foreignShare,
+  errors,
+}: Run): void {
   const notes = [
-    foreign > tolerated ? `disturbed: others took ${Math.round(foreign * 100)} %` : [],
+    foreignShare > maxForeignShare
+      ? `disturbed: other processes took ${Math.round(foreignShare * 100)} %`
+      : [],
     errors > 0 ? `${errors} ERRORS` : [],
   ].flat();
   const figures = `${Math.round(requestsPerSecond)}/s, ${cpuMicros.toFixed(1)} µs`;
-  console.error([`round ${round}: ${contender}, ${pressure}: ${figures}`, ...notes].join('; '));
+  console.error([`round ${round}: ${contender}, ${loadProfile}: ${figures}`, ...notes].join('; '));
 }
 
-function keep(results: readonly object[]): void {
+function writeResults(results: readonly object[]): void {
   const folder = join(import.meta.dirname, 'results');
   mkdirSync(folder, { recursive: true });
   const machine = { cpu: cpus()[0]?.model, cores: cpus().length, load: loadavg(), node: process.version };
-  const whole = { at: new Date().toISOString(), machine, ...effort, processes, results };
-  writeFileSync(join(folder, 'latest.json'), `${JSON.stringify(whole, undefined, 2)}\n`);
+  const report = { at: new Date().toISOString(), machine, ...benchOptions, processes, results };
+  writeFileSync(join(folder, 'latest.json'), `${JSON.stringify(report, undefined, 2)}\n`);
 }

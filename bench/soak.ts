@@ -1,15 +1,15 @@
-/** `npm run bench:soak`: does Penstock stay as it is, for long, with many payments, with many connections? */
+/** `npm run bench:soak`: long runs, many stored payments, many connections. */
 
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { temporaryFolder } from '../test/kit/folder.ts';
+import { withCleanup } from './cleanup.ts';
 import { penstock, penstockOnRedis } from './contenders/penstock.ts';
-import { during } from './life.ts';
-import { asConnectionsGrow, asPaymentsGrow } from './soak/growth.ts';
+import { formatTable } from './format-table.ts';
+import { measureByConnections, measureByPayments } from './soak/growth.ts';
 import { createMixedLoad } from './soak/mixed-load.ts';
-import { verdictsOn, vitalsIn } from './soak/vitals.ts';
-import { tableOf } from './table.ts';
-import { openStage } from './testbed.ts';
+import { growthTable, recordStats } from './soak/process-stats.ts';
+import { openTestbed } from './testbed.ts';
 
 const { values } = parseArgs({
   options: {
@@ -27,30 +27,33 @@ const numbers = (list: string) =>
     .map(Number);
 const contender = values.state === 'memory' ? penstock : penstockOnRedis;
 
-await during(async (life) => {
-  const stage = await openStage(life, 1);
+await withCleanup(async (life) => {
+  const testbed = await openTestbed(life, 1);
   const file = join(temporaryFolder(life), 'vitals');
-  // The contenders' processes inherit it.
+  // Inherited by the contenders' processes.
   Object.assign(process.env, { BENCH_VITALS: file });
   process.env.BENCH_NODE_OPTIONS = `--import=${join(import.meta.dirname, 'programs/vitals.ts')}`;
 
   if (Number(values.minutes) > 0) {
     console.log(`\n## ${contender.name}, ${values.rate} mixed requests a second, ${values.minutes} min\n`);
-    await stage.with(contender, async ({ port, pids }) => {
+    await testbed.withContender(contender, async ({ port, pids }) => {
       const load = createMixedLoad(port, Number(values.rate));
-      const vitals = await vitalsIn(file, pids, () => load.run(Number(values.minutes) * 60_000));
-      console.log(`${tableOf(['', 'asked', 'as expected', 'else'], load.counts())}\n`);
-      if (load.otherwise().length > 0) console.log(`${tableOf(['else', 'times'], load.otherwise())}\n`);
-      console.log(tableOf(['', 'first', 'last', 'a minute', 'verdict'], verdictsOn(vitals)));
+      const vitals = await recordStats(file, pids, () => load.run(Number(values.minutes) * 60_000));
+      console.log(`${formatTable(['', 'sent', 'as expected', 'unexpected'], load.counts())}\n`);
+      if (load.unexpected().length > 0)
+        console.log(`${formatTable(['unexpected', 'times'], load.unexpected())}\n`);
+      console.log(formatTable(['', 'first', 'last', 'a minute', 'verdict'], growthTable(vitals)));
     });
   }
   for (const [title, measure, sizes] of [
-    ['payments remembered', asPaymentsGrow, numbers(values.payments)],
-    ['connections', asConnectionsGrow, numbers(values.connections)],
+    ['payments stored', measureByPayments, numbers(values.payments)],
+    ['connections', measureByConnections, numbers(values.connections)],
   ] as const) {
     if (sizes.length === 0) continue;
     console.log(`\n## ${contender.name}, as ${title} grow\n`);
-    const rows = await stage.with(contender, (server) => measure(server, sizes, stage.places.others));
-    console.log(tableOf([title, 'CPU µs a request', 'p50 ms', 'p99 ms', 'errors', 'RSS MiB'], rows));
+    const rows = await testbed.withContender(contender, (server) =>
+      measure(server, sizes, testbed.cores.others),
+    );
+    console.log(formatTable([title, 'CPU µs a request', 'p50 ms', 'p99 ms', 'errors', 'RSS MiB'], rows));
   }
 });

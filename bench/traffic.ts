@@ -1,10 +1,10 @@
-/** What is asked and answered in every measurement: the same bytes for every contender. */
+/** The requests and responses of every measurement: the same bytes for every contender. */
 
-import type { Request } from './measure/load.ts';
+import type { BenchRequest } from './measure/load.ts';
 
 const payments = '/berlingroup/v1/payments/sepa-credit-transfers';
 
-/** The key of the client that sends the load. */
+/** API key of the client that sends the load. */
 export const apiKey = 'key-of-the-bench';
 
 const payment = {
@@ -14,11 +14,11 @@ const payment = {
   creditorAccount: { iban: 'DE02100100109307118603' },
 };
 
-/** Answered to every GET: a payment or its status, final, in 600 bytes. */
-export const answer = padded({ transactionStatus: 'ACCC', ...payment }, 600);
+/** Response to every GET: a payment with a final status, 600 bytes. */
+export const cachedBody = padded({ transactionStatus: 'ACCC', ...payment }, 600);
 
-/** What the bank answers to a POST, a payment id of its own each time. @param id of the server's own language */
-export const created = (id: string): string =>
+/** Response to a POST. @param id a payment id, or the expression by which the server creates one */
+export const initiationResponse = (id: string): string =>
   JSON.stringify({
     transactionStatus: 'RCVD',
     paymentId: id,
@@ -40,7 +40,7 @@ const headers = {
 };
 
 /** An initiation of 1 KB. */
-export const initiation: Request = {
+export const initiation: BenchRequest = {
   method: 'POST',
   path: payments,
   headers: {
@@ -52,17 +52,21 @@ export const initiation: Request = {
   body: padded(payment, 1024),
 };
 
-/** A payment, which is never cached. */
-export const paymentRead = (id: string): Request => ({ method: 'GET', path: locationOf(id), headers });
+/** A payment read, which is never cached. */
+export const paymentRequest = (id: string): BenchRequest => ({
+  method: 'GET',
+  path: locationOf(id),
+  headers,
+});
 
-/** Its status, which is. */
-export const statusRead = (id: string): Request => ({
+/** A status read, which is cached. */
+export const statusRequest = (id: string): BenchRequest => ({
   method: 'GET',
   path: `${locationOf(id)}/status`,
   headers,
 });
 
-/** As JSON of so many bytes. */
+/** JSON of exactly that many bytes. */
 function padded(value: object, bytes: number): string {
   const bare = JSON.stringify({ ...value, remittanceInformationUnstructured: '' });
   return JSON.stringify({ ...value, remittanceInformationUnstructured: 'x'.repeat(bytes - bare.length) });

@@ -1,14 +1,14 @@
-/** Installs a package of the distribution, where that is allowed: as root, with apt. */
+/** Installs a Debian package if this process may: as root, with apt. */
 
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
 const aptGet = '/usr/bin/apt-get';
 
-/** Whether packages may be installed here. */
+/** Whether this process may install packages. */
 export const mayInstall = () => process.getuid?.() === 0 && existsSync(aptGet);
 
-/** Says what for, and installs it; whether that worked shows in whether the program is found. */
+/** Installs a package and prints the reason. The caller checks afterwards whether the program exists. */
 export function install(name: string, what: string): void {
   console.log(`The tests need ${what}: installing ${name}.`);
   apt('update') && apt('install', '-y', '--no-install-recommends', name);

@@ -1,4 +1,4 @@
-/** Sees to it, before the tests, that there is a Redis for them: installs one where it may, else says how to. */
+/** Runs before the tests: installs Redis if it is missing and may be installed, otherwise prints how to install it. */
 
 import { howToGetRedis, redisIsRequired, redisProgram, runningRedis } from '../test/kit/find-redis.ts';
 import { install, mayInstall } from './apt.ts';
@@ -7,6 +7,8 @@ const found = () => runningRedis() ?? redisProgram();
 
 if (!found() && mayInstall()) install('redis-server', 'a Redis');
 if (!found()) {
-  console.error(`There is no Redis: the tests that need one are skipped. Get one: ${howToGetRedis}`);
+  console.error(
+    `Redis is not installed: the tests that need it are skipped. To install it: ${howToGetRedis}`,
+  );
   if (redisIsRequired()) process.exitCode = 1;
 }

@@ -1,7 +1,7 @@
 /**
- * Writes every file that is made from the source.
+ * Writes every file that is generated from the source.
  *
- * `--check` writes nothing, names the files that are stale, and exits with 1 if there are any.
+ * `--check` writes nothing, lists the stale files, and exits with 1 if there are any.
  */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';

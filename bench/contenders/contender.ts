@@ -1,12 +1,12 @@
-/** What is measured: a server that can be started, and what it is good for. */
+/** A contender: a server that can be started and measured. */
 
 import type { Launch } from '../measure/program.ts';
 
-/** What a contender finds when it is started. */
-export interface Surroundings {
-  /** Where it listens on 127.0.0.1. */
+/** The ports and the folder of a started contender. */
+export interface ContenderEnvironment {
+  /** The port it listens on, at 127.0.0.1. */
   readonly port: number;
-  /** Where the bank listens. */
+  /** The bank's port. */
   readonly upstreamPort: number;
   readonly redisPort: number;
   /** An empty folder of its own. */
@@ -15,10 +15,10 @@ export interface Surroundings {
 
 export interface Contender {
   readonly name: string;
-  /** A program that must be installed, if it is none of ours. */
-  readonly needs?: string;
-  /** Whether it asks the bank; else it answers by itself. */
+  /** A program that must be installed. */
+  readonly requiredProgram?: string;
+  /** Whether it forwards to the bank, or responds by itself. */
   readonly forwards: boolean;
-  /** Writes what it needs into its folder. @returns one launch for each of its processes; all listen on the port */
-  readonly launches: (surroundings: Surroundings) => readonly Launch[];
+  /** Writes its configuration into its folder. @returns one launch per process; all listen on the same port */
+  readonly launches: (surroundings: ContenderEnvironment) => readonly Launch[];
 }

@@ -1,4 +1,4 @@
-/** HAProxy, one thread, connections kept. */
+/** HAProxy with one thread and keep-alive connections. */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import type { Contender } from './contender.ts';
 
 export const haproxy: Contender = {
   name: 'HAProxy',
-  needs: 'haproxy',
+  requiredProgram: 'haproxy',
   forwards: true,
   launches: ({ port, upstreamPort, folder }) => {
     const file = join(folder, 'haproxy.cfg');

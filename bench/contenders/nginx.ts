@@ -1,13 +1,13 @@
-/** nginx: as the bank behind everyone, as a proxy, and as a cache; one worker. */
+/** nginx with one worker: as the bank, as a proxy, and as a cache. */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Launch } from '../measure/program.ts';
-import { answer, created, locationOf } from '../traffic.ts';
-import type { Contender, Surroundings } from './contender.ts';
+import { cachedBody, initiationResponse, locationOf } from '../traffic.ts';
+import type { Contender, ContenderEnvironment } from './contender.ts';
 
-/** A bank that answers at once: every GET with 600 bytes, every POST with a new payment. */
-export const nginxBank = ({ port, folder }: Pick<Surroundings, 'port' | 'folder'>): Launch =>
+/** A bank that responds immediately: 600 bytes to every GET, a new payment to every POST. */
+export const nginxBank = ({ port, folder }: Pick<ContenderEnvironment, 'port' | 'folder'>): Launch =>
   nginx(
     folder,
     `server {
@@ -17,33 +17,33 @@ export const nginxBank = ({ port, folder }: Pick<Surroundings, 'port' | 'folder'
         if ($request_method = POST) {
           add_header Location ${locationOf('$request_id')};
           add_header ASPSP-SCA-Approach REDIRECT;
-          return 201 '${created('$request_id')}';
+          return 201 '${initiationResponse('$request_id')}';
         }
-        return 200 '${answer}';
+        return 200 '${cachedBody}';
       }
     }`,
   );
 
-/** The bank without anybody in front. */
+/** The bank without a gateway. */
 export const direct: Contender = {
   name: 'no gateway',
-  needs: 'nginx',
+  requiredProgram: 'nginx',
   forwards: true,
   launches: (surroundings) => [nginxBank(surroundings)],
 };
 
-/** Forwards over connections that it keeps. */
+/** Forwards over keep-alive connections. */
 export const nginxProxy: Contender = {
   name: 'nginx',
-  needs: 'nginx',
+  requiredProgram: 'nginx',
   forwards: true,
   launches: ({ port, upstreamPort, folder }) => [nginx(folder, server(port, '') + upstream(upstreamPort))],
 };
 
-/** Answers from files that it has stored; the system holds them in memory. */
+/** Serves from cache files, which the operating system keeps in memory. */
 export const nginxCache: Contender = {
   name: 'nginx proxy_cache',
-  needs: 'nginx',
+  requiredProgram: 'nginx',
   forwards: true,
   launches: ({ port, upstreamPort, folder }) => {
     const zone = `proxy_cache_path ${join(folder, 'cache')} keys_zone=answers:8m;`;

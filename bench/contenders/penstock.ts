@@ -1,4 +1,4 @@
-/** Penstock from this checkout, with everything on that its users would have on, and nothing that holds it back. */
+/** Penstock from this checkout, with every feature on and with limits that do not bind. */
 
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { Launch } from '../measure/program.ts';
 import { apiKey } from '../traffic.ts';
-import type { Contender, Surroundings } from './contender.ts';
+import type { Contender, ContenderEnvironment } from './contender.ts';
 
 /** State in memory. */
 export const penstock: Contender = {
@@ -18,7 +18,7 @@ export const penstock: Contender = {
 /** State on Redis. */
 export const penstockOnRedis: Contender = {
   name: 'Penstock on Redis',
-  needs: 'redis-server',
+  requiredProgram: 'redis-server',
   forwards: true,
   launches: (surroundings) => [launch(surroundings, { state: onRedis(surroundings) })],
 };
@@ -26,7 +26,7 @@ export const penstockOnRedis: Contender = {
 /** Two processes that share a port and the state. */
 export const twoPenstocks: Contender = {
   name: 'Penstock × 2 on Redis',
-  needs: 'redis-server',
+  requiredProgram: 'redis-server',
   forwards: true,
   launches: (surroundings) =>
     [1, 2].map((number) =>
@@ -38,17 +38,17 @@ const main = join(import.meta.dirname, '../../src/main.ts');
 const hash = (key: string) => createHash('sha256').update(key).digest('hex');
 const unbound = { rate: '100000/s', burst: 1_000_000 };
 
-const onRedis = ({ redisPort }: Surroundings) => ({ redis: `redis://127.0.0.1:${redisPort}/0` });
+const onRedis = ({ redisPort }: ContenderEnvironment) => ({ redis: `redis://127.0.0.1:${redisPort}/0` });
 
 interface Variant {
   readonly state: object;
-  /** Which of several processes. */
+  /** The number of the process, counted from 1. */
   readonly number?: number;
   readonly listen?: object;
 }
 
 function launch(
-  { port, upstreamPort, folder }: Surroundings,
+  { port, upstreamPort, folder }: ContenderEnvironment,
   { state, number = 1, listen }: Variant,
 ): Launch {
   const bank = `http://127.0.0.1:${upstreamPort}`;
@@ -72,7 +72,7 @@ function launch(
       shaping: { ...unbound, maxConcurrent: 256, queue: 100_000 },
     }),
   );
-  // What Node is told besides, such as `--cpu-prof --cpu-prof-dir=/tmp/profile`.
+  // Additional options of Node, such as `--cpu-prof --cpu-prof-dir=profile`.
   const options = (process.env.BENCH_NODE_OPTIONS ?? '').split(' ').filter((word) => word !== '');
   return { command: [process.execPath, ...options, main, 'serve', '--config', file] };
 }

@@ -1,4 +1,4 @@
-/** All contenders, by the kind of question that they are asked. */
+/** All contenders, by scenario. */
 
 import { join } from 'node:path';
 import type { Launch } from '../measure/program.ts';
@@ -8,7 +8,7 @@ import { direct, nginxCache, nginxProxy } from './nginx.ts';
 import { penstock, penstockOnRedis } from './penstock.ts';
 import { varnish } from './varnish.ts';
 
-/** A proxy of `programs/`, that is told its port and the bank's. */
+/** A proxy of `programs/`; its arguments are its port and the bank's. */
 const proxy = (name: string, file: string): Contender => ({
   name,
   forwards: true,
@@ -43,7 +43,7 @@ const proxies: readonly Contender[] = [
   penstock,
 ];
 
-/** Who is asked what. */
+/** The contenders of each scenario. */
 export const contendersFor = {
   get: [...proxies, bareNode],
   post: [...proxies, penstockOnRedis],

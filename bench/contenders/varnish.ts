@@ -1,4 +1,4 @@
-/** Varnish: a cache in memory. */
+/** Varnish with its cache in memory. */
 
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,11 +6,11 @@ import type { Contender } from './contender.ts';
 
 export const varnish: Contender = {
   name: 'Varnish',
-  needs: 'varnishd',
+  requiredProgram: 'varnishd',
   forwards: true,
   launches: ({ port, upstreamPort, folder }) => {
     const file = join(folder, 'bench.vcl');
-    chmodSync(folder, 0o755); // it reads its file as another user
+    chmodSync(folder, 0o755); // varnishd reads the file as another user
     writeFileSync(
       file,
       `vcl 4.1;

@@ -1,30 +1,30 @@
-/** Which core does what: the server one, the load generator and all that stands behind the server another. */
+/** Assigns CPU cores: one to the server, another to the load generator, the bank and Redis. */
 
 import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 
-/** Cores by number; empty where nothing can be pinned. */
-export interface Places {
+/** Core numbers; empty if processes cannot be pinned. */
+export interface CoreAssignment {
   readonly server: readonly number[];
   readonly others: readonly number[];
 }
 
-/** @param processes of the server under test, each of which wants a core */
-export function chooseCores(processes: number): Places {
+/** @param processes of the server under test; each gets one core */
+export function assignCores(processes: number): CoreAssignment {
   const count = availableParallelism();
   if (count <= processes || !canPin()) return { server: [], others: [] };
   const all = Array.from({ length: count }, (_, core) => core);
   return { server: all.slice(0, processes), others: all.slice(processes) };
 }
 
-/** Moves this process, and whatever it starts from now on, to these cores. */
-export function moveTo(cores: readonly number[]): void {
+/** Moves this process and its future children to these cores. */
+export function pinThisProcess(cores: readonly number[]): void {
   if (cores.length > 0)
     execFileSync('taskset', ['-cp', cores.join(','), String(process.pid)], { stdio: 'ignore' });
 }
 
-/** The command line that runs a program on these cores; as it is where there are none. */
-export const pinned = (cores: readonly number[], command: readonly string[]): readonly string[] =>
+/** The command line that runs a program on these cores; unchanged if there are none. */
+export const pinnedCommand = (cores: readonly number[], command: readonly string[]): readonly string[] =>
   cores.length === 0 ? command : ['taskset', '-c', cores.join(','), ...command];
 
 function canPin(): boolean {

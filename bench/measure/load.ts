@@ -1,30 +1,28 @@
-/** What is sent, how fast, and what came of it. */
+/** Requests, load profiles and the results of a run. */
 
-/** What is sent, over and over; a POST with a new X-Request-ID each time. */
-export interface Request {
+/** The request that a run repeats; a POST has a new X-Request-ID each time. */
+export interface BenchRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-/** `closed`: each connection asks again when it is answered. `open`: at a fixed rate, however slow the answers. */
-export type Pressure =
+/** `closed`: each connection sends the next request after a response. `open`: a fixed rate, independent of the responses. */
+export type LoadProfile =
   | { readonly kind: 'closed'; readonly connections: number }
   | { readonly kind: 'open'; readonly perSecond: number };
 
-/** One run, as counted by who sent the requests. */
-export interface Load {
+/** The result of one run, as counted by the load generator. */
+export interface LoadResult {
   readonly requests: number;
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Answers that are none or above 399, and connections refused, broken, or timed out. */
+  /** Missing responses, statuses above 399, and connections that were refused, broken or timed out. */
   readonly errors: number;
 }
 
 /** Such as `32 connections`. */
-export const nameOf = (pressure: Pressure): string =>
-  pressure.kind === 'closed'
-    ? `${pressure.connections} connections`
-    : `${pressure.perSecond} requests a second`;
+export const nameOfProfile = (profile: LoadProfile): string =>
+  profile.kind === 'closed' ? `${profile.connections} connections` : `${profile.perSecond} requests a second`;

@@ -1,25 +1,25 @@
-/** What Linux says of the CPU's time, in /proc: of processes with their children, and of whole cores. */
+/** CPU time from /proc: of processes with their children, and of whole cores. */
 
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** One process as in /proc/PID/stat: who started it, and its CPU time in user and kernel, all threads. */
+/** One process of /proc/PID/stat: its parent, and its CPU time in user and kernel mode, all threads. */
 interface ProcessTimes {
   readonly parent: number;
   readonly cpuMs: number;
-  /** What its children have used that have ended. */
+  /** CPU time of its terminated children. */
   readonly childrenMs: number;
 }
 
-/** One core since the machine has started. Milliseconds. */
+/** One core since boot, in milliseconds. */
 export interface CoreTimes {
-  /** Spent on processes; interrupts belong to none. */
+  /** Time of processes; interrupts are not included. */
   readonly busyMs: number;
-  /** Wanted, but given to another machine by the hypervisor. */
+  /** Time that the hypervisor gave to other machines (steal time). */
   readonly stolenMs: number;
 }
 
-/** @param text of /proc/PID/stat; the name in it may hold spaces and parentheses */
+/** @param text of /proc/PID/stat; the process name may contain spaces and parentheses */
 export function parseProcess(text: string, tickMs: number): ProcessTimes {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [user = 0, system = 0, childrenUser = 0, childrenSystem = 0] = fields.slice(11, 15).map(Number);
@@ -43,33 +43,33 @@ export function parseCores(text: string, tickMs: number): ReadonlyMap<number, Co
   );
 }
 
-/** CPU time of this process and of all that it has ever started. Milliseconds. */
-export function cpuMsOfAllOurs(): number {
+/** CPU time of this process and of all processes it has started, in milliseconds. */
+export function cpuMsOfOwnProcesses(): number {
   const all = processes();
   const { childrenMs = 0 } = all.get(process.pid) ?? {};
   return cpuMsOf([process.pid]) + childrenMs;
 }
 
-/** CPU time of these processes and of all that they have started and that still run. Milliseconds. */
+/** CPU time of these processes and of their running descendants, in milliseconds. */
 export function cpuMsOf(pids: readonly number[]): number {
   const all = processes();
-  const isTheirs = (pid: number): boolean =>
-    pids.includes(pid) || (all.has(pid) && isTheirs(all.get(pid)?.parent ?? 0));
-  return [...all].reduce((sum, [pid, { cpuMs }]) => sum + (isTheirs(pid) ? cpuMs : 0), 0);
+  const isDescendant = (pid: number): boolean =>
+    pids.includes(pid) || (all.has(pid) && isDescendant(all.get(pid)?.parent ?? 0));
+  return [...all].reduce((sum, [pid, { cpuMs }]) => sum + (isDescendant(pid) ? cpuMs : 0), 0);
 }
 
-/** All cores, now. */
+/** The current times of all cores. */
 export const cores = (): ReadonlyMap<number, CoreTimes> =>
   parseCores(readFileSync('/proc/stat', 'utf8'), tickMs());
 
-/** One field of /proc/PID/status that is measured in kB, such as `VmRSS`, in MiB. */
+/** A field of /proc/PID/status in kB, such as `VmRSS`, converted to MiB. */
 export function memoryMiB(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   const [, kilobytes] =
     new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kilobytes) / 1024;
 }
 
-/** How many files and sockets a process holds open. */
+/** The number of open files and sockets of a process. */
 export const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
 
 function processes(): ReadonlyMap<number, ProcessTimes> {
@@ -79,7 +79,7 @@ function processes(): ReadonlyMap<number, ProcessTimes> {
       try {
         return [[Number(pid), parseProcess(readFileSync(`/proc/${pid}/stat`, 'utf8'), tickMs())]];
       } catch {
-        return []; // it has ended meanwhile
+        return []; // the process has exited
       }
     }),
   );
@@ -87,7 +87,7 @@ function processes(): ReadonlyMap<number, ProcessTimes> {
 
 let tick: number | undefined;
 
-/** What Linux counts CPU time in: 10 ms on nearly every machine. */
+/** Linux's unit of CPU time: 10 ms on nearly every machine. */
 function tickMs(): number {
   tick ??= 1_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
   return tick;

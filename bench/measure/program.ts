@@ -1,10 +1,10 @@
-/** A server as a process of its own: started, waited for, and ended with all that it has started. */
+/** Starts a server as a process, waits until it listens, and stops it. */
 
 import { spawn } from 'node:child_process';
 import { openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { pinned } from './cores.ts';
+import { pinnedCommand } from './cores.ts';
 
 /** How to start a program. */
 export interface Launch {
@@ -12,41 +12,41 @@ export interface Launch {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-export interface Running {
+export interface RunningProgram {
   readonly pid: number;
-  /** @throws Error with what it said, if it has ended by itself */
-  mustRun(): void;
-  /** Ends it, and comes back when it is gone. */
+  /** @throws Error with the process's output if it has exited by itself */
+  assertRunning(): void;
+  /** Stops the process; resolves after its exit. */
   stop(): Promise<void>;
 }
 
-/** How long a server may take until it listens, and to end. Milliseconds. */
-const patienceMs = 20_000;
+/** Maximum time until a server listens, in milliseconds. */
+const timeoutMs = 20_000;
 
 /**
- * @param port that it listens on once it is ready
- * @param logFile where its output goes
- * @throws Error if it ends, or does not listen in time
+ * @param port the port that it listens on when it is ready
+ * @param logFile receives its output
+ * @throws Error if it exits, or does not listen in time
  */
 export async function startProgram(
   { command, env = {} }: Launch,
   port: number,
   cores: readonly number[],
   logFile: string,
-): Promise<Running> {
-  const [program = '', ...args] = pinned(cores, command);
+): Promise<RunningProgram> {
+  const [program = '', ...args] = pinnedCommand(cores, command);
   const log = openSync(logFile, 'w');
   const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['ignore', log, log] });
   const { promise: ended, resolve } = Promise.withResolvers<void>();
-  let over = false;
-  const killed = () => void child.kill('SIGKILL');
-  const end = () => {
-    over = true;
-    process.off('exit', killed);
+  let exited = false;
+  const killChild = () => void child.kill('SIGKILL');
+  const onExit = () => {
+    exited = true;
+    process.off('exit', killChild);
     resolve();
   };
-  child.once('exit', end).once('error', end);
-  process.once('exit', killed);
+  child.once('exit', onExit).once('error', onExit);
+  process.once('exit', killChild);
   const stop = async () => {
     child.kill('SIGTERM');
     const inTime = await Promise.race([ended.then(() => true), setTimeout(3_000, false, { ref: false })]);
@@ -55,11 +55,11 @@ export async function startProgram(
   };
 
   const failed = (how: string) =>
-    new Error(`${command.join(' ')} ${how}. It said:\n${readFileSync(logFile, 'utf8').slice(0, 2_000)}`);
+    new Error(`${command.join(' ')} ${how}. Output:\n${readFileSync(logFile, 'utf8').slice(0, 2_000)}`);
 
-  const deadline = performance.now() + patienceMs;
+  const deadline = performance.now() + timeoutMs;
   while (!(await listens(port))) {
-    if (over || performance.now() > deadline) {
+    if (exited || performance.now() > deadline) {
       await stop();
       throw failed(`does not listen on port ${port}`);
     }
@@ -68,8 +68,8 @@ export async function startProgram(
   return {
     pid: child.pid ?? 0,
     stop,
-    mustRun() {
-      if (over) throw failed('has ended while it was measured');
+    assertRunning() {
+      if (exited) throw failed('exited during the measurement');
     },
   };
 }

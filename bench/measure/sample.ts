@@ -1,27 +1,27 @@
-/** One run of load on one server: what it achieved, what it cost, and who else was busy meanwhile. */
+/** Measures one run of load on one server: throughput, latency, CPU time, and the CPU share of other processes. */
 
-import type { Load } from './load.ts';
-import { cores, cpuMsOf, cpuMsOfAllOurs } from './proc.ts';
+import type { LoadResult } from './load.ts';
+import { cores, cpuMsOf, cpuMsOfOwnProcesses } from './proc.ts';
 
 export interface Sample {
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** CPU time of the server's processes, in user and kernel, by request. Microseconds. */
+  /** CPU time of the server's processes in user and kernel mode per request, in microseconds. */
   readonly cpuMicros: number;
   readonly errors: number;
-  /** How much of the machine others took, or the hypervisor: 0.01 is 1 % of all cores. */
-  readonly foreign: number;
+  /** Share of the machine used by other processes or the hypervisor: 0.01 is 1 % of all cores. */
+  readonly foreignShare: number;
 }
 
-/** Others may have this part of the machine; beyond it, a run says little about the server. */
-export const tolerated = 0.05;
+/** Maximum share of other processes; beyond it, a run counts as disturbed. */
+export const maxForeignShare = 0.05;
 
 /** @param pids of the server under test */
-export async function sample(pids: readonly number[], load: () => Promise<Load>): Promise<Sample> {
-  const before = now(pids);
+export async function sample(pids: readonly number[], load: () => Promise<LoadResult>): Promise<Sample> {
+  const before = readCounters(pids);
   const { requests, seconds, p50Ms, p99Ms, errors } = await load();
-  const after = now(pids);
+  const after = readCounters(pids);
 
   const used = (what: keyof typeof before) => after[what] - before[what];
   const foreignMs = Math.max(0, used('busyMs') - used('oursMs')) + used('stolenMs');
@@ -31,16 +31,16 @@ export async function sample(pids: readonly number[], load: () => Promise<Load>)
     p99Ms,
     cpuMicros: (used('serverMs') * 1_000) / requests,
     errors,
-    foreign: foreignMs / (used('clockMs') * cores().size),
+    foreignShare: foreignMs / (used('clockMs') * cores().size),
   };
 }
 
-function now(pids: readonly number[]) {
+function readCounters(pids: readonly number[]) {
   const all = [...cores().values()];
   return {
     clockMs: performance.now(),
     serverMs: cpuMsOf(pids),
-    oursMs: cpuMsOfAllOurs(),
+    oursMs: cpuMsOfOwnProcesses(),
     busyMs: all.reduce((sum, { busyMs }) => sum + busyMs, 0),
     stolenMs: all.reduce((sum, { stolenMs }) => sum + stolenMs, 0),
   };

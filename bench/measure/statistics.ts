@@ -1,6 +1,6 @@
-/** What is made of several numbers: medians, percentiles, slopes. */
+/** Medians, percentiles and slopes. */
 
-/** The middle one; of an even count, the mean of the two in the middle. NaN of none. */
+/** The median; NaN for no values. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((one, other) => one - other);
   const middle = sorted.length / 2;
@@ -8,17 +8,17 @@ export function median(values: readonly number[]): number {
   return (at(sorted, middle - 1) + at(sorted, middle)) / 2;
 }
 
-/** The smallest value that at least this part of all reaches not beyond (nearest rank). @param part from 0 to 1 */
+/** The percentile by nearest rank. @param part from 0 to 1 */
 export function percentile(values: readonly number[], part: number): number {
   const sorted = values.toSorted((one, other) => one - other);
   return at(sorted, Math.max(0, Math.ceil(part * sorted.length) - 1));
 }
 
-/** How far apart the values lie, as a part of their median: (largest - smallest) / median. */
+/** (maximum - minimum) / median. */
 export const spread = (values: readonly number[]): number =>
   (Math.max(...values) - Math.min(...values)) / median(values);
 
-/** By how much y grows where x grows by one, by least squares. NaN of fewer than two points. */
+/** The slope of y over x by least squares. NaN for fewer than two points. */
 export function slope(points: readonly (readonly [x: number, y: number])[]): number {
   const meanX = mean(points.map(([x]) => x));
   const meanY = mean(points.map(([, y]) => y));

@@ -1,4 +1,4 @@
-/** Express with http-proxy-middleware as their pages show it, and connections kept. Arguments: PORT UPSTREAM-PORT */
+/** Express with http-proxy-middleware as documented, with keep-alive. Arguments: PORT UPSTREAM-PORT */
 
 import { Agent } from 'node:http';
 import express from 'express';

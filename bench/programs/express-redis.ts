@@ -1,12 +1,12 @@
-/** Express that asks Redis for each answer: what a cached answer costs at least. Arguments: PORT REDIS-PORT */
+/** Express that reads each response from Redis: the minimum cost of a cached response. Arguments: PORT REDIS-PORT */
 
 import express from 'express';
 import { Redis } from 'ioredis';
-import { answer } from '../traffic.ts';
+import { cachedBody } from '../traffic.ts';
 
 const [port, redisPort] = process.argv.slice(2).map(Number);
 const redis = new Redis(Number(redisPort), '127.0.0.1');
-await redis.set('answer', answer);
+await redis.set('answer', cachedBody);
 
 express()
   .get('/*path', async (_, response) => {

@@ -1,4 +1,4 @@
-/** fast-gateway as its page shows it. Arguments: PORT UPSTREAM-PORT */
+/** fast-gateway as documented. Arguments: PORT UPSTREAM-PORT */
 
 import { createRequire } from 'node:module';
 

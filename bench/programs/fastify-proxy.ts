@@ -1,4 +1,4 @@
-/** Fastify with @fastify/http-proxy as its page shows it. Arguments: PORT UPSTREAM-PORT */
+/** Fastify with @fastify/http-proxy as documented. Arguments: PORT UPSTREAM-PORT */
 
 import { createRequire } from 'node:module';
 

@@ -1,4 +1,4 @@
-/** A proxy as one writes it by hand: node:http, two pipes, connections kept. Arguments: PORT UPSTREAM-PORT */
+/** A minimal proxy on node:http: two pipes, keep-alive connections. Arguments: PORT UPSTREAM-PORT */
 
 import { Agent, createServer, request } from 'node:http';
 

@@ -1,9 +1,9 @@
-/** Bare node:http that answers from memory: what no Node server can exceed. Arguments: PORT */
+/** Bare node:http that responds from memory: the upper limit of a Node server. Arguments: PORT */
 
 import { createServer } from 'node:http';
-import { answer } from '../traffic.ts';
+import { cachedBody } from '../traffic.ts';
 
-const body = Buffer.from(answer);
+const body = Buffer.from(cachedBody);
 
 createServer((_, response) => {
   response.writeHead(200, ['Content-Type', 'application/json', 'Content-Length', String(body.length)]);

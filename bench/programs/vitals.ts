@@ -1,4 +1,4 @@
-/** Loaded into a server before it (`node --import`): writes each second how it is, a line of JSON, to a file. */
+/** Preloaded into a server (`node --import`): appends its memory and event-loop delay to a file once a second. */
 
 import { appendFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

@@ -1,30 +1,30 @@
-/** What a request costs when there is more of something: payments that are remembered, connections that are open. */
+/** The cost of a request by number of stored payments and of open connections. */
 
-import { askOnce } from '../measure/check.ts';
-import type { Load, Request } from '../measure/load.ts';
+import type { BenchRequest, LoadResult } from '../measure/load.ts';
 import { memoryMiB } from '../measure/proc.ts';
+import { requestOnce } from '../measure/request-once.ts';
 import { sample } from '../measure/sample.ts';
 import { runWrk } from '../measure/wrk.ts';
-import type { OnStage } from '../testbed.ts';
-import { initiation, paymentRead, statusRead } from '../traffic.ts';
+import type { RunningServer } from '../testbed.ts';
+import { initiation, paymentRequest, statusRequest } from '../traffic.ts';
 
-/** A row: how much there is, CPU µs a request, p50 and p99 in ms, errors, RSS in MiB. */
+/** A row: size, CPU µs per request, p50 and p99 in ms, errors, RSS in MiB. */
 type Row = readonly string[];
 type Measure = (
-  server: OnStage,
+  server: RunningServer,
   sizes: readonly number[],
   cores: readonly number[],
 ) => Promise<readonly Row[]>;
 
 const connections = 32;
 const seconds = 4;
-/** What comes first is compiled meanwhile, and would else be dearer than what comes last. */
+/** Without a warm-up, compilation would make the first sizes more expensive than the last. */
 const warmUpSeconds = 12;
 
-/** GET of a payment with so many payments and their X-Request-IDs remembered; made through the gateway, as ever. */
-export const asPaymentsGrow: Measure = async (server, sizes, cores) => {
+/** GET of a payment while that many payments and their X-Request-IDs are stored; all are initiated through the gateway. */
+export const measureByPayments: Measure = async (server, sizes, cores) => {
   const { port } = server;
-  const read = paymentRead(await newPayment(port));
+  const read = paymentRequest(await newPayment(port));
   await runWrk(read, { port, connections, seconds: warmUpSeconds }, cores);
   const rows: Row[] = [];
   let made = 0;
@@ -36,23 +36,27 @@ export const asPaymentsGrow: Measure = async (server, sizes, cores) => {
       made += load.requests - load.errors;
       perSecond = Math.max(1, load.requests / load.seconds);
     }
-    rows.push(await rowOf(made, server, () => runWrk(read, { port, connections, seconds }, cores)));
+    rows.push(await measureRow(made, server, () => runWrk(read, { port, connections, seconds }, cores)));
   }
   return rows;
 };
 
-/** GET of a status that is cached, over so many connections, each with a request under way. */
-export const asConnectionsGrow: Measure = async (server, sizes, cores) => {
+/** GET of a cached status over that many connections, each with a request in progress. */
+export const measureByConnections: Measure = async (server, sizes, cores) => {
   const { port } = server;
-  const poll: Request = statusRead(await newPayment(port));
+  const poll: BenchRequest = statusRequest(await newPayment(port));
   const load = (count: number) => runWrk(poll, { port, connections: count, seconds }, cores);
   await runWrk(poll, { port, connections, seconds: warmUpSeconds }, cores);
   const rows: Row[] = [];
-  for (const size of sizes) rows.push(await rowOf(size, server, () => load(size)));
+  for (const size of sizes) rows.push(await measureRow(size, server, () => load(size)));
   return rows;
 };
 
-async function rowOf(size: number, { pids }: OnStage, load: () => Promise<Load>): Promise<Row> {
+async function measureRow(
+  size: number,
+  { pids }: RunningServer,
+  load: () => Promise<LoadResult>,
+): Promise<Row> {
   const { cpuMicros, p50Ms, p99Ms, errors } = await sample(pids, load);
   const rssMiB = pids.reduce((sum, pid) => sum + memoryMiB(pid, 'VmRSS'), 0);
   const numbers = [
@@ -66,5 +70,5 @@ async function rowOf(size: number, { pids }: OnStage, load: () => Promise<Load>)
 }
 
 async function newPayment(port: number): Promise<string> {
-  return String(JSON.parse(await askOnce(port, initiation, 201)).paymentId);
+  return String(JSON.parse(await requestOnce(port, initiation, 201)).paymentId);
 }

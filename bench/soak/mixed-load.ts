@@ -1,22 +1,22 @@
-/** What a day brings: payments, repeats of them, reads, polls, and callers who leave; at a fixed rate, in any order. */
+/** A mix of payments, repeats, reads, polls and disconnects, in random order at a fixed rate. */
 
 import { randomUUID } from 'node:crypto';
 import { Agent, request as startRequest } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import type { Request } from '../measure/load.ts';
-import { initiation, paymentRead, statusRead } from '../traffic.ts';
+import type { BenchRequest } from '../measure/load.ts';
+import { initiation, paymentRequest, statusRequest } from '../traffic.ts';
 
-/** Of a hundred requests. */
+/** Percentages. */
 const shares = { pay: 10, repeat: 5, read: 20, poll: 60, leave: 5 } as const;
 
 type Kind = keyof typeof shares;
 
 export interface MixedLoad {
   run(ms: number): Promise<void>;
-  /** A row each: what was asked, how often, how often it was answered as it should be, and how often not. */
+  /** One row per kind: kind, sent, as expected, unexpected. */
   counts(): readonly (readonly string[])[];
-  /** A row each: what was answered instead, to what, and how often. */
-  otherwise(): readonly (readonly string[])[];
+  /** One row per unexpected result: kind with result, times. */
+  unexpected(): readonly (readonly string[])[];
 }
 
 interface Payment {
@@ -24,54 +24,54 @@ interface Payment {
   readonly requestId: string;
 }
 
-/** How many payments are asked for again: the latest. */
-const remembered = 1_000;
+/** The number of recent payments that later requests refer to. */
+const maxPayments = 1_000;
 
 export function createMixedLoad(port: number, perSecond: number): MixedLoad {
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   const kinds = Object.entries(shares).flatMap(([kind, share]) => Array(share).fill(kind) as Kind[]);
-  const counts = new Map(kinds.map((kind) => [kind, { asked: 0, well: 0 }]));
+  const counts = new Map(kinds.map((kind) => [kind, { sent: 0, ok: 0 }]));
   const payments: Payment[] = [];
   const running = new Set<Promise<void>>();
-  const otherwise = new Map<string, number>();
+  const unexpectedCounts = new Map<string, number>();
 
   const anyPayment = () => payments[Math.floor(Math.random() * payments.length)];
 
-  /** @throws Error that says what was answered, if it is something else than it should be */
-  async function act(kind: Kind, known: Payment): Promise<void> {
+  /** @throws Error with the response if it is not the expected one */
+  async function perform(kind: Kind, known: Payment): Promise<void> {
     switch (kind) {
       case 'pay':
         return pay(randomUUID());
       case 'repeat':
-        return expected(await ask(port, agent, initiation, known.requestId), 201, known.id);
+        return assertResponse(await sendRequest(port, agent, initiation, known.requestId), 201, known.id);
       case 'read':
-        return expected(await ask(port, agent, paymentRead(known.id), randomUUID()), 200);
+        return assertResponse(await sendRequest(port, agent, paymentRequest(known.id), randomUUID()), 200);
       case 'poll':
-        return expected(await ask(port, agent, statusRead(known.id), randomUUID()), 200);
+        return assertResponse(await sendRequest(port, agent, statusRequest(known.id), randomUUID()), 200);
       case 'leave':
-        return leave(port, initiation);
+        return disconnectEarly(port, initiation);
     }
   }
 
   async function pay(requestId: string): Promise<void> {
-    const answer = await ask(port, agent, initiation, requestId);
-    expected(answer, 201);
-    payments.push({ id: JSON.parse(answer.body).paymentId, requestId });
-    if (payments.length > remembered) payments.shift();
+    const response = await sendRequest(port, agent, initiation, requestId);
+    assertResponse(response, 201);
+    payments.push({ id: JSON.parse(response.body).paymentId, requestId });
+    if (payments.length > maxPayments) payments.shift();
   }
 
-  async function one(): Promise<void> {
+  async function sendOne(): Promise<void> {
     const known = anyPayment();
     const kind = known ? (kinds[Math.floor(Math.random() * kinds.length)] ?? 'pay') : 'pay';
     const count = counts.get(kind);
     if (!count) return;
-    count.asked++;
+    count.sent++;
     try {
-      await act(kind, known ?? { id: '', requestId: '' });
-      count.well++;
+      await perform(kind, known ?? { id: '', requestId: '' });
+      count.ok++;
     } catch (thrown) {
       const what = `${kind}: ${thrown instanceof Error ? thrown.message : thrown}`;
-      otherwise.set(what, (otherwise.get(what) ?? 0) + 1);
+      unexpectedCounts.set(what, (unexpectedCounts.get(what) ?? 0) + 1);
     }
   }
 
@@ -85,55 +85,54 @@ export function createMixedLoad(port: number, perSecond: number): MixedLoad {
           continue;
         }
         sent++;
-        const each = one().finally(() => running.delete(each));
+        const each = sendOne().finally(() => running.delete(each));
         running.add(each);
       }
       await Promise.all(running);
       agent.destroy();
     },
-    counts: () =>
-      Array.from(counts, ([kind, { asked, well }]) => [kind, ...[asked, well, asked - well].map(String)]),
-    otherwise: () => Array.from(otherwise, ([what, times]) => [what, String(times)]),
+    counts: () => Array.from(counts, ([kind, { sent, ok }]) => [kind, ...[sent, ok, sent - ok].map(String)]),
+    unexpected: () => Array.from(unexpectedCounts, ([what, times]) => [what, String(times)]),
   };
 }
 
-interface Answer {
+interface ReceivedResponse {
   readonly status: number;
   readonly body: string;
-  /** Code of the gateway's own error, if it is one. */
+  /** The code of `Penstock-Error`, or an empty string. */
   readonly error: string;
 }
 
-function expected({ status, body, error }: Answer, wanted: number, containing = ''): void {
+function assertResponse({ status, body, error }: ReceivedResponse, wanted: number, containing = ''): void {
   if (status !== wanted) throw new Error(`${status} ${error}`);
-  if (!body.includes(containing)) throw new Error('another answer');
+  if (!body.includes(containing)) throw new Error('a different body');
 }
 
-function ask(
+function sendRequest(
   port: number,
   agent: Agent,
-  { method, path, headers, body }: Request,
+  { method, path, headers, body }: BenchRequest,
   requestId: string,
-): Promise<Answer> {
+): Promise<ReceivedResponse> {
   return new Promise((resolve, reject) => {
     const own = { ...headers, 'X-Request-ID': requestId };
     const call = startRequest({ host: '127.0.0.1', port, agent, method, path, headers: own });
-    call.on('error', reject).on('response', (answer) => {
+    call.on('error', reject).on('response', (response) => {
       let text = '';
-      answer.setEncoding('utf8').on('data', (piece: string) => {
+      response.setEncoding('utf8').on('data', (piece: string) => {
         text += piece;
       });
-      answer.on('error', reject).on('end', () => {
-        const error = String(answer.headers['penstock-error'] ?? '');
-        resolve({ status: answer.statusCode ?? 0, body: text, error });
+      response.on('error', reject).on('end', () => {
+        const error = String(response.headers['penstock-error'] ?? '');
+        resolve({ status: response.statusCode ?? 0, body: text, error });
       });
     });
     call.end(body);
   });
 }
 
-/** Sends a payment, and hangs up at once. */
-function leave(port: number, { method, path, headers, body }: Request): Promise<void> {
+/** Sends a payment and disconnects immediately. */
+function disconnectEarly(port: number, { method, path, headers, body }: BenchRequest): Promise<void> {
   return new Promise((resolve) => {
     const own = { ...headers, 'X-Request-ID': randomUUID() };
     const call = startRequest({ host: '127.0.0.1', port, method, path, headers: own, agent: false });

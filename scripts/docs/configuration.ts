@@ -8,7 +8,7 @@ import {
   type Setting,
   settings,
 } from '../../src/config/settings.ts';
-import { code, madeFrom, page, table } from './markdown.ts';
+import { code, generatedFrom, page, table } from './markdown.ts';
 
 /** The JSON Schema. Editors use it to complete and validate the file. */
 export const configurationSchema = (): string =>
@@ -18,7 +18,7 @@ export const configurationSchema = (): string =>
 export const configurationPage = (): string =>
   page([
     '# Configuration',
-    madeFrom('src/config/sections'),
+    generatedFrom('src/config/sections'),
     ...introduction,
     ...Object.entries(jsonSchema.properties ?? {}).flatMap(([name, section]) => sectionBlocks(name, section)),
   ]);

@@ -1,13 +1,13 @@
 /** docs/metrics.md: every metric of the gateway, from their table. */
 
 import { metricsTable } from '../../src/telemetry/metrics-table.ts';
-import { code, madeFrom, page, table } from './markdown.ts';
+import { code, generatedFrom, page, table } from './markdown.ts';
 
 /** The page. */
 export const metricsPage = (): string =>
   page([
     '# Metrics',
-    madeFrom('src/telemetry/metrics-table.ts'),
+    generatedFrom('src/telemetry/metrics-table.ts'),
     "`GET /metrics` on the operators' listener, in the text format of Prometheus. Each instance counts for itself. Names and " +
       'labels are stable. Labels take few values: names of the configuration, or of a table; never anything that came with a ' +
       'request. `none` stands where something is not known or does not apply, `gateway` in `served_from` for its own errors.',

@@ -1,9 +1,9 @@
-/** Tables for the terminal and for Markdown. */
+/** Formats tables for the terminal and for Markdown. */
 
-import type { Line } from './summary.ts';
+import type { SummaryRow } from './summary.ts';
 
-/** Columns as wide as their longest cell; the first one left, the others right. */
-export function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** Columns have the width of their longest cell; the first is left-aligned, the others right-aligned. */
+export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) =>
@@ -12,25 +12,25 @@ export function tableOf(head: readonly string[], rows: readonly (readonly string
   return [line(head), rule, ...rows.map(line)].join('\n');
 }
 
-/** What is shown of whom the contenders stand beside: multiples of requests and CPU time, or added milliseconds. */
+/** The comparison with a baseline: ratios of requests and CPU time, or additional milliseconds. */
 export type Comparison = 'multiples' | 'added';
 
-/** The lines of one load. @param beside names of contenders; who did not run is left out */
-export function comparisonOf(
-  lines: readonly Line[],
-  beside: readonly string[],
+/** @param lines rows of one load profile @param baselines names of contenders; those that did not run are omitted */
+export function formatComparison(
+  lines: readonly SummaryRow[],
+  baselines: readonly string[],
   comparison: Comparison = 'multiples',
 ): string {
-  const shown = beside.filter((other) => lines.some(({ contender }) => contender === other));
+  const shown = baselines.filter((other) => lines.some(({ contender }) => contender === other));
   const compared =
     comparison === 'added'
-      ? [{ title: 'p50 + ms over', value: (line: Line) => line.addedP50Ms }]
+      ? [{ title: 'p50 + ms over', value: (line: SummaryRow) => line.addedP50Ms }]
       : [
-          { title: '×', value: (line: Line) => line.times },
-          { title: 'CPU ×', value: (line: Line) => line.cpuTimes },
+          { title: '×', value: (line: SummaryRow) => line.throughputRatios },
+          { title: 'CPU ×', value: (line: SummaryRow) => line.cpuRatios },
         ];
   const columns = shown.flatMap((other) => compared.map((column) => ({ ...column, other })));
-  return tableOf(
+  return formatTable(
     [
       ...['contender', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs'],
       ...columns.map(({ title, other }) => `${title} ${other}`),
@@ -43,12 +43,12 @@ export function comparisonOf(
       line.p99Ms.toFixed(1),
       line.cpuMicros.toFixed(1),
       ...columns.map(({ value, other }) => value(line)[other]?.toFixed(2) ?? ''),
-      runsOf(line),
+      formatRuns(line),
     ]),
   );
 }
 
-function runsOf({ runs, disturbed, errors }: Line): string {
+function formatRuns({ runs, disturbed, errors }: SummaryRow): string {
   const notes = [disturbed > 0 ? `${disturbed} disturbed` : [], errors > 0 ? `${errors} ERRORS` : []].flat();
   return [runs, ...notes].join(', ');
 }

@@ -1,36 +1,37 @@
-/** How a server fares over time: memory, delay of its event loop, open files; and whether that grows. */
+/** A server's memory, event-loop delay and open files over time, and whether they grow. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { setInterval } from 'node:timers/promises';
 import { openFiles } from '../measure/proc.ts';
 import { median, slope } from '../measure/statistics.ts';
 
-/** One second. */
-interface Vitals {
+/** The values of one second. */
+interface ProcessStats {
   readonly atMs: number;
   readonly rssMiB: number;
   readonly heapMiB: number;
-  /** 99 % of the event loop's turns came no later than this. */
+  /** The 99th percentile of the event-loop delay. */
   readonly delayP99Ms: number;
   readonly openFiles: number;
 }
 
-/** What is done meanwhile, second by second. @param file that `programs/vitals.ts` writes to. @param pids of which the first counts */
-export async function vitalsIn(
+/** Records one entry per second while `act` runs. @param file the file that `programs/vitals.ts` writes @param pids only the first is used */
+export async function recordStats(
   file: string,
   [pid = 0]: readonly number[],
   act: () => Promise<void>,
-): Promise<readonly Vitals[]> {
+): Promise<readonly ProcessStats[]> {
   const files: number[] = [];
-  const over = new AbortController();
+  const stopped = new AbortController();
   const counting = (async () => {
-    for await (const _ of setInterval(1_000, undefined, { signal: over.signal })) files.push(openFiles(pid));
+    for await (const _ of setInterval(1_000, undefined, { signal: stopped.signal }))
+      files.push(openFiles(pid));
   })().catch((thrown: unknown) => {
-    if (!over.signal.aborted) throw thrown;
+    if (!stopped.signal.aborted) throw thrown;
   });
   const linesBefore = linesOf(file).length;
   await act();
-  over.abort();
+  stopped.abort();
   await counting;
   return linesOf(file)
     .slice(linesBefore)
@@ -40,13 +41,13 @@ export async function vitalsIn(
 const linesOf = (file: string): readonly string[] =>
   existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : [];
 
-/** The part in the beginning that is not looked at. */
+/** The share of the beginning that is ignored. */
 const warmUp = 0.2;
-/** What may be added in the time that is looked at, of what there was: less is noise. */
+/** Growth below this share of the first value is noise. */
 const flatShare = 0.05;
 
-/** A row each: name, median of the first and the last tenth after the warm-up, growth a minute, flat or not. */
-export function verdictsOn(all: readonly Vitals[]): readonly (readonly string[])[] {
+/** One row per value: name, median of the first and the last tenth after the warm-up, growth per minute, flat or not. */
+export function growthTable(all: readonly ProcessStats[]): readonly (readonly string[])[] {
   const vitals = all.slice(Math.floor(all.length * warmUp));
   const tenth = Math.max(1, Math.floor(vitals.length / 10));
   const rows = [

@@ -1,26 +1,26 @@
-/** An open load: requests at a fixed rate, each measured from when it should have been sent. */
+/** An open load: requests at a fixed rate, each measured from the time at which it was due. */
 
 import { randomUUID } from 'node:crypto';
 import { Agent, request as startRequest } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import type { Load, Request } from './load.ts';
+import type { BenchRequest, LoadResult } from './load.ts';
 import { percentile } from './statistics.ts';
 
-/** How long the last answers are waited for. Milliseconds. */
-const patienceMs = 10_000;
+/** Maximum wait for the last responses, in milliseconds. */
+const drainTimeoutMs = 10_000;
 
 /**
- * A server that stalls does not slow the load down: whoever would have asked meanwhile has waited, and is counted so
- * (what a closed load leaves out: "coordinated omission", Gil Tene).
+ * A stalled server does not slow the load down: requests that become due during the stall count with their wait. A closed
+ * load omits them ("coordinated omission", Gil Tene).
  */
-export async function sendSteadily(
-  request: Request,
+export async function sendAtFixedRate(
+  request: BenchRequest,
   {
     port,
     perSecond,
     seconds,
   }: { readonly port: number; readonly perSecond: number; readonly seconds: number },
-): Promise<Load> {
+): Promise<LoadResult> {
   const agent = new Agent({ keepAlive: true, scheduling: 'lifo' });
   const tookMs: number[] = [];
   const count = perSecond * seconds;
@@ -29,16 +29,16 @@ export async function sendSteadily(
   for (let sent = 0; sent < count; ) {
     const dueMs = startMs + (sent * 1_000) / perSecond;
     if (performance.now() < dueMs) {
-      await setImmediate(); // a timer would be up to 1 ms late, and that would be taken for the server's delay
+      await setImmediate(); // a timer would be up to 1 ms late, which would count as delay of the server
       continue;
     }
     sent++;
-    ask(request, port, agent).then(
+    sendRequest(request, port, agent).then(
       () => tookMs.push(performance.now() - dueMs),
       () => errors++,
     );
   }
-  const deadline = performance.now() + patienceMs;
+  const deadline = performance.now() + drainTimeoutMs;
   while (tookMs.length + errors < count && performance.now() < deadline) await setImmediate();
   agent.destroy();
   return {
@@ -50,8 +50,12 @@ export async function sendSteadily(
   };
 }
 
-/** @throws Error if there is no whole answer below 400 */
-function ask({ method, path, headers, body }: Request, port: number, agent: Agent): Promise<void> {
+/** @throws Error if there is no complete response below 400 */
+function sendRequest(
+  { method, path, headers, body }: BenchRequest,
+  port: number,
+  agent: Agent,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const own = method === 'POST' ? { 'X-Request-ID': randomUUID() } : {};
     const call = startRequest({
@@ -62,9 +66,9 @@ function ask({ method, path, headers, body }: Request, port: number, agent: Agen
       path,
       headers: { ...headers, ...own },
     });
-    call.on('error', reject).on('response', (answer) => {
-      answer.on('error', reject).on('end', resolve).resume();
-      if ((answer.statusCode ?? 500) >= 400) reject(new Error(`answered ${answer.statusCode}`));
+    call.on('error', reject).on('response', (response) => {
+      response.on('error', reject).on('end', resolve).resume();
+      if ((response.statusCode ?? 500) >= 400) reject(new Error(`status ${response.statusCode}`));
     });
     call.end(body);
   });

@@ -1,4 +1,4 @@
-/** What must be there before anything is measured: packages of `bench/`, and programs of the system. */
+/** Installs the packages of `bench/` and checks which programs are on the PATH. */
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -8,7 +8,7 @@ import type { Contender } from './contenders/contender.ts';
 /** Installs the packages of the contenders, once. */
 export function installPackages(): void {
   if (existsSync(join(import.meta.dirname, 'node_modules'))) return;
-  console.log('Installing what Penstock is measured beside ...');
+  console.log('Installing the packages of the contenders ...');
   execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: import.meta.dirname, stdio: 'inherit' });
 }
 
@@ -16,14 +16,14 @@ export function installPackages(): void {
 export const isInstalled = (program: string): boolean =>
   spawnSync('sh', ['-c', 'command -v "$0"', program], { stdio: 'ignore' }).status === 0;
 
-/** Contenders whose program is there. @param told hears which ones are left out */
-export function installed(
+/** Contenders whose program is installed. @param onSkipped called with the reason for each skipped one */
+export function installedContenders(
   contenders: readonly Contender[],
-  told: (sentence: string) => void,
+  onSkipped: (sentence: string) => void,
 ): readonly Contender[] {
-  return contenders.filter(({ name, needs }) => {
-    const there = needs === undefined || isInstalled(needs);
-    if (!there) told(`${name} is left out: there is no ${needs} on the PATH.`);
-    return there;
+  return contenders.filter(({ name, requiredProgram }) => {
+    const isAvailable = requiredProgram === undefined || isInstalled(requiredProgram);
+    if (!isAvailable) onSkipped(`${name} is skipped: ${requiredProgram} is not on the PATH.`);
+    return isAvailable;
   });
 }

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
-import { sendSteadily } from '../../../bench/measure/steady.ts';
+import { sendAtFixedRate } from '../../../bench/measure/fixed-rate.ts';
 import { listen } from '../../kit/ports.ts';
 
 const request = { method: 'GET', path: '/', headers: {} } as const;
 
-describe('an open load', () => {
-  test('goes on asking while the server stalls, and counts for each how long it should have waited', async (t) => {
+describe('the fixed-rate load generator of the benchmark', () => {
+  test('keeps sending while the server stalls, and measures each request from the time at which it was due', async (t) => {
     const stallMs = 300;
     let firstMs: number | undefined;
     const server = createServer((_, answer) => {
@@ -18,7 +18,7 @@ describe('an open load', () => {
     t.after(() => server.close());
     const port = await listen(server);
 
-    const load = await sendSteadily(request, { port, perSecond: 200, seconds: 1 });
+    const load = await sendAtFixedRate(request, { port, perSecond: 200, seconds: 1 });
 
     assert.equal(load.requests, 200);
     assert.equal(load.errors, 0);
@@ -26,11 +26,11 @@ describe('an open load', () => {
     assert.ok(load.p99Ms > stallMs * 0.9, `${load.p99Ms} ms`);
   });
 
-  test('an answer above 399 is an error', async (t) => {
+  test('counts a status above 399 as an error', async (t) => {
     const server = createServer((_, answer) => answer.writeHead(503).end());
     t.after(() => server.close());
     const port = await listen(server);
-    const load = await sendSteadily(request, { port, perSecond: 20, seconds: 1 });
+    const load = await sendAtFixedRate(request, { port, perSecond: 20, seconds: 1 });
     assert.deepEqual([load.requests, load.errors], [0, 20]);
   });
 });
