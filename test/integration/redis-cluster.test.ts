@@ -13,6 +13,8 @@ import {
 } from '../kit/redis-outage.ts';
 import { until } from '../kit/within.ts';
 
+const settingsOf = ({ urls }: RedisCluster) => ({ kind: 'cluster' as const, urls: [...urls] });
+
 /** A key on each master, in the order of the masters. */
 async function keysByMaster({ ownerOf }: RedisCluster): Promise<readonly string[]> {
   const keys = new Map<number, string>();
@@ -32,17 +34,15 @@ describe('the Redis cluster state', { skip: skipWithoutRedisServer }, () => {
   test('refuses only the keys of a master that is down and has no replica', async (t) => {
     const cluster = await sharedCluster();
     const [lost = '', ...others] = await keysByMaster(cluster);
-    const { keyValues, problem, problems } = await openRedisState(t, {
-      kind: 'cluster',
-      urls: [...cluster.urls],
-    });
+    const { keyValues, problem, problems } = await openRedisState(t, settingsOf(cluster));
     for (const key of [lost, ...others]) await keyValues.write(key, 'before');
 
     await cluster.masters[0]?.kill();
-    await assertUnavailableFor(1_500, async () => {
+    const endMs = performance.now() + 1_500;
+    while (performance.now() < endMs) {
       for (const key of others) assert.equal(await keyValues.read(key), 'before');
-      await keyValues.write(lost, 'during the outage');
-    });
+      await assertUnavailable(() => keyValues.write(lost, 'during the outage'));
+    }
     assert.match(problem() ?? '', /cannot be reached|does not serve all keys/);
     assert.equal(problems.length, 1);
 
@@ -55,7 +55,7 @@ describe('the Redis cluster state', { skip: skipWithoutRedisServer }, () => {
   test('refuses only the keys of a frozen master', async (t) => {
     const cluster = await sharedCluster();
     const [frozen = '', ...others] = await keysByMaster(cluster);
-    const { keyValues, problem } = await openRedisState(t, { kind: 'cluster', urls: [...cluster.urls] });
+    const { keyValues, problem } = await openRedisState(t, settingsOf(cluster));
     for (const key of [frozen, ...others]) await keyValues.write(key, 'before');
 
     cluster.masters[0]?.freeze();
@@ -72,7 +72,8 @@ describe('the Redis cluster state', { skip: skipWithoutRedisServer }, () => {
     const cluster = await startRedisCluster(t, 1);
     const [key = ''] = await keysByMaster(cluster);
     const settings = { kind: 'cluster' as const, urls: [cluster.urls[0] ?? '', cluster.urls[1] ?? ''] };
-    const [one, other] = [await openRedisState(t, settings), await openRedisState(t, settings)];
+    const one = await openRedisState(t, settings);
+    const other = await openRedisState(t, settings);
     const received = new Set<string>();
     for (const [name, { pubsub }] of Object.entries({ one, other }))
       pubsub.subscribe('channel', () => received.add(name));
@@ -81,7 +82,7 @@ describe('the Redis cluster state', { skip: skipWithoutRedisServer }, () => {
     await cluster.masters[0]?.kill();
     await assertUnavailable(() => one.keyValues.write(key, 'during the outage'));
     await untilAvailable(10_000, () => one.keyValues.write(key, 'after'));
-    await untilAvailable(2_000, async () => assert.equal(await other.keyValues.read(key), 'after'));
+    await untilAvailable(5_000, async () => assert.equal(await other.keyValues.read(key), 'after'));
     await until(5_000, 'both instances receive a message', async () => {
       await one.pubsub.publish('channel', 'message').catch(() => {});
       return received.size === 2;
@@ -91,10 +92,10 @@ describe('the Redis cluster state', { skip: skipWithoutRedisServer }, () => {
 
   test('refuses all operations while all masters are down, and recovers afterwards', async (t) => {
     const cluster = await sharedCluster();
-    const { keyValues, problem } = await openRedisState(t, { kind: 'cluster', urls: [...cluster.urls] });
+    const { keyValues, problem } = await openRedisState(t, settingsOf(cluster));
     await Promise.all(cluster.masters.map((master) => master.kill()));
     await assertUnavailableFor(700, () => keyValues.read('key'));
-    await until(1_000, 'the problem is reported', () =>
+    await until(5_000, 'the problem is reported', () =>
       /cannot be reached.*ECONNREFUSED/.test(problem() ?? ''),
     );
 

@@ -59,7 +59,7 @@ describe('a Redis that may evict data', { skip: skipWithoutRedisServer }, () => 
     const state = createWatchedState(t, { kind: 'single', url: redis.url });
     await state.open();
     await redis.restart();
-    await until(3_000, 'the problem is reported', () => refusal.test(state.problem() ?? ''));
+    await until(5_000, 'the problem is reported', () => refusal.test(state.problem() ?? ''));
     assert.match(state.problems.at(-1) ?? '', refusal);
   });
 
@@ -68,11 +68,11 @@ describe('a Redis that may evict data', { skip: skipWithoutRedisServer }, () => 
     const state = await openRedisState(t, { kind: 'single', url: redis.url });
     await redis.command('CONFIG', 'SET', 'maxmemory', '100mb');
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
-    await until(3_000, 'the problem is reported', () => refusal.test(state.problem() ?? ''));
+    await until(5_000, 'the problem is reported', () => refusal.test(state.problem() ?? ''));
     await state.keyValues.write('key', 'value'); // still works: the gateway does not stop during operation
 
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
-    await until(3_000, 'the problem ends', () => state.problem() === undefined);
+    await until(5_000, 'the problem ends', () => state.problem() === undefined);
     assert.equal(state.problems.length, 2);
   });
 });

@@ -13,6 +13,9 @@ import {
 } from '../kit/redis-outage.ts';
 import { until } from '../kit/within.ts';
 
+/** As in production. */
+const timeoutMs = 50;
+
 const settingsOf = ({ url }: RedisServer) => ({ kind: 'single' as const, url });
 
 const operations: Readonly<Record<string, (state: WatchedState) => Promise<unknown>>> = {
@@ -33,24 +36,24 @@ async function assertAllUnavailable(state: WatchedState): Promise<void> {
 describe('the Redis state during an outage', { skip: skipWithoutRedisServer, concurrency: 3 }, () => {
   test('refuses every operation while Redis is down, and recovers after its restart', async (t) => {
     const redis = await startRedis(t);
-    const state = await openRedisState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis), timeoutMs);
     await redis.kill();
     await assertAllUnavailable(state);
     await assertUnavailableFor(1_500, () => state.keyValues.read('key'));
-    await until(1_000, 'the problem is reported', () => /ECONNREFUSED/.test(state.problem() ?? ''));
+    await until(5_000, 'the problem is reported', () => /ECONNREFUSED/.test(state.problem() ?? ''));
 
     await redis.restart();
     await untilAvailable(5_000, () => state.keyValues.read('key'));
     for (const operation of Object.values(operations)) await operation(state);
-    await until(1_000, 'the problem ends', () => state.problem() === undefined);
+    await until(5_000, 'the problem ends', () => state.problem() === undefined);
   });
 
   test('refuses every operation while Redis is frozen, and recovers when it continues', async (t) => {
     const redis = await startRedis(t);
-    const state = await openRedisState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis), timeoutMs);
     redis.freeze();
     await assertAllUnavailable(state);
-    await until(1_500, 'the problem is reported', () => state.problem() !== undefined);
+    await until(5_000, 'the problem is reported', () => state.problem() !== undefined);
     await assertUnavailableFor(1_500, () => state.keyValues.read('key'));
 
     redis.thaw();
@@ -59,17 +62,17 @@ describe('the Redis state during an outage', { skip: skipWithoutRedisServer, con
 
   test('reports a frozen Redis although no operation uses it', async (t) => {
     const redis = await startRedis(t);
-    const state = await openRedisState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis), timeoutMs);
     redis.freeze();
-    await until(1_500, 'the problem is reported', () => state.problem() !== undefined);
+    await until(5_000, 'the problem is reported', () => state.problem() !== undefined);
   });
 
   test('refuses operations while a slow script blocks Redis, and recovers afterwards', async (t) => {
     const redis = await startRedis(t);
-    const state = await openRedisState(t, settingsOf(redis));
-    const busy = "local t = redis.call('TIME')[1] while redis.call('TIME')[1] - t < 2 do end";
+    const state = await openRedisState(t, settingsOf(redis), timeoutMs);
+    const busy = "local t = redis.call('TIME')[1] while redis.call('TIME')[1] - t < 3 do end";
     const scriptEnded = redis.command('EVAL', busy, '0');
-    await until(1_000, 'Redis is blocked', async () => {
+    await until(5_000, 'Redis is blocked', async () => {
       const outcome = await state.keyValues.read('key').catch(() => 'blocked');
       return outcome === 'blocked';
     });
@@ -81,14 +84,14 @@ describe('the Redis state during an outage', { skip: skipWithoutRedisServer, con
   test('opens although Redis is down, and works as soon as Redis starts', async (t) => {
     const redis = await startRedis(t);
     await redis.kill();
-    const state = createWatchedState(t, settingsOf(redis));
+    const state = createWatchedState(t, settingsOf(redis), timeoutMs);
     await state.open();
     assert.match(state.problem() ?? '', /cannot be reached.*ECONNREFUSED/);
     await assertUnavailableFor(200, () => state.keyValues.read('key'));
 
     await redis.restart();
     await untilAvailable(5_000, () => state.keyValues.read('key'));
-    await until(1_000, 'the problem ends', () => state.problem() === undefined);
+    await until(5_000, 'the problem ends', () => state.problem() === undefined);
     assert.equal(state.problems.length, 2);
   });
 
@@ -97,12 +100,12 @@ describe('the Redis state during an outage', { skip: skipWithoutRedisServer, con
       t.mock.method(console, name as 'error' | 'warn', () => {}),
     );
     const redis = await startRedis(t);
-    const state = await openRedisState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis), timeoutMs);
     for (const round of [1, 2]) {
       await redis.kill();
       await assertUnavailableFor(700, () => state.keyValues.read('key'));
       await redis.restart();
-      await until(3_000, 'the problem ends', () => state.problems.length === 2 * round);
+      await until(5_000, 'the problem ends', () => state.problems.length === 2 * round);
     }
     assert.deepEqual(
       state.problems.map((problem) => problem !== undefined),
@@ -115,7 +118,7 @@ describe('the Redis state during an outage', { skip: skipWithoutRedisServer, con
 describe('the Redis state after an outage', { skip: skipWithoutRedisServer, concurrency: 4 }, () => {
   test('does not execute operations that were refused during the outage', async (t) => {
     const redis = await startRedis(t);
-    const state = await openRedisState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis), timeoutMs);
     redis.freeze();
     const inFlight = Promise.allSettled(Object.values(operations).map((operation) => operation(state)));
     await redis.kill();
@@ -124,7 +127,7 @@ describe('the Redis state after an outage', { skip: skipWithoutRedisServer, conc
 
     await redis.restart();
     await untilAvailable(5_000, () => state.keyValues.read('key'));
-    await until(1_000, 'the problem ends', () => state.problem() === undefined);
+    await until(5_000, 'the problem ends', () => state.problem() === undefined);
     assert.equal(await redis.command('DBSIZE'), 0);
     const stats = String(await redis.command('INFO', 'commandstats'));
     assert.match(stats, /cmdstat_get:calls=1,/); // the read that succeeded
@@ -133,7 +136,7 @@ describe('the Redis state after an outage', { skip: skipWithoutRedisServer, conc
 
   test('loads its script again if Redis has lost it', async (t) => {
     const redis = await startRedis(t);
-    const state = await openRedisState(t, settingsOf(redis));
+    const state = await openRedisState(t, settingsOf(redis), timeoutMs);
     await operations.reserve?.(state);
     await redis.command('SCRIPT', 'FLUSH');
     await operations.reserve?.(state);
@@ -146,10 +149,10 @@ describe('the Redis state after an outage', { skip: skipWithoutRedisServer, conc
   ] as const) {
     test(`receives pub/sub messages again when Redis ${what}`, async (t) => {
       const redis = await startRedis(t);
-      const state = await openRedisState(t, settingsOf(redis));
+      const state = await openRedisState(t, settingsOf(redis), timeoutMs);
       const received = new Set<string>();
       const untilReceived = (channel: string, message: string) =>
-        until(4_000, `${message} is received`, async () => {
+        until(5_000, `${message} is received`, async () => {
           await state.pubsub.publish(channel, message).catch(() => {});
           return received.has(message);
         });

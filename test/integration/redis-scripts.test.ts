@@ -107,7 +107,7 @@ describe('a batch of Redis commands', { skip: skipWithoutRedisServer }, () => {
 
   test('is split after each large result, so that small results are not delayed', async (t) => {
     const redis = await startRedis(t);
-    const { keyValues } = await openRedisState(t, { kind: 'single', url: redis.url }, 500);
+    const { keyValues } = await openRedisState(t, { kind: 'single', url: redis.url });
     const large = 'x'.repeat(2 * 1024 * 1024);
     await keyValues.write('large', large);
     const scripts = await scriptCount(redis);

@@ -23,7 +23,7 @@ describe('the Redis state behind sentinels', { skip: skipWithoutRedisServer, con
       await state.pubsub.publish('channel', 'message').catch(() => {});
       return received.has('message');
     });
-    await until(1_000, 'the problem ends', () => state.problem() === undefined);
+    await until(5_000, 'the problem ends', () => state.problem() === undefined);
   });
 
   // The former master accepts writes for some ten seconds, and then discards them.
@@ -48,7 +48,7 @@ describe('the Redis state behind sentinels', { skip: skipWithoutRedisServer, con
       await command(replica.port, 'PUBLISH', 'test:channel', 'message');
       return received.has('message');
     });
-    await until(1_000, 'the problem ends', () => state.problem() === undefined);
+    await until(5_000, 'the problem ends', () => state.problem() === undefined);
   });
 });
 

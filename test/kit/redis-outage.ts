@@ -14,8 +14,8 @@ export interface WatchedState extends State {
   readonly problems: readonly (string | undefined)[];
 }
 
-/** Not open yet. */
-export function createWatchedState(life: Life, settings: RedisSettings, timeoutMs?: number): WatchedState {
+/** Not open yet. @param timeoutMs of a command; the default tolerates a busy machine, production uses 50 */
+export function createWatchedState(life: Life, settings: RedisSettings, timeoutMs = 500): WatchedState {
   const problems: (string | undefined)[] = [];
   const state = createRedisState(settings, 'test:', (problem) => problems.push(problem), timeoutMs);
   life.after(() => state.close());
