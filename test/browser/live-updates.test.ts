@@ -5,9 +5,9 @@ import { describe, test } from 'node:test';
 import type { Locator } from 'playwright-core';
 import { ask } from '../kit/circuits.ts';
 import { startLine } from '../kit/gateway.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { createAuthority, inDays } from '../kit/openssl.ts';
 import { freePort } from '../kit/ports.ts';
-import { startServed } from '../kit/served.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 import { skipWithoutChromium, startBrowser } from './browser.ts';
@@ -84,14 +84,14 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
   test('report a lost connection, reconnect, and report that the instance was restarted', async (t) => {
     const admin = { port: await freePort() };
     const sections = { environments: { sandbox: { baseUrl: 'http://127.0.0.1:9' } }, admin };
-    const first = await startServed(t, sections);
+    const first = await startGatewayProcess(t, sections);
     const page = await pages.signIn(t, { adminUrl: `http://127.0.0.1:${admin.port}` });
     first.command.kill('SIGTERM');
     await page.getByText('This instance is stopping. Trying again…').waitFor();
     await first.command.exitCode();
     await page.getByText('The instance does not answer. Trying again…').waitFor();
     await page.getByRole('heading', { name: 'Environments' }).waitFor();
-    await startServed(t, sections);
+    await startGatewayProcess(t, sections);
     await page.getByText(/The instance was restarted: it runs since/).waitFor();
     await page.getByText(/^Live, /).waitFor();
   });

@@ -5,9 +5,9 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startGateway } from '../kit/gateway.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { statusRead } from '../kit/request.ts';
-import { startServed } from '../kit/served.ts';
 import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { until } from '../kit/within.ts';
 
@@ -23,7 +23,7 @@ test('the reads of an instance that dies delay those of others by its lease at m
     environments: { sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } },
     state: { redis: await sharedRedisUrl(t), prefix: `test-${randomUUID()}:` },
   };
-  const dying = await startServed(t, sections);
+  const dying = await startGatewayProcess(t, sections);
   const living = await startGateway(t, sections);
   const lost = call(dying.url, statusRead).catch(() => 'lost');
   await until(5_000, 'it asks the bank', () => bank.requests.length === 1);

@@ -8,10 +8,10 @@ import { connect } from 'node:tls';
 import type { LoggedRequest } from '../../src/simulated-bank/request-log.ts';
 import { type Call, call } from '../kit/call.ts';
 import { startBank } from '../kit/gateway.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { failuresIn, startLoad, exchange as timed } from '../kit/load.ts';
 import { copyCertificateFiles, createAuthority, replaceCertificateFiles } from '../kit/openssl.ts';
 import { initiation, transfers } from '../kit/request.ts';
-import { startServed } from '../kit/served.ts';
 import { until, within } from '../kit/within.ts';
 
 /** A gateway, a process of its own, that shows `old` on both sides; the bank lets in whoever the authority vouches for. */
@@ -32,7 +32,7 @@ async function startExchangeable(t: TestContext) {
   const [oldDoor, nextDoor] = [authority.issue('old-door'), authority.issue('next-door')];
   const qwac = copyCertificateFiles(join(authority.folder, 'qwac'), 'qwac', oldQwac);
   const door = copyCertificateFiles(join(authority.folder, 'door'), 'door', oldDoor);
-  const served = await startServed(t, {
+  const served = await startGatewayProcess(t, {
     listen: { port: 0, tls: { certFile: door.certFile, keyFile: door.keyFile } },
     environments: {
       sandbox: {

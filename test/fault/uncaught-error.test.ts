@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { statusRead } from '../kit/attack.ts';
 import { startBank } from '../kit/gateway.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { connectRaw } from '../kit/raw.ts';
-import { startServed } from '../kit/served.ts';
 
 /** What a bug would do, done when the process gets a signal. */
 const bugs: Readonly<Record<string, string>> = {
@@ -22,7 +22,7 @@ describe('a bug of the gateway itself', () => {
       const bank = await startBank(t);
       bank.injectFault({ name: 'latency', ms: 500 });
       const environments = { sandbox: { baseUrl: bank.baseUrl } };
-      const served = await startServed(t, { environments }, { variables: loadedFirst(bug) });
+      const served = await startGatewayProcess(t, { environments }, { variables: loadedFirst(bug) });
       const connection = await connectRaw(served.port);
       t.after(connection.destroy);
       connection.send(statusRead());

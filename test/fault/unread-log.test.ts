@@ -3,7 +3,7 @@ import { Agent } from 'node:http';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startBank } from '../kit/gateway.ts';
-import { startServed } from '../kit/served.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { within } from '../kit/within.ts';
 
 /** More lines than any pipe holds. */
@@ -12,7 +12,9 @@ const enough = 3_000;
 describe('a log that nobody reads', () => {
   test('H12: keeps neither requests waiting nor the end', async (t) => {
     const bank = await startBank(t);
-    const { url, command } = await startServed(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
+    const { url, command } = await startGatewayProcess(t, {
+      environments: { sandbox: { baseUrl: bank.baseUrl } },
+    });
     const agent = new Agent({ keepAlive: true });
     t.after(() => agent.destroy());
     command.stopReading();

@@ -19,7 +19,7 @@ describe('penstock audit verify', { skip: skipWithoutRedisServer }, () => {
       const order = { environment, reason: 'a test', confirm: environment };
       assert.equal((await callAdminApi(instance, 'PUT', '/api/environments/active', order)).status, 200);
     }
-    const whole = other.command('audit', 'verify');
+    const whole = other.run('audit', 'verify');
     assert.equal(await whole.exitCode(), 0);
     assert.equal(whole.stdout(), 'The audit log is whole: 3 records, each following the one before.\n');
 
@@ -27,7 +27,7 @@ describe('penstock audit verify', { skip: skipWithoutRedisServer }, () => {
     const record = String(await redis.command('GET', name ?? ''));
     await redis.command('SET', name ?? '', record.replace('a test', 'a tess'));
     for (const instance of [one, other]) {
-      const broken = instance.command('audit', 'verify');
+      const broken = instance.run('audit', 'verify');
       assert.equal(await broken.exitCode(), 1);
       assert.match(broken.stdout(), /record 2 was altered/);
     }

@@ -18,12 +18,12 @@ export function promisesOfRefusedSwitches(redis: () => Promise<FleetRedis>): voi
     const fleet = await startFleet(t, await redis());
     await fleet.production.stop();
 
-    const refused = fleet.one.command(...toProduction);
+    const refused = fleet.one.run(...toProduction);
     assert.equal(await refused.exitCode(), 1);
     assert.match(refused.stdout(), /^FAILED tcp +ECONNREFUSED\nNot switched: the pre-flight failed\.\n$/);
     for (const instance of [fleet.one, fleet.other]) assert.match(await instance.pay('shop'), /^sandbox-/);
 
-    const forced = fleet.other.command(...toProduction, '--force');
+    const forced = fleet.other.run(...toProduction, '--force');
     assert.equal(await forced.exitCode(), 0);
     for (const instance of [fleet.one, fleet.other]) {
       assert.equal((await readAdminApi(instance, '/api/environments')).active, 'production');

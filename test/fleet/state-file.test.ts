@@ -24,7 +24,7 @@ test('with its state in a file, an instance that was killed knows the active env
   assert.deepEqual([active, version], ['production', 2]);
   assert.deepEqual(await homesOf(born, instance), ['sandbox', 'production']);
   assert.match(await instance.pay('shop'), /^production-/);
-  assert.equal(await instance.command('audit', 'verify').exitCode(), 0);
+  assert.equal(await instance.run('audit', 'verify').exitCode(), 0);
   assert.deepEqual(await reasonsOf(instance), []);
   assert.ok(instance.logged().every(({ level }) => level !== 'error'));
 });

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createInstance } from '../kit/fleet.ts';
 import { startSingleRedis } from '../kit/fleet-redis.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 
 describe('a Redis that may evict', { skip: skipWithoutRedisServer }, () => {
@@ -15,11 +15,12 @@ describe('a Redis that may evict', { skip: skipWithoutRedisServer }, () => {
       'allkeys-lru',
     ]);
     const environments = { sandbox: { baseUrl: 'https://bank.example' } };
-    const instance = await createInstance(t, { environments, state: { redis: settings } });
-    const serve = instance.command('serve');
-    assert.equal(await serve.exitCode(), 1);
-    assert.match(serve.stdout(), /the gateway cannot start/);
-    assert.match(serve.stdout(), /allkeys-lru.*set maxmemory-policy to noeviction, or maxmemory to 0/);
-    assert.doesNotMatch(serve.stdout(), /"serving"/);
+    const started = startGatewayProcess(t, { environments, state: { redis: settings } });
+    await assert.rejects(started, (error: Error) => {
+      assert.match(error.message, /ended with 1: .*the gateway cannot start/s);
+      assert.match(error.message, /allkeys-lru.*set maxmemory-policy to noeviction, or maxmemory to 0/);
+      assert.doesNotMatch(error.message, /"serving"/);
+      return true;
+    });
   });
 });

@@ -6,10 +6,10 @@ import { describe, test } from 'node:test';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { ask, circuitOf, loggedCircuitChanges } from '../kit/circuits.ts';
 import { startBank } from '../kit/gateway.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { startInstances } from '../kit/instances.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { assertRefused } from '../kit/refusal.ts';
-import { startServed } from '../kit/served.ts';
 import { until } from '../kit/within.ts';
 
 const path = '/api/circuits/sandbox/write';
@@ -95,7 +95,7 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
     const bank = await startBank(t);
     const state = { redis: await sharedRedisUrl(t), prefix: `test-${randomUUID()}:` };
     const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, state };
-    const first = await startServed(t, sections);
+    const first = await startGatewayProcess(t, sections);
     const held = await callAdminApi(first, 'PUT', path, {
       hold: 'open',
       reason: 'maintenance',
@@ -105,7 +105,7 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
     first.command.kill('SIGKILL');
     await first.command.exitCode();
 
-    const second = await startServed(t, sections);
+    const second = await startGatewayProcess(t, sections);
     assert.equal((await ask(second, 'write')).header('Penstock-Error'), 'CIRCUIT_OPEN');
     assert.equal(bank.requests.length, 0);
 

@@ -7,9 +7,9 @@ import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { callOf } from '../kit/circuits.ts';
 import { type Sections, startBank } from '../kit/gateway.ts';
+import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
-import { type Served, startServed } from '../kit/served.ts';
 import { until } from '../kit/within.ts';
 
 const client = (name: string) => ({
@@ -19,7 +19,10 @@ const client = (name: string) => ({
 });
 
 /** What comes of a payment by a client, whose key is its name. */
-async function initiateAs({ url }: Served, name: string): Promise<readonly [number, string | undefined]> {
+async function initiateAs(
+  { url }: GatewayProcess,
+  name: string,
+): Promise<readonly [number, string | undefined]> {
   const { status, header } = await call(url, {
     ...initiation,
     headers: [...initiation.headers, ['X-API-Key', name]],
@@ -34,13 +37,13 @@ async function start(t: TestContext, more: Sections = {}) {
   ];
   const environments = { active: 'sandbox', sandbox: { baseUrl: sandbox.baseUrl } };
   const sections: Sections = { clients: [client('one')], environments, ...more };
-  const served = await startServed(t, sections);
+  const served = await startGatewayProcess(t, sections);
   return { sandbox, production, served, sections, environments };
 }
 
 /** Rewrites the file, and waits until the gateway has said what it made of it. @returns the line of its log */
 async function reload(
-  { command, rewrite }: Served,
+  { command, rewrite }: GatewayProcess,
   content: Sections | string,
 ): Promise<Record<string, unknown>> {
   const about = () =>

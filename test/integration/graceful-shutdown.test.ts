@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
 import { connectRaw } from '../kit/raw.ts';
 import { statusRead } from '../kit/request.ts';
-import { startServed } from '../kit/served.ts';
 import { until, within } from '../kit/within.ts';
 
 const request = `GET ${statusRead.path} HTTP/1.1\r\nHost: gateway\r\nX-Request-ID: 99391c7e-ad88-49ec-a2ad-99ddcb1f7721\r\n\r\n`;
@@ -20,7 +20,7 @@ async function startBusy(t: TestContext) {
   const bank = await startPlainServer(t, (socket, piece) => {
     if (piece.includes('\r\n\r\n')) asked.push(socket);
   });
-  const served = await startServed(t, {
+  const served = await startGatewayProcess(t, {
     environments: { bank: { baseUrl: `http://127.0.0.1:${bank.port}` } },
   });
   const tpp = await connectRaw(served.port);

@@ -7,8 +7,8 @@ import type { RequestReport } from '../../src/telemetry/recent-requests.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
 import { startBank, startGateway, startLine } from '../kit/gateway.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { initiation, statusRead } from '../kit/request.ts';
-import { startServed } from '../kit/served.ts';
 import { startTlsBankProxy } from '../kit/tls-bank-proxy.ts';
 import { until } from '../kit/within.ts';
 
@@ -145,7 +145,7 @@ test('of an id that was never seen nothing is told, and nobody without a token i
 
 test('penstock explain prints it', async (t) => {
   const bank = await startBank(t);
-  const served = await startServed(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
+  const served = await startGatewayProcess(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
   const id = randomUUID();
   await call(served.url, withId(id));
   const command = served.run('explain', id);

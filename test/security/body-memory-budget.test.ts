@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { initiation, paymentsPath, refusalOf, requestText } from '../kit/attack.ts';
 import { startBank } from '../kit/gateway.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { connectRaw, sendRaw } from '../kit/raw.ts';
-import { startServed } from '../kit/served.ts';
 import { connectSlowReader } from '../kit/slow-reader.ts';
 
 const connections = Number(process.env.SLOW_READERS ?? 10);
@@ -27,7 +27,7 @@ describe('many requests whose answers nobody reads', { skip: process.platform !=
   test('E3, A8: cost no more memory than one of them on each connection', async (t) => {
     const bank = await startBank(t);
     const environments = { sandbox: { baseUrl: bank.baseUrl } };
-    const { command, port } = await startServed(t, { environments });
+    const { command, port } = await startGatewayProcess(t, { environments });
     bank.injectFault({ name: 'huge-answer', bytes: 3 * 1024 * 1024, framing: 'content-length' });
     const before = mebibytesOf(command.pid);
     const readers = await Promise.all(
@@ -50,7 +50,7 @@ describe('many requests whose answers nobody reads', { skip: process.platform !=
 describe('bodies that come byte by byte', { skip: process.platform !== 'linux' }, () => {
   test('E3, A8: cost no more memory than others', async (t) => {
     const environments = { sandbox: { baseUrl: (await startBank(t)).baseUrl } };
-    const { command, port } = await startServed(t, { environments });
+    const { command, port } = await startGatewayProcess(t, { environments });
     const senders = await Promise.all(Array.from({ length: 4 }, () => connectRaw(port)));
     t.after(() => {
       for (const { destroy } of senders) destroy();
@@ -72,7 +72,7 @@ describe('bodies that come byte by byte', { skip: process.platform !== 'linux' }
 describe('bodies that never end', { skip: process.platform !== 'linux' }, () => {
   test('E2, E4: have room together, and whoever has been sending for longest gives way', async (t) => {
     const environments = { sandbox: { baseUrl: (await startBank(t)).baseUrl } };
-    const { command, port } = await startServed(t, { environments });
+    const { command, port } = await startGatewayProcess(t, { environments });
     const senders = await Promise.all(Array.from({ length: 800 }, () => connectRaw(port)));
     t.after(() => {
       for (const { destroy } of senders) destroy();

@@ -13,6 +13,7 @@ import { anyCanary, anyOf, paymentIdWithCanary, requestWithCanaries, revealed } 
 import { startCommand, writeConfigFile } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startBank } from '../kit/gateway.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
 import { createAuthority } from '../kit/openssl.ts';
 import {
@@ -23,7 +24,6 @@ import {
 } from '../kit/output-capture.ts';
 import { sendRaw } from '../kit/raw.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
-import { startServed } from '../kit/served.ts';
 import { until } from '../kit/within.ts';
 import { firstPayment, hidingPlaces, sendEach } from './sensitive-data-samples.ts';
 
@@ -116,7 +116,7 @@ describe('H9: a process that ends tells nothing either', () => {
       const script = `process.on('SIGUSR2', () => { ${bug}; })`;
       const variables = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` };
       const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, log: { level: 'trace' } };
-      const { command, port } = await startServed(t, sections, { variables });
+      const { command, port } = await startGatewayProcess(t, sections, { variables });
       await sendRaw(port, firstPayment());
       await sendRaw(port, requestWithCanaries('GET /canary HTTP/1.1'));
       command.kill('SIGUSR2');

@@ -5,8 +5,8 @@ import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { initiation, newStatusPath, paymentsPath, requestText } from '../kit/attack.ts';
 import { call, repeatWhile } from '../kit/call.ts';
 import { startBank } from '../kit/gateway.ts';
+import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
 import { exchange, failuresIn, startLoad } from '../kit/load.ts';
-import { type Served, startServed } from '../kit/served.ts';
 import { connectSlowReader, type SlowReader } from '../kit/slow-reader.ts';
 
 const payment = `${paymentsPath}/1234-wertiq-983`;
@@ -32,7 +32,7 @@ const connectMany = (port: number, count: number, bytes: () => string) =>
   Promise.all(Array.from({ length: count }, () => connectSlowReader(port, bytes())));
 
 /** Sends 100 status reads, and repeats those that are shed because the machine is busy. Their payments are unknown at the bank: only the bank's own 404 shows that it was asked. */
-async function readStatuses(t: TestContext, { url }: Served): Promise<void> {
+async function readStatuses(t: TestContext, { url }: GatewayProcess): Promise<void> {
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
   const load = startLoad(t, { perSecond: 100, forMs: 1_000 }, () => {
@@ -52,7 +52,7 @@ async function readStatuses(t: TestContext, { url }: Served): Promise<void> {
 test('E1-E4: the gateway answers every read while 1,000 slow TPPs keep their connections open', async (t) => {
   const bank = await startBank(t);
   const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl } };
-  const served = await startServed(t, { environments });
+  const served = await startGatewayProcess(t, { environments });
   const crowd = await gather(bank, served.port);
   await readStatuses(t, served);
   const held = crowd.filter(({ socket }) => !socket.destroyed).length;

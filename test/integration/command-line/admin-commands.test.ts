@@ -5,12 +5,12 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { call } from '../../kit/call.ts';
 import { startBank } from '../../kit/gateway.ts';
+import { type GatewayProcess, startGatewayProcess } from '../../kit/gateway-process.ts';
 import { initiation } from '../../kit/request.ts';
-import { type Served, startServed } from '../../kit/served.ts';
 import { until } from '../../kit/within.ts';
 
 /** A command, once it has ended. */
-async function ran(served: Served, ...args: readonly string[]) {
+async function ran(served: GatewayProcess, ...args: readonly string[]) {
   const command = served.run(...args);
   const exitCode = await command.exitCode();
   return { exitCode, out: command.stdout(), complaint: command.stderr() };
@@ -26,7 +26,7 @@ test('penstock environment shows, refuses and switches, and penstock audit verif
     sandbox: { baseUrl: sandbox.baseUrl },
     production: { baseUrl: production.baseUrl, standardVersion: '1.3.6' },
   };
-  const served = await startServed(t, { environments });
+  const served = await startGatewayProcess(t, { environments });
 
   const before = await ran(served, 'environment');
   assert.deepEqual(before, {
@@ -54,7 +54,9 @@ test('penstock environment shows, refuses and switches, and penstock audit verif
 });
 
 test('a command says where it looked if no gateway runs there, and fails', async (t) => {
-  const served = await startServed(t, { environments: { sandbox: { baseUrl: 'https://bank.example' } } });
+  const served = await startGatewayProcess(t, {
+    environments: { sandbox: { baseUrl: 'https://bank.example' } },
+  });
   served.command.kill('SIGKILL');
   await served.command.exitCode();
   const { exitCode, complaint } = await ran(served, 'environment');
@@ -67,7 +69,7 @@ test('a command says where it looked if no gateway runs there, and fails', async
 
 test('penstock in-doubt lists, resolves and leaves a record; the metric counts what is left', async (t) => {
   const bank = await startBank(t);
-  const served = await startServed(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
+  const served = await startGatewayProcess(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
   assert.equal((await ran(served, 'in-doubt')).out, 'Nothing is in doubt.\n');
 
   bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
@@ -99,5 +101,5 @@ test('penstock in-doubt lists, resolves and leaves a record; the metric counts w
   assert.match((await ran(served, 'audit', 'verify')).out, /whole: 1 record,/);
 });
 
-const metricsOf = async ({ adminUrl }: Served) =>
+const metricsOf = async ({ adminUrl }: GatewayProcess) =>
   (await call(adminUrl, { method: 'GET', path: '/metrics' })).text;
