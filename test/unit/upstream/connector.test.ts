@@ -1,5 +1,3 @@
-/** How connections to a bank are made: a network on this machine, and certificates of an authority of our own. */
-
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
@@ -10,7 +8,7 @@ import { createAuthority } from '../../kit/openssl.ts';
 import { listen } from '../../kit/ports.ts';
 import { within } from '../../kit/within.ts';
 
-/** A bank that says a word to everybody, and what to believe of it. */
+/** A TLS server that sends a word on each connection. @returns its port and its CA certificate */
 async function startBank(t: TestContext, maxVersion: SecureVersion = 'TLSv1.3') {
   const authority = createAuthority(t);
   const { cert, key } = authority.issue('bank');
@@ -22,8 +20,8 @@ async function startBank(t: TestContext, maxVersion: SecureVersion = 'TLSv1.3') 
   return { port: await listen(server), ca: authority.cert };
 }
 
-/** Reads a connection to its end: the session comes behind the handshake. @returns whether it went on with an older one */
-async function goesOn(connector: ReturnType<typeof createConnector>): Promise<boolean> {
+/** Connects and reads to the end: the session arrives after the handshake. @returns whether a session was resumed */
+async function resumesSession(connector: ReturnType<typeof createConnector>): Promise<boolean> {
   const socket = connector();
   assert.ok(socket instanceof TLSSocket);
   await within(2_000, 'a handshake', once(socket, 'secureConnect'));
@@ -33,31 +31,31 @@ async function goesOn(connector: ReturnType<typeof createConnector>): Promise<bo
 }
 
 for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const)
-  test(`the session of one connection goes on in the next: ${maxVersion}`, async (t) => {
+  test(`a connector resumes the TLS session of its last connection over ${maxVersion}`, async (t) => {
     const { port, ca } = await startBank(t, maxVersion);
     const connector = createConnector(`https://localhost:${port}`, { ca });
-    assert.equal(await goesOn(connector), false);
-    assert.equal(await goesOn(connector), true);
+    assert.equal(await resumesSession(connector), false);
+    assert.equal(await resumesSession(connector), true);
   });
 
-test('after a connection that failed the next one begins without a session', async (t) => {
+test('a connector starts without a TLS session after a failed connection', async (t) => {
   const { port, ca } = await startBank(t);
   const connector = createConnector(`https://localhost:${port}`, { ca });
-  await goesOn(connector);
+  await resumesSession(connector);
   const failed = connector();
-  failed.destroy(new Error('on purpose'));
-  await assert.rejects(once(failed, 'close'), { message: 'on purpose' });
-  assert.equal(await goesOn(connector), false);
+  failed.destroy(new Error('simulated'));
+  await assert.rejects(once(failed, 'close'), { message: 'simulated' });
+  assert.equal(await resumesSession(connector), false);
 });
 
-test('a bank at an address without a name is believed by that address, and none for another name', async (t) => {
+test('a connector verifies an IP address in the certificate, and refuses one for another name', async (t) => {
   const { port, ca } = await startBank(t);
-  await goesOn(createConnector(`https://127.0.0.1:${port}`, { ca }));
-  const expectsAnother = createConnector(`https://127.0.0.1:${port}`, { ca, servername: 'bank.example' });
-  await assert.rejects(goesOn(expectsAnother), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+  await resumesSession(createConnector(`https://127.0.0.1:${port}`, { ca }));
+  const withOtherName = createConnector(`https://127.0.0.1:${port}`, { ca, servername: 'bank.example' });
+  await assert.rejects(resumesSession(withOtherName), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
 });
 
-test('an address of IPv6 stands in brackets', async (t) => {
+test('a connector accepts an IPv6 address in brackets', async (t) => {
   const server: Server = createTcpServer((socket) => socket.end());
   t.after(() => server.close());
   await once(server.listen(0, '::1'), 'listening');

@@ -7,7 +7,7 @@ import { createIdleQuarantine } from '../../../src/upstream/idle-quarantine.ts';
 import { listen } from '../../kit/ports.ts';
 import { until } from '../../kit/within.ts';
 
-test('what came while this process stood still is heard before anybody has rested', async (t) => {
+test('data that arrived during a stall of the process is read before the quarantine ends', async (t) => {
   const server = createServer();
   const accepted = once(server, 'connection');
   const bank = connect(await listen(server), '127.0.0.1');
@@ -18,32 +18,32 @@ test('what came while this process stood still is heard before anybody has reste
     server.close();
   });
   const seen: string[] = [];
-  connection.on('data', () => seen.push('heard'));
-  const rest = createIdleQuarantine(() => seen.push('rested'));
-  await nextTurn(); // the timers come next, and the sockets after them
+  connection.on('data', () => seen.push('data'));
+  const quarantine = createIdleQuarantine(() => seen.push('released'));
+  await nextTurn(); // timers run next, then sockets are read
 
   const startedAtMs = performance.now();
-  rest({ idleSinceMs: startedAtMs });
-  bank.write('unasked');
+  quarantine({ idleSinceMs: startedAtMs });
+  bank.write('unsolicited');
   while (performance.now() < startedAtMs + 10);
-  await until(2_000, 'the rest is over', () => seen.includes('rested'));
-  assert.deepEqual(seen, ['heard', 'rested']);
+  await until(2_000, 'the quarantine is over', () => seen.includes('released'));
+  assert.deepEqual(seen, ['data', 'released']);
 });
 
-test('each rests for 5 ms of its own, and they are told of in their order', async () => {
-  const told: { readonly name: string; readonly restedMs: number }[] = [];
-  const rest = createIdleQuarantine<{ readonly name: string; readonly idleSinceMs: number }>(
-    ({ name, idleSinceMs }) => told.push({ name, restedMs: performance.now() - idleSinceMs }),
+test('every connection is released after its own 5 ms, in order', async () => {
+  const released: { readonly name: string; readonly quarantinedMs: number }[] = [];
+  const quarantine = createIdleQuarantine<{ readonly name: string; readonly idleSinceMs: number }>(
+    ({ name, idleSinceMs }) => released.push({ name, quarantinedMs: performance.now() - idleSinceMs }),
   );
   for (const name of ['a', 'b', 'c']) {
-    rest({ name, idleSinceMs: performance.now() });
+    quarantine({ name, idleSinceMs: performance.now() });
     const beganAtMs = performance.now();
     await until(2_000, 'a moment has passed', () => performance.now() > beganAtMs + 1);
   }
-  await until(2_000, 'all have rested', () => told.length === 3);
+  await until(2_000, 'all are released', () => released.length === 3);
   assert.deepEqual(
-    told.map(({ name }) => name),
+    released.map(({ name }) => name),
     ['a', 'b', 'c'],
   );
-  assert.ok(told.every(({ restedMs }) => restedMs >= 5));
+  assert.ok(released.every(({ quarantinedMs }) => quarantinedMs >= 5));
 });

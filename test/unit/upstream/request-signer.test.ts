@@ -1,4 +1,4 @@
-/** A seal is what openssl and a strict bank say it is. */
+/** Signatures are verified by openssl and by the simulated bank. */
 
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
@@ -24,7 +24,7 @@ const algorithms = [
   ['ecdsa-sha256', ec, 'SHA-256'],
 ] as const;
 
-const sealOf = (
+const signerWith = (
   { certFile, keyFile, cert, key }: IssuedCertificate,
   algorithm: (typeof algorithms)[number][0] = 'rsa-sha256',
 ) =>
@@ -36,7 +36,7 @@ const body = Buffer.from('{"amount":"1.00"}');
 const complete: HeaderFields = [
   ['X-Request-ID', '99391c7e-ad88-49ec-a2ad-99ddcb1f7721'],
   ['Content-Type', 'application/json'],
-  ['PSU-ID', 'J\u00f6rg of the tests'],
+  ['PSU-ID', 'J\u00f6rg Test'],
   ['PSU-Corporate-ID', 'corp-1'],
   ['psu-ip-address', '192.0.2.1'],
   ['Date', 'Sun, 06 Aug 2017 15:02:37 GMT'],
@@ -44,8 +44,8 @@ const complete: HeaderFields = [
   ['TPP-Nok-Redirect-URI', 'https://tpp.example/nok'],
 ];
 
-/** The value with another character in the middle, where Base64 has no spare bits. */
-const changedIn = (value: string): string => {
+/** Changes a character in the middle, where Base64 has no unused bits. */
+const corrupt = (value: string): string => {
   const at = value.length - 12;
   return value.slice(0, at) + (value[at] === 'A' ? 'B' : 'A') + value.slice(at + 1);
 };
@@ -54,10 +54,10 @@ const changedIn = (value: string): string => {
 const parameter = (headers: HeaderFields, name: string): string =>
   new RegExp(`(?:^|,)${name}="([^"]*)"`).exec(headerValue(headers, 'signature') ?? '')?.[1] ?? '';
 
-describe('a sealed request', () => {
+describe('signed request', () => {
   for (const [algorithm, issued, digest] of algorithms) {
-    test(`is found good by openssl: ${algorithm}`, async () => {
-      const headers = await sealOf(issued, algorithm).sign({ headers: complete, body });
+    test(`is verified by openssl: ${algorithm}`, async () => {
+      const headers = await signerWith(issued, algorithm).sign({ headers: complete, body });
       const files = ['signed', 'signature', 'public'].map((name) =>
         join(authority.folder, `${algorithm}.${name}`),
       );
@@ -80,12 +80,12 @@ describe('a sealed request', () => {
       assert.equal(headerValue(headers, 'digest'), `${digest}=${base64.toString('base64')}`);
     });
 
-    test(`is found good by a strict bank, and by none if anything signed has changed: ${algorithm}`, async () => {
-      const headers = await sealOf(issued, algorithm).sign({ headers: complete, body });
+    test(`is accepted by the bank, and refused if any signed part has changed: ${algorithm}`, async () => {
+      const headers = await signerWith(issued, algorithm).sign({ headers: complete, body });
       checkSignature(authority.cert, headers, body);
       for (const name of ['digest', 'x-request-id', 'psu-id', 'date', 'tpp-redirect-uri', 'signature']) {
         const changed = headers.map(
-          ([field, value]) => [field, field.toLowerCase() === name ? changedIn(value) : value] as const,
+          ([field, value]) => [field, field.toLowerCase() === name ? corrupt(value) : value] as const,
         );
         assert.throws(() => checkSignature(authority.cert, changed, body), { status: 401 }, name);
       }
@@ -93,31 +93,31 @@ describe('a sealed request', () => {
     });
   }
 
-  test('names the certificate by serial number and issuer, and carries it', async () => {
-    const headers = await sealOf(rsa).sign({ headers: complete, body });
+  test('contains the certificate, and its serial number and issuer as key id', async () => {
+    const headers = await signerWith(rsa).sign({ headers: complete, body });
     const { serialNumber } = new X509Certificate(rsa.cert);
     assert.equal(
       parameter(headers, 'keyId'),
       `SN=${serialNumber},CA=CN=D-TRUST%20CA%202-1,O=Trust%20Services%2C%20Ltd.,C=DE`,
     );
-    const carried = Buffer.from(headerValue(headers, 'tpp-signature-certificate') ?? '', 'base64');
-    assert.deepEqual(carried, new X509Certificate(rsa.cert).raw);
+    const included = Buffer.from(headerValue(headers, 'tpp-signature-certificate') ?? '', 'base64');
+    assert.deepEqual(included, new X509Certificate(rsa.cert).raw);
     assert.match(headerValue(headers, 'signature') ?? '', /^keyId="/);
   });
 
-  test('with no body has the digest of nothing', async () => {
-    const headers = await sealOf(rsa).sign({ headers: complete, body: Buffer.alloc(0) });
+  test('without a body has the digest of zero bytes', async () => {
+    const headers = await signerWith(rsa).sign({ headers: complete, body: Buffer.alloc(0) });
     assert.equal(headerValue(headers, 'digest'), 'SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=');
   });
 
-  test('has only those fields signed that are there', async () => {
-    const headers = await sealOf(rsa).sign({ headers: complete.slice(0, 2), body });
+  test('signs only the fields that are present', async () => {
+    const headers = await signerWith(rsa).sign({ headers: complete.slice(0, 2), body });
     assert.equal(parameter(headers, 'headers'), 'digest x-request-id');
     checkSignature(authority.cert, headers, body);
   });
 
-  test('keeps every other field as it was, in its place', async () => {
-    const headers = await sealOf(rsa).sign({ headers: complete, body });
+  test('keeps all other fields and their order', async () => {
+    const headers = await signerWith(rsa).sign({ headers: complete, body });
     assert.deepEqual(headers.slice(0, complete.length), complete);
     assert.deepEqual(
       headers.slice(complete.length).map(([name]) => name),
@@ -125,19 +125,19 @@ describe('a sealed request', () => {
     );
   });
 
-  test('of a TPP is left alone, whatever else it carries', async () => {
+  test('is unchanged if the TPP has signed it', async () => {
     const signed = [...complete, ['sigNature', 'keyId="a"'], ['Digest', 'SHA-256=x']] as const;
-    assert.equal(await sealOf(rsa).sign({ headers: signed, body }), signed);
+    assert.equal(await signerWith(rsa).sign({ headers: signed, body }), signed);
   });
 
-  test('has one digest, ours, over the bytes that are sent', async () => {
-    const headers = await sealOf(rsa).sign({ headers: [...complete, ['digest', 'SHA-256=wrong']], body });
+  test('has one Digest over the bytes that are sent, instead of the one of the TPP', async () => {
+    const headers = await signerWith(rsa).sign({ headers: [...complete, ['digest', 'SHA-256=wrong']], body });
     const digests = headers.filter(([name]) => name.toLowerCase() === 'digest').map(([, value]) => value);
     assert.deepEqual(digests, [`SHA-256=${createHash('sha256').update(body).digest('base64')}`]);
   });
 
-  test('is found good by a strict bank, whatever the bytes and the values are', async (t) => {
-    const { sign } = sealOf(ec, 'ecdsa-sha256');
+  test('is accepted by the bank for random bodies and field values', async (t) => {
+    const { sign } = signerWith(ec, 'ecdsa-sha256');
     const value = fc.string({
       unit: fc
         .integer({ min: 0x21, max: 0xff })
@@ -158,20 +158,20 @@ describe('a sealed request', () => {
   });
 });
 
-describe('a strict bank', () => {
+describe('bank that requires signatures', () => {
   const refused = (headers: HeaderFields, code: string, ca = authority.cert) =>
     assert.throws(() => checkSignature(ca, headers, body), { code });
 
-  test('refuses what is not signed', () => refused(complete, 'SIGNATURE_MISSING'));
+  test('refuses an unsigned request', () => refused(complete, 'SIGNATURE_MISSING'));
 
-  test('refuses a seal of another authority, one that has expired, and one that is none', async () => {
-    const headers = await sealOf(rsa).sign({ headers: complete, body });
+  test('refuses a certificate of another authority, an expired one, a malformed one, and one of another key', async () => {
+    const headers = await signerWith(rsa).sign({ headers: complete, body });
     refused(headers, 'CERTIFICATE_INVALID', stranger.cert);
-    const withSeal = (value: string) =>
+    const withCertificate = (value: string) =>
       headers.map(([name, old]) => [name, name === 'TPP-Signature-Certificate' ? value : old] as const);
     const expired = authority.issue('expired', { from: '20250101000000Z', until: '20260101000000Z' });
-    refused(withSeal(new X509Certificate(expired.cert).raw.toString('base64')), 'CERTIFICATE_INVALID');
-    refused(withSeal('none'), 'FORMAT_ERROR');
-    refused(withSeal(new X509Certificate(ec.cert).raw.toString('base64')), 'SIGNATURE_INVALID');
+    refused(withCertificate(new X509Certificate(expired.cert).raw.toString('base64')), 'CERTIFICATE_INVALID');
+    refused(withCertificate('none'), 'FORMAT_ERROR');
+    refused(withCertificate(new X509Certificate(ec.cert).raw.toString('base64')), 'SIGNATURE_INVALID');
   });
 });

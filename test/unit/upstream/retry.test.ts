@@ -4,47 +4,44 @@ import { errorTable, GatewayError, outcomeUnknown } from '../../../src/request/e
 import { type FailedAttempt, mayRetry } from '../../../src/upstream/retry.ts';
 import { bankUnreachable, connectionBroken } from '../../../src/upstream/upstream-errors.ts';
 
-const never = bankUnreachable(new Error('refused'));
+const unreachable = bankUnreachable(new Error('refused'));
 const reset = connectionBroken(new Error('reset'));
 const lanes = ['write', 'read', 'status'] as const;
 
 const failed = (over: Partial<FailedAttempt>): FailedAttempt => ({
   lane: 'read',
-  error: never,
+  error: unreachable,
   reusedSocket: false,
   responseStarted: false,
   remainingMs: 1_000,
   ...over,
 });
 
-describe('a call is sent once more', () => {
+describe('retry of a failed call', () => {
   for (const lane of lanes) {
-    test(`if no connection was made: ${lane}`, () => assert.ok(mayRetry(failed({ lane }))));
+    test(`is allowed for a ${lane} call that got no connection`, () => assert.ok(mayRetry(failed({ lane }))));
   }
 
   for (const lane of ['read', 'status'] as const) {
-    test(`if a connection that was used before broke without a byte of an answer: ${lane}`, () => {
+    test(`is allowed for a ${lane} call whose reused connection broke before the first byte of a response`, () => {
       assert.ok(mayRetry(failed({ lane, error: reset, reusedSocket: true })));
     });
   }
-});
-
-describe('a call is not sent again', () => {
   const cases: Readonly<Record<string, Partial<FailedAttempt>>> = {
-    'if its time is over': { remainingMs: 0 },
-    'if a payment met a connection that broke': { lane: 'write', error: reset, reusedSocket: true },
-    'if a new connection broke': { error: reset },
-    'if an answer had begun': { error: reset, reusedSocket: true, responseStarted: true },
-    'if the bank did not answer in time': { error: outcomeUnknown(), reusedSocket: true },
+    'a call past its deadline': { remainingMs: 0 },
+    'a payment whose reused connection broke': { lane: 'write', error: reset, reusedSocket: true },
+    'a read whose new connection broke': { error: reset },
+    'a read whose response had begun': { error: reset, reusedSocket: true, responseStarted: true },
+    'a read without a response in time': { error: outcomeUnknown(), reusedSocket: true },
   };
-  for (const [when, over] of Object.entries(cases)) {
-    test(when, () => assert.equal(mayRetry(failed(over)), false));
+  for (const [name, over] of Object.entries(cases)) {
+    test(`is refused for ${name}`, () => assert.equal(mayRetry(failed(over)), false));
   }
 
-  test('if anything else happened', () => {
+  test('is refused for any call with another error', () => {
     for (const code of Object.keys(errorTable) as (keyof typeof errorTable)[]) {
       if (code === 'UPSTREAM_UNREACHED') continue;
-      const error = new GatewayError(code, 'as the test says');
+      const error = new GatewayError(code, 'simulated');
       for (const lane of lanes) {
         assert.equal(mayRetry(failed({ lane, error, reusedSocket: true })), false, code);
       }

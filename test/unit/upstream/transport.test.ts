@@ -14,41 +14,45 @@ const get: Omit<OutboundRequest, 'deadlineAtMs'> = {
   body: Buffer.alloc(0),
 };
 
-/** A transport to a server on this machine, and the pool it draws from. */
+/** A transport to a local server, and its connection pool. */
 async function startTransport(t: TestContext, serve: RequestListener, maxSockets = 4) {
   const server = createServer(serve);
   const origin = `http://127.0.0.1:${await listen(server)}`;
   const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
-  const agent = createConnectionPool(environment, { maxSockets, idle: 4_000 });
+  const pool = createConnectionPool(environment, { maxSockets, idle: 4_000 });
   t.after(() => {
-    agent.destroy();
+    pool.destroy();
     server.close();
   });
   return {
-    agent,
+    pool,
     origin,
-    transport: createTransport(environment, () => agent, { connectMs: 1_000, writeSocketIdleMs: 1_000 }),
+    transport: createTransport(environment, () => pool, { connectMs: 1_000, writeSocketIdleMs: 1_000 }),
   };
 }
 
 const send = (transport: Transport, request: Partial<OutboundRequest> = {}) =>
-  within(4_000, 'an answer', transport.send({ ...get, deadlineAtMs: performance.now() + 2_000, ...request }));
+  within(
+    4_000,
+    'a response',
+    transport.send({ ...get, deadlineAtMs: performance.now() + 2_000, ...request }),
+  );
 
-/** Every warning of the process while the test runs, such as of too many listeners. */
-function warnings(t: TestContext): readonly string[] {
-  const heard: string[] = [];
-  const hear = ({ message }: Error) => void heard.push(message);
-  process.on('warning', hear);
-  t.after(() => process.off('warning', hear));
-  return heard;
+/** Collects the warnings of the process during the test, such as of too many listeners. */
+function collectWarnings(t: TestContext): readonly string[] {
+  const warnings: string[] = [];
+  const onWarning = ({ message }: Error) => void warnings.push(message);
+  process.on('warning', onWarning);
+  t.after(() => process.off('warning', onWarning));
+  return warnings;
 }
 
 describe('transport', () => {
-  test('sends nothing of a call whose deadline has passed, though a connection is at hand', async (t) => {
+  test('does not send a call whose deadline has passed, even on an idle connection', async (t) => {
     let arrived = 0;
-    const { transport } = await startTransport(t, (_request, answer) => {
+    const { transport } = await startTransport(t, (_request, response) => {
       arrived += 1;
-      answer.end();
+      response.end();
     });
     await send(transport);
     for (let call = 0; call < 20; call += 1) {
@@ -59,11 +63,11 @@ describe('transport', () => {
     assert.equal(arrived, 2);
   });
 
-  test('sends method, path, fields and bytes as they are, with Host and length of its own', async (t) => {
-    const { transport, origin } = await startTransport(t, (request, answer) => {
+  test('sends method, path, fields and body unchanged, and adds Host and Content-Length', async (t) => {
+    const { transport, origin } = await startTransport(t, (request, response) => {
       request.setEncoding('latin1').on('data', (body) => {
         const { method, url, rawHeaders } = request;
-        answer.end(JSON.stringify({ method, url, rawHeaders, body }));
+        response.end(JSON.stringify({ method, url, rawHeaders, body }));
       });
     });
     const { body } = await send(transport, {
@@ -103,65 +107,65 @@ describe('transport', () => {
     assert.deepEqual(order, ['marked', 'received']);
   });
 
-  test('follows no redirect and takes every status for an answer', async (t) => {
+  test('follows no redirect and returns a response with any status', async (t) => {
     for (const status of [200, 204, 301, 302, 304, 307, 404, 429, 500, 503, 599]) {
-      let asked = 0;
-      const { transport } = await startTransport(t, (_request, answer) => {
-        asked += 1;
-        answer.writeHead(status, { Location: '/elsewhere' }).end();
+      let requests = 0;
+      const { transport } = await startTransport(t, (_request, response) => {
+        requests += 1;
+        response.writeHead(status, { Location: '/elsewhere' }).end();
       });
       assert.equal((await send(transport)).status, status);
-      assert.equal(asked, 1);
+      assert.equal(requests, 1);
     }
   });
 
-  test('leaves neither listeners nor sockets behind after 2,000 calls', async (t) => {
-    const heard = warnings(t);
-    const { transport, agent } = await startTransport(t, (request, answer) => {
-      request.resume().on('end', () => answer.end('{}'));
+  test('leaks neither listeners nor sockets in 2,000 calls', async (t) => {
+    const warnings = collectWarnings(t);
+    const { transport, pool } = await startTransport(t, (request, response) => {
+      request.resume().on('end', () => response.end('{}'));
     });
-    const listenersAtRest = async () => {
-      await until(1_000, 'every socket is free', () => agent.stats().busy === 0);
-      return listenersIn(agent) / agent.stats().idle.length;
+    const idleListeners = async () => {
+      await until(1_000, 'every socket is idle', () => pool.stats().busy === 0);
+      return listenersIn(pool) / pool.stats().idle.length;
     };
     await send(transport);
-    const atFirst = await listenersAtRest();
+    const before = await idleListeners();
     for (let call = 0; call < 2_000; call++) {
       await send(transport, call % 2 === 0 ? {} : { method: 'POST', body: Buffer.from('{}') });
     }
 
-    assert.equal(await listenersAtRest(), atFirst, 'a socket has as many listeners as after its first call');
-    assert.ok(agent.stats().idle.length <= 4, 'the pool is bounded');
-    assert.deepEqual(heard, []);
+    assert.equal(await idleListeners(), before, 'a socket has as many listeners as after its first call');
+    assert.ok(pool.stats().idle.length <= 4, 'the pool is bounded');
+    assert.deepEqual(warnings, []);
   });
 
-  test('leaves nothing behind after 500 calls that fail', async (t) => {
-    const heard = warnings(t);
-    const { transport, agent } = await startTransport(t, (request) => void request.socket.destroy());
+  test('leaks nothing in 500 failing calls', async (t) => {
+    const warnings = collectWarnings(t);
+    const { transport, pool } = await startTransport(t, (request) => void request.socket.destroy());
     for (let call = 0; call < 500; call++) await assert.rejects(send(transport), { code: 'OUTCOME_UNKNOWN' });
-    await until(1_000, 'the last socket is gone', () => agent.stats().busy === 0);
+    await until(1_000, 'the last socket is gone', () => pool.stats().busy === 0);
 
-    assert.equal(agent.stats().idle.length, 0);
-    assert.equal(agent.stats().waiting, 0);
-    assert.deepEqual(heard, []);
+    assert.equal(pool.stats().idle.length, 0);
+    assert.equal(pool.stats().waiting, 0);
+    assert.deepEqual(warnings, []);
   });
 
-  test('opens no more sockets than the pool may hold, and forgets the calls it gave up', async (t) => {
+  test('opens at most maxSockets connections, and removes calls that timed out', async (t) => {
     const arrived: string[] = [];
-    const { transport, agent } = await startTransport(t, ({ url = '' }) => void arrived.push(url), 3);
+    const { transport, pool } = await startTransport(t, ({ url = '' }) => void arrived.push(url), 3);
     const codesOf = (calls: number, withinMs: number) =>
       Array.from({ length: calls }, () =>
         send(transport, { deadlineAtMs: performance.now() + withinMs }).catch(({ code }) => code),
       );
-    const holders = codesOf(3, 500);
-    const others = codesOf(17, 100);
+    const active = codesOf(3, 500);
+    const waiting = codesOf(17, 100);
 
-    assert.deepEqual(new Set(await Promise.all(others)), new Set(['QUEUE_TIMEOUT']));
-    assert.equal(agent.stats().busy, 3);
-    assert.deepEqual(new Set(await Promise.all(holders)), new Set(['OUTCOME_UNKNOWN']));
-    await until(1_000, 'no socket is in use', () => agent.stats().busy === 0);
-    assert.ok(agent.stats().idle.length <= 3);
-    assert.equal(agent.stats().waiting, 0);
+    assert.deepEqual(new Set(await Promise.all(waiting)), new Set(['QUEUE_TIMEOUT']));
+    assert.equal(pool.stats().busy, 3);
+    assert.deepEqual(new Set(await Promise.all(active)), new Set(['OUTCOME_UNKNOWN']));
+    await until(1_000, 'no socket is in use', () => pool.stats().busy === 0);
+    assert.ok(pool.stats().idle.length <= 3);
+    assert.equal(pool.stats().waiting, 0);
     assert.equal(arrived.length, 3);
   });
 });

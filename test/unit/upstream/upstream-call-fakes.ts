@@ -1,4 +1,4 @@
-/** Stands for what node:http tells about a call to the bank, moment by moment. */
+/** Fake sockets, requests and responses of node:http, for calls to the bank. */
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
@@ -14,67 +14,67 @@ import {
   type UpstreamCall,
 } from '../../../src/upstream/upstream-call.ts';
 
-/** One followed call, and what it came to. */
+/** A call and its outcome. */
 export interface CallUnderTest {
   readonly call: UpstreamCall;
-  /** What came out, in order: never more than one. */
+  /** At most one. */
   readonly outcomes: readonly (BankResponse | GatewayError)[];
-  /** How often the bytes were let go. */
+  /** How often the request was sent. */
   readonly sentCount: () => number;
-  /** How often the connection was to be closed. */
+  /** How often the connection was closed. */
   readonly closedCount: () => number;
 }
 
-/** Follows a call that may take `totalMs` in all and 100 ms to connect. @param sendingMark of a write */
+/** Starts a call with a deadline in `totalMs` and a connect timeout of 100 ms. @param sendingMark of a write */
 export function startCall(totalMs = 1_000, sendingMark?: OutboundSendingMark): CallUnderTest {
   const outcomes: (BankResponse | GatewayError)[] = [];
-  let abandoned = 0;
-  let released = 0;
-  const exchange = createUpstreamCall(
+  let closed = 0;
+  let sent = 0;
+  const call = createUpstreamCall(
     { deadlineAtMs: performance.now() + totalMs, connectMs: 100, sendingMark },
     {
-      onResponse: (answer) => void outcomes.push(answer),
+      onResponse: (response) => void outcomes.push(response),
       onFailure: (error) => void outcomes.push(error),
       sendBytes: () => {
-        released += 1;
+        sent += 1;
       },
       closeConnection: () => {
-        abandoned += 1;
+        closed += 1;
       },
     },
   );
-  return { call: exchange, outcomes, sentCount: () => released, closedCount: () => abandoned };
+  return { call, outcomes, sentCount: () => sent, closedCount: () => closed };
 }
 
-/** A socket of the pool that is still being connected, in plain or under TLS. */
+/** A socket that is connecting, plain or with TLS. */
 export const connectingSocket = () => Object.assign(new Socket(), { connecting: true });
 export const connectingTlsSocket = () => Object.assign(new TLSSocket(new Socket()), { connecting: true });
 
-/** A socket of the pool that was used before. */
+/** A socket that is connected. */
 export const connectedSocket = () => new Socket();
 export const connectedTlsSocket = () =>
   Object.assign(new TLSSocket(new Socket()), { connecting: false, authorized: true });
 
-/** A request as node:http makes it when it has found a socket: an emitter with a `socket` is all that is looked at. */
+/** A request with a socket: the code under test uses only its `socket` and its events. */
 export function requestOn(socket: Socket): ClientRequest {
   return Object.assign(new EventEmitter(), { socket }) as unknown as ClientRequest;
 }
 
-/** The head of an answer; its body is pushed into it. */
+/** The head of a response; the test pushes its body. */
 export function responseHead(status: number, rawHeaders: readonly string[] = []): IncomingMessage {
-  const answer = new IncomingMessage(new Socket());
-  answer.statusCode = status;
-  answer.rawHeaders.push(...rawHeaders);
-  return answer;
+  const response = new IncomingMessage(new Socket());
+  response.statusCode = status;
+  response.rawHeaders.push(...rawHeaders);
+  return response;
 }
 
-/** Ends an answer the way the parser does when all of it has come. */
-export function completeResponse(answer: IncomingMessage): void {
-  answer.complete = true;
-  answer.push(null);
+/** Ends a response as the parser of node:http does. */
+export function completeResponse(response: IncomingMessage): void {
+  response.complete = true;
+  response.push(null);
 }
 
-/** Code and error type of the one error that came out. */
+/** Code and RFC 9209 error type of the failure. */
 export function failure({ outcomes }: CallUnderTest): readonly string[] {
   const [error, ...more] = outcomes;
   assert.ok(error instanceof GatewayError);
@@ -82,10 +82,10 @@ export function failure({ outcomes }: CallUnderTest): readonly string[] {
   return [error.code, error.proxyError];
 }
 
-/** What Node tells of a connection that the bank reset. */
+/** The error of a connection that the bank has reset. */
 export const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 
-/** In every test of the suite it is called in, timers go on when the test says so. */
+/** Mocks the timers in every test of the surrounding suite. */
 export function useMockTimers(): void {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());

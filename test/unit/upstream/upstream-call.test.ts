@@ -20,29 +20,29 @@ import {
   useMockTimers,
 } from './upstream-call-fakes.ts';
 
-describe('a call that waits for a connection', () => {
+describe('call that waits for a connection', () => {
   useMockTimers();
 
-  test('was never sent when the deadline passes', () => {
-    const call = startCall();
+  test('fails with QUEUE_TIMEOUT at its deadline', () => {
+    const started = startCall();
     mock.timers.tick(999);
-    assert.equal(call.outcomes.length, 0);
+    assert.equal(started.outcomes.length, 0);
     mock.timers.tick(1);
 
-    assert.deepEqual(failure(call), ['QUEUE_TIMEOUT', 'connection_limit_reached']);
-    assert.equal(call.closedCount(), 1);
+    assert.deepEqual(failure(started), ['QUEUE_TIMEOUT', 'connection_limit_reached']);
+    assert.equal(started.closedCount(), 1);
   });
 
-  test('is not bound by the time for connecting', () => {
-    const call = startCall();
+  test('is not subject to the connect timeout', () => {
+    const started = startCall();
     mock.timers.tick(500);
-    assert.equal(call.outcomes.length, 0);
+    assert.equal(started.outcomes.length, 0);
   });
 
-  test('was never sent if the pool cannot even begin', () => {
-    const call = startCall();
-    call.call.onError(new Error('no more file descriptors'));
-    assert.deepEqual(failure(call), ['UPSTREAM_UNREACHED', 'destination_unavailable']);
+  test('fails with UPSTREAM_UNREACHED if the pool cannot open a connection', () => {
+    const started = startCall();
+    started.call.onError(new Error('no more file descriptors'));
+    assert.deepEqual(failure(started), ['UPSTREAM_UNREACHED', 'destination_unavailable']);
   });
 });
 
@@ -50,51 +50,51 @@ for (const [kind, socketOf, event] of [
   ['plain', connectingSocket, 'connect'],
   ['TLS', connectingTlsSocket, 'secureConnect'],
 ] as const) {
-  const begun = (): { call: CallUnderTest; socket: Socket } => {
+  const begin = (): { started: CallUnderTest; socket: Socket } => {
     const socket = socketOf();
-    const call = startCall();
-    call.call.onConnection(requestOn(socket));
-    return { call, socket };
+    const started = startCall();
+    started.call.onConnection(requestOn(socket));
+    return { started, socket };
   };
 
-  describe(`a call whose ${kind} connection is being made`, () => {
+  describe(`call whose ${kind} connection is being established`, () => {
     useMockTimers();
 
-    test('was never sent when the time for connecting passes', () => {
-      const { call } = begun();
+    test('fails with UPSTREAM_UNREACHED at the connect timeout', () => {
+      const { started } = begin();
       mock.timers.tick(100);
-      assert.deepEqual(failure(call), ['UPSTREAM_UNREACHED', 'connection_timeout']);
-      assert.equal(call.closedCount(), 1);
+      assert.deepEqual(failure(started), ['UPSTREAM_UNREACHED', 'connection_timeout']);
+      assert.equal(started.closedCount(), 1);
     });
 
-    test('was never sent when the connection breaks', () => {
-      const { call } = begun();
-      call.call.onError(reset);
-      assert.deepEqual(failure(call), ['UPSTREAM_UNREACHED', 'connection_terminated']);
+    test('fails with UPSTREAM_UNREACHED if the connection fails', () => {
+      const { started } = begin();
+      started.call.onError(reset);
+      assert.deepEqual(failure(started), ['UPSTREAM_UNREACHED', 'connection_terminated']);
     });
 
-    test('has the whole deadline, and an unknown outcome, once it is made', () => {
-      const { call, socket } = begun();
+    test('has until its deadline, and then an unknown outcome, once the connection is established', () => {
+      const { started, socket } = begin();
       mock.timers.tick(99);
       socket.emit(event);
       mock.timers.tick(900);
-      assert.equal(call.outcomes.length, 0);
+      assert.equal(started.outcomes.length, 0);
       mock.timers.tick(1);
-      assert.deepEqual(failure(call), ['OUTCOME_UNKNOWN', 'http_response_timeout']);
+      assert.deepEqual(failure(started), ['OUTCOME_UNKNOWN', 'http_response_timeout']);
     });
   });
 }
 
-describe('a call', () => {
+describe('call whose TLS handshake is not finished', () => {
   useMockTimers();
 
-  test('TCP alone is not a connection where TLS is due', () => {
+  test('fails with UPSTREAM_UNREACHED although TCP is connected', () => {
     const socket = connectingTlsSocket();
-    const call = startCall();
-    call.call.onConnection(requestOn(socket));
+    const started = startCall();
+    started.call.onConnection(requestOn(socket));
     socket.emit('connect');
-    call.call.onError(reset);
-    assert.equal(failure(call)[0], 'UPSTREAM_UNREACHED');
+    started.call.onError(reset);
+    assert.equal(failure(started)[0], 'UPSTREAM_UNREACHED');
   });
 });
 
@@ -102,124 +102,124 @@ for (const [kind, socketOf] of [
   ['plain', connectedSocket],
   ['TLS', connectedTlsSocket],
 ] as const) {
-  describe(`a call on a kept ${kind} connection`, () => {
+  describe(`call on a reused ${kind} connection`, () => {
     useMockTimers();
 
-    const begun = () => {
-      const call = startCall();
+    const begin = () => {
+      const started = startCall();
       const request = requestOn(socketOf());
-      call.call.onConnection(request);
-      return { call, request };
+      started.call.onConnection(request);
+      return { started, request };
     };
 
-    test('has an unknown outcome when the connection breaks', () => {
-      const { call } = begun();
-      call.call.onError(reset);
-      assert.deepEqual(failure(call), ['OUTCOME_UNKNOWN', 'connection_terminated']);
+    test('has an unknown outcome if the connection fails', () => {
+      const { started } = begin();
+      started.call.onError(reset);
+      assert.deepEqual(failure(started), ['OUTCOME_UNKNOWN', 'connection_terminated']);
     });
 
-    test('fails when the bank changes the protocol, and leaves no such connection behind', () => {
-      const { call, request } = begun();
+    test('fails and closes the connection if the bank switches the protocol', () => {
+      const { started, request } = begin();
       const upgraded = connectedSocket();
       request.emit('upgrade', responseHead(101), upgraded);
-      assert.deepEqual(failure(call), ['UPSTREAM_MALFORMED', 'http_upgrade_failed']);
+      assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', 'http_upgrade_failed']);
       assert.ok(upgraded.destroyed);
     });
   });
 }
 
-describe('a call', () => {
+describe('call that has ended', () => {
   useMockTimers();
 
-  test('a call that is over stays over, whatever is still told', async () => {
-    const call = startCall();
+  test('ignores every later event', async () => {
+    const started = startCall();
     mock.timers.tick(1_000);
     const socket = connectingSocket();
-    call.call.onConnection(requestOn(socket));
-    const answer = responseHead(200);
-    call.call.onResponse(answer);
-    completeResponse(answer);
-    call.call.onError(reset);
+    started.call.onConnection(requestOn(socket));
+    const response = responseHead(200);
+    started.call.onResponse(response);
+    completeResponse(response);
+    started.call.onError(reset);
     mock.timers.tick(10_000);
 
-    assert.deepEqual(failure(call), ['QUEUE_TIMEOUT', 'connection_limit_reached']);
-    assert.equal(call.closedCount(), 1);
+    assert.deepEqual(failure(started), ['QUEUE_TIMEOUT', 'connection_limit_reached']);
+    assert.equal(started.closedCount(), 1);
     assert.equal(socket.listenerCount('connect'), 0);
   });
 });
 
-describe('a call', () => {
+describe('call that starts after its deadline', () => {
   useMockTimers();
 
-  test('a call that begins after its deadline sends nothing', () => {
-    const call = startCall(-5);
+  test('fails with QUEUE_TIMEOUT', () => {
+    const started = startCall(-5);
     mock.timers.tick(1);
-    assert.equal(failure(call)[0], 'QUEUE_TIMEOUT');
+    assert.equal(failure(started)[0], 'QUEUE_TIMEOUT');
   });
 });
 
-describe('a call whose answer has begun', () => {
+describe('call whose response has begun', () => {
   useMockTimers();
 
-  const begun = (rawHeaders: readonly string[] = []) => {
-    const call = startCall();
-    call.call.onConnection(requestOn(connectedSocket()));
-    const answer = responseHead(201, rawHeaders);
-    call.call.onResponse(answer);
-    return { call, answer };
+  const begin = (rawHeaders: readonly string[] = []) => {
+    const started = startCall();
+    started.call.onConnection(requestOn(connectedSocket()));
+    const response = responseHead(201, rawHeaders);
+    started.call.onResponse(response);
+    return { started, response };
   };
 
-  test('gives status, end-to-end fields and bytes when all has come', async () => {
-    const { call, answer } = begun([
+  test('returns status, end-to-end fields and body when the response is complete', async () => {
+    const { started, response } = begin([
       ...['Set-Cookie', 'a', 'Set-Cookie', 'b', 'Content-Length', '5'],
       ...['Connection', 'X-Hop', 'X-Hop', 'gone'],
     ]);
-    answer.push('he');
-    answer.push('llo');
-    completeResponse(answer);
-    await once(answer, 'end');
+    response.push('he');
+    response.push('llo');
+    completeResponse(response);
+    await once(response, 'end');
 
     const headers = [
       ['Set-Cookie', 'a'],
       ['Set-Cookie', 'b'],
     ];
-    assert.deepEqual(call.outcomes, [{ status: 201, headers, body: Buffer.from('hello') }]);
-    assert.equal(call.closedCount(), 0);
+    assert.deepEqual(started.outcomes, [{ status: 201, headers, body: Buffer.from('hello') }]);
+    assert.equal(started.closedCount(), 0);
   });
 
-  test('takes an answer of exactly 4 MiB, and not a byte more', async () => {
+  test('accepts a body of 4 MiB and refuses one byte more', async () => {
     for (const [extra, outcome] of [
       [0, undefined],
       [1, ['UPSTREAM_MALFORMED', 'http_response_body_size']],
     ] as const) {
-      const { call, answer } = begun();
-      answer.push(Buffer.alloc(maxResponseBytes + extra));
-      completeResponse(answer);
-      await once(answer, 'end');
-      assert.equal(call.outcomes.length, 1);
-      if (outcome) assert.deepEqual(failure(call), outcome);
+      const { started, response } = begin();
+      response.push(Buffer.alloc(maxResponseBytes + extra));
+      completeResponse(response);
+      await once(response, 'end');
+      assert.equal(started.outcomes.length, 1);
+      if (outcome) assert.deepEqual(failure(started), outcome);
     }
   });
 
-  test('is malformed if the answer is cut off, whoever tells it first', async () => {
-    const { call, answer } = begun();
-    answer.push('hal');
-    answer.destroy();
-    await once(answer, 'close');
-    call.call.onError(reset);
-    assert.deepEqual(failure(call), ['UPSTREAM_MALFORMED', 'http_response_incomplete']);
+  test('fails with UPSTREAM_MALFORMED if the response is cut off, whether by its end or by an error', async () => {
+    const { started, response } = begin();
+    response.push('hal');
+    response.destroy();
+    await once(response, 'close');
+    started.call.onError(reset);
+    assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', 'http_response_incomplete']);
 
-    const other = begun();
-    other.call.call.onError(reset);
-    assert.deepEqual(failure(other.call), ['UPSTREAM_MALFORMED', 'http_response_incomplete']);
+    const other = begin();
+    other.started.call.onError(reset);
+    assert.deepEqual(failure(other.started), ['UPSTREAM_MALFORMED', 'http_response_incomplete']);
   });
 
-  test('has an unknown outcome if the rest does not come in time', () => {
-    const { call, answer } = begun();
-    answer.push('hal');
+  test('has an unknown outcome if the rest of the response does not arrive in time', () => {
+    const { started, response } = begin();
+    response.push('hal');
     mock.timers.tick(1_000);
-    assert.deepEqual(failure(call), ['OUTCOME_UNKNOWN', 'http_response_timeout']);
-    assert.equal(call.closedCount(), 1);
+    assert.deepEqual(failure(started), ['OUTCOME_UNKNOWN', 'http_response_timeout']);
+    assert.equal(started.closedCount(), 1);
   });
 });
 
@@ -228,91 +228,88 @@ for (const [status, proxyError] of [
   [99, 'http_protocol_error'],
   [600, 'http_protocol_error'],
 ] as const) {
-  test(`a final answer cannot have status ${status}, and its connection is closed`, () => {
-    const call = startCall();
-    call.call.onConnection(requestOn(connectedSocket()));
-    call.call.onResponse(responseHead(status));
+  test(`a call fails and closes its connection after a response with status ${status}`, () => {
+    const started = startCall();
+    started.call.onConnection(requestOn(connectedSocket()));
+    started.call.onResponse(responseHead(status));
 
-    assert.deepEqual(failure(call), ['UPSTREAM_MALFORMED', proxyError]);
-    assert.equal(call.closedCount(), 1);
+    assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', proxyError]);
+    assert.equal(started.closedCount(), 1);
   });
 }
 
-// MERGED HEADER (rewrite or remove):
-/* A write before the fence: nothing of it leaves before the last step is taken, and nothing when that came too late. */
-
-/** A call at its fence: the connection is there, the last step is on its way. */
-function atTheFence(socket = connectedSocket()) {
-  const step = Promise.withResolvers<number>();
+/** A write with an established connection, which waits for its sending mark. */
+function startMarking(socket = connectedSocket()) {
+  const mark = Promise.withResolvers<number>();
   const lateAnswerUntilMs = performance.now() + 60_000;
-  const call = startCall(10_000, { markSending: () => step.promise, lateAnswerUntilMs });
-  call.call.onConnection(requestOn(socket));
-  return { ...call, step };
+  const started = startCall(10_000, { markSending: () => mark.promise, lateAnswerUntilMs });
+  started.call.onConnection(requestOn(socket));
+  return { ...started, mark };
 }
 
-describe('a write at its fence', () => {
-  test('leaves when the step is taken, and not before', async () => {
-    const call = atTheFence();
+describe('write with a sending mark', () => {
+  test('is sent when the mark is written, and not before', async () => {
+    const marking = startMarking();
     await setImmediate();
-    assert.equal(call.sentCount(), 0);
-    call.step.resolve(performance.now() + 1_000);
+    assert.equal(marking.sentCount(), 0);
+    marking.mark.resolve(performance.now() + 1_000);
     await setImmediate();
-    assert.equal(call.sentCount(), 1);
-    call.call.onError(reset);
-    assert.deepEqual(failure(call), ['OUTCOME_UNKNOWN', 'connection_terminated']);
+    assert.equal(marking.sentCount(), 1);
+    marking.call.onError(reset);
+    assert.deepEqual(failure(marking), ['OUTCOME_UNKNOWN', 'connection_terminated']);
   });
 
-  test('is not asked for its step before the connection is made', async () => {
-    let asked = 0;
+  test('writes the mark only when the connection is established', async () => {
+    let marks = 0;
     const markSending = async () => {
-      asked += 1;
+      marks += 1;
       return performance.now() + 1_000;
     };
     const socket = connectingSocket();
-    const call = startCall(10_000, { markSending, lateAnswerUntilMs: performance.now() + 60_000 });
-    call.call.onConnection(requestOn(socket));
+    const started = startCall(10_000, { markSending, lateAnswerUntilMs: performance.now() + 60_000 });
+    started.call.onConnection(requestOn(socket));
     await setImmediate();
-    assert.equal(asked, 0);
+    assert.equal(marks, 0);
     socket.emit('connect');
     await setImmediate();
-    assert.deepEqual([asked, call.sentCount()], [1, 1]);
-    call.call.onError(reset);
+    assert.deepEqual([marks, started.sentCount()], [1, 1]);
+    started.call.onError(reset);
   });
 
-  test('never leaves if the step was taken too long ago', async () => {
-    const call = atTheFence();
-    call.step.resolve(performance.now() - 1);
+  test('is never sent if the mark was written too long ago', async () => {
+    const marking = startMarking();
+    marking.mark.resolve(performance.now() - 1);
     await setImmediate();
-    assert.deepEqual(failure(call), ['STATE_UNAVAILABLE', 'proxy_internal_error']);
-    assert.deepEqual([call.sentCount(), call.closedCount()], [0, 1]);
+    assert.deepEqual(failure(marking), ['STATE_UNAVAILABLE', 'proxy_internal_error']);
+    assert.deepEqual([marking.sentCount(), marking.closedCount()], [0, 1]);
   });
 
-  test('never leaves if the step is refused', async () => {
-    const call = atTheFence();
-    call.step.reject(new GatewayError('DUPLICATE_IN_FLIGHT', 'taken over'));
+  test('is never sent if the mark is refused', async () => {
+    const marking = startMarking();
+    marking.mark.reject(new GatewayError('DUPLICATE_IN_FLIGHT', 'taken over'));
     await setImmediate();
-    assert.equal(failure(call)[0], 'DUPLICATE_IN_FLIGHT');
-    assert.equal(call.sentCount(), 0);
+    assert.equal(failure(marking)[0], 'DUPLICATE_IN_FLIGHT');
+    assert.equal(marking.sentCount(), 0);
   });
 
-  test('whose connection breaks was not sent; that is told when the step has come to its end', async () => {
-    const call = atTheFence();
-    call.call.onError(reset);
+  test('fails as not sent if its connection fails, but only after the mark is written', async () => {
+    const marking = startMarking();
+    marking.call.onError(reset);
     await setImmediate();
-    assert.equal(call.outcomes.length, 0);
-    call.step.resolve(performance.now() + 1_000);
+    assert.equal(marking.outcomes.length, 0);
+    marking.mark.resolve(performance.now() + 1_000);
     await setImmediate();
-    assert.deepEqual(failure(call), ['UPSTREAM_UNREACHED', 'connection_terminated']);
-    assert.equal(call.sentCount(), 0);
+    assert.deepEqual(failure(marking), ['UPSTREAM_UNREACHED', 'connection_terminated']);
+    assert.equal(marking.sentCount(), 0);
   });
 
-  test('takes nothing that the connection brings for its answer', async () => {
-    const call = atTheFence();
-    call.call.onResponse(responseHead(201));
-    assert.equal(call.outcomes.length, 0, 'an attempt on another connection must not overtake this one');
-    call.step.resolve(performance.now() + 1_000);
+  test('is never sent if a response arrives before the mark is written', async () => {
+    const marking = startMarking();
+    marking.call.onResponse(responseHead(201));
+    assert.equal(marking.outcomes.length, 0, 'a retry must not overtake the mark');
+    marking.mark.resolve(performance.now() + 1_000);
     await setImmediate();
-    assert.equal(failure(call)[0], 'UPSTREAM_UNREACHED');
-    assert.equal(call.sentCount(), 0);
+    assert.equal(failure(marking)[0], 'UPSTREAM_UNREACHED');
+    assert.equal(marking.sentCount(), 0);
   });
 });

@@ -8,9 +8,9 @@ import {
   malformedResponse,
 } from '../../../src/upstream/upstream-errors.ts';
 
-const nodeError = (code: string) => Object.assign(new Error('told by Node'), { code });
+const nodeError = (code: string) => Object.assign(new Error('error of Node'), { code });
 
-describe('failure', () => {
+describe('error of a call to the bank', () => {
   for (const [code, proxyError] of [
     ['CONNECT_TIMEOUT', 'connection_timeout'],
     ['ECONNREFUSED', 'connection_refused'],
@@ -24,9 +24,9 @@ describe('failure', () => {
     ['EPROTO', 'tls_protocol_error'],
     ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls_protocol_error'],
     ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'tls_alert_received'],
-    ['NEVER_HEARD_OF', 'destination_unavailable'],
+    ['UNKNOWN_CODE', 'destination_unavailable'],
   ] as const) {
-    test(`tells ${code} while connecting as ${proxyError}, and that nothing was sent`, () => {
+    test(`reports ${code} while connecting as ${proxyError} and as not sent`, () => {
       const error = bankUnreachable(nodeError(code));
 
       assert.equal(error.code, 'UPSTREAM_UNREACHED');
@@ -36,13 +36,13 @@ describe('failure', () => {
     });
   }
 
-  test('takes whatever is thrown while connecting for a bank out of reach', () => {
+  test('reports any other value that is thrown while connecting as destination_unavailable', () => {
     for (const thrown of [undefined, null, 'text', new Error('without a code')]) {
       assert.equal(bankUnreachable(thrown).proxyError, 'destination_unavailable');
     }
   });
 
-  test('calls a connection that broke after it was made an unknown outcome', () => {
+  test('reports an unknown outcome if an established connection fails', () => {
     const cause = nodeError('ECONNRESET');
     const error = connectionBroken(cause);
 
@@ -51,7 +51,7 @@ describe('failure', () => {
     assert.equal(error.cause, cause);
   });
 
-  test('tells what the parser refuses from a connection that broke', () => {
+  test('distinguishes a response that cannot be parsed from a failed connection', () => {
     assert.equal(connectionBroken(nodeError('HPE_INVALID_CONSTANT')).code, 'UPSTREAM_MALFORMED');
     assert.equal(connectionBroken(nodeError('HPE_INVALID_CONSTANT')).proxyError, 'http_protocol_error');
     assert.equal(
@@ -60,7 +60,7 @@ describe('failure', () => {
     );
   });
 
-  test('never says that nothing was sent when something may have been', () => {
+  test('never states that nothing was sent if the bank may have seen the request', () => {
     for (const error of [
       outcomeUnknown(),
       connectionBroken(nodeError('EPIPE')),
@@ -71,7 +71,7 @@ describe('failure', () => {
     }
   });
 
-  test('asks for a retry when no connection became free', () => {
+  test('asks for a retry if the deadline passed before sending', () => {
     const error = deadlineBeforeSending();
 
     assert.equal(error.code, 'QUEUE_TIMEOUT');
@@ -79,7 +79,7 @@ describe('failure', () => {
     assert.equal(errorTable[error.code].reachedBank, 'no');
   });
 
-  test('repeats nothing of what the cause says', () => {
+  test('never quotes the cause', () => {
     const cause = new Error('Invalid value DE89370400440532013000');
     for (const error of [
       bankUnreachable(cause),
