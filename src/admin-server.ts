@@ -18,7 +18,7 @@ import { createHoldCircuit } from './upstream/circuit/holds.ts';
 export interface AdminServer {
   /** Not yet listening. */
   readonly server: Server;
-  /** Its owner calls `tick` every second. */
+  /** Its owner calls `publish` every second. */
   readonly events: EventStream;
 }
 
@@ -61,11 +61,13 @@ export function createAdminServer({
   });
   const api = createAdminApi({
     ...sources,
+    readiness: readiness.withCertificates,
+    metrics,
     switchEnvironment: createSwitchEnvironment({ active: activeEnvironment, audit, preflight }),
-    tryOut: preflight,
+    preflight,
     audit,
-    decisions: recentRequests,
-    events: events.handler,
+    recentRequests,
+    events,
     holdCircuit: createHoldCircuit(holds, audit),
     configuration: () => redactConfig(currentConfig.value),
     purge: (payment) => requestHandlers.current.purgeStatusCache(payment),
@@ -77,6 +79,5 @@ export function createAdminServer({
       windowMs: () => currentConfig.value.idempotency.window,
     }),
   });
-  const app = createAdminApp({ host, operators, readiness: readiness.withCertificates, metrics, log }, api);
-  return { server: createServer(app), events };
+  return { server: createServer(createAdminApp({ host, operators, log, api })), events };
 }

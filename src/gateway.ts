@@ -87,7 +87,7 @@ export function createGateway(
   });
 
   const eventTicks = createPeriodicTask(async () => {
-    events.tick();
+    events.publish();
     return heartbeatMs;
   });
   // A task of its own: it must not wait for the shared state.
@@ -109,7 +109,7 @@ export function createGateway(
   function drain(): void {
     readiness.phase = 'draining';
     listener.drain();
-    events.end();
+    events.close();
   }
 
   async function stop(): Promise<void> {

@@ -1,7 +1,7 @@
 /** The request handler: everything that is built from one configuration and replaced at a reload. */
 
 import type { RequestListener } from 'node:http';
-import type { EnvironmentView } from './admin/admin-api.ts';
+import type { EnvironmentView } from './admin/response-schemas.ts';
 import { certificateView } from './certificates/installed-certificates.ts';
 import type { Config, EnvironmentSettings } from './config/schema.ts';
 import { type PreflightReport, preflight } from './environments/preflight.ts';

@@ -1,266 +1,179 @@
-/** What operators can ask and do over HTTP: environments and the switch, the audit log, the configuration. */
+/** The handlers of the admin API: one for each route of routes.ts. */
 
-import type { RequestHandler, Router } from 'express';
-import express from 'express';
-import { z } from 'zod';
-import type { CertificateView } from '../certificates/installed-certificates.ts';
-import { duration } from '../config/units.ts';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { AuditLog } from '../environments/audit-log.ts';
 import type { PreflightReport } from '../environments/preflight.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
 import type { InDoubtWrites } from '../idempotency/recovery.ts';
 import type { Resolve } from '../idempotency/resolve.ts';
-import { isPaymentId } from '../pis/operations.ts';
 import type { Purge } from '../status-cache/cache-status.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import type { RecentRequests } from '../telemetry/recent-requests.ts';
 import type { CircuitView } from '../upstream/circuit/circuit.ts';
 import type { HoldCircuit } from '../upstream/circuit/holds.ts';
-import { describeErrors, jsonBodyError, operatorName, reasonText } from './request-schemas.ts';
+import { operatorOf } from './authenticate-operator.ts';
+import type { EventStream } from './event-stream.ts';
+import { openapiYaml } from './openapi/document.ts';
+import type { EnvironmentView } from './response-schemas.ts';
+import type { AdminApi } from './routes.ts';
 
-/** One side of the bank, as operators see it. */
-export interface EnvironmentView {
-  readonly name: string;
-  readonly baseUrl: string;
-  readonly standardVersion: string;
-  readonly circuits: readonly CircuitView[];
-  /** What is shown to the bank, and what requests are signed with. */
-  readonly certificate: CertificateView | null;
-  readonly signingCertificate: CertificateView | null;
+/** Whether the instance can take requests, with the reasons and warnings. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
 }
 
-export interface AdminApiDependencies extends CircuitRouteDependencies, DecisionRouteDependencies {
+interface AdminApiDependencies {
+  readonly readiness: () => Readiness;
+  readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly environments: () => readonly EnvironmentView[];
-  readonly active: ActiveEnvironment;
+  readonly active: Pick<ActiveEnvironment, 'read' | 'known'>;
   readonly switchEnvironment: SwitchEnvironment;
-  /** Tries an environment out; `undefined` if there is none of that name. */
-  readonly tryOut: (environment: string) => Promise<PreflightReport> | undefined;
-  readonly audit: AuditLog;
+  /** Tests an environment; `undefined` if there is none of that name. */
+  readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
+  readonly audit: Pick<AuditLog, 'newest' | 'verify'>;
   /** The configuration in effect, its secrets masked. */
   readonly configuration: () => unknown;
-  /** Makes every instance forget what is kept of a payment, or of all. @throws GatewayError STATE_UNAVAILABLE */
+  /** Removes the cached status of a payment, or all, on every instance. @throws GatewayError STATE_UNAVAILABLE */
   readonly purge: Purge;
+  readonly circuits: () => readonly CircuitView[];
+  readonly holdCircuit: HoldCircuit;
+  readonly recentRequests: Pick<RecentRequests, 'of'>;
   readonly inDoubt: Pick<InDoubtWrites, 'all'>;
   readonly resolve: Resolve;
-  /** Answers `GET /api/events`. */
-  readonly events: RequestHandler;
+  readonly events: Pick<EventStream, 'subscribe'>;
 }
 
-/** Without a payment everything is forgotten, whatever the environment: forgetting too much does no harm. */
-const purgeQuery = z.strictObject({
-  environment: z.string().optional(),
-  payment: z.string().min(1).optional(),
-});
+/** A refusal that a handler throws: its status and JSON body. */
+export class AdminRefusal extends Error {
+  readonly status: number;
+  readonly body: object;
 
-/** An order to switch. */
-export const switchRequest = z.strictObject(
-  {
-    environment: z.string({ error: 'expected the name of an environment' }),
-    reason: reasonText,
-    confirm: z.string().optional(),
-    force: z.boolean().default(false),
-  },
-  jsonBodyError,
-);
+  constructor(status: number, error: string, more: object = {}) {
+    super(error);
+    this.status = status;
+    this.body = { error, ...more };
+  }
+}
 
-/** What the bank has told of something in doubt. */
-export const resolutionRequest = z
-  .strictObject(
-    {
-      outcome: z.enum(['happened', 'did-not-happen']),
-      paymentId: z.string().refine(isPaymentId, 'expected an id as the bank gave it').optional(),
-      reason: reasonText,
-    },
-    jsonBodyError,
-  )
-  .refine(({ outcome, paymentId }) => outcome === 'happened' || paymentId === undefined, {
-    path: ['paymentId'],
-    error: 'expected none: what did not happen has made no payment',
-  });
-
-/** The routes below `/api`. Errors are handed to Express; whoever asks is known already. */
 export function createAdminApi({
+  readiness,
+  metrics,
   environments,
   active,
   switchEnvironment,
-  tryOut,
+  preflight,
   audit,
   configuration,
   purge,
+  circuits,
+  holdCircuit,
+  recentRequests,
   inDoubt,
   resolve,
-  decisions,
   events,
-  ...circuits
-}: AdminApiDependencies): Router {
-  const routes = express.Router({ caseSensitive: true, strict: true });
-  routes.use(express.json({ limit: '16kb' }));
+}: AdminApiDependencies): AdminApi {
+  return {
+    getLiveness: () => ({ status: 'live' }),
 
-  routes.get('/environments', async (_request, response) => {
-    const record = await active.read().catch(() => active.known());
-    response.json({
-      active: record?.environment ?? null,
-      version: record?.version ?? null,
-      environments: environments(),
-    });
-  });
+    getReadiness({ response }) {
+      const { ready, reasons } = readiness();
+      if (!ready) response.status(503);
+      return { status: ready ? 'ready' : 'not ready', reasons };
+    },
 
-  routes.put('/environments/active', async (request, response) => {
-    const order = switchRequest.safeParse(request.body);
-    if (!order.success) {
-      response.status(400).json({ error: describeErrors(order.error) });
-      return;
-    }
-    const outcome = await switchEnvironment({ ...order.data, who: operatorName(response) });
-    if (outcome.kind === 'refused') {
-      response.status(409).json({ error: `Not switched: ${outcome.why}.`, preflight: outcome.preflight });
-      return;
-    }
-    const { from, version, preflight } = outcome;
-    response.json({ active: order.data.environment, from, version, preflight });
-  });
+    async getMetrics({ response }) {
+      response.set('Content-Type', metrics.contentType).send(await metrics.text());
+    },
 
-  routes.post('/environments/:name/preflight', async (request, response) => {
-    const report = await tryOut(request.params.name);
-    if (report) response.json(report);
-    else response.status(404).json({ error: 'There is no environment of this name.' });
-  });
+    getOpenapi({ response }) {
+      response.set('Content-Type', 'application/yaml').send(openapiYaml);
+    },
 
-  routes.get('/events', events);
+    async listEnvironments() {
+      const record = await active.read().catch(() => active.known());
+      return {
+        active: record?.environment ?? null,
+        version: record?.version ?? null,
+        environments: environments(),
+      };
+    },
 
-  routes.use('/circuits', createCircuitRoutes(circuits));
-  routes.use('/decisions', createDecisionRoutes({ decisions }));
+    async switchEnvironment({ body, response }) {
+      const outcome = await switchEnvironment({ ...body, who: operatorOf(response).name });
+      if (outcome.kind === 'refused')
+        throw new AdminRefusal(409, `Not switched: ${outcome.why}.`, { preflight: outcome.preflight });
+      const { from, version, preflight: report } = outcome;
+      return { active: body.environment, from, version, preflight: report };
+    },
 
-  routes.get('/in-doubt', async (_request, response) => {
-    const all = await inDoubt.all();
-    response.json(
-      all.map(({ id, entry: { requestId, operation, environment, tenant, since, why } }) => {
-        return {
-          id,
-          xRequestId: requestId,
-          operation,
-          environment,
-          tenant,
-          since: new Date(since).toISOString(),
-          why,
-        };
-      }),
-    );
-  });
+    async runPreflight({ parameters: { name } }) {
+      const report = await preflight(name);
+      if (!report) throw new AdminRefusal(404, 'There is no environment of this name.');
+      return report;
+    },
 
-  routes.post('/in-doubt/:id', async (request, response) => {
-    const said = resolutionRequest.safeParse(request.body);
-    if (!said.success) {
-      response.status(400).json({ error: describeErrors(said.error) });
-      return;
-    }
-    const resolved = await resolve({ ...said.data, id: request.params.id, who: operatorName(response) });
-    switch (resolved.kind) {
-      case 'resolved':
-        response.json({ id: request.params.id, outcome: said.data.outcome });
-        return;
-      case 'unknown':
-        response.status(404).json({ error: 'Nothing is in doubt under this id.' });
-        return;
-      case 'too-early': {
-        const error = `The bank may still act on it: try again in ${resolved.seconds} s.`;
-        response.status(409).set('Retry-After', String(resolved.seconds)).json({ error });
+    streamEvents({ response }) {
+      events.subscribe(operatorOf(response), response);
+    },
+
+    listDecisions({ parameters: { requestId } }) {
+      const reports = recentRequests.of(requestId);
+      if (reports.length > 0) return reports;
+      throw new AdminRefusal(
+        404,
+        'This instance has no record of this X-Request-ID: it keeps the last requests only, and other instances keep their own.',
+      );
+    },
+
+    listCircuits: circuits,
+
+    async holdCircuit({ parameters: { environment, lane }, body: { hold, reason, for: forMs }, response }) {
+      const find = () => circuits().find((one) => one.environment === environment && one.lane === lane);
+      const circuit = find();
+      if (!circuit) throw new AdminRefusal(404, 'There is no circuit of this environment and lane.');
+      const id = { environment: circuit.environment, lane: circuit.lane };
+      await holdCircuit({ ...id, who: operatorOf(response).name, hold, reason, forMs });
+      return find() ?? circuit; // a reload may have removed it
+    },
+
+    async listInDoubt() {
+      const writes = await inDoubt.all();
+      return writes.map(({ id, entry: { requestId, operation, environment, tenant, since, why } }) => ({
+        id,
+        xRequestId: requestId,
+        operation,
+        environment,
+        tenant,
+        since: new Date(since).toISOString(),
+        why,
+      }));
+    },
+
+    async resolveInDoubt({ parameters: { id }, body, response }) {
+      const result = await resolve({ ...body, id, who: operatorOf(response).name });
+      switch (result.kind) {
+        case 'resolved':
+          return { id, outcome: body.outcome };
+        case 'unknown':
+          throw new AdminRefusal(404, 'Nothing is in doubt under this id.');
+        case 'too-early':
+          response.set('Retry-After', String(result.seconds));
+          throw new AdminRefusal(409, `The bank may still act on it: try again in ${result.seconds} s.`);
       }
-    }
-  });
+    },
 
-  routes.get('/audit', async (_request, response) => {
-    response.json(await audit.newest(100));
-  });
+    listAuditRecords: () => audit.newest(maxAuditRecords),
 
-  routes.get('/audit/verify', async (_request, response) => {
-    response.json(await audit.verify());
-  });
+    verifyAuditLog: () => audit.verify(),
 
-  routes.delete('/status-cache', async (request, response) => {
-    const asked = purgeQuery.safeParse(request.query);
-    if (!asked.success) {
-      response.status(400).json({ error: describeErrors(asked.error) });
-      return;
-    }
-    await purge(asked.data);
-    response.status(204).end();
-  });
+    async purgeStatusCache({ query, response }) {
+      await purge(query);
+      response.status(204).end();
+    },
 
-  routes.get('/config', (_request, response) => {
-    response.json(configuration());
-  });
-
-  return routes;
+    showConfiguration: configuration,
+  };
 }
 
-// MERGED HEADER (rewrite or remove):
-/* What operators can ask and do about circuits. */
-
-export interface CircuitRouteDependencies {
-  readonly circuits: () => readonly CircuitView[];
-  readonly holdCircuit: HoldCircuit;
-}
-
-/** An order to hold a circuit, or to let go of it. */
-export const holdRequest = z.strictObject(
-  {
-    hold: z.enum(['open', 'closed'], { error: 'expected open, closed or null' }).nullable(),
-    reason: reasonText,
-    for: duration('10min', { max: '24h' }),
-  },
-  jsonBodyError,
-);
-
-/** The routes below `/api/circuits`. */
-function createCircuitRoutes({ circuits, holdCircuit }: CircuitRouteDependencies): Router {
-  const routes = express.Router({ caseSensitive: true, strict: true });
-
-  routes.get('/', (_request, response) => {
-    response.json(circuits());
-  });
-
-  routes.put('/:environment/:lane', async (request, response) => {
-    const order = holdRequest.safeParse(request.body);
-    if (!order.success) {
-      response.status(400).json({ error: describeErrors(order.error) });
-      return;
-    }
-    const { environment, lane } = request.params;
-    const isAsked = (circuit: CircuitView) => circuit.environment === environment && circuit.lane === lane;
-    const asked = circuits().find(isAsked);
-    if (!asked) {
-      response.status(404).json({ error: 'There is no circuit of this environment and lane.' });
-      return;
-    }
-    const { hold, reason, for: forMs } = order.data;
-    const place = { environment: asked.environment, lane: asked.lane };
-    await holdCircuit({ ...place, who: operatorName(response), hold, reason, forMs });
-    response.json(circuits().find(isAsked));
-  });
-
-  return routes;
-}
-
-// MERGED HEADER (rewrite or remove):
-/* Why was my call refused: what this instance remembers of the requests with one `X-Request-ID`. */
-
-export interface DecisionRouteDependencies {
-  readonly decisions: Pick<RecentRequests, 'of'>;
-}
-
-/** The routes below `/api/decisions`. */
-function createDecisionRoutes({ decisions }: DecisionRouteDependencies): Router {
-  const routes = express.Router({ caseSensitive: true, strict: true });
-  routes.get('/:requestId', (request, response) => {
-    const accounts = decisions.of(request.params.requestId);
-    if (accounts.length > 0) {
-      response.json(accounts);
-      return;
-    }
-    const error =
-      'This instance remembers no request with this X-Request-ID: it keeps the last ones, and others keep their own.';
-    response.status(404).json({ error });
-  });
-  return routes;
-}
+const maxAuditRecords = 100;

@@ -1,37 +1,30 @@
-/** The operators' application: health for whoever runs the process, and the API for operators. */
+/** The Express application of the admin listener: health and metrics, the console, and the API for operators. */
 
 import type { RequestListener, ServerResponse } from 'node:http';
-import express, { type ErrorRequestHandler, type Router } from 'express';
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
+import type { z } from 'zod';
 import { asGatewayError, errorTable } from '../request/errors.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import { authenticateOperators, type Operator, rejectForeignHosts } from './authenticate-operator.ts';
+import { AdminRefusal } from './admin-api.ts';
+import {
+  authenticateOperators,
+  type Operator,
+  rejectForeignHosts,
+  requireOperateRole,
+} from './authenticate-operator.ts';
 import { serveConsole } from './console.ts';
-import { openapiYaml } from './openapi/document.ts';
-
-/** Whether the gateway can take requests now, and what there is to say about it. */
-export interface Readiness {
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
-}
+import { describeErrors } from './request-schemas.ts';
+import { type AdminApi, type AdminCall, type Route, type RouteName, routeEntries, routes } from './routes.ts';
 
 interface AdminAppDependencies {
   readonly host: string;
   readonly operators: readonly Operator[];
-  readonly readiness: () => Readiness;
-  readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly log: Log;
+  readonly api: AdminApi;
 }
 
-/**
- * `/health/live`: the process runs. `/health/ready`: it can serve; the bank's health is not part of that.
- * `/openapi.yaml` describes both doors. `/` and the files beside it: the console, a page without data. Everything else
- * wants the token of an operator, whatever its path.
- */
-export function createAdminApp(
-  { host, operators, readiness, metrics, log }: AdminAppDependencies,
-  api: Router,
-): RequestListener {
+/** Routes without a role and the console's files need no token; every other path needs one, whether it exists or not. */
+export function createAdminApp({ host, operators, log, api }: AdminAppDependencies): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -42,31 +35,58 @@ export function createAdminApp(
     next();
   });
 
-  app.get('/health/live', (_request, response) => {
-    response.json({ status: 'live' });
-  });
-  app.get('/health/ready', (_request, response) => {
-    const { ready, reasons } = readiness();
-    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not ready', reasons });
-  });
+  function addRoute<Name extends RouteName>(name: Name, ...before: readonly RequestHandler[]): void {
+    const { method, path } = routes[name];
+    app[method](expressPath(path), ...before, serve(name, api[name]));
+  }
 
-  app.get('/metrics', async (_request, response) => {
-    response.set('Content-Type', metrics.contentType).send(await metrics.text());
-  });
-
-  app.get('/openapi.yaml', (_request, response) => {
-    response.set('Content-Type', 'application/yaml').send(openapiYaml);
-  });
-
+  for (const [name, { role }] of routeEntries) if (role === 'none') addRoute(name);
   app.use(rejectForeignHosts(host), serveConsole(), authenticateOperators(operators, log));
-  app.use('/api', api);
+  const requireOperate = requireOperateRole(log);
+  const parseJson = express.json({ limit: '16kb' });
+  for (const [name, { role }] of routeEntries) {
+    if (role === 'read') addRoute(name, parseJson);
+    if (role === 'operate') addRoute(name, requireOperate, parseJson);
+  }
+  app.use((request, response, next) => {
+    if (safeMethods.has(request.method)) next();
+    else requireOperate(request, response, next);
+  });
   app.use((_request, response) => {
     response.status(404).json({ error: 'There is nothing here.' });
   });
   app.use(handleError(log));
-  // A target that Express cannot parse passes none of these handlers, the guard included.
+  // Express calls no handler, the authentication included, for a target that it cannot parse.
   return (request, response) =>
     Reflect.apply(app, undefined, [request, response, () => rejectMalformedTarget(response)]);
+}
+
+const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
+/** `/in-doubt/{id}` as Express writes it: `/in-doubt/:id`. */
+const expressPath = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1');
+
+/** Parses the request, calls the handler, and sends its result as JSON. */
+function serve<Name extends RouteName>(name: Name, handle: AdminApi[Name]): RequestHandler {
+  const route: Route = routes[name];
+  return async (request, response) => {
+    const call = {
+      parameters: request.params,
+      body: parseWith(route.body, request.body),
+      query: parseWith(route.query, request.query),
+      response,
+    } as AdminCall<Name>; // parsed with the schemas of this route
+    const result = await handle(call);
+    if (result !== undefined) response.json(result);
+  };
+}
+
+/** @throws AdminRefusal 400 with all errors */
+function parseWith(schema: z.ZodType | undefined, value: unknown): unknown {
+  if (!schema) return undefined;
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) throw new AdminRefusal(400, describeErrors(parsed.error));
+  return parsed.data;
 }
 
 function rejectMalformedTarget(response: ServerResponse): void {
@@ -77,21 +97,21 @@ function rejectMalformedTarget(response: ServerResponse): void {
 
 const malformedTarget = { error: 'The address cannot be read.' };
 
-/** Four parameters: that is how Express knows it from any other handler. */
+/** Express recognizes an error handler by its four parameters. */
 const handleError = (log: Log): ErrorRequestHandler => {
   return (thrown: unknown, _request, response, next) => {
     if (response.headersSent) return next(thrown);
-    if (thrown instanceof URIError) return response.status(400).json(malformedTarget); // a part of the path, percent-encoded
+    if (thrown instanceof AdminRefusal) return response.status(thrown.status).json(thrown.body);
+    if (thrown instanceof URIError) return response.status(400).json(malformedTarget); // malformed percent-encoding
     if (isBodyParserError(thrown))
       return response.status(400).json({ error: 'The body must be JSON, of 16 kB at most.' });
     const error = asGatewayError(thrown);
-    if (error.code === 'INTERNAL')
-      log('error', 'a request of an operator failed', { stack: safeStack(error.cause) });
+    if (error.code === 'INTERNAL') log('error', 'admin request failed', { stack: safeStack(error.cause) });
     return response.status(errorTable[error.code].status).json({ error: error.message, code: error.code });
   };
 };
 
-/** What body-parser throws carries the status it would answer with. */
+/** The errors of body-parser carry the status that it suggests. */
 const isBodyParserError = (thrown: unknown) =>
   thrown instanceof Error &&
   'status' in thrown &&

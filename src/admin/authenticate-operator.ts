@@ -1,44 +1,80 @@
-/** Who may do what on the operators' listener: a bearer token each, no cookies, nothing by default. */
+/** Authentication and authorization on the admin listener: one bearer token per operator, no cookies, no default token. */
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 import type { AdminSettings } from '../config/schema.ts';
 import type { Log } from '../telemetry/log.ts';
 
-/** One operator, as configured. */
 export interface Operator {
-  /** Stands in the audit log. */
+  /** Appears in the audit log. */
   readonly name: string;
   /** SHA-256 of the bearer token, in lower-case hex. */
   readonly tokenSha256: string;
-  readonly role: 'read' | 'operate';
+  readonly role: OperatorRole;
 }
 
-const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+type OperatorRole = 'read' | 'operate';
 
-/** Lets operators through, with their name and role in `response.locals`; answers 401 or 403 to everybody else. */
+interface ConfiguredOperators {
+  readonly operators: readonly Operator[];
+  /** Set if nothing was configured: a token generated for this run, which must be shown to the person who started it. */
+  readonly generatedToken?: string;
+}
+
+/**
+ * The operators of the configuration, and the operator `admin` if there is a token.
+ *
+ * With neither, `admin` gets a generated token; the configuration allows that on loopback only.
+ */
+export function configuredOperators(
+  { operators }: AdminSettings,
+  token: string | undefined,
+): ConfiguredOperators {
+  if (token !== undefined) return { operators: [...operators, adminOperator(token)] };
+  if (operators.length > 0) return { operators };
+  const generatedToken = randomBytes(24).toString('base64url');
+  return { operators: [adminOperator(generatedToken)], generatedToken };
+}
+
+const adminOperator = (token: string): Operator => ({
+  name: 'admin',
+  tokenSha256: createHash('sha256').update(token).digest('hex'),
+  role: 'operate',
+});
+
+/** Answers 401 without a valid token. Sets the operator of the request, which `operatorOf` returns. */
 export function authenticateOperators(operators: readonly Operator[], log: Log): RequestHandler {
   return (request, response, next) => {
     const operator = findOperator(operators, request.headers.authorization);
-    if (!operator) {
-      log('warn', "somebody without a valid token was refused at the operators' door");
-      response.set('WWW-Authenticate', 'Bearer realm="penstock"');
-      response.status(401).json({ error: 'Send the token of an operator: Authorization: Bearer TOKEN.' });
-    } else if (!safeMethods.has(request.method) && operator.role !== 'operate') {
-      log('warn', 'an operator was refused', { who: operator.name, method: request.method });
-      response.status(403).json({ error: 'This operator may look, but not change anything.' });
-    } else {
-      response.locals.operator = operator.name;
-      response.locals.role = operator.role;
-      next();
+    if (operator) {
+      response.locals.operator = operator;
+      return next();
     }
+    log('warn', 'admin request refused: no valid token');
+    response.set('WWW-Authenticate', 'Bearer realm="penstock"');
+    response.status(401).json({ error: 'Send the token of an operator: Authorization: Bearer TOKEN.' });
+  };
+}
+
+/** The authenticated operator of a request. */
+export const operatorOf = (response: Response): Operator => response.locals.operator; // Express types it as `any`
+
+/** Answers 403 to operators without the role `operate`. */
+export function requireOperateRole(log: Log): RequestHandler {
+  return (request, response, next) => {
+    const { name, role } = operatorOf(response);
+    if (role === 'operate') return next();
+    log('warn', 'admin request refused: requires the role operate', { who: name, method: request.method });
+    response
+      .status(403)
+      .json({ error: 'This operator has the role read: changes require the role operate.' });
   };
 }
 
 /**
- * Refuses requests that a web page smuggled in under a name of its own (DNS rebinding): an address is told apart from a
- * name, and the only names are `localhost` and the configured host.
+ * Rejects requests whose host is a foreign name: a web page can resolve a name of its own to this address (DNS
+ * rebinding). IP addresses, `localhost` and the configured host are accepted.
  */
 export function rejectForeignHosts(configuredHost: string): RequestHandler {
   return (request, response, next) => {
@@ -56,7 +92,7 @@ const hostname = (host: string) =>
     .replace(/:\d+$/, '')
     .replace(/^\[(.*)\]$/, '$1');
 
-/** Compares with every operator, in constant time: neither a right prefix nor a place in the list shows. */
+/** Compares with every operator in constant time, so that timing reveals neither a correct prefix nor a position. */
 function findOperator(
   operators: readonly Operator[],
   authorization: string | undefined,
@@ -65,32 +101,4 @@ function findOperator(
   if (token === undefined) return undefined;
   const digest = createHash('sha256').update(token).digest();
   return operators.filter(({ tokenSha256 }) => timingSafeEqual(digest, Buffer.from(tokenSha256, 'hex')))[0];
-}
-
-// MERGED HEADER (rewrite or remove):
-/* Which operators there are, by the configuration and the token that stands beside it. */
-
-export interface ConfiguredOperators {
-  readonly operators: readonly Operator[];
-  /** A token made for this run, because nothing was configured: whoever started the gateway must be told. */
-  readonly madeToken?: string;
-}
-
-/**
- * The configured operators, and "admin" if there is a token.
- *
- * With neither there is an "admin" with a token made for this run: the configuration allows that on loopback only.
- */
-export function configuredOperators(
-  { operators }: AdminSettings,
-  token: string | undefined,
-): ConfiguredOperators {
-  if (token !== undefined) return { operators: [...operators, adminOperator(token)] };
-  if (operators.length > 0) return { operators };
-  const madeToken = randomBytes(24).toString('base64url');
-  return { operators: [adminOperator(madeToken)], madeToken };
-}
-
-function adminOperator(token: string): Operator {
-  return { name: 'admin', tokenSha256: createHash('sha256').update(token).digest('hex'), role: 'operate' };
 }

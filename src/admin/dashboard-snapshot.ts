@@ -1,15 +1,46 @@
-/** What the console shows of one instance: looked at once a second, for all who watch, and kept for five minutes. */
+/** The console's view of one instance: a snapshot every second, shared by all consoles, and five minutes of samples. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CertificateView } from '../certificates/installed-certificates.ts';
+import type { ActiveRecord } from '../environments/active-environment.ts';
 import type { SecondStats } from '../telemetry/live-stats.ts';
 import type { CircuitView } from '../upstream/circuit/circuit.ts';
 import type { EnvironmentLimiterStats } from '../upstream/upstreams.ts';
-import type { Readiness } from './admin-app.ts';
+import type { Readiness } from './admin-api.ts';
 
-type CertificateSummary = Pick<CertificateView, 'subject' | 'notAfter' | 'daysLeft'>;
+interface Dashboard {
+  /** The current state, with the last five minutes. */
+  snapshot(): Snapshot & { readonly samples: readonly Sample[]; readonly seconds: readonly SecondStats[] };
+  /** Takes the next sample. @returns the fields that have changed, and what is new */
+  refresh(): Partial<Snapshot> & { readonly sample: Sample; readonly seconds: readonly SecondStats[] };
+}
 
-/** One side of the bank. */
+/** None of these reads from the shared state: the console must work during an outage of it. */
+export interface DashboardSources {
+  readonly active: { known(): Pick<ActiveRecord, 'environment' | 'version'> | undefined };
+  readonly environments: () => readonly EnvironmentSummary[];
+  readonly circuits: () => readonly CircuitView[];
+  readonly shapers: () => readonly EnvironmentLimiterStats[];
+  readonly inDoubt: () => number | undefined;
+  readonly readiness: () => Readiness;
+  readonly listenerCertificate: () => CertificateSummary | null;
+  /** The seconds that have ended, oldest first. */
+  readonly recentSeconds: () => readonly SecondStats[];
+}
+
+interface Snapshot {
+  readonly active: string | null;
+  readonly version: number | null;
+  readonly environments: readonly EnvironmentSummary[];
+  readonly circuits: readonly CircuitView[];
+  readonly shapers: readonly EnvironmentLimiterStats[];
+  /** The number of payments in doubt, of all instances; `null` while it is unknown. */
+  readonly inDoubt: number | null;
+  readonly readiness: Readiness;
+  /** `null` if TPP systems use plain HTTP. */
+  readonly listenerCertificate: CertificateSummary | null;
+}
+
 interface EnvironmentSummary {
   readonly name: string;
   readonly baseUrl: string;
@@ -18,48 +49,16 @@ interface EnvironmentSummary {
   readonly signingCertificate: CertificateSummary | null;
 }
 
-/** Queues and circuits at one moment. */
+type CertificateSummary = Pick<CertificateView, 'subject' | 'notAfter' | 'daysLeft'>;
+
+/** Queues and circuits in one second. */
 interface Sample {
   /** Seconds since 1970. */
   readonly at: number;
-  /** Calls that wait for their turn, by environment. */
+  /** Waiting calls by environment. */
   readonly waiting: Readonly<Record<string, number>>;
-  /** By environment and lane, such as `production write`: what is held counts as held. */
+  /** The state in effect by environment and lane, such as `production write`; a hold is `held-open` or `held-closed`. */
   readonly circuits: Readonly<Record<string, string>>;
-}
-
-/** What may change from one second to the next. */
-interface Snapshot {
-  readonly active: string | null;
-  readonly version: number | null;
-  readonly environments: readonly EnvironmentSummary[];
-  readonly circuits: readonly CircuitView[];
-  readonly shapers: readonly EnvironmentLimiterStats[];
-  /** How many payments are in doubt, of all instances; `null` while that is not known. */
-  readonly inDoubt: number | null;
-  readonly readiness: Readiness;
-  /** `null` if TPP systems are served over plain HTTP. */
-  readonly listenerCertificate: CertificateSummary | null;
-}
-
-/** What there is to look at. Nothing of it asks the shared state: an outage there must not blind the console. */
-export interface DashboardSources {
-  readonly active: { known(): { readonly environment: string; readonly version: number } | undefined };
-  readonly environments: () => readonly EnvironmentSummary[];
-  readonly circuits: () => readonly CircuitView[];
-  readonly shapers: () => readonly EnvironmentLimiterStats[];
-  readonly inDoubt: () => number | undefined;
-  readonly readiness: () => Readiness;
-  readonly listenerCertificate: () => CertificateSummary | null;
-  /** The seconds that are over, the oldest first. */
-  readonly recentSeconds: () => readonly SecondStats[];
-}
-
-export interface Dashboard {
-  /** Everything there is now, with the last five minutes. */
-  snapshot(): Snapshot & { readonly samples: readonly Sample[]; readonly seconds: readonly SecondStats[] };
-  /** Looks again. @returns what has changed, and what is new */
-  refresh(): Partial<Snapshot> & { readonly sample: Sample; readonly seconds: readonly SecondStats[] };
 }
 
 const historySeconds = 300;
@@ -77,10 +76,10 @@ export function createDashboard(sources: DashboardSources, now: () => number = D
       seconds: sources.recentSeconds().slice(-historySeconds),
     }),
     refresh() {
-      const moment = takeSnapshot(sources);
-      const changed = changedFields(last, moment);
-      last = moment;
-      const sample = takeSample(moment, Math.floor(now() / 1_000));
+      const snapshot = takeSnapshot(sources);
+      const changed = changedFields(last, snapshot);
+      last = snapshot;
+      const sample = takeSample(snapshot, Math.floor(now() / 1_000));
       samples = [...samples, sample].slice(-historySeconds);
       const seconds = sources.recentSeconds().filter(({ at }) => at > lastSecond);
       lastSecond = seconds.at(-1)?.at ?? lastSecond;
@@ -89,26 +88,34 @@ export function createDashboard(sources: DashboardSources, now: () => number = D
   };
 }
 
-function takeSnapshot({
-  active,
-  environments,
-  circuits,
-  shapers,
-  inDoubt,
-  ...sources
-}: DashboardSources): Snapshot {
-  const known = active.known();
+function takeSnapshot(sources: DashboardSources): Snapshot {
+  const record = sources.active.known();
   return {
-    active: known?.environment ?? null,
-    version: known?.version ?? null,
-    environments: environments().map(summarizeEnvironment),
-    circuits: circuits(),
-    shapers: shapers(),
-    inDoubt: inDoubt() ?? null,
+    active: record?.environment ?? null,
+    version: record?.version ?? null,
+    environments: sources.environments().map(summarizeEnvironment),
+    circuits: sources.circuits(),
+    shapers: sources.shapers(),
+    inDoubt: sources.inDoubt() ?? null,
     readiness: sources.readiness(),
     listenerCertificate: sources.listenerCertificate(),
   };
 }
+
+/** Leaves out every other field that the source may have. */
+const summarizeEnvironment = ({
+  name,
+  baseUrl,
+  standardVersion,
+  certificate,
+  signingCertificate,
+}: EnvironmentSummary): EnvironmentSummary => ({
+  name,
+  baseUrl,
+  standardVersion,
+  certificate,
+  signingCertificate,
+});
 
 function changedFields(before: Partial<Snapshot>, after: Snapshot): Partial<Snapshot> {
   const old = new Map<string, unknown>(Object.entries(before));
@@ -117,17 +124,6 @@ function changedFields(before: Partial<Snapshot>, after: Snapshot): Partial<Snap
       ([name, value]) => !old.has(name) || !isDeepStrictEqual(old.get(name), value),
     ),
   );
-}
-
-/** An environment has more than is shown. */
-function summarizeEnvironment({
-  name,
-  baseUrl,
-  standardVersion,
-  certificate,
-  signingCertificate,
-}: EnvironmentSummary): EnvironmentSummary {
-  return { name, baseUrl, standardVersion, certificate, signingCertificate };
 }
 
 function takeSample({ shapers, circuits }: Snapshot, at: number): Sample {

@@ -1,31 +1,71 @@
-/** How orders of operators are read, and what is wrong with one is told. */
+/** Schemas of the requests to the admin API. */
 
-import type { Response } from 'express';
 import { z } from 'zod';
+import { duration } from '../config/units.ts';
+import { isPaymentId } from '../pis/operations.ts';
 
-/** Controls, such as those of terminals; line ends; and what changes the direction of text (Unicode UAX 9). */
+/** Control characters (such as those of terminals), line ends, and characters that change the text direction (UAX 9). */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
 
-const expected = 'expected a reason, for the audit log';
-/** Why an operator does something: one line, which nothing in it can break, hide or turn around where it is shown. */
-export const reasonText = z
-  .string({ error: expected })
+const missingReason = 'expected a reason, for the audit log';
+
+/** One line of text that cannot break, hide or reverse other text where it is shown. */
+const reason = z
+  .string({ error: missingReason })
   .overwrite((text) => text.replace(unprintable, ' '))
   .trim()
-  .min(1, expected)
+  .min(1, missingReason)
   .max(500);
 
 /** For a body that is not even JSON. */
-export const jsonBodyError = {
+const jsonError = {
   error: (issue: { readonly code?: string }) =>
     issue.code === 'invalid_type' ? 'expected JSON, with Content-Type: application/json' : undefined,
 };
 
-/** The name that stands in the audit log. */
-export const operatorName = (response: Response) => String(response.locals.operator);
+export const switchRequest = z.strictObject(
+  {
+    environment: z.string({ error: 'expected the name of an environment' }),
+    reason,
+    confirm: z.string().optional(),
+    force: z.boolean().default(false),
+  },
+  jsonError,
+);
 
-/** All faults of an order, in one sentence. */
-export const describeErrors = (error: z.ZodError) =>
+/** Holds a circuit; `hold: null` releases it. */
+export const holdRequest = z.strictObject(
+  {
+    hold: z.enum(['open', 'closed'], { error: 'expected open, closed or null' }).nullable(),
+    reason,
+    for: duration('10min', { max: '24h' }),
+  },
+  jsonError,
+);
+
+/** What the bank has said about a payment in doubt. */
+export const resolutionRequest = z
+  .strictObject(
+    {
+      outcome: z.enum(['happened', 'did-not-happen']),
+      paymentId: z.string().refine(isPaymentId, 'expected an id as the bank gave it').optional(),
+      reason,
+    },
+    jsonError,
+  )
+  .refine(({ outcome, paymentId }) => outcome === 'happened' || paymentId === undefined, {
+    path: ['paymentId'],
+    error: 'expected none: what did not happen has made no payment',
+  });
+
+/** Without a payment, the cached statuses of all environments are removed: removing too many does no harm. */
+export const purgeQuery = z.strictObject({
+  environment: z.string().optional(),
+  payment: z.string().min(1).optional(),
+});
+
+/** All errors of a request in one text. */
+export const describeErrors = (error: z.ZodError): string =>
   error.issues
     .map(({ path, message }) => `${path.length > 0 ? path.join('.') : 'body'}: ${message}`)
     .join('; ');

@@ -30,7 +30,7 @@ export async function serve(config: Config, loadAgain: () => LoadedConfig): Prom
     );
   let gateway: Gateway | undefined;
   process.on('SIGHUP', () => gateway && reload(gateway, loadAgain, log)); // before it serves, there is nothing to reload
-  const { tppPort, adminPort, madeToken, ...started } = await start(config, log).catch(
+  const { tppPort, adminPort, generatedToken, ...started } = await start(config, log).catch(
     (cause: unknown): never => {
       log('error', 'the gateway cannot start', {
         why: cause instanceof Error ? cause.message : String(cause),
@@ -38,8 +38,8 @@ export async function serve(config: Config, loadAgain: () => LoadedConfig): Prom
       process.exit(1);
     },
   );
-  if (madeToken)
-    process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${madeToken}\n`);
+  if (generatedToken)
+    process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${generatedToken}\n`);
   log('info', 'serving', {
     tppSystems: `${config.listen.host}:${tppPort}`,
     operators: `${config.admin.host}:${adminPort}`,
@@ -64,9 +64,9 @@ export async function serve(config: Config, loadAgain: () => LoadedConfig): Prom
 }
 
 async function start(config: Config, log: Log) {
-  const { operators, madeToken } = configuredOperators(config.admin, adminToken(config.admin));
+  const { operators, generatedToken } = configuredOperators(config.admin, adminToken(config.admin));
   const gateway = createGateway(config, log, operators);
-  return { gateway, madeToken, ...(await gateway.start()) };
+  return { gateway, generatedToken, ...(await gateway.start()) };
 }
 
 function reload(gateway: Gateway, loadAgain: () => LoadedConfig, log: Log): void {

@@ -53,7 +53,7 @@ export async function startSampleDashboard(
   });
   const server = createServer(app);
   const port = await listen(server);
-  const timer = setInterval(events.tick, 1_000);
+  const timer = setInterval(events.publish, 1_000);
   t.after(() => {
     clearInterval(timer);
     server.close();
@@ -64,7 +64,7 @@ export async function startSampleDashboard(
     token: 'token-of-olga',
     addSecond(changes) {
       seconds.push({ ...secondAt((seconds.at(-1)?.at ?? now) + 1), ...changes });
-      events.tick();
+      events.publish();
     },
   };
 }

@@ -1,4 +1,4 @@
-/** The operators' API in front of a switch, an audit log and a state that are real; only the bank is not. */
+/** The admin API with a real environment switch, audit log and state in memory; pre-flights and other parts are fakes. */
 
 import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
@@ -12,9 +12,8 @@ import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
-import { captureLog, type LogLine } from '../kit/log-capture.ts';
 
-/** Credentials: Olga may change things, Rita may look. */
+/** Credentials: Olga has the role `operate`, Rita has the role `read`. */
 export const asOperator = { Authorization: 'Bearer token-of-olga' };
 export const asReader = { Authorization: 'Bearer token-of-rita' };
 
@@ -42,52 +41,49 @@ export const failedPreflight: PreflightReport = {
 interface AdminApiUnderTest {
   readonly app: RequestListener;
   readonly state: FailingState;
-  readonly lines: readonly LogLine[];
-  readonly events: Pick<EventStream, 'tick' | 'end'>;
+  readonly events: Pick<EventStream, 'publish' | 'close'>;
 }
 
-/** An application; every pre-flight of its switch comes to this. @param sights what the console is to see, beside that */
+/** @param report the result of every pre-flight. @param sources replace those of the dashboard */
 export function startAdminApi(
   report = passedPreflight,
-  sights: Partial<DashboardSources> = {},
+  sources: Partial<DashboardSources> = {},
 ): AdminApiUnderTest {
   const state = createFailingState();
-  const { log, lines } = captureLog();
+  const log = () => {};
   const active = createActiveEnvironment(state, 'sandbox', log);
   const audit = createAuditLog(state.keyValues, log);
-  const tryOut = (name: string) =>
+  const preflight = (name: string) =>
     bankEnvironments.some((environment) => environment.name === name) ? Promise.resolve(report) : undefined;
-  const seen = { environments: () => bankEnvironments, active, circuits: () => [] };
-  const readiness = () => ({ ready: true, reasons: [] });
+  const common = { environments: () => bankEnvironments, active, circuits: () => [] };
+  const { readiness = () => ({ ready: true, reasons: [] }) } = sources;
   const events = createEventStream({
-    ...seen,
+    ...common,
     readiness,
     shapers: () => [],
     inDoubt: () => undefined,
     recentSeconds: () => [],
     listenerCertificate: () => null,
-    ...sights,
+    ...sources,
   });
   const api = createAdminApi({
-    ...seen,
-    tryOut,
-    events: events.handler,
-    switchEnvironment: createSwitchEnvironment({ active, audit, preflight: tryOut }),
+    ...common,
+    readiness,
+    metrics: createMetrics(),
+    preflight,
+    events,
+    switchEnvironment: createSwitchEnvironment({ active, audit, preflight }),
     audit,
     purge: async () => {},
     holdCircuit: async () => {},
-    decisions: { of: () => [] },
+    recentRequests: { of: () => [] },
     inDoubt: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
     configuration: () => ({ log: { level: 'info' } }),
   });
   return {
     events,
-    app: createAdminApp(
-      { host: 'gateway.internal', operators, readiness, metrics: createMetrics(), log },
-      api,
-    ),
+    app: createAdminApp({ host: 'gateway.internal', operators, log, api }),
     state,
-    lines,
   };
 }

@@ -1,51 +1,45 @@
-/** The operators' application, as whoever runs the process asks it. */
+/** The admin listener for callers without a token: health, unknown paths, response headers. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import express from 'express';
 import supertest from 'supertest';
-import { createAdminApp, type Readiness } from '../../src/admin/admin-app.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { asOperator, startAdminApi } from './admin-api-under-test.ts';
+import type { Readiness } from '../../src/admin/admin-api.ts';
+import { asOperator, passedPreflight, startAdminApi } from './admin-api-under-test.ts';
 
-const appThat = (readiness: () => Readiness) =>
-  createAdminApp(
-    { host: '127.0.0.1', operators: [], readiness, metrics: createMetrics(), log: () => {} },
-    express.Router(),
-  );
+const ready: Readiness = { ready: true, reasons: [] };
+const starting: Readiness = { ready: false, reasons: ['not serving'] };
 
-const serving = () => ({ ready: true, reasons: [] });
-const starting = () => ({ ready: false, reasons: ['not serving'] });
+const appWith = (readiness = ready) => startAdminApi(passedPreflight, { readiness: () => readiness }).app;
 
-describe('/health/live', () => {
-  for (const [when, readiness] of Object.entries({ 'can serve': serving, 'cannot serve': starting })) {
-    test(`is 200 as long as the process runs, when it ${when}`, async () => {
-      const { body } = await supertest(appThat(readiness)).get('/health/live').expect(200);
+describe('GET /health/live', () => {
+  for (const [state, readiness] of Object.entries({ ready, 'not ready': starting })) {
+    test(`answers 200 while the process runs, also if the instance is ${state}`, async () => {
+      const { body } = await supertest(appWith(readiness)).get('/health/live').expect(200);
       assert.deepEqual(body, { status: 'live' });
     });
   }
 });
 
-describe('/health/ready', () => {
-  test('is 200 when the gateway can serve', async () => {
-    const { body } = await supertest(appThat(serving)).get('/health/ready').expect(200);
+describe('GET /health/ready', () => {
+  test('answers 200 if the instance can take requests', async () => {
+    const { body } = await supertest(appWith(ready)).get('/health/ready').expect(200);
     assert.deepEqual(body, { status: 'ready', reasons: [] });
   });
 
-  test('is 503 and says why before it can, and after it stopped', async () => {
-    let ready = false;
-    const app = appThat(() => (ready ? serving() : starting()));
+  test('answers 503 with the reasons while the instance starts or stops', async () => {
+    let readiness = starting;
+    const { app } = startAdminApi(passedPreflight, { readiness: () => readiness });
     const { body } = await supertest(app).get('/health/ready').expect(503);
     assert.deepEqual(body, { status: 'not ready', reasons: ['not serving'] });
-    ready = true;
+    readiness = ready;
     await supertest(app).get('/health/ready').expect(200);
-    ready = false;
+    readiness = starting;
     await supertest(app).get('/health/ready').expect(503);
   });
 });
 
-describe('the application', () => {
-  test('says of a path that cannot be decoded that it is the path', async () => {
+describe('the admin application', () => {
+  test('answers 400 to a path with malformed percent-encoding', async () => {
     const { app } = startAdminApi();
     for (const path of ['/api/decisions/%E0%A4%A', '/api/in-doubt/%FF', '/api/environments/%/preflight']) {
       const method = path.includes('decisions') ? 'get' : 'post';
@@ -54,17 +48,16 @@ describe('the application', () => {
     }
   });
 
-  test('lets nobody keep or guess its answers', async () => {
+  test('forbids caching and content sniffing of every response, and does not name Express', async () => {
     for (const path of ['/health/live', '/health/ready', '/elsewhere']) {
-      const { headers } = await supertest(appThat(serving)).get(path);
+      const { headers } = await supertest(appWith()).get(path);
       assert.equal(headers['cache-control'], 'no-store', path);
       assert.equal(headers['x-content-type-options'], 'nosniff', path);
       assert.equal(headers['x-powered-by'], undefined, path);
     }
   });
 
-  test('lets nobody without a token any further, however it is spelled', async () => {
-    const app = appThat(serving);
+  test('requires a token for every path except the public ones, in any spelling', async () => {
     for (const path of [
       '/index.html',
       '/Console.js',
@@ -76,8 +69,8 @@ describe('the application', () => {
       '/%2e/health',
       '/berlingroup/v1/payments/p',
     ]) {
-      await supertest(app).get(path).expect(401);
+      await supertest(appWith()).get(path).expect(401);
     }
-    await supertest(app).post('/health/live').expect(401);
+    await supertest(appWith()).post('/health/live').expect(401);
   });
 });

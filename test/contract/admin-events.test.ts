@@ -1,4 +1,4 @@
-/** `GET /api/events`: what consoles are told, whoever reads it, however slowly. */
+/** `GET /api/events`: content, limits and end of the event stream; and the pre-flight route. */
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -19,14 +19,14 @@ import {
   startAdminApi,
 } from './admin-api-under-test.ts';
 
-interface Told {
+interface DashboardEvent {
   readonly name: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-async function serve(t: TestContext, sights: Partial<DashboardSources> = {}) {
-  const operators = startAdminApi(passedPreflight, sights);
-  const server = createServer(operators.app);
+async function serve(t: TestContext, sources: Partial<DashboardSources> = {}) {
+  const api = startAdminApi(passedPreflight, sources);
+  const server = createServer(api.app);
   const accepted: Socket[] = [];
   server.on('connection', (socket) => void accepted.push(socket));
   const port = await listen(server);
@@ -34,32 +34,32 @@ async function serve(t: TestContext, sights: Partial<DashboardSources> = {}) {
     server.close();
     server.closeAllConnections();
   });
-  return { ...operators, accepted, port, url: `http://127.0.0.1:${port}` };
+  return { ...api, accepted, port, url: `http://127.0.0.1:${port}` };
 }
 
-/** Reads events one by one. */
+/** Opens an event stream, and reads its events one by one. */
 async function watch(url: string, headers: Readonly<Record<string, string>> = asOperator) {
   const response = await within(5_000, 'an answer', fetch(`${url}/api/events`, { headers }));
-  const pieces = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
-  async function next(): Promise<Told | 'ended'> {
-    const end = rest.indexOf('\n\n');
+  const chunks = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let buffer = '';
+  async function next(): Promise<DashboardEvent | 'ended'> {
+    const end = buffer.indexOf('\n\n');
     if (end < 0) {
-      const piece = await pieces?.read();
-      if (!piece || piece.done) return 'ended';
-      rest += piece.value;
+      const chunk = await chunks?.read();
+      if (!chunk || chunk.done) return 'ended';
+      buffer += chunk.value;
       return next();
     }
-    const [, name = '', data = ''] = /^event: (.*)\ndata: (.*)$/.exec(rest.slice(0, end)) ?? [];
-    rest = rest.slice(end + 2);
+    const [, name = '', data = ''] = /^event: (.*)\ndata: (.*)$/.exec(buffer.slice(0, end)) ?? [];
+    buffer = buffer.slice(end + 2);
     return { name, data: JSON.parse(data) };
   }
-  const told = async (): Promise<Told> => {
+  const nextEvent = async (): Promise<DashboardEvent> => {
     const event = await within(5_000, 'an event', next());
     assert.ok(event !== 'ended');
     return event;
   };
-  return { response, told, next: () => within(5_000, 'an event or the end', next()) };
+  return { response, nextEvent, next: () => within(5_000, 'an event or the end', next()) };
 }
 
 const second = (at: number): SecondStats => ({
@@ -73,20 +73,20 @@ const second = (at: number): SecondStats => ({
 });
 
 describe('GET /api/events', () => {
-  test('tells nothing without a token', async (t) => {
+  test('answers 401 without a token in the Authorization header', async (t) => {
     const { url, app } = await serve(t);
     await supertest(app).get('/api/events').expect(401);
     assert.equal((await fetch(`${url}/api/events?token=token-of-olga`)).status, 401);
   });
 
-  test('begins with a snapshot at once, and lets no proxy hold it back', async (t) => {
+  test('sends a snapshot of the last five minutes at once, and asks proxies not to buffer', async (t) => {
     const seconds = Array.from({ length: 400 }, (_, index) => second(index));
     const { url } = await serve(t, { recentSeconds: () => seconds, inDoubt: () => 2 });
-    const { response, told } = await watch(url, asReader);
+    const { response, nextEvent } = await watch(url, asReader);
     assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
     assert.equal(response.headers.get('x-accel-buffering'), 'no');
     assert.equal(response.headers.get('cache-control'), 'no-store');
-    const { name, data } = await told();
+    const { name, data } = await nextEvent();
     assert.equal(name, 'snapshot');
     assert.deepEqual(data.operator, { name: 'rita', role: 'read' });
     assert.deepEqual([data.inDoubt, data.active, data.circuits, data.shapers], [2, null, [], []]);
@@ -98,12 +98,12 @@ describe('GET /api/events', () => {
     assert.match(JSON.stringify(data.instance), /"startedAt":"\d{4}-/);
   });
 
-  test('tells every second what has changed and what is new, the same to all who watch', async (t) => {
+  test('sends the same changes to all readers on each publish, from one snapshot', async (t) => {
     let inDoubt = 0;
-    let looked = 0;
+    let snapshots = 0;
     const seconds = [second(1)];
     const circuits = () => {
-      looked += 1;
+      snapshots += 1;
       return [];
     };
     const { url, events } = await serve(t, {
@@ -111,17 +111,17 @@ describe('GET /api/events', () => {
       inDoubt: () => inDoubt,
       circuits,
     });
-    events.tick();
-    const watchers = [await watch(url), await watch(url, asReader)];
-    for (const { told } of watchers) await told();
-    const before = looked;
-    events.tick();
+    events.publish();
+    const readers = [await watch(url), await watch(url, asReader)];
+    for (const { nextEvent } of readers) await nextEvent();
+    const before = snapshots;
+    events.publish();
     inDoubt = 1;
     seconds.push(second(2));
-    events.tick();
-    assert.equal(looked, before + 2, 'it was looked once for all');
-    for (const { told } of watchers) {
-      const [quiet, changed] = [await told(), await told()];
+    events.publish();
+    assert.equal(snapshots, before + 2, 'one snapshot for all readers');
+    for (const { nextEvent } of readers) {
+      const [quiet, changed] = [await nextEvent(), await nextEvent()];
       assert.deepEqual([quiet.name, Object.keys(quiet.data)], ['tick', ['sample', 'seconds']]);
       assert.deepEqual(quiet.data.seconds, []);
       assert.deepEqual(Object.keys(changed.data), ['inDoubt', 'sample', 'seconds']);
@@ -129,54 +129,56 @@ describe('GET /api/events', () => {
     }
   });
 
-  test('drops a reader who does not read, and goes on for the others', async (t) => {
+  test('disconnects a client that does not read, and continues for the others', async (t) => {
     let round = 0;
     const large = () =>
       bankEnvironments.map((one) => ({ ...one, name: `${round}`, baseUrl: 'x'.repeat(500_000) }));
     const { url, port, events, accepted } = await serve(t, { environments: large });
-    const slow = connect(port, '127.0.0.1').on('error', () => {}); // nobody listens to its data: it is not read
+    const slow = connect(port, '127.0.0.1').on('error', () => {}); // without a data listener, nothing is read
     t.after(() => slow.destroy());
     await once(slow, 'connect');
     slow.write('GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token-of-olga\r\n\r\n');
-    const quick = await watch(url);
-    await quick.told();
-    await until(20_000, 'the slow one is dropped', async () => {
+    const fast = await watch(url);
+    await fast.nextEvent();
+    await until(20_000, 'the slow client is disconnected', async () => {
       round += 1;
-      events.tick();
-      const { name } = await quick.told();
+      events.publish();
+      const { name } = await fast.nextEvent();
       assert.equal(name, 'tick');
       return accepted[0]?.destroyed === true;
     });
     assert.ok(round < 100, `${round} MB`);
   });
 
-  test('ends every stream with a word when the instance stops, and begins none any more', async (t) => {
+  test('sends an end event when the instance stops, and refuses new streams', async (t) => {
     const { url, events } = await serve(t);
-    const { told, next } = await watch(url);
-    await told();
-    events.end();
-    assert.deepEqual(await told(), { name: 'end', data: { why: 'This instance is stopping.' } });
+    const { nextEvent, next } = await watch(url);
+    await nextEvent();
+    events.close();
+    assert.deepEqual(await nextEvent(), { name: 'end', data: { why: 'This instance is stopping.' } });
     assert.equal(await next(), 'ended');
-    events.tick();
+    events.publish();
     const late = await fetch(`${url}/api/events`, { headers: asOperator });
     assert.deepEqual([late.status, await late.json()], [503, { error: 'This instance is stopping.' }]);
   });
 
-  test('lets a hundred watch and no more, tells the next one so, and lets it in when somebody has gone', async (t) => {
+  test('refuses the hundred-and-first reader with 503 until another one disconnects', async (t) => {
     const { url } = await serve(t);
-    const leaving = new AbortController();
-    const begin = (signal?: AbortSignal) =>
+    const first = new AbortController();
+    const open = (signal?: AbortSignal) =>
       within(5_000, 'an answer', fetch(`${url}/api/events`, { headers: asOperator, signal: signal ?? null }));
-    await begin(leaving.signal);
-    await Promise.all(Array.from({ length: 99 }, () => begin()));
-    const refused = await begin();
+    await open(first.signal);
+    await Promise.all(Array.from({ length: 99 }, () => open()));
+    const refused = await open();
     assert.equal(refused.status, 503);
-    assert.deepEqual(await refused.json(), { error: '100 watch this instance already.' });
-    leaving.abort();
-    await until(5_000, 'there is room', async () => (await begin()).status === 200);
+    assert.deepEqual(await refused.json(), {
+      error: '100 clients read the events of this instance already.',
+    });
+    first.abort();
+    await until(5_000, 'a new reader is accepted', async () => (await open()).status === 200);
   });
 
-  test('answers HEAD with the head alone', async (t) => {
+  test('answers HEAD without a body', async (t) => {
     const { url } = await serve(t);
     const headers = Object.entries(asOperator);
     const { status, text } = await call(url, { method: 'HEAD', path: '/api/events', headers });
@@ -185,7 +187,7 @@ describe('GET /api/events', () => {
 });
 
 describe('POST /api/environments/{name}/preflight', () => {
-  test('tries an environment out and switches nothing; for operators who may', async () => {
+  test('returns the report of a pre-flight and switches nothing; requires the role operate', async () => {
     const { app } = startAdminApi();
     const path = '/api/environments/production/preflight';
     assert.deepEqual((await supertest(app).post(path).set(asOperator).expect(200)).body, passedPreflight);

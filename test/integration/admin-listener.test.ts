@@ -1,6 +1,6 @@
 /**
- * Somebody on the same machine or network, or a web page in an operator's browser, tries to get past the operators' door
- * without a token: with other methods, other spellings of the path, under a name of his own, or with a cookie.
+ * Attacks on the admin listener, from the same machine or network or from a web page in an operator's browser: other methods,
+ * other spellings of the path, foreign host names (DNS rebinding), cookies.
  */
 
 import assert from 'node:assert/strict';
@@ -11,7 +11,7 @@ import { countConstantTimeComparisons } from '../kit/constant-time.ts';
 import { adminToken, startLine } from '../kit/gateway.ts';
 import { sendRawAdminRequest } from '../kit/raw-admin-request.ts';
 
-/** Everything that is not `/health/live`, `/health/ready`, `/metrics` or a file of the console to the letter. */
+/** None of these is exactly `/health/live`, `/health/ready`, `/metrics` or a file of the console. */
 const paths = String.raw`
   /index.html /console.js/ /Console.js /console/console.js /api /api/ /api/environments /api/environments/active /api/audit /api/config /ADMIN /API/environments
   /Api/Environments //api/environments /api//environments /api;x /api;x=y/environments
@@ -23,14 +23,14 @@ const paths = String.raw`
 `
   .trim()
   .split(/\s+/);
-const openToGet = ['/health/live', '/metrics', '/', '/?/api', '/console.js'];
+const publicPaths = ['/health/live', '/metrics', '/', '/?/api', '/console.js'];
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY', 'PROPFIND'];
 
-describe("the operators' door without a token (H6)", () => {
+describe('the admin listener without a token', () => {
   for (const method of methods) {
-    test(`is shut for ${method} in every form of the path, with the same answer, and changes nothing`, async (t) => {
+    test(`answers 401 to ${method} for every spelling of a path, always with the same response, and changes nothing`, async (t) => {
       const { gateway } = await startLine(t);
-      for (const path of method === 'GET' ? paths : [...paths, ...openToGet]) {
+      for (const path of method === 'GET' ? paths : [...paths, ...publicPaths]) {
         const { status, headers, body } = await sendRawAdminRequest(gateway, `${method} ${path}`).catch(
           (cause: unknown) => {
             throw new Error(`no answer to ${method} ${path}`, { cause });
@@ -47,14 +47,14 @@ describe("the operators' door without a token (H6)", () => {
     });
   }
 
-  test('is shut for HEAD', async (t) => {
+  test('answers 401 to HEAD', async (t) => {
     const { gateway } = await startLine(t);
     for (const path of paths) {
       assert.equal((await call(gateway.adminUrl, { method: 'HEAD', path })).status, 401, path);
     }
   });
 
-  test('is shut for a target that nobody can read: that is said like anything else', async (t) => {
+  test('answers 400 to a malformed request target, whatever the method', async (t) => {
     const { gateway } = await startLine(t);
     for (const method of methods) {
       assert.equal((await sendRawAdminRequest(gateway, `${method} ?/api/environments`)).status, 400);
@@ -68,7 +68,7 @@ describe("the operators' door without a token (H6)", () => {
     }
   });
 
-  test('is shut for what only looks like one', async (t) => {
+  test('answers 401 to malformed and wrong credentials, and to a token outside the Authorization header', async (t) => {
     const { gateway } = await startLine(t);
     const credentials = [
       ...[
@@ -114,7 +114,7 @@ describe("the operators' door without a token (H6)", () => {
     );
   });
 
-  test('is open for health and counters alone, and health tells no more than how it is', async (t) => {
+  test('serves health and metrics, and health reveals only the status and its reasons', async (t) => {
     const { gateway } = await startLine(t);
     const live = await call(gateway.adminUrl, { method: 'GET', path: '/health/live' });
     assert.deepEqual([live.status, live.text], [200, '{"status":"live"}']);
@@ -126,8 +126,8 @@ describe("the operators' door without a token (H6)", () => {
   });
 });
 
-describe("the operators' door with a token", () => {
-  test('H8: is shut under a name of somebody else (DNS rebinding), and nothing changes', async (t) => {
+describe('the admin listener with a token', () => {
+  test('answers 421 to a foreign host name (DNS rebinding), and changes nothing', async (t) => {
     const { gateway } = await startLine(t);
     const token = `Authorization: Bearer ${adminToken}`;
     const hosts = [
@@ -148,7 +148,7 @@ describe("the operators' door with a token", () => {
     assert.equal((await readAdminApi(gateway, '/api/environments')).version, 1);
   });
 
-  test('is open under its addresses, as localhost, and in any case of that', async (t) => {
+  test('accepts every IP address and localhost as host, in any letter case', async (t) => {
     const { gateway } = await startLine(t);
     for (const host of [
       '127.0.0.1',
@@ -163,7 +163,7 @@ describe("the operators' door with a token", () => {
     }
   });
 
-  test('H7: sets no cookie and lets nobody keep, guess or frame its answers', async (t) => {
+  test('sets no cookie, forbids caching and content sniffing, and allows no other origin', async (t) => {
     const { gateway } = await startLine(t);
     for (const path of [
       '/api/environments',
@@ -182,7 +182,7 @@ describe("the operators' door with a token", () => {
     }
   });
 
-  test('H7: changes nothing by GET', async (t) => {
+  test('changes nothing on GET', async (t) => {
     const { gateway } = await startLine(t);
     for (const path of [
       '/api/environments/active',
@@ -193,7 +193,7 @@ describe("the operators' door with a token", () => {
     assert.equal((await readAdminApi(gateway, '/api/environments')).version, 1);
   });
 
-  test('answers a request that it cannot read with 400, and goes on', async (t) => {
+  test('answers 400 to a body with an unsupported encoding or character set', async (t) => {
     const { gateway } = await startLine(t);
     const token = `Authorization: Bearer ${adminToken}`;
     assert.equal(
@@ -214,7 +214,7 @@ describe("the operators' door with a token", () => {
   });
 });
 
-test("operators' tokens are compared in constant time, with every one, whichever it is", async (t) => {
+test('the admin listener compares a token with that of every operator, in constant time', async (t) => {
   const comparisons = countConstantTimeComparisons(t);
   const operators = ['1', '2', '3'].map((digit) => ({
     name: `operator-${digit}`,

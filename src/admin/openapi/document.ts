@@ -1,4 +1,4 @@
-/** The OpenAPI description of both doors: the eight operations, and what operators may ask and do. */
+/** The OpenAPI description of both listeners: the eight operations of the public API, and the admin API. */
 
 import { stringify } from 'yaml';
 import { adminComponents, adminPaths } from './admin-paths.ts';
@@ -14,7 +14,7 @@ const document = {
     summary: 'The gateway between a TPP platform and a bank’s PSD2 payment-initiation API.',
     description:
       'The payment side is the payment initiation service of NextGenPSD2 XS2A 1.3.6 and 1.3.11 (The Berlin Group). ' +
-      'What its bodies hold stands there; here stands what the gateway adds.',
+      'The standard describes the bodies; this document describes what the gateway adds.',
     license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
   },
   servers: [
@@ -28,7 +28,7 @@ const document = {
   ],
   tags: [
     { name: 'payments', description: 'For TPP systems.' },
-    { name: 'operators', description: 'For operators, on a listener of their own.' },
+    { name: 'operators', description: 'For operators, on the admin listener.' },
   ],
   paths: { ...paymentPaths(), ...adminPaths() },
   components: {

@@ -1,4 +1,4 @@
-/** How OpenAPI describes the payment side: made from the table of operations and the table of errors. */
+/** Generates the OpenAPI paths of the public API from the table of operations and the table of errors. */
 
 import { operations } from '../../pis/operations.ts';
 import { type ErrorCode, type ErrorDefinition, errorTable } from '../../request/errors.ts';
@@ -7,7 +7,7 @@ type Row = (typeof operations)[number];
 
 const ref = (section: string, name: string) => ({ $ref: `#/components/${section}/${name}` });
 
-/** The paths of the eight operations, as they stand behind `/<segment>/v1`. */
+/** The paths of the eight operations, relative to `/<segment>/v1`. */
 export function paymentPaths() {
   const shapes = [...new Set(operations.map(({ shape }) => shape))];
   const methodsOf = (shape: string) =>
@@ -27,10 +27,10 @@ const summaries: Readonly<Record<Row['name'], { readonly summary: string; readon
   getPayment: { summary: 'Read a payment, or the content of a bulk payment', status: 200 },
   getPeriodicPayment: { summary: 'Read a periodic payment', status: 200 },
   getPaymentStatus: { summary: 'Read the status of a payment', status: 200 },
-  cancelPayment: { summary: 'Cancel a payment, or begin to', status: 204 },
+  cancelPayment: { summary: 'Cancel a payment, or start its cancellation', status: 204 },
   startAuthorisation: { summary: 'Start an authorisation of a payment or of its cancellation', status: 201 },
   listAuthorisations: { summary: 'List the authorisations', status: 200 },
-  getAuthorisation: { summary: 'Read how far an authorisation is', status: 200 },
+  getAuthorisation: { summary: 'Read the status of an authorisation', status: 200 },
 };
 
 function describeOperation(row: Row) {
@@ -40,12 +40,12 @@ function describeOperation(row: Row) {
     operationId: row.name,
     tags: ['payments'],
     summary,
-    description: `${laneDescriptions[row.lane]} Any other answer of the bank passes through with its status, body and fields.`,
+    description: `${laneDescriptions[row.lane]} Every other response of the bank is forwarded with its status, body and headers.`,
     security: [{}, { apiKey: [] }],
     parameters: [ref('parameters', 'X-Request-ID'), ref('parameters', 'Penstock-Environment')],
     ...(row.method === 'POST' && { requestBody: ref('requestBodies', 'Opaque') }),
     responses: {
-      [status]: ref('responses', status === 204 ? 'Done' : 'BankAnswer'),
+      [status]: ref('responses', status === 204 ? 'NoContent' : 'BankResponse'),
       ...Object.fromEntries(errors),
     },
   };
@@ -53,13 +53,13 @@ function describeOperation(row: Row) {
 
 const laneDescriptions = {
   write:
-    'One X-Request-ID has one effect at the bank: a repeat gets the first answer (Idempotent-Replayed: true).',
-  read: 'Asked of the bank each time.',
+    'One X-Request-ID has one effect at the bank: a repeat gets the first response (Idempotent-Replayed: true).',
+  read: 'Every request goes to the bank.',
   status:
-    'Answered from a cache that all instances share (Cache-Status, Age); Cache-Control: no-cache asks the bank.',
+    'Answered from a cache that all instances share (Cache-Status, Age). Cache-Control: no-cache asks the bank.',
 } as const;
 
-/** Which errors an operation can meet: duplicates are a matter of writes, the cache of status reads. */
+/** The errors that an operation can return: duplicates exist for writes only, the cache for status reads only. */
 function codesOf(row: Row): readonly ErrorCode[] {
   return errorCodes.filter((code) => {
     if (code.startsWith('DUPLICATE_')) return row.lane === 'write';
@@ -70,65 +70,64 @@ function codesOf(row: Row): readonly ErrorCode[] {
 const statusesOf = (row: Row) =>
   [...new Set(codesOf(row).map((code) => errorTable[code].status))].toSorted((one, other) => one - other);
 
-/** The keys are all there are: nothing can be added to the table at run time. */
-const errorCodes = Object.keys(errorTable) as ErrorCode[];
+const errorCodes = Object.keys(errorTable) as ErrorCode[]; // `keys` widens them to text
 
 const pathParameters = (shape: string) =>
   [...shape.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => ref('parameters', name));
 
-const pathParameter = (name: string, pattern: string, examples: readonly string[]) => ({
+const pathParameter = (name: string, pattern: string, example: string) => ({
   name,
   in: 'path',
   required: true,
   schema: { type: 'string', pattern, maxLength: 256 },
-  example: examples[0],
+  example,
 });
 const segmentPattern = '^[A-Za-z0-9._~-]+$';
 const idPattern = '^[A-Za-z0-9._~=:@+,!$*-]+$';
 
 const header = (description: string, schema: object = { type: 'string' }) => ({ description, schema });
 
-/** What the paths refer to. */
+/** The components that the paths refer to. */
 export const paymentComponents = {
   securitySchemes: {
     apiKey: {
       type: 'apiKey',
       in: 'header',
       name: 'X-API-Key',
-      description: 'Where clients are configured and known by key. Others show a certificate.',
+      description: 'Required if clients are configured, unless a client certificate identifies the client.',
     },
   },
   parameters: {
-    'payment-service': pathParameter('payment-service', segmentPattern, ['payments']),
-    'payment-product': pathParameter('payment-product', segmentPattern, ['sepa-credit-transfers']),
-    paymentId: pathParameter('paymentId', idPattern, ['1234-wertiq-983']),
-    'payment-authorisation': pathParameter('payment-authorisation', segmentPattern, ['authorisations']),
-    'authorisation-id': pathParameter('authorisation-id', idPattern, ['123auth456']),
+    'payment-service': pathParameter('payment-service', segmentPattern, 'payments'),
+    'payment-product': pathParameter('payment-product', segmentPattern, 'sepa-credit-transfers'),
+    paymentId: pathParameter('paymentId', idPattern, '1234-wertiq-983'),
+    'payment-authorisation': pathParameter('payment-authorisation', segmentPattern, 'authorisations'),
+    'authorisation-id': pathParameter('authorisation-id', idPattern, '123auth456'),
     'X-Request-ID': {
       name: 'X-Request-ID',
       in: 'header',
       required: true,
-      description: 'Names the request. The same one again means the same request.',
+      description: 'Identifies the request. A repeat of the id is a repeat of the request.',
       schema: { type: 'string', format: 'uuid' },
     },
     'Penstock-Environment': {
       name: 'Penstock-Environment',
       in: 'header',
-      description: 'The environment to use, if the client may choose.',
+      description: 'The environment to use; must be one that the client is allowed to use.',
       schema: { type: 'string' },
     },
   },
   headers: {
-    'X-Request-ID': header('The request’s own.', { type: 'string', format: 'uuid' }),
-    'Penstock-Environment': header('Which environment of the bank it was.'),
-    'Penstock-Error': header('The code of an error that the gateway itself made: docs/errors.md.'),
-    'Cache-Status': header('Where the status of a payment comes from (RFC 9211).'),
-    'Idempotent-Replayed': header('`true` if it is the answer to an earlier request of the same id.'),
-    'Proxy-Status': header('What went wrong on the way to the bank (RFC 9209).'),
+    'X-Request-ID': header('The id of the request.', { type: 'string', format: 'uuid' }),
+    'Penstock-Environment': header('The environment of the bank that handled the request.'),
+    'Penstock-Error': header('The code of an error that the gateway generated: docs/errors.md.'),
+    'Cache-Status': header('Whether the status comes from the cache (RFC 9211).'),
+    'Idempotent-Replayed': header('`true` if this is the response to an earlier request with the same id.'),
+    'Proxy-Status': header('The error on the way to the bank (RFC 9209).'),
   },
   requestBodies: {
     Opaque: {
-      description: 'Passed on byte for byte; what it says is between the TPP and the bank.',
+      description: 'Forwarded byte for byte; the standard and the bank define its content.',
       content: {
         'application/json': { schema: { type: 'object' } },
         'application/xml': { schema: { type: 'string' } },
@@ -137,16 +136,16 @@ export const paymentComponents = {
     },
   },
   responses: {
-    BankAnswer: {
-      description: 'The bank’s answer; links into its API lead through the gateway.',
+    BankResponse: {
+      description: 'The bank’s response; links to its API are rewritten to the gateway.',
       headers: headersNamed('X-Request-ID', 'Penstock-Environment', 'Cache-Status', 'Idempotent-Replayed'),
       content: {
         'application/json': { schema: { type: 'object' } },
         'application/xml': { schema: { type: 'string' } },
       },
     },
-    Done: {
-      description: 'The bank has done it, and says nothing more.',
+    NoContent: {
+      description: 'Done; the bank sent no content.',
       headers: headersNamed('X-Request-ID', 'Penstock-Environment', 'Idempotent-Replayed'),
     },
     ...errorResponses(),
@@ -178,18 +177,18 @@ function headersNamed(...names: readonly string[]) {
   return Object.fromEntries(names.map((name) => [name, ref('headers', name)]));
 }
 
-/** One for each status, with the codes that tell equal statuses apart. */
+/** One response for each status, with the codes of all errors that have it. */
 function errorResponses() {
   const rows: readonly (readonly [string, ErrorDefinition])[] = Object.entries(errorTable);
   const statuses = [...new Set(rows.map(([, { status }]) => status))].toSorted((one, other) => one - other);
   return Object.fromEntries(
     statuses.map((status) => {
-      const codes = rows.filter(([, kind]) => kind.status === status).map(([code]) => code);
+      const codes = rows.filter(([, error]) => error.status === status).map(([code]) => code);
       const schema = ref('schemas', 'TppMessages');
       return [
         `Error${status}`,
         {
-          description: `The gateway itself says: ${codes.join(', ')}.`,
+          description: `Generated by the gateway: ${codes.join(', ')}.`,
           headers: headersNamed('X-Request-ID', 'Penstock-Error', 'Proxy-Status'),
           content: {
             'application/json': { schema },

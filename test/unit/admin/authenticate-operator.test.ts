@@ -12,22 +12,22 @@ const admin = (token: string) => ({ name: 'admin', tokenSha256: sha256(token), r
 const settings = (operators: readonly (typeof olga)[]) =>
   configOf({ environments: { sandbox: { baseUrl: 'https://bank.example' } }, admin: { operators } }).admin;
 
-describe('the operators', () => {
-  test('are those of the configuration', () => {
+describe('the configured operators', () => {
+  test('are those of the configuration if there is no token', () => {
     assert.deepEqual(configuredOperators(settings([olga]), undefined), { operators: [olga] });
   });
 
-  test('are "admin" besides, if there is a token', () => {
+  test('include "admin" if there is a token', () => {
     assert.deepEqual(configuredOperators(settings([]), 'secret'), { operators: [admin('secret')] });
     assert.deepEqual(configuredOperators(settings([olga]), 'secret'), { operators: [olga, admin('secret')] });
   });
 
-  test('are "admin" with a token made for this run, if nothing is configured: there is no default password', () => {
+  test('are "admin" with a newly generated token on each start if nothing is configured', () => {
     const runs = [1, 2].map(() => configuredOperators(settings([]), undefined));
-    for (const { operators, madeToken = '' } of runs) {
-      assert.match(madeToken, /^[\w-]{32}$/); // 24 bytes
-      assert.deepEqual(operators, [admin(madeToken)]);
+    for (const { operators, generatedToken = '' } of runs) {
+      assert.match(generatedToken, /^[\w-]{32}$/); // 24 bytes
+      assert.deepEqual(operators, [admin(generatedToken)]);
     }
-    assert.notEqual(runs[0]?.madeToken, runs[1]?.madeToken);
+    assert.notEqual(runs[0]?.generatedToken, runs[1]?.generatedToken);
   });
 });

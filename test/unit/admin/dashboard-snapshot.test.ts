@@ -31,7 +31,7 @@ const sandbox = {
   signingCertificate: null,
 };
 
-const sights: DashboardSources = {
+const sources: DashboardSources = {
   active: { known: () => ({ environment: 'sandbox', version: 3 }) },
   environments: () => [sandbox],
   circuits: () => [circuit],
@@ -50,15 +50,18 @@ const sights: DashboardSources = {
   recentSeconds: () => [second(1), second(2)],
 };
 
-describe('a collector', () => {
-  test('gives everything in a snapshot, before it has looked once', () => {
-    const { active, version, inDoubt, seconds, samples } = createDashboard(sights).snapshot();
+describe('the dashboard', () => {
+  test('gives the complete state in a snapshot before the first refresh', () => {
+    const { active, version, inDoubt, seconds, samples } = createDashboard(sources).snapshot();
     assert.deepEqual([active, version, inDoubt, seconds.length, samples], ['sandbox', 3, null, 2, []]);
   });
 
-  test('sums up who waits, and counts a held circuit as held', () => {
+  test('samples the number of waiting calls, and a hold instead of the measured state', () => {
     const held = { ...circuit, lane: 'read', hold: 'open' } as const;
-    const { sample } = createDashboard({ ...sights, circuits: () => [circuit, held] }, () => 7_900).refresh();
+    const { sample } = createDashboard(
+      { ...sources, circuits: () => [circuit, held] },
+      () => 7_900,
+    ).refresh();
     assert.deepEqual(sample, {
       at: 7,
       waiting: { sandbox: 7 },
@@ -66,30 +69,30 @@ describe('a collector', () => {
     });
   });
 
-  test('gives each second once, whatever the figures still keep', () => {
+  test('reports each second of traffic once', () => {
     let seconds = [second(1), second(2)];
-    const { refresh } = createDashboard({ ...sights, recentSeconds: () => seconds });
-    const told = () => refresh().seconds.map(({ at }) => at);
-    assert.deepEqual(told(), [1, 2]);
-    assert.deepEqual(told(), []);
+    const { refresh } = createDashboard({ ...sources, recentSeconds: () => seconds });
+    const newSeconds = () => refresh().seconds.map(({ at }) => at);
+    assert.deepEqual(newSeconds(), [1, 2]);
+    assert.deepEqual(newSeconds(), []);
     seconds = [second(2), second(3), second(4)];
-    assert.deepEqual(told(), [3, 4]);
+    assert.deepEqual(newSeconds(), [3, 4]);
   });
 
-  test('keeps five minutes', () => {
+  test('keeps the samples of five minutes', () => {
     let now = 0;
-    const { refresh, snapshot } = createDashboard(sights, () => {
+    const { refresh, snapshot } = createDashboard(sources, () => {
       now += 1_000;
       return now;
     });
-    for (let looks = 0; looks < 305; looks++) refresh();
+    for (let count = 0; count < 305; count++) refresh();
     const { samples } = snapshot();
     assert.deepEqual([samples.length, samples[0]?.at, samples.at(-1)?.at], [300, 6, 305]);
   });
 
-  test('shows of an environment only what operators are shown, not its settings', () => {
+  test('leaves all other settings of an environment out', () => {
     const settings = { ...sandbox, keyFile: '/secret' };
-    const { environments } = createDashboard({ ...sights, environments: () => [settings] }).snapshot();
+    const { environments } = createDashboard({ ...sources, environments: () => [settings] }).snapshot();
     assert.doesNotMatch(JSON.stringify(environments), /secret/);
   });
 });

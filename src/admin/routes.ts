@@ -1,0 +1,225 @@
+/** The routes of the admin listener, in one table: Express and the OpenAPI description both use it (ADR 57). */
+
+import type { Response } from 'express';
+import type { z } from 'zod';
+import { holdRequest, purgeQuery, resolutionRequest, switchRequest } from './request-schemas.ts';
+import {
+  auditRecords,
+  auditVerification,
+  circuit,
+  circuits,
+  configuration,
+  decisions,
+  environments,
+  inDoubt,
+  liveness,
+  preflightReport,
+  readiness,
+  resolution,
+  switchResult,
+} from './response-schemas.ts';
+
+export interface Route {
+  readonly method: 'get' | 'put' | 'post' | 'delete';
+  /** An OpenAPI path template. */
+  readonly path: string;
+  /** The role that a caller needs; `none` needs no token. */
+  readonly role: 'none' | 'read' | 'operate';
+  readonly summary: string;
+  /** Schema of the JSON body. */
+  readonly body?: z.ZodType;
+  readonly query?: z.ZodObject;
+  /** What a success returns: JSON of this schema, or another content type, or nothing (204). */
+  readonly response: ResponseShape;
+  /** Other responses, by status; 400, 401, 403 and 503 of every route are added by the description. */
+  readonly errors?: Readonly<Record<number, string>>;
+}
+
+type ResponseShape =
+  | { readonly description: string; readonly schema: z.ZodType }
+  | { readonly description: string; readonly contentType: string }
+  | { readonly description: string; readonly status: 204 };
+
+const stateUnavailable = { 503: 'The shared state cannot be reached.' };
+
+/** By the name of the handler, which is the `operationId` as well. */
+export const routes = {
+  getLiveness: {
+    method: 'get',
+    path: '/health/live',
+    role: 'none',
+    summary: 'Does the process run?',
+    response: { description: 'The process runs.', schema: liveness },
+  },
+  getReadiness: {
+    method: 'get',
+    path: '/health/ready',
+    role: 'none',
+    summary: 'Can the instance take requests? The bank is not checked.',
+    response: { description: 'The instance takes requests.', schema: readiness },
+    errors: { 503: 'The instance takes no requests; the body states the reasons.' },
+  },
+  getMetrics: {
+    method: 'get',
+    path: '/metrics',
+    role: 'none',
+    summary: 'The metrics, for Prometheus',
+    response: { description: 'The metrics in the Prometheus text format.', contentType: 'text/plain' },
+  },
+  getOpenapi: {
+    method: 'get',
+    path: '/openapi.yaml',
+    role: 'none',
+    summary: 'This description',
+    response: { description: 'OpenAPI 3.1.', contentType: 'application/yaml' },
+  },
+  listEnvironments: {
+    method: 'get',
+    path: '/api/environments',
+    role: 'read',
+    summary: 'List the environments, and which one is active',
+    response: { description: 'The environments, in the order of the configuration.', schema: environments },
+  },
+  switchEnvironment: {
+    method: 'put',
+    path: '/api/environments/active',
+    role: 'operate',
+    summary: 'Switch the environment for new payments',
+    body: switchRequest,
+    response: { description: 'Switched.', schema: switchResult },
+    errors: {
+      409: 'Refused: the pre-flight failed (the body contains its report), or the confirmation is missing.',
+      ...stateUnavailable,
+    },
+  },
+  runPreflight: {
+    method: 'post',
+    path: '/api/environments/{name}/preflight',
+    role: 'operate',
+    summary: 'Test an environment without switching to it',
+    response: { description: 'The result of each step.', schema: preflightReport },
+    errors: { 404: 'There is no environment of this name.' },
+  },
+  streamEvents: {
+    method: 'get',
+    path: '/api/events',
+    role: 'read',
+    summary: 'Stream the state that the console shows, as server-sent events',
+    response: { description: 'A snapshot, then the changes every second.', contentType: 'text/event-stream' },
+    errors: { 503: 'The instance is stopping, or a hundred clients read the events already.' },
+  },
+  listDecisions: {
+    method: 'get',
+    path: '/api/decisions/{requestId}',
+    role: 'read',
+    summary: 'Show what this instance did with the requests of an X-Request-ID',
+    response: { description: 'The requests with this id, newest first.', schema: decisions },
+    errors: { 404: 'This instance has no record of this X-Request-ID.' },
+  },
+  listCircuits: {
+    method: 'get',
+    path: '/api/circuits',
+    role: 'read',
+    summary: 'List the circuits, one for each environment and lane',
+    response: { description: 'The circuits.', schema: circuits },
+  },
+  holdCircuit: {
+    method: 'put',
+    path: '/api/circuits/{environment}/{lane}',
+    role: 'operate',
+    summary: 'Hold a circuit open or closed, or release it',
+    body: holdRequest,
+    response: { description: 'The circuit afterwards.', schema: circuit },
+    errors: { 404: 'There is no circuit of this environment and lane.', ...stateUnavailable },
+  },
+  listInDoubt: {
+    method: 'get',
+    path: '/api/in-doubt',
+    role: 'read',
+    summary: 'List the requests that the bank may or may not have carried out',
+    response: { description: 'The requests in doubt, oldest first.', schema: inDoubt },
+    errors: stateUnavailable,
+  },
+  resolveInDoubt: {
+    method: 'post',
+    path: '/api/in-doubt/{id}',
+    role: 'operate',
+    summary: 'Resolve a request in doubt with what the bank says',
+    body: resolutionRequest,
+    response: { description: 'Resolved.', schema: resolution },
+    errors: {
+      404: 'Nothing is in doubt under this id.',
+      409: 'The bank may still act on it; see Retry-After.',
+      ...stateUnavailable,
+    },
+  },
+  listAuditRecords: {
+    method: 'get',
+    path: '/api/audit',
+    role: 'read',
+    summary: 'List the newest records of the audit log',
+    response: { description: 'At most a hundred records, newest first.', schema: auditRecords },
+    errors: stateUnavailable,
+  },
+  verifyAuditLog: {
+    method: 'get',
+    path: '/api/audit/verify',
+    role: 'read',
+    summary: 'Verify the hash chain of the audit log',
+    response: { description: 'The result, also for a broken chain.', schema: auditVerification },
+    errors: stateUnavailable,
+  },
+  purgeStatusCache: {
+    method: 'delete',
+    path: '/api/status-cache',
+    role: 'operate',
+    summary: 'Remove the cached status of a payment, or all cached statuses',
+    query: purgeQuery,
+    response: { description: 'Removed, on all instances.', status: 204 },
+    errors: stateUnavailable,
+  },
+  showConfiguration: {
+    method: 'get',
+    path: '/api/config',
+    role: 'read',
+    summary: 'Show the configuration in effect, its secrets masked',
+    response: { description: 'The sections, as in the configuration file.', schema: configuration },
+  },
+} as const satisfies Readonly<Record<string, Route>>;
+
+export type RouteName = keyof typeof routes;
+
+/** All routes, in the order of the table. */
+export const routeEntries = Object.entries(routes) as readonly [RouteName, Route][]; // `entries` widens the keys to text
+
+/** A request to a route, parsed by its schemas. */
+export interface AdminCall<Name extends RouteName> {
+  readonly parameters: Readonly<Record<ParameterName<(typeof routes)[Name]['path']>, string>>;
+  readonly body: Parsed<Name, 'body'>;
+  readonly query: Parsed<Name, 'query'>;
+  /** For status, headers, and bodies other than JSON. */
+  readonly response: Response;
+}
+
+/** The names in the braces of a path template. */
+type ParameterName<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParameterName<Rest>
+  : never;
+
+type Parsed<Name extends RouteName, Part extends 'body' | 'query'> = (typeof routes)[Name] extends {
+  readonly [Key in Part]: infer Schema extends z.ZodType;
+}
+  ? z.output<Schema>
+  : undefined;
+
+/** The JSON of a success; nothing where a route has no schema for it. */
+type Result<Name extends RouteName> = (typeof routes)[Name]['response'] extends {
+  readonly schema: infer Schema extends z.ZodType;
+}
+  ? z.input<Schema>
+  : undefined;
+
+/** The handlers. Each returns the JSON of a success, throws `AdminRefusal`, or uses `response` itself. */
+export type AdminApi = {
+  readonly [Name in RouteName]: (call: AdminCall<Name>) => Result<Name> | Promise<Result<Name>>;
+};
