@@ -96,11 +96,16 @@ describe('the environment switch of the console', { skip: skipWithoutChromium },
       .click();
     const dialog = dialogOf(page);
     await dialog.getByText('Your role is read-only: the gateway will refuse this.').waitFor();
-    await dialog.getByText('No pre-flight: This operator may look, but not change anything.').waitFor();
+    await dialog
+      .getByText('No pre-flight: This operator has the role read: changes require the role operate.')
+      .waitFor();
     await dialog.getByLabel('Reason').fill('let me');
     await dialog.getByLabel('Type production to confirm').fill('production');
     await dialog.getByRole('button', { name: 'Switch to production' }).click();
-    await dialog.getByRole('alert').getByText('This operator may look, but not change anything.').waitFor();
+    await dialog
+      .getByRole('alert')
+      .getByText('This operator has the role read: changes require the role operate.')
+      .waitFor();
   });
 });
 
