@@ -1,6 +1,6 @@
 /** Whether this instance can take requests, for health checks, load balancers and the console. */
 
-import type { Readiness } from './admin/admin-api.ts';
+import type { Readiness } from './admin/dashboard-snapshot.ts';
 import { expiryWarning, type InstalledCertificate } from './certificates/installed-certificates.ts';
 import type { StateSettings } from './config/schema.ts';
 import type { ListenerCertificate } from './http/listener-tls.ts';

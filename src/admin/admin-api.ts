@@ -12,16 +12,11 @@ import type { RecentRequests } from '../telemetry/recent-requests.ts';
 import type { CircuitView } from '../upstream/circuit/circuit.ts';
 import type { HoldCircuit } from '../upstream/circuit/holds.ts';
 import { operatorOf } from './authenticate-operator.ts';
+import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
 import { openapiYaml } from './openapi/document.ts';
 import type { EnvironmentView } from './response-schemas.ts';
 import type { AdminApi } from './routes.ts';
-
-/** Whether the instance can take requests, with the reasons and warnings. */
-export interface Readiness {
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
-}
 
 interface AdminApiDependencies {
   readonly readiness: () => Readiness;

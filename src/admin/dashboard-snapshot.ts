@@ -6,7 +6,6 @@ import type { ActiveRecord } from '../environments/active-environment.ts';
 import type { SecondStats } from '../telemetry/live-stats.ts';
 import type { CircuitView } from '../upstream/circuit/circuit.ts';
 import type { EnvironmentLimiterStats } from '../upstream/upstreams.ts';
-import type { Readiness } from './admin-api.ts';
 
 interface Dashboard {
   /** The current state, with the last five minutes. */
@@ -26,6 +25,12 @@ export interface DashboardSources {
   readonly listenerCertificate: () => CertificateSummary | null;
   /** The seconds that have ended, oldest first. */
   readonly recentSeconds: () => readonly SecondStats[];
+}
+
+/** Whether the instance can take requests, with the reasons and warnings. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
 }
 
 interface Snapshot {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
-import type { Readiness } from '../../src/admin/admin-api.ts';
+import type { Readiness } from '../../src/admin/dashboard-snapshot.ts';
 import { asOperator, passedPreflight, startAdminApi } from './admin-api-under-test.ts';
 
 const ready: Readiness = { ready: true, reasons: [] };
