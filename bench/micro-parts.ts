@@ -50,17 +50,21 @@ const requestOf = (method: string, path: string, body = ''): RoutedRequest => ({
 const read = requestOf('GET', status.path);
 const payment = requestOf('POST', initiation.path, initiation.body);
 
-const places = createCacheKeys(createMemoryState());
-const place = await places.of(read);
-const entry = {
+const cacheKeys = createCacheKeys(createMemoryState());
+const cacheKey = await cacheKeys.of(read);
+const cachedResponse = {
   headers: [['Content-Type', 'application/json'] as const],
   body: Buffer.from(cachedBody).toString('base64'),
-  fetchedAt: 0,
+  fetchedAtMs: 0,
   ttlMs: 3_600_000,
-  credential: place.credential,
+  credential: cacheKey.credential,
 };
-const sighting = { standing: 'ACCC', seenAt: 0, entries: { [place.variant]: entry } };
-const document = serializeCachedPayment(withObservation(parseCachedPayment(undefined), sighting));
+const observation = {
+  statusHash: 'ACCC',
+  observedAtMs: 0,
+  responses: { [cacheKey.variant]: cachedResponse },
+};
+const cachedPayment = serializeCachedPayment(withObservation(parseCachedPayment(undefined), observation));
 const home = { environment: 'sandbox', tenant: 'shop' };
 const record = serializeAffinityRecord({ affinities: [home], renewedAt: 0, retention: 'expiring' });
 
@@ -80,9 +84,9 @@ export const parts: readonly Part[] = [
   { name: 'affinity: parse a payment record', body: () => parseAffinityRecord(record) },
   { name: 'rewriting: body without links, 600 B', body: () => rewriteLinks(withoutLinks, toPublic) },
   { name: 'rewriting: body with four links', body: () => rewriteLinks(withLinks, toPublic) },
-  { name: 'status cache: place of a request', body: () => places.of(read) },
-  { name: 'status cache: parse a document, 600 B', body: () => parseCachedPayment(document) },
-  { name: 'status cache: answer from an entry', body: () => toPisResponse(entry, 'sandbox') },
+  { name: 'status cache: key of a request', body: () => cacheKeys.of(read) },
+  { name: 'status cache: parse a payment, 600 B', body: () => parseCachedPayment(cachedPayment) },
+  { name: 'status cache: response from the cache', body: () => toPisResponse(cachedResponse, 'sandbox') },
   { name: 'status cache: time to live', body: () => statusTtlMs(freshness, 'payments', 'ACCP', 5_000) },
   { name: 'token bucket: reserve a turn', body: () => reservePermit(0, 1_000, rate, 3_000) },
 ];

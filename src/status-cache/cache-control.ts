@@ -1,13 +1,17 @@
-/** What a request and an answer say about caching (RFC 9111), as far as it makes sense for a status read. */
+/** What requests and responses say about caching (RFC 9111), how long a status is fresh, and the clock that measures it. */
 
 import { type HeaderFields, headerValue, headerValues, listMembers } from '../pis/headers.ts';
 import { finalityOf } from '../pis/transaction-status.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
+import { credentialFields, keyFields } from './cache-key.ts';
 
-/** How a status read wants to be answered; `impossible`: neither by the cache nor by the bank. */
-export type CacheMode = 'any' | 'ask-the-bank' | 'only-if-cached' | 'leave-the-cache-alone' | 'impossible';
+/**
+ * How a status read uses the cache. `refresh`: not from the cache, but the response may be stored and shared; `bypass`:
+ * neither stored nor shared; `unsatisfiable`: the request excludes both the cache and the bank.
+ */
+export type CacheMode = 'default' | 'refresh' | 'only-if-cached' | 'bypass' | 'unsatisfiable';
 
-/** Fields with which a request asks for something else than the whole current answer, or for an answer to itself alone. */
+/** Fields of conditional and partial requests, and of signed ones: the bank verifies a signature only once. */
 const bypassFields = [
   'signature',
   'range',
@@ -18,93 +22,59 @@ const bypassFields = [
   'if-range',
 ];
 
-/** RFC 9111 section 5.2.1. A signed read was checked by the bank once only: it is never answered by another's. */
+/** RFC 9111 section 5.2.1. */
 export function cacheModeOf({ headers }: PisRequest): CacheMode {
   const directives = directivesIn(headers);
-  const wantsTheBank = directives.has('no-cache') || directives.get('max-age') === '0';
-  const isSingular = bypassFields.some((name) => headerValue(headers, name) !== undefined);
-  if (directives.has('only-if-cached')) return wantsTheBank || isSingular ? 'impossible' : 'only-if-cached';
-  if (isSingular || directives.has('no-store')) return 'leave-the-cache-alone';
-  return wantsTheBank ? 'ask-the-bank' : 'any';
+  const refusesCache = directives.has('no-cache') || directives.get('max-age') === '0';
+  const isForItself = bypassFields.some((name) => headerValue(headers, name) !== undefined);
+  if (directives.has('only-if-cached'))
+    return refusesCache || isForItself ? 'unsatisfiable' : 'only-if-cached';
+  if (isForItself || directives.has('no-store')) return 'bypass';
+  return refusesCache ? 'refresh' : 'default';
 }
 
-/** Request fields that tell who asks: every entry belongs to these. */
-export const credentialFields = ['authorization', 'cookie'] as const;
-
-/** Further request fields that an answer may vary with, for all of which an entry's key holds the values. */
-export const variantFields = [
-  'accept',
-  'accept-encoding',
-  'accept-language',
-  'consent-id',
-  'psu-id',
-  'psu-id-type',
-  'psu-corporate-id',
-  'psu-corporate-id-type',
-] as const;
-
-/** All request fields that an entry belongs to. */
-export const keyedFields: ReadonlySet<string> = new Set([...credentialFields, ...variantFields]);
-
 /**
- * Whether an answer may be kept for equal requests (RFC 9111 section 3). `private` may if the request had credentials:
- * the entry then belongs to nobody else.
+ * Whether a response may be stored for equal requests (RFC 9111 section 3). A `private` one may if the request had
+ * credentials: they are part of the key.
  */
 export function isStorable(request: PisRequest, { status, headers }: PisResponse): boolean {
   if (status !== 200 || headerValue(headers, 'set-cookie') !== undefined) return false;
   const directives = directivesIn(headers);
   if (directives.has('no-store') || directives.has('no-cache')) return false;
-  const hasOwner = credentialFields.some((name) => headerValue(request.headers, name) !== undefined);
-  if (directives.has('private') && !hasOwner) return false;
-  return listMembers(headers, 'vary').every((name) => keyedFields.has(name));
+  const hasCredentials = credentialFields.some((name) => headerValue(request.headers, name) !== undefined);
+  if (directives.has('private') && !hasCredentials) return false;
+  return listMembers(headers, 'vary').every((name) => keyFields.has(name));
 }
 
-/** Whether the bank wants to be asked before an answer that is no longer fresh is used (RFC 9111 section 4.2.4). */
+/** Whether the bank forbids serving the response stale (RFC 9111 section 4.2.4). */
 export function forbidsStale(headers: HeaderFields): boolean {
   const directives = directivesIn(headers);
   return ['must-revalidate', 'proxy-revalidate', 's-maxage'].some((name) => directives.has(name));
 }
 
-/** How old the answer was when it came, by its own `Age`, in milliseconds (RFC 9111 section 5.1). */
+/** The age of a response on arrival, by its `Age` field, in milliseconds (RFC 9111 section 5.1). */
 export function initialAgeMs(headers: HeaderFields): number {
   return parseDeltaSeconds(headerValues(headers, 'age')[0]) ?? 0;
 }
 
 /**
- * How long the bank itself allows an answer to be used, in milliseconds; not at all, if it cannot be understood (RFC
- * 9111 sections 4.2.1 and 5.3).
+ * How long the bank allows a response to be fresh, in milliseconds; 0 if its fields are malformed (RFC 9111 sections
+ * 4.2.1 and 5.3).
  *
  * @param nowMs milliseconds since 1970
  */
 export function freshnessLifetimeMs(headers: HeaderFields, nowMs: number): number {
   const directives = directivesIn(headers);
-  const lives = ['max-age', 's-maxage'].filter((name) => directives.has(name));
-  if (lives.length > 0) return Math.min(...lives.map((name) => parseDeltaSeconds(directives.get(name)) ?? 0));
+  const maxAges = ['max-age', 's-maxage'].filter((name) => directives.has(name));
+  if (maxAges.length > 0)
+    return Math.min(...maxAges.map((name) => parseDeltaSeconds(directives.get(name)) ?? 0));
   const expires = headerValue(headers, 'expires');
   if (expires === undefined) return Number.POSITIVE_INFINITY;
-  const sentAt = Date.parse(headerValue(headers, 'date') ?? '') || nowMs;
-  return Math.max(0, (Date.parse(expires) || 0) - sentAt);
+  const sentAtMs = Date.parse(headerValue(headers, 'date') ?? '') || nowMs;
+  return Math.max(0, (Date.parse(expires) || 0) - sentAtMs);
 }
 
-/** The directives of `Cache-Control` by name, with their arguments; of several equal ones the first. A `;` is a common slip. */
-function directivesIn(headers: HeaderFields): ReadonlyMap<string, string> {
-  const members = listMembers(headers, 'cache-control').flatMap((member) => member.split(';'));
-  const pairs = members.map((member): [string, string] => {
-    const [name = '', argument = ''] = member.split('=', 2);
-    return [name.trim(), argument.trim().replaceAll('"', '')];
-  });
-  return new Map(pairs.toReversed());
-}
-
-/** In milliseconds; what is too large counts as the largest (RFC 9111 section 1.2.2). */
-function parseDeltaSeconds(text: string | undefined): number | undefined {
-  return text !== undefined && /^\d+$/.test(text) ? Math.min(Number(text), 2 ** 31) * 1_000 : undefined;
-}
-
-// MERGED HEADER (rewrite or remove):
-/* How long a status may be served without asking the bank: by what it is, and by how long it has rested. */
-
-/** All in milliseconds. */
+/** In milliseconds. */
 export interface FreshnessSettings {
   readonly finalTtl: number;
   readonly settledTtl: number;
@@ -112,12 +82,14 @@ export interface FreshnessSettings {
   readonly pendingTtlMax: number;
 }
 
-/** A status that has rested for ten seconds will hardly change within the next one. */
+/** A status that has not changed for ten seconds is unlikely to change within the next one. */
 const pendingTtlShare = 0.1;
 
 /**
- * @param status         transaction status, or `undefined` if the answer names none: then it may change at any time
- * @param unchangedForMs how long the payment is known to have had it
+ * How long a status is fresh, by its finality and by how long it has not changed.
+ *
+ * @param status         transaction status, or `undefined` if the response names none: then it may change at any time
+ * @param unchangedForMs how long the payment is known to have this status
  * @returns milliseconds
  */
 export function statusTtlMs(
@@ -137,26 +109,38 @@ export function statusTtlMs(
   }
 }
 
-// MERGED HEADER (rewrite or remove):
-/* The time by which the age of an answer is told: no entry lives longer because somebody sets a clock. */
-
 /** Milliseconds since 1970. */
 export type Clock = () => number;
 
 /**
- * A clock that goes on from where it was when the machine's is set back, and follows it when it is set forward: an
- * answer may then look older than it is, never younger.
+ * A clock that continues when the machine's clock is set back, and follows it when it is set forward: a cached response
+ * may then appear older than it is, never younger.
  *
- * @param wall   the machine's time
- * @param steady milliseconds on a clock that nobody sets
+ * @param wallClock   the machine's time
+ * @param steadyClock milliseconds of a clock that cannot be set
  */
 export function createMonotonicClock(
-  wall: () => number = Date.now,
-  steady: () => number = () => performance.now(),
+  wallClock: () => number = Date.now,
+  steadyClock: () => number = () => performance.now(),
 ): Clock {
-  let aheadMs = Number.NEGATIVE_INFINITY;
+  let offsetMs = Number.NEGATIVE_INFINITY;
   return () => {
-    aheadMs = Math.max(aheadMs, wall() - steady());
-    return aheadMs + steady();
+    offsetMs = Math.max(offsetMs, wallClock() - steadyClock());
+    return offsetMs + steadyClock();
   };
+}
+
+/** The directives of `Cache-Control` with their arguments, the first of each name. Accepts `;` as a separator as well. */
+function directivesIn(headers: HeaderFields): ReadonlyMap<string, string> {
+  const members = listMembers(headers, 'cache-control').flatMap((member) => member.split(';'));
+  const pairs = members.map((member): [string, string] => {
+    const [name = '', argument = ''] = member.split('=', 2);
+    return [name.trim(), argument.trim().replaceAll('"', '')];
+  });
+  return new Map(pairs.toReversed());
+}
+
+/** @returns milliseconds; too large a number counts as 2^31 seconds (RFC 9111 section 1.2.2) */
+function parseDeltaSeconds(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Math.min(Number(text), 2 ** 31) * 1_000 : undefined;
 }

@@ -1,4 +1,4 @@
-/** An answer, and what the cache has to say about it (RFC 9211; `Age`: RFC 9111 section 5.1). */
+/** The result of a status read, and the response fields that describe it (RFC 9211; `Age`: RFC 9111 section 5.1). */
 
 import type { HeaderField } from '../pis/headers.ts';
 import type { PisResponse } from '../request/messages.ts';
@@ -8,23 +8,23 @@ import type { CachedResponse } from './cached-payment.ts';
 export interface CacheResult {
   readonly verdict: CacheVerdict;
   readonly response: PisResponse;
-  /** What the answer was made of, unless the bank has just given it. */
-  readonly entry?: CachedResponse;
-  /** Whether whoever asked the same meanwhile may have it too. */
+  /** The source of `response`, unless it has just come from the bank. */
+  readonly cached?: CachedResponse;
+  /** Whether equal reads that joined this flight may get the response as well. */
   readonly shareable: boolean;
   /**
-   * When it was the newest that anybody knew, at the earliest: milliseconds of `performance.now()`. Who asked later may
-   * have seen a newer status before.
+   * The earliest time at which this was the newest status known: milliseconds of `performance.now()`. A read that arrived
+   * later may have to return a newer one.
    */
   readonly asOfMs: number;
 }
 
-/** The answer with what the TPP is told about it. @param nowMs milliseconds since 1970 */
-export function withCacheHeaders({ response, verdict, entry }: CacheResult, nowMs: number): PisResponse {
-  const ageMs = entry ? Math.max(0, nowMs - entry.fetchedAt) : 0;
+/** @param nowMs milliseconds since 1970 */
+export function withCacheHeaders({ response, verdict, cached }: CacheResult, nowMs: number): PisResponse {
+  const ageMs = cached ? Math.max(0, nowMs - cached.fetchedAtMs) : 0;
   const fields: readonly HeaderField[] = [
-    ['Cache-Status', `penstock; ${cacheStatusValue(verdict, entry ? entry.ttlMs - ageMs : 0)}`],
-    ...(entry ? ([['Age', String(Math.floor(ageMs / 1_000))]] as const) : []),
+    ['Cache-Status', `penstock; ${cacheStatusValue(verdict, cached ? cached.ttlMs - ageMs : 0)}`],
+    ...(cached ? ([['Age', String(Math.floor(ageMs / 1_000))]] as const) : []),
   ];
   return { ...response, headers: [...response.headers, ...fields], servedFrom: sources[verdict] };
 }

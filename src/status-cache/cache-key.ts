@@ -1,68 +1,86 @@
-/** Where an answer is kept: under which payment, and under which variant of the request. */
+/** Cache keys: the payment that a response belongs to, and the variant of the request that it answers. */
 
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { headerValues, lowerCase } from '../pis/headers.ts';
 import type { RoutedRequest } from '../request/messages.ts';
 import type { State } from '../state/ports.ts';
-import { credentialFields, keyedFields, variantFields } from './cache-control.ts';
 
+/** Request fields that identify the caller: a cached response belongs to these credentials. */
+export const credentialFields = ['authorization', 'cookie'] as const;
+
+/** Further request fields that a response may vary with. */
+const variantFields = [
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'consent-id',
+  'psu-id',
+  'psu-id-type',
+  'psu-corporate-id',
+  'psu-corporate-id-type',
+] as const;
+
+/** All request fields that are part of a cache key. */
+export const keyFields: ReadonlySet<string> = new Set([...credentialFields, ...variantFields]);
+
+/** Contains no readable part of the request. */
 export interface CacheKey {
-  /** The key of the payment's document; the id itself does not stand in it. */
-  readonly key: string;
-  /** Everything that an answer may depend on, credentials included, as one keyed hash. */
+  /** The key of the payment in the shared state. */
+  readonly paymentKey: string;
+  /** A keyed hash of everything else that a response may depend on, including the credentials. */
   readonly variant: string;
-  /** The credentials alone, as a keyed hash: what is dropped when the bank refuses them. */
+  /** A keyed hash of the credentials only, to delete responses when the bank refuses them. */
   readonly credential: string;
 }
 
 export interface CacheKeys {
   /** @throws GatewayError STATE_UNAVAILABLE if the installation's secret is not known yet and cannot be read */
   of(request: RoutedRequest): Promise<CacheKey>;
-  /** Looks whether another instance has taken a new secret. @throws GatewayError STATE_UNAVAILABLE */
+  /** Checks whether another instance has rotated the secret. @throws GatewayError STATE_UNAVAILABLE */
   refreshSecret(): Promise<void>;
-  /** Takes a new secret: nothing that was kept is found again. @throws GatewayError STATE_UNAVAILABLE */
+  /** Replaces the secret: all cached responses become unreachable. @throws GatewayError STATE_UNAVAILABLE */
   rotateSecret(): Promise<void>;
+}
+
+/** The key of a payment in the shared state: a hash, so that neither environment nor id are readable. */
+export function paymentKeyOf(environment: string, paymentId: string): string {
+  return `status:${hash('sha256', `${environment}\0${paymentId}`, 'base64url')}`;
 }
 
 const maxMemoizedKeys = 2_000;
 
 const secretKey = 'status:secret';
 const channel = 'status-secret';
-const newSecret = () => randomBytes(32).toString('base64');
-/** What else stands there is not ours: another one is taken. */
+const generateSecret = () => randomBytes(32).toString('base64');
+/** Any other value was not written by a gateway, and is replaced. */
 const isSecret = /^[\w+/]{43}=$/;
 
-/** The key of a payment's document. Nothing a path or a header held is readable in it. */
-export function paymentKeyOf(environment: string, paymentId: string): string {
-  return `status:${hash('sha256', `${environment}\0${paymentId}`, 'base64url')}`;
-}
-
-/** Places under a secret of the installation, made by whoever comes first and kept in the state. */
+/** Cache keys under a secret of the installation. The first instance generates it and stores it in the shared state. */
 export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>): CacheKeys {
   let secret: string | undefined;
   /**
-   * Who polls asks the same again and again: hashing costs more than all the rest of a hit. By the secret and all that the
-   * hashes are made of, each on lines of its own: none of it can hold a line break.
+   * TPPs that poll repeat the same request, and hashing costs more than the rest of a cache hit. Memoized by the secret
+   * and all hashed values, one per line: none of them can contain a line break.
    */
   const memoized = new LRUCache<string, CacheKey>({ max: maxMemoizedKeys });
-  pubsub.subscribe(channel, () => void refreshSecret().catch(() => {})); // the next regular look sees it
+  pubsub.subscribe(channel, () => void refreshSecret().catch(() => {})); // the next regular refresh retries
 
   async function refreshSecret(): Promise<void> {
-    const known = secret;
+    const before = secret;
     const stored = await keyValues.read(secretKey);
-    if (secret !== known) return; // renewed meanwhile: what was read may be older
+    if (secret !== before) return; // rotated during the read, which may have returned the old one
     if (stored !== undefined && !isSecret.test(stored)) return rotateSecret();
-    const made = newSecret();
+    const generated = generateSecret();
     if (stored !== undefined) secret = stored;
-    else if (await keyValues.writeIfAbsent(secretKey, made)) secret = made;
+    else if (await keyValues.writeIfAbsent(secretKey, generated)) secret = generated;
     else await refreshSecret();
   }
 
   async function rotateSecret(): Promise<void> {
-    const made = newSecret();
-    await keyValues.write(secretKey, made);
-    secret = made;
+    const generated = generateSecret();
+    await keyValues.write(secretKey, generated);
+    secret = generated;
     await pubsub.publish(channel, '').catch(() => {});
   }
 
@@ -72,7 +90,7 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
     async of({ operation, environment, client, headers }) {
       if (secret === undefined) await refreshSecret();
       const { paymentService, paymentProduct, paymentId = '' } = operation;
-      let question = [
+      let hashedValues = [
         secret,
         environment.name,
         client.tenant,
@@ -82,24 +100,21 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
       ].join('\n');
       for (const [field, value] of headers) {
         const name = lowerCase(field);
-        if (keyedFields.has(name)) question += `\n${name}:${value}`;
+        if (keyFields.has(name)) hashedValues += `\n${name}:${value}`;
       }
-      const known = memoized.get(question);
+      const known = memoized.get(hashedValues);
       if (known) return known;
 
       const values = (name: string) => headerValues(headers, name).join('\n');
-      const credentials = [client.tenant, ...credentialFields.map(values)];
-      const variants = [paymentService, paymentProduct, ...variantFields.map(values)];
-      const hashed = hashUnder(secret ?? '');
-      const credential = hashed(credentials);
-      const key = paymentKeyOf(environment.name, paymentId);
-      const place = { key, variant: hashed([credential, ...variants]), credential };
-      memoized.set(question, place);
-      return place;
+      const keyedHash = createKeyedHash(secret ?? '');
+      const credential = keyedHash([client.tenant, ...credentialFields.map(values)]);
+      const variant = keyedHash([credential, paymentService, paymentProduct, ...variantFields.map(values)]);
+      const key = { paymentKey: paymentKeyOf(environment.name, paymentId), variant, credential };
+      memoized.set(hashedValues, key);
+      return key;
     },
   };
 }
 
-/** Short hashes of lists of texts, which tell nobody without the secret what was hashed. */
-const hashUnder = (secret: string) => (parts: readonly string[]) =>
+const createKeyedHash = (secret: string) => (parts: readonly string[]) =>
   createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url').slice(0, 22);

@@ -1,8 +1,8 @@
 /**
- * STAGE 4. Answers status reads from the cache, and makes writes forget what they may change.
+ * STAGE 4. Answers status reads from the cache, and invalidates the payment around writes that may change its status.
  *
- * When the bank fails, the last status known is served, marked as stale: a TPP that polls is better off with an old
- * truth than with an error. Without the shared state, the bank is asked.
+ * While the bank fails, the last known status is served, marked as stale: a TPP that polls can use an old status better
+ * than an error. While the shared state is unavailable, each read goes to the bank.
  */
 
 import { performance } from 'node:perf_hooks';
@@ -26,7 +26,7 @@ import { type CachedPayment, isFresh, toPisResponse } from './cached-payment.ts'
 import { createFetchStatus, type FetchStatus } from './fetch-status.ts';
 import { createSingleFlight, type SingleFlight } from './single-flight.ts';
 
-/** What the stage works with. */
+/** The status cache of one configuration. */
 export interface StatusCache {
   readonly enabled: boolean;
   readonly reads: StatusReads;
@@ -41,168 +41,21 @@ export function cacheStatus(cache: StatusCache): Stage<RoutedRequest> {
     if (!request.operation.readsStatus) return next(request);
 
     switch (cacheModeOf(request)) {
-      case 'leave-the-cache-alone':
+      case 'default':
+        return cache.reads.cacheOrFetch(request, next);
+      case 'refresh':
+        return cache.reads.refetch(request, next);
+      case 'bypass':
         return cache.reads.bypass(request, next);
       case 'only-if-cached':
         return (await cache.reads.onlyIfCached(request)) ?? notCached();
-      case 'impossible':
+      case 'unsatisfiable':
         return notCached();
-      case 'ask-the-bank':
-        return cache.reads.refetch(request, next);
-      case 'any':
-        return cache.reads.cacheOrFetch(request, next);
     }
   };
 }
 
-/** Forgets the payment before the bank may act and after it has: no older answer can come back in between. */
-async function invalidateAround(
-  { invalidation, ifStateFails }: StatusCache,
-  request: RoutedRequest,
-  next: Handler<RoutedRequest>,
-): Promise<PisResponse> {
-  const key = paymentKeyOf(request.environment.name, request.operation.paymentId ?? '');
-  await invalidation.invalidate(key).catch((thrown: unknown) => {
-    if (ifStateFails === 'refuse') throw asGatewayError(thrown);
-    invalidation.later(key);
-  });
-  try {
-    return await next(request);
-  } finally {
-    await invalidation.invalidateOrDefer(key);
-  }
-}
-
-function notCached(): never {
-  throw new GatewayError(
-    'NOT_CACHED',
-    'No status of this payment is known here; ask without only-if-cached.',
-  );
-}
-
-// MERGED HEADER (rewrite or remove):
-/* How one status read is answered: from what is kept, by sharing a question that is under way, or by asking the bank. */
-
-type Next = Handler<RoutedRequest>;
-
-/** Each throws what `next` throws, if nothing better is known. */
-export interface StatusReads {
-  /** From the cache if it is fresh there, else from the bank. */
-  cacheOrFetch(request: RoutedRequest, next: Next): Promise<PisResponse>;
-  /** From the bank, whatever is kept; equal questions at the same time are one. */
-  refetch(request: RoutedRequest, next: Next): Promise<PisResponse>;
-  /** From the cache alone; `undefined` if it is not fresh there. */
-  onlyIfCached(request: RoutedRequest): Promise<PisResponse | undefined>;
-  /** From the bank; nothing is kept or shared. */
-  bypass(request: RoutedRequest, next: Next): Promise<PisResponse>;
-}
-
-interface StatusReadsDependencies {
-  readonly cacheKeys: CacheKeys;
-  readonly store: Pick<CacheStore, 'read'>;
-  readonly singleFlight: SingleFlight;
-  readonly fetchStatus: FetchStatus;
-  readonly invalidation: Pick<Invalidation, 'later'>;
-  readonly now: Clock;
-}
-
-/** What a call to the bank needs at least, of a deadline that is spent waiting for another instance. Milliseconds. */
-const minCallMs = 1_000;
-/** A shared state that takes longer to answer is not asked for a lease as well: the read has waited enough. Milliseconds. */
-const promptReadMs = 15;
-
-function createStatusReads(parts: StatusReadsDependencies): StatusReads {
-  const { cacheKeys, store, singleFlight, fetchStatus, invalidation, now } = parts;
-  const readIfPossible = (key: string) => store.read(key).catch(() => undefined);
-  const placeOf = (request: RoutedRequest) => cacheKeys.of(request).catch(() => undefined);
-
-  async function through(asked: RoutedRequest, next: Next, wish: 'any' | 'fresh'): Promise<PisResponse> {
-    const request = { ...asked, signal: undefined }; // others may wait for the answer: it is fetched although the TPP leaves
-    const place = await placeOf(request);
-    if (!place) return blindly(request, next);
-    for (;;) {
-      const { joined, landing } = singleFlight.run(`${place.key} ${place.variant} ${wish}`, () =>
-        wish === 'any' ? lookOrAsk(request, next, place) : askAnyway(request, next, place),
-      );
-      const landed = await landing;
-      if (!joined) return told(request, landed);
-      if (!landed.shareable) return bypass(request, next);
-      if (landed.asOfMs >= request.arrivedAtMs) return told(request, asShared(landed));
-    }
-  }
-
-  async function lookOrAsk(request: RoutedRequest, next: Next, place: CacheKey): Promise<CacheResult> {
-    const question = { request, next, place, why: 'miss' } as const;
-    const asOfMs = performance.now();
-    const before = performance.eventLoopUtilization();
-    let document = await readIfPossible(place.key);
-    const hit = document && freshIn(document, place, request);
-    if (hit) return { ...hit, verdict: 'hit', asOfMs };
-    const idleMs = performance.eventLoopUtilization(before).idle; // not counting the time that this process was busy
-    if (!document || idleMs > promptReadMs) return fetchStatus(question, document);
-    return singleFlight.runAcrossInstances(place.key, `${place.variant}:${document.generation}`, {
-      async lookup() {
-        const lookedAtMs = performance.now();
-        document = await readIfPossible(place.key);
-        const fresh = document && freshIn(document, place, request);
-        return fresh && { ...fresh, verdict: 'shared', asOfMs: lookedAtMs };
-      },
-      fetch: () => fetchStatus(question, document),
-      waitUntilMs: request.deadlineAtMs - minCallMs,
-    });
-  }
-
-  const askAnyway = async (request: RoutedRequest, next: Next, place: CacheKey) =>
-    fetchStatus({ request, next, place, why: 'request' }, await readIfPossible(place.key));
-
-  async function bypass(request: RoutedRequest, next: Next): Promise<PisResponse> {
-    const place = await placeOf(request);
-    if (!place) return blindly(request, next);
-    const question = { request, next, place, why: 'bypass' } as const;
-    return told(request, await fetchStatus(question, await readIfPossible(place.key)));
-  }
-
-  /** While not even the secret is known: what is kept may be older than this answer, and cannot be compared with it. */
-  async function blindly(request: RoutedRequest, next: Next): Promise<PisResponse> {
-    const response = await next(request);
-    invalidation.later(paymentKeyOf(request.environment.name, request.operation.paymentId ?? ''));
-    return told(request, { response, verdict: 'bypass', shareable: false, asOfMs: 0 });
-  }
-
-  function freshIn(document: CachedPayment, { variant }: CacheKey, { environment }: RoutedRequest) {
-    const entry = document.entries[variant];
-    if (!entry || !isFresh(entry, now())) return undefined;
-    return { response: toPisResponse(entry, environment.name), entry, shareable: true };
-  }
-
-  function told({ recordEvent }: RoutedRequest, answer: CacheResult): PisResponse {
-    recordEvent?.({ what: 'cache', verdict: answer.verdict });
-    return withCacheHeaders(answer, now());
-  }
-
-  return {
-    cacheOrFetch: (request, next) => through(request, next, 'any'),
-    refetch: (request, next) => through(request, next, 'fresh'),
-    bypass,
-    async onlyIfCached(request) {
-      const place = await placeOf(request);
-      const document = place && (await readIfPossible(place.key));
-      const found = document && freshIn(document, place, request);
-      return found && told(request, { ...found, verdict: 'hit', asOfMs: request.arrivedAtMs });
-    },
-  };
-}
-
-/** As whoever had to wait for it is told; what was kept already is a hit for everybody. */
-function asShared(landed: CacheResult): CacheResult {
-  const isNews = landed.verdict === 'miss' || landed.verdict === 'request';
-  return isNews ? { ...landed, verdict: 'shared' } : landed;
-}
-
-// MERGED HEADER (rewrite or remove):
-/* Puts the status cache together: what lasts as long as the gateway, and what one configuration makes of it. */
-
-/** What outlives a reload of the configuration. */
+/** The part of the cache that outlives a reload of the configuration. */
 export interface StatusCacheServices {
   readonly keyValues: KeyValues;
   readonly cacheKeys: CacheKeys;
@@ -211,50 +64,41 @@ export interface StatusCacheServices {
   readonly now: Clock;
 }
 
-/** Which payment is to be forgotten; all of them if none is named. Without an environment, in every one. */
-export type Purge = (which: {
+export function createStatusCacheServices(
+  { keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>,
+  now: Clock = createMonotonicClock(),
+): StatusCacheServices {
+  const cacheKeys = createCacheKeys({ keyValues, pubsub });
+  const changes = createChangeWaiter(pubsub, 'status');
+  const invalidation = createInvalidation({
+    invalidatePayment: createInvalidatePayment(keyValues, changes),
+    invalidateAll: cacheKeys.rotateSecret,
+  });
+  return { keyValues, cacheKeys, singleFlight: createSingleFlight(keyValues, changes), invalidation, now };
+}
+
+/**
+ * Invalidates one payment, or all payments if none is named; without an environment, in every environment.
+ *
+ * @throws GatewayError STATE_UNAVAILABLE
+ */
+export type Purge = (selection: {
   readonly environment?: string | undefined;
   readonly payment?: string | undefined;
 }) => Promise<void>;
-
-export function createStatusCacheServices(
-  state: Pick<State, 'keyValues' | 'pubsub'>,
-  now: Clock = createMonotonicClock(),
-): StatusCacheServices {
-  const places = createCacheKeys(state);
-  const { keyValues, pubsub } = state;
-  const changes = createChangeWaiter(pubsub, 'status');
-  return {
-    keyValues,
-    cacheKeys: places,
-    singleFlight: createSingleFlight(keyValues, changes),
-    invalidation: createInvalidation({
-      invalidatePayment: createInvalidatePayment(keyValues, changes),
-      invalidateAll: places.rotateSecret,
-    }),
-    now,
-  };
-}
 
 export function createStatusCache(
   { statusCache: settings, environments, idempotency }: Config,
   { keyValues, cacheKeys, singleFlight, invalidation, now }: StatusCacheServices,
 ): StatusCache & { readonly purge: Purge } {
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
-  const keptForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
-  const entries = createCacheStore(keyValues, keptForMs, invalidation.flushPayment);
-  const askBank = createFetchStatus({ store: entries, invalidation, settings, now });
+  const storedForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
+  const store = createCacheStore(keyValues, storedForMs, invalidation.flushPayment);
+  const fetchStatus = createFetchStatus({ store, invalidation, settings, now });
 
   return {
     enabled: settings.enabled,
-    reads: createStatusReads({
-      cacheKeys,
-      store: entries,
-      singleFlight,
-      fetchStatus: askBank,
-      invalidation,
-      now,
-    }),
+    reads: createStatusReads({ cacheKeys, store, singleFlight, fetchStatus, invalidation, now }),
     invalidation,
     ifStateFails: idempotency.ifStateFails,
     async purge({ environment, payment }) {
@@ -263,4 +107,154 @@ export function createStatusCache(
       await Promise.all(names.map((name) => invalidation.invalidate(paymentKeyOf(name, payment))));
     },
   };
+}
+
+/** Invalidates before the bank may act and after it has: no older status can be stored in between. */
+async function invalidateAround(
+  { invalidation, ifStateFails }: StatusCache,
+  request: RoutedRequest,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const paymentKey = paymentKeyIn(request);
+  await invalidation.invalidate(paymentKey).catch((thrown: unknown) => {
+    if (ifStateFails === 'refuse') throw asGatewayError(thrown);
+    invalidation.defer(paymentKey);
+  });
+  try {
+    return await next(request);
+  } finally {
+    await invalidation.invalidateOrDefer(paymentKey);
+  }
+}
+
+const paymentKeyIn = ({ environment, operation }: RoutedRequest) =>
+  paymentKeyOf(environment.name, operation.paymentId ?? '');
+
+function notCached(): never {
+  throw new GatewayError(
+    'NOT_CACHED',
+    'No fresh status of this payment is cached; repeat the request without only-if-cached.',
+  );
+}
+
+/** Each operation that asks the bank throws what `next` throws, unless a stale status can be served. */
+interface StatusReads {
+  /** From the cache if it is fresh, otherwise from the bank. */
+  cacheOrFetch(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse>;
+  /** From the bank, whatever is cached; equal reads at the same time are one fetch. */
+  refetch(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse>;
+  /** From the bank; the response is neither stored nor shared. */
+  bypass(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse>;
+  /** From the cache; `undefined` if it is not fresh. */
+  onlyIfCached(request: RoutedRequest): Promise<PisResponse | undefined>;
+}
+
+interface StatusReadsDependencies {
+  readonly cacheKeys: CacheKeys;
+  readonly store: Pick<CacheStore, 'read'>;
+  readonly singleFlight: SingleFlight;
+  readonly fetchStatus: FetchStatus;
+  readonly invalidation: Pick<Invalidation, 'defer'>;
+  readonly now: Clock;
+}
+
+/** The time that the wait for another instance leaves for a call of our own before the deadline. Milliseconds. */
+const minCallMs = 1_000;
+/** After a slower read of the shared state, no lease is requested: the TPP has waited enough. Milliseconds. */
+const maxReadMs = 15;
+
+function createStatusReads(dependencies: StatusReadsDependencies): StatusReads {
+  const { cacheKeys, store, singleFlight, fetchStatus, invalidation, now } = dependencies;
+  const readOrUndefined = (paymentKey: string) => store.read(paymentKey).catch(() => undefined);
+  const keyOrUndefined = (request: RoutedRequest) => cacheKeys.of(request).catch(() => undefined);
+
+  async function shareFlight(
+    received: RoutedRequest,
+    next: Handler<RoutedRequest>,
+    mode: 'default' | 'refresh',
+  ): Promise<PisResponse> {
+    const request = { ...received, signal: undefined }; // goes on if the TPP disconnects: others may wait for the response
+    const key = await keyOrUndefined(request);
+    if (!key) return fetchUncached(request, next);
+    for (;;) {
+      const { joined, result } = singleFlight.run(`${key.paymentKey} ${key.variant} ${mode}`, () =>
+        mode === 'default' ? lookupOrFetch(request, next, key) : fetchAgain(request, next, key),
+      );
+      const landed = await result;
+      if (!joined) return respond(request, landed);
+      if (!landed.shareable) return bypass(request, next);
+      if (landed.asOfMs >= request.arrivedAtMs) return respond(request, asShared(landed));
+    }
+  }
+
+  async function lookupOrFetch(
+    request: RoutedRequest,
+    next: Handler<RoutedRequest>,
+    key: CacheKey,
+  ): Promise<CacheResult> {
+    const fetch = { request, next, key, reason: 'miss' } as const;
+    const asOfMs = performance.now();
+    const utilization = performance.eventLoopUtilization();
+    let payment = await readOrUndefined(key.paymentKey);
+    const hit = payment && freshResponse(payment, key, request);
+    if (hit) return { ...hit, verdict: 'hit', asOfMs };
+    const readMs = performance.eventLoopUtilization(utilization).idle; // without the time that this process was busy
+    if (!payment || readMs > maxReadMs) return fetchStatus(fetch, payment);
+    return singleFlight.runAcrossInstances(key.paymentKey, `${key.variant}:${payment.generation}`, {
+      async lookup() {
+        const lookupAtMs = performance.now();
+        payment = await readOrUndefined(key.paymentKey);
+        const fresh = payment && freshResponse(payment, key, request);
+        return fresh && { ...fresh, verdict: 'shared', asOfMs: lookupAtMs };
+      },
+      fetch: () => fetchStatus(fetch, payment),
+      waitUntilMs: request.deadlineAtMs - minCallMs,
+    });
+  }
+
+  const fetchAgain = async (request: RoutedRequest, next: Handler<RoutedRequest>, key: CacheKey) =>
+    fetchStatus({ request, next, key, reason: 'request' }, await readOrUndefined(key.paymentKey));
+
+  async function bypass(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse> {
+    const key = await keyOrUndefined(request);
+    if (!key) return fetchUncached(request, next);
+    const fetch = { request, next, key, reason: 'bypass' } as const;
+    return respond(request, await fetchStatus(fetch, await readOrUndefined(key.paymentKey)));
+  }
+
+  /** Without the secret there is no cache key: the response cannot be compared with the cached ones, which may be older. */
+  async function fetchUncached(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse> {
+    const response = await next(request);
+    invalidation.defer(paymentKeyIn(request));
+    return respond(request, { response, verdict: 'bypass', shareable: false, asOfMs: 0 });
+  }
+
+  function freshResponse(payment: CachedPayment, { variant }: CacheKey, { environment }: RoutedRequest) {
+    const cached = payment.responses[variant];
+    if (!cached || !isFresh(cached, now())) return undefined;
+    return { response: toPisResponse(cached, environment.name), cached, shareable: true };
+  }
+
+  function respond({ recordEvent }: RoutedRequest, result: CacheResult): PisResponse {
+    recordEvent?.({ what: 'cache', verdict: result.verdict });
+    return withCacheHeaders(result, now());
+  }
+
+  return {
+    cacheOrFetch: (request, next) => shareFlight(request, next, 'default'),
+    refetch: (request, next) => shareFlight(request, next, 'refresh'),
+    bypass,
+    async onlyIfCached(request) {
+      const key = await keyOrUndefined(request);
+      const payment = key && (await readOrUndefined(key.paymentKey));
+      const fresh = payment && freshResponse(payment, key, request);
+      return fresh && respond(request, { ...fresh, verdict: 'hit', asOfMs: request.arrivedAtMs });
+    },
+  };
+}
+
+/** The result for a read that joined the flight; a cached response is a hit for every read. */
+function asShared(result: CacheResult): CacheResult {
+  const cameFromBank = result.verdict === 'miss' || result.verdict === 'request';
+  return cameFromBank ? { ...result, verdict: 'shared' } : result;
 }

@@ -1,4 +1,7 @@
-/** The kept answers in the shared state: read, noted, dropped, each change by one compare-and-set on the payment's document. */
+/**
+ * The cached payments in the shared state. Each change is one compare-and-set on the payment, and an invalidation that
+ * fails is retried: until it succeeds, this instance serves nothing that is cached for the payment.
+ */
 
 import { GatewayError } from '../request/errors.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
@@ -15,148 +18,132 @@ import {
   withoutCredential,
 } from './cached-payment.ts';
 
-/** What became of a sighting that was to be noted. */
-export type RecordOutcome =
-  /** Nothing newer is known: what was seen may be served. */
-  | 'current'
-  /** The payment was forgotten, or another status was seen, since the bank was asked: it may be too old to be served. */
-  | 'outdated';
-
-/** A document, and the text that stands in the shared state for it. */
+/** A payment, and its text in the shared state. */
 export interface StoredPayment extends CachedPayment {
   readonly text: string | undefined;
 }
 
-/** Every operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached, or takes no change. */
+export type RecordOutcome =
+  /** Nothing newer is known: the observed status may be served. */
+  | 'current'
+  /** The payment was invalidated, or another status was observed, since the fetch began. */
+  | 'outdated';
+
+/** Each operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached or rejects the change. */
 export interface CacheStore {
-  read(key: string): Promise<StoredPayment>;
-  /** @param asked what was kept when the bank was asked; as a rule it still is, and need not be read again */
-  record(key: string, asked: StoredPayment, sighting: Observation): Promise<RecordOutcome>;
-  dropCredential(key: string, credential: string): Promise<void>;
+  read(paymentKey: string): Promise<StoredPayment>;
+  /** @param before what was stored when the fetch began; usually it still is, and is not read again */
+  record(paymentKey: string, before: StoredPayment, observation: Observation): Promise<RecordOutcome>;
+  deleteCredential(paymentKey: string, credential: string): Promise<void>;
 }
 
-/** How often a change is tried: each time in vain, somebody else was faster, and of a crowd each keeps all others trying. */
+/** Longer than any call can take: a read that began before an invalidation must find it afterwards. Milliseconds. */
+const maxCallMs = 15 * 60_000;
+/** Each failed attempt means that another instance changed the payment first. */
 const maxAttempts = 20;
 
 /**
- * @param keptForMs   how long a document lives after it was last written: longer than any entry in it is of use
- * @param forgetFirst done before a document is read: what is owed to it
+ * @param storedForMs  how long a payment is stored after its last change; longer than any of its responses is useful
+ * @param flushPending writes a pending invalidation before a payment is read
  */
 export function createCacheStore(
   keyValues: KeyValues,
-  keptForMs: number,
-  forgetFirst: (key: string) => Promise<void>,
+  storedForMs: number,
+  flushPending: (paymentKey: string) => Promise<void>,
 ): CacheStore {
-  const lifeMs = Math.max(keptForMs, maxCallMs);
+  const ttlMs = Math.max(storedForMs, maxCallMs);
+  const parse = createParseCache((text): StoredPayment => ({ ...parseCachedPayment(text), text }));
 
-  const documentIn = createParseCache((text): StoredPayment => ({ ...parseCachedPayment(text), text }));
-  const kept = async (key: string): Promise<StoredPayment> => {
-    const text = await keyValues.read(key);
-    return text === undefined ? { ...parseCachedPayment(text), text } : documentIn(text);
-  };
-
-  /**
-   * @param first  what the document was when it was last seen
-   * @param change what becomes of a document, and what that means; without a document, it stays as it is
-   */
-  async function changed<Outcome>(
-    key: string,
-    first: StoredPayment,
-    change: (document: StoredPayment) => readonly [Outcome, CachedPayment?],
-  ): Promise<Outcome> {
-    let document = first;
-    for (let tries = 0; tries < maxAttempts; tries++) {
-      const [outcome, next] = change(document);
-      if (!next) return outcome;
-      if (await put(key, document.text, serializeCachedPayment(next))) return outcome;
-      document = await kept(key);
-    }
-    throw new GatewayError('STATE_UNAVAILABLE', 'What is kept of a payment could not be changed.');
+  async function readStored(paymentKey: string): Promise<StoredPayment> {
+    const text = await keyValues.read(paymentKey);
+    return text === undefined ? { ...parseCachedPayment(text), text } : parse(text);
   }
 
-  const put = (key: string, raw: string | undefined, next: string) =>
-    raw === undefined
-      ? keyValues.writeIfAbsent(key, next, lifeMs)
-      : keyValues.replace(key, raw, next, lifeMs);
+  /**
+   * @param first  the payment when it was last read
+   * @param change returns the outcome and the changed payment; without one, the payment stays as it is
+   */
+  async function update<Outcome>(
+    paymentKey: string,
+    first: StoredPayment,
+    change: (payment: StoredPayment) => readonly [Outcome, CachedPayment?],
+  ): Promise<Outcome> {
+    let payment = first;
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const [outcome, changed] = change(payment);
+      if (!changed) return outcome;
+      if (await compareAndSet(paymentKey, payment.text, serializeCachedPayment(changed))) return outcome;
+      payment = await readStored(paymentKey);
+    }
+    throw new GatewayError(
+      'STATE_UNAVAILABLE',
+      `The cached payment was not updated: other instances changed it ${maxAttempts} times.`,
+    );
+  }
+
+  const compareAndSet = (paymentKey: string, before: string | undefined, after: string) =>
+    before === undefined
+      ? keyValues.writeIfAbsent(paymentKey, after, ttlMs)
+      : keyValues.replace(paymentKey, before, after, ttlMs);
 
   return {
-    async record(key, asked, sighting) {
-      const isForItselfAlone = Object.keys(sighting.entries).length === 0;
-      const first = isForItselfAlone ? await kept(key) : asked; // else nothing might be written, and so nothing compared
-      return changed<RecordOutcome>(key, first, (document) => {
-        const isKnown = document.standing === sighting.standing;
-        if (document.generation !== asked.generation) return [isKnown ? 'current' : 'outdated'];
-        return isKnown && isForItselfAlone ? ['current'] : ['current', withObservation(document, sighting)];
+    async read(paymentKey) {
+      await flushPending(paymentKey);
+      return readStored(paymentKey);
+    },
+    async record(paymentKey, before, observation) {
+      const storesNothing = Object.keys(observation.responses).length === 0;
+      const first = storesNothing ? await readStored(paymentKey) : before; // nothing may be written, hence not compared
+      return update<RecordOutcome>(paymentKey, first, (payment) => {
+        const isKnown = payment.statusHash === observation.statusHash;
+        if (payment.generation !== before.generation) return [isKnown ? 'current' : 'outdated'];
+        return isKnown && storesNothing ? ['current'] : ['current', withObservation(payment, observation)];
       });
     },
-    async dropCredential(key, credential) {
-      await changed(key, await kept(key), (document) => [undefined, withoutCredential(document, credential)]);
-    },
-    async read(key) {
-      await forgetFirst(key);
-      return kept(key);
+    async deleteCredential(paymentKey, credential) {
+      const first = await readStored(paymentKey);
+      await update(paymentKey, first, (payment) => [undefined, withoutCredential(payment, credential)]);
     },
   };
 }
 
-// MERGED HEADER (rewrite or remove):
-/*
- * Makes every instance forget what is kept of a payment: now, or as soon as the shared state takes it. Until then it is
- * owed, and this instance serves nothing that is kept of the payment.
- */
-
-/** Payments are named by the key of their document. */
+/** Invalidates cached payments in all instances: at once, or as soon as the shared state accepts it. */
 export interface Invalidation {
-  /** @throws GatewayError STATE_UNAVAILABLE if that cannot be done; it is not owed then */
-  invalidate(key: string): Promise<void>;
-  /** Owes it. */
-  later(key: string): void;
-  /** Does it now, or owes it if that fails. Never fails. */
-  invalidateOrDefer(key: string): Promise<void>;
-  /** Forgets this payment now, if that is owed. @throws GatewayError STATE_UNAVAILABLE if it cannot be done yet */
-  flushPayment(key: string): Promise<void>;
-  /** Forgets all that is owed, up to the first that fails. @throws GatewayError STATE_UNAVAILABLE if one does */
+  /** @throws GatewayError STATE_UNAVAILABLE if it fails; it is not retried then */
+  invalidate(paymentKey: string): Promise<void>;
+  /** Queues the invalidation. */
+  defer(paymentKey: string): void;
+  /** Invalidates now, or queues the invalidation if that fails. Never fails. */
+  invalidateOrDefer(paymentKey: string): Promise<void>;
+  /** Writes the pending invalidation of this payment, if there is one. @throws GatewayError STATE_UNAVAILABLE */
+  flushPayment(paymentKey: string): Promise<void>;
+  /** Writes all pending invalidations, up to the first that fails. @throws GatewayError STATE_UNAVAILABLE */
   flush(): Promise<void>;
 }
 
-interface InvalidationTargets {
-  /** Makes the instances forget one payment. */
-  readonly invalidatePayment: (key: string) => Promise<void>;
-  /** Makes them forget every one. */
+export interface InvalidationTargets {
+  readonly invalidatePayment: (paymentKey: string) => Promise<void>;
   readonly invalidateAll: () => Promise<void>;
 }
 
-/** Longer than any call can take: a read that began before a payment was forgotten must find that it was. Milliseconds. */
-const maxCallMs = 15 * 60_000;
-/** With more than these, everything is owed: about 100 bytes each. */
+/** Beyond this number, all payments are invalidated; 100 bytes each. */
 const maxPending = 10_000;
 const allPayments = '*';
 
-/** Puts another generation in place of what is kept: what was read before can be kept no more. */
-export function createInvalidatePayment(
-  keyValues: KeyValues,
-  changes: ChangeWaiter,
-): InvalidationTargets['invalidatePayment'] {
-  return async (key) => {
-    await keyValues.write(key, serializeCachedPayment(invalidatedPayment()), maxCallMs);
-    changes.notify(key);
-  };
-}
-
-/** Nothing is owed yet. */
 export function createInvalidation({ invalidatePayment, invalidateAll }: InvalidationTargets): Invalidation {
   const pending = createPendingWrites<null>((_, key) =>
     key === allPayments ? invalidateAll() : invalidatePayment(key),
   );
-  const later = (key: string) => pending.add(pending.size() < maxPending ? key : allPayments, null);
+  const defer = (paymentKey: string) =>
+    pending.add(pending.size() < maxPending ? paymentKey : allPayments, null);
 
   return {
     invalidate: invalidatePayment,
-    later,
-    invalidateOrDefer: (key) => invalidatePayment(key).catch(() => later(key)),
-    async flushPayment(key) {
+    defer,
+    invalidateOrDefer: (paymentKey) => invalidatePayment(paymentKey).catch(() => defer(paymentKey)),
+    async flushPayment(paymentKey) {
       await pending.flushKey(allPayments);
-      await pending.flushKey(key);
+      await pending.flushKey(paymentKey);
     },
     async flush() {
       await pending.flushKey(allPayments);
@@ -164,3 +151,11 @@ export function createInvalidation({ invalidatePayment, invalidateAll }: Invalid
     },
   };
 }
+
+/** Replaces the stored payment by a new generation: what was read before can no longer be stored. */
+export const createInvalidatePayment =
+  (keyValues: KeyValues, changes: ChangeWaiter): InvalidationTargets['invalidatePayment'] =>
+  async (paymentKey) => {
+    await keyValues.write(paymentKey, serializeCachedPayment(invalidatedPayment()), maxCallMs);
+    changes.notify(paymentKey);
+  };

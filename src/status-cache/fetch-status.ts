@@ -1,6 +1,6 @@
 /**
- * Asks the bank for a status, and notes what it says: an answer is kept if it may be, and a status that nobody has seen
- * before makes all earlier answers forgotten, whether or not the new one is kept.
+ * Fetches a status from the bank and records what it says: the response is stored if the bank allows that, and a changed
+ * status invalidates all earlier responses even if it does not.
  */
 
 import { createHash } from 'node:crypto';
@@ -21,25 +21,23 @@ import {
 } from './cache-control.ts';
 import type { CacheResult } from './cache-headers.ts';
 import type { CacheKey } from './cache-key.ts';
-import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
+import type { CacheStore, Invalidation, RecordOutcome, StoredPayment } from './cache-store.ts';
 import { ageMsOf, type Observation, toPisResponse } from './cached-payment.ts';
 
-/** Why the bank is asked: nothing fresh is known, the TPP wants it so, or its read is for itself alone. */
-export type FetchReason = 'miss' | 'request' | 'bypass';
-
-/** A read that is on its way to the bank. */
+/** A status read to forward to the bank. */
 export interface StatusFetch {
   readonly request: RoutedRequest;
   readonly next: Handler<RoutedRequest>;
-  readonly place: CacheKey;
-  readonly why: FetchReason;
+  readonly key: CacheKey;
+  /** Nothing fresh is cached; the request refuses the cache; the response is for this request only. */
+  readonly reason: 'miss' | 'request' | 'bypass';
 }
 
-/** @param document what is kept of the payment; `undefined` if that cannot be found out. @throws what `next` throws */
-export type FetchStatus = (
-  question: StatusFetch,
-  document: StoredPayment | undefined,
-) => Promise<CacheResult>;
+/**
+ * @param before what is stored of the payment; `undefined` if that is unknown
+ * @throws what `next` throws
+ */
+export type FetchStatus = (fetch: StatusFetch, before: StoredPayment | undefined) => Promise<CacheResult>;
 
 interface FetchStatusDependencies {
   readonly store: CacheStore;
@@ -48,101 +46,106 @@ interface FetchStatusDependencies {
   readonly now: Clock;
 }
 
-/** How often an answer that turns out to be outdated is fetched again. */
+/** How often a response that turns out to be outdated is fetched again. */
 const maxFetches = 3;
 
-export function createFetchStatus({
-  store,
-  invalidation,
-  settings,
-  now,
-}: FetchStatusDependencies): FetchStatus {
-  async function ask(
-    question: StatusFetch,
-    document: StoredPayment | undefined,
+export function createFetchStatus(dependencies: FetchStatusDependencies): FetchStatus {
+  const { store, invalidation, settings, now } = dependencies;
+
+  async function fetchStatus(
+    fetch: StatusFetch,
+    before: StoredPayment | undefined,
     attempt = 1,
   ): Promise<CacheResult> {
-    const { request, next, place, why } = question;
-    const askedAtMs = performance.now();
+    const { request, next, key, reason } = fetch;
+    const { paymentKey } = key;
+    const startedAtMs = performance.now();
     const [outcome] = await Promise.allSettled([next(request)]);
-    const stale = document && bankFailed(outcome) && (await staleFor(question));
+    const stale = before && bankFailed(outcome) && (await staleResult(fetch));
     if (stale) return stale;
     if (outcome.status === 'rejected') throw outcome.reason;
 
     const response = outcome.value;
-    const answer = { response, verdict: why, shareable: true };
+    const result = { response, verdict: reason, shareable: true };
     if (response.status === 401 || response.status === 403)
-      await store.dropCredential(place.key, place.credential).catch(() => invalidation.later(place.key));
-    if (response.status > 299) return { ...answer, asOfMs: performance.now() };
+      await store.deleteCredential(paymentKey, key.credential).catch(() => invalidation.defer(paymentKey));
+    if (response.status > 299) return { ...result, asOfMs: performance.now() };
 
-    const notedAtMs = performance.now();
-    const noting = document ? await note(question, response, document) : 'unknown';
-    if (noting === 'outdated' && why !== 'bypass' && attempt < maxFetches)
-      return ask(question, await store.read(place.key).catch(() => undefined), attempt + 1);
-    if (noting === 'outdated') await invalidation.invalidateOrDefer(place.key); // or it may be newer than what is kept
-    if (noting === 'unknown') invalidation.later(place.key);
+    const recordedAtMs = performance.now();
+    const recorded = before ? await record(fetch, response, before) : 'unknown';
+    if (recorded === 'outdated' && reason !== 'bypass' && attempt < maxFetches)
+      return fetchStatus(fetch, await store.read(paymentKey).catch(() => undefined), attempt + 1);
+    if (recorded === 'outdated') await invalidation.invalidateOrDefer(paymentKey); // it may be newer than what is stored
+    if (recorded === 'unknown') invalidation.defer(paymentKey);
     const shareable = isStorable(request, response);
-    return { ...answer, shareable, asOfMs: noting === 'current' ? notedAtMs : askedAtMs };
+    return { ...result, shareable, asOfMs: recorded === 'current' ? recordedAtMs : startedAtMs };
   }
 
-  async function note(question: StatusFetch, response: PisResponse, document: StoredPayment) {
-    const sighting = await sightingIn(question, response, document);
-    return store.record(question.place.key, document, sighting).catch(() => 'unknown' as const);
-  }
-
-  async function sightingIn(
-    { request, place, why }: StatusFetch,
+  async function record(
+    fetch: StatusFetch,
     response: PisResponse,
-    document: StoredPayment,
+    before: StoredPayment,
+  ): Promise<RecordOutcome | 'unknown'> {
+    const observation = await observe(fetch, response, before);
+    return store.record(fetch.key.paymentKey, before, observation).catch(() => 'unknown' as const);
+  }
+
+  async function observe(
+    { request, key, reason }: StatusFetch,
+    response: PisResponse,
+    before: StoredPayment,
   ): Promise<Observation> {
     const { headers } = response;
     const body = (await decodeBody(response).catch(() => undefined)) ?? response.body;
     const status = transactionStatusIn(body, headerValue(headers, 'content-type'));
-    const standing = statusHashOf(place.key, status ?? body);
+    const statusHash = statusHashOf(key.paymentKey, status ?? body);
     const nowMs = now();
-    const seenAt = nowMs - initialAgeMs(headers);
-    if (why === 'bypass' || !isStorable(request, response)) return { standing, seenAt, entries: {} };
+    const observedAtMs = nowMs - initialAgeMs(headers);
+    if (reason === 'bypass' || !isStorable(request, response))
+      return { statusHash, observedAtMs, responses: {} };
 
-    const restedMs = document.standing === standing ? seenAt - document.since : 0;
+    const unchangedForMs = before.statusHash === statusHash ? observedAtMs - before.statusSinceMs : 0;
     const ttlMs = Math.min(
-      statusTtlMs(settings, request.operation.paymentService, status, restedMs),
+      statusTtlMs(settings, request.operation.paymentService, status, unchangedForMs),
       freshnessLifetimeMs(headers, nowMs),
     );
-    const entry = {
+    const cached = {
       headers: withoutFields(headers, perResponseFields),
       body: response.body.toString('base64'),
-      fetchedAt: seenAt,
+      fetchedAtMs: observedAtMs,
       ttlMs,
-      credential: place.credential,
+      credential: key.credential,
     };
-    return { standing, seenAt, entries: { [place.variant]: entry } };
+    return { statusHash, observedAtMs, responses: { [key.variant]: cached } };
   }
 
-  async function staleFor({ request, place, why }: StatusFetch): Promise<CacheResult | undefined> {
-    if (why !== 'miss') return undefined;
+  async function staleResult({ request, key, reason }: StatusFetch): Promise<CacheResult | undefined> {
+    if (reason !== 'miss') return undefined;
     const asOfMs = performance.now();
-    const document = await store.read(place.key).catch(() => undefined);
-    const entry = document?.entries[place.variant];
-    if (!entry || ageMsOf(entry, now()) >= settings.staleTtl || forbidsStale(entry.headers)) return undefined;
-    const response = toPisResponse(entry, request.environment.name);
-    return { response, verdict: 'stale', entry, shareable: true, asOfMs };
+    const payment = await store.read(key.paymentKey).catch(() => undefined);
+    const cached = payment?.responses[key.variant];
+    if (!cached || ageMsOf(cached, now()) >= settings.staleTtl || forbidsStale(cached.headers))
+      return undefined;
+    const response = toPisResponse(cached, request.environment.name);
+    return { response, verdict: 'stale', cached, shareable: true, asOfMs };
   }
 
-  return ask;
+  return fetchStatus;
 }
 
-/** What is of this one answer only: the age is told anew, and every caller gets his own id. */
+/** Not stored: the age is computed for each response, and each caller gets its own id. */
 const perResponseFields: ReadonlySet<string> = new Set(['age', 'x-request-id']);
 
 const bankFailureCodes: ReadonlySet<ErrorCode> = new Set([
   ...(['QUEUE_FULL', 'QUEUE_TIMEOUT', 'CIRCUIT_OPEN'] as const),
   ...(['UPSTREAM_UNREACHED', 'UPSTREAM_MALFORMED', 'OUTCOME_UNKNOWN'] as const),
 ]);
+
 const bankFailed = (outcome: PromiseSettledResult<PisResponse>) =>
   outcome.status === 'rejected'
     ? bankFailureCodes.has(asGatewayError(outcome.reason).code)
     : outcome.value.status >= 500;
 
-/** Enough to tell one status from another; of an answer that may not be stored, nothing else stays. */
-const statusHashOf = (key: string, status: string | Buffer) =>
-  createHash('sha256').update(key).update(status).digest('base64url').slice(0, 22);
+/** Distinguishes statuses, and is all that is stored of a response that must not be stored. */
+const statusHashOf = (paymentKey: string, status: string | Buffer) =>
+  createHash('sha256').update(paymentKey).update(status).digest('base64url').slice(0, 22);

@@ -1,6 +1,6 @@
 /**
- * One question to the bank for all who ask the same: within an instance by sharing a promise, across instances by a
- * lease in the shared state, whose holder asks while the others wait for the document to change.
+ * Single flight: one fetch for all equal reads at the same time. Within an instance they share a promise; across
+ * instances, the holder of a lease in the shared state fetches, and the others wait until the cached payment changes.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -8,52 +8,52 @@ import type { ChangeWaiter } from '../state/change-waiter.ts';
 import type { KeyValues } from '../state/ports.ts';
 
 export interface SingleFlight {
-  /** Runs `lead`, or shares the run that is under way under this name. */
+  /** Runs `lead`, or joins the flight of this name that is in progress: its `result` is the leader's. */
   run<Value>(
     name: string,
     lead: () => Promise<Value>,
-  ): { readonly joined: boolean; readonly landing: Promise<Value> };
+  ): { readonly joined: boolean; readonly result: Promise<Value> };
   /**
-   * Asks the bank by `ask` as the only instance, or waits until `look` finds what another instance has brought.
+   * Runs `fetch` in one instance only; the others wait until `lookup` finds its result.
    *
-   * @param key  the payment's document, whose changes are announced
-   * @param look comes back with what is there meanwhile, or `undefined`
+   * @param paymentKey the cached payment, whose changes are notified
    */
-  runAcrossInstances<Value>(key: string, name: string, steps: FlightSteps<Value>): Promise<Value>;
+  runAcrossInstances<Value>(paymentKey: string, name: string, steps: FlightSteps<Value>): Promise<Value>;
 }
 
 interface FlightSteps<Value> {
+  /** Returns what another instance has stored, or `undefined`. */
   readonly lookup: () => Promise<Value | undefined>;
   readonly fetch: () => Promise<Value>;
-  /** Until when to wait for another instance: milliseconds of `performance.now()`. */
+  /** How long to wait for another instance: milliseconds of `performance.now()`. */
   readonly waitUntilMs: number;
 }
 
-/** A holder that dies gives the lease up after this time; nobody waits for it in vain for longer. Milliseconds. */
+/** The lease of an instance that dies expires after this time, which limits the wait of the others. Milliseconds. */
 const leaseMs = 3_000;
 
-/** @param changes of documents, which whoever waits for another instance looks out for */
+/** @param changes notifications of changed payments */
 export function createSingleFlight(keyValues: KeyValues, changes: ChangeWaiter): SingleFlight {
   const flights = new Map<string, Promise<unknown>>();
 
   function run<Value>(name: string, lead: () => Promise<Value>) {
     const running = flights.get(name);
-    // All flights of one name have one type: the name says which kind of answer it brings.
-    if (running) return { joined: true, landing: running as Promise<Value> };
-    const landing = lead().finally(() => flights.delete(name));
-    flights.set(name, landing);
-    return { joined: false, landing };
+    // All flights of one name have one type: the name contains the kind of the result.
+    if (running) return { joined: true, result: running as Promise<Value> };
+    const result = lead().finally(() => flights.delete(name));
+    flights.set(name, result);
+    return { joined: false, result };
   }
 
   async function runAcrossInstances<Value>(
-    key: string,
+    paymentKey: string,
     name: string,
     { lookup, fetch, waitUntilMs }: FlightSteps<Value>,
   ): Promise<Value> {
-    const lease = leaseOf(keyValues, `${key}:flight:${name}`);
+    const lease = createFlightLease(keyValues, `${paymentKey}:flight:${name}`);
     for (let taken = await lease.take(); taken !== true; taken = await lease.take()) {
       if (taken === 'unknown' || performance.now() > waitUntilMs) return fetch();
-      await changes.nextChange(key);
+      await changes.nextChange(paymentKey);
       const found = await lookup();
       if (found !== undefined) return found;
     }
@@ -62,15 +62,15 @@ export function createSingleFlight(keyValues: KeyValues, changes: ChangeWaiter):
       return (await lookup()) ?? (await fetch());
     } finally {
       clearInterval(renewal);
-      void lease.release().then(() => changes.notify(key)); // the answer need not wait for that
+      void lease.release().then(() => changes.notify(paymentKey)); // the response does not wait for the release
     }
   }
 
   return { run, runAcrossInstances };
 }
 
-/** Held by one instance at a time. Nothing here fails: a lease that cannot be renewed or released ends by itself. */
-function leaseOf(keyValues: KeyValues, name: string) {
+/** A lease that one instance holds at a time. Nothing here fails: if it cannot be renewed or released, it expires. */
+function createFlightLease(keyValues: KeyValues, name: string) {
   const holder = randomUUID();
   return {
     take: () => keyValues.writeIfAbsent(name, holder, leaseMs).catch(() => 'unknown' as const),

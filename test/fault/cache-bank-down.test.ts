@@ -1,4 +1,4 @@
-/** The bank is down: statuses that are known are served, marked as stale, and others are the error that it is. */
+/** The bank fails: cached statuses are served, marked as stale; all other reads return the error. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -9,29 +9,29 @@ import { transfers } from '../kit/request.ts';
 import { type StubResponse, startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { shortDeadlines } from './fault-contract.ts';
 
-type Failure = 'refuses connections' | 'answers 500' | 'answers 503' | 'says nothing';
+type Failure = 'refuses connections' | 'answers 500' | 'answers 503' | 'does not respond';
 
 const failures: Readonly<Record<Failure, readonly [status: number, code: string | undefined]>> = {
   'refuses connections': [502, 'UPSTREAM_UNREACHED'],
   'answers 500': [500, undefined],
   'answers 503': [503, undefined],
-  'says nothing': [504, 'OUTCOME_UNKNOWN'],
+  'does not respond': [504, 'OUTCOME_UNKNOWN'],
 };
 
-/** A gateway that knows one payment, and a bank that fails from now on. */
-async function startKnowing(t: TestContext, failure: Failure, sections: Sections = {}) {
-  let says: () => StubResponse | Promise<StubResponse> = () =>
+/** A gateway that has cached one payment, and a bank that then fails. */
+async function startWithCachedPayment(t: TestContext, failure: Failure, sections: Sections = {}) {
+  let respond: () => StubResponse | Promise<StubResponse> = () =>
     statusResponse('ACTC', {}, [['Cache-Control', 'max-age=0']]);
-  const bank = await startStubBank(t, () => says());
+  const bank = await startStubBank(t, () => respond());
   const sandbox = { baseUrl: bank.baseUrl, standardVersion: '1.3.11' };
   const gateway = await startGateway(t, { environments: { sandbox }, ...shortDeadlines, ...sections });
   const read = (payment: string, ...headers: readonly Field[]) =>
     call(gateway.url, { method: 'GET', path: `${transfers}/${payment}/status`, headers });
-  assert.equal((await read('known')).status, 200);
+  assert.equal((await read('cached')).status, 200);
 
   if (failure === 'refuses connections') await bank.close();
-  if (failure === 'says nothing') says = () => new Promise(() => {});
-  if (failure.startsWith('answers')) says = () => ({ status: Number(failure.slice(-3)) });
+  if (failure === 'does not respond') respond = () => new Promise(() => {});
+  if (failure.startsWith('answers')) respond = () => ({ status: Number(failure.slice(-3)) });
   return { read, gateway };
 }
 
@@ -39,9 +39,9 @@ for (const failure of Object.keys(failures) as Failure[]) {
   const [status, code] = failures[failure];
 
   describe(`a bank that ${failure}`, { concurrency: true }, () => {
-    test('is covered up by the last status known, which is marked as stale', async (t) => {
-      const { read, gateway } = await startKnowing(t, failure);
-      const reply = await read('known');
+    test('leads to the last known status, marked as stale', async (t) => {
+      const { read, gateway } = await startWithCachedPayment(t, failure);
+      const reply = await read('cached');
       assert.deepEqual([reply.status, jsonOf(reply).transactionStatus], [200, 'ACTC']);
       assert.match(reply.header('Cache-Status') ?? '', /^penstock; hit; fwd=stale; ttl=-?\d+$/);
       assert.match(reply.header('Age') ?? '', /^\d+$/);
@@ -49,14 +49,14 @@ for (const failure of Object.keys(failures) as Failure[]) {
       assert.ok(gateway.logLines.at(-1)?.includes('"servedFrom":"stale-cache"'));
     });
 
-    test('is told of where nothing is known, where nothing kept is wanted, and where it is too old', async (t) => {
-      const { read } = await startKnowing(t, failure);
-      const tooOld = await startKnowing(t, failure, { statusCache: { staleTtl: '0s' } });
+    test('leads to an error if nothing is cached, the request refuses the cache, or the status is too old', async (t) => {
+      const { read } = await startWithCachedPayment(t, failure);
+      const tooOld = await startWithCachedPayment(t, failure, { statusCache: { staleTtl: '0s' } });
       for (const reply of [
-        await read('unknown'),
-        await read('known', ['Cache-Control', 'no-cache']),
-        await read('known', ['Signature', 'a']),
-        await tooOld.read('known'),
+        await read('uncached'),
+        await read('cached', ['Cache-Control', 'no-cache']),
+        await read('cached', ['Signature', 'a']),
+        await tooOld.read('cached'),
       ]) {
         assert.deepEqual([reply.status, reply.header('Penstock-Error')], [status, code]);
       }

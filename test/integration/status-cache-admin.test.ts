@@ -1,4 +1,4 @@
-/** What operators see of the status cache, and how they empty it. */
+/** The status cache for operators: the purge, the metrics, and what is readable in Redis. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -11,16 +11,14 @@ import { transfers } from '../kit/request.ts';
 import { type StubResponse, startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { until } from '../kit/within.ts';
 
-type Door = Pick<GatewayUnderTest, 'url'>;
-
 const readOf = (payment: string, ...headers: readonly (readonly [string, string])[]): Call => {
   return { method: 'GET', path: `${transfers}/${payment}/status`, headers };
 };
-const read = ({ url }: Door, payment: string) => call(url, readOf(payment));
+const read = ({ url }: Pick<GatewayUnderTest, 'url'>, payment: string) => call(url, readOf(payment));
 const isHit = ({ header }: Reply) => header('Cache-Status')?.startsWith('penstock; hit;') === true;
 
-/** Two instances that both know two payments. */
-async function startKnowing(t: TestContext) {
+/** Two instances that both serve two payments from the cache. */
+async function startWithCachedPayments(t: TestContext) {
   const bank = await startStubBank(t, () => statusResponse('ACCC'));
   const instances = await startInstances(t, bank, await sharedRedisUrl(t));
   for (const instance of instances) {
@@ -32,39 +30,43 @@ async function startKnowing(t: TestContext) {
 
 describe('DELETE /api/status-cache', { skip: skipWithoutRedis }, () => {
   for (const query of ['', '?environment=sandbox']) {
-    test(`empties everything, on both instances: ${query || 'without parameters'}`, async (t) => {
-      const [here, there] = await startKnowing(t);
+    test(`purges all payments on both instances: ${query || 'without parameters'}`, async (t) => {
+      const [here, there] = await startWithCachedPayments(t);
       assert.equal((await callAdminApi(here, 'DELETE', `/api/status-cache${query}`)).status, 204);
       assert.ok(!isHit(await read(here, 'one')));
-      await until(2_000, 'the other instance has heard of it', async () => !isHit(await read(there, 'two')));
+      await until(
+        2_000,
+        'the other instance has refreshed the secret',
+        async () => !isHit(await read(there, 'two')),
+      );
     });
   }
 
   for (const query of ['?payment=one', '?payment=one&environment=sandbox']) {
-    test(`empties one payment, on both instances: ${query}`, async (t) => {
-      const [here, there] = await startKnowing(t);
+    test(`purges one payment on both instances: ${query}`, async (t) => {
+      const [here, there] = await startWithCachedPayments(t);
       assert.equal((await callAdminApi(here, 'DELETE', `/api/status-cache${query}`)).status, 204);
       assert.ok(!isHit(await read(there, 'one')));
       assert.ok(isHit(await read(there, 'two')));
     });
   }
 
-  test('of a payment in another environment leaves it', async (t) => {
-    const [here, there] = await startKnowing(t);
+  test('does not purge a payment of another environment', async (t) => {
+    const [here, there] = await startWithCachedPayments(t);
     await callAdminApi(here, 'DELETE', '/api/status-cache?payment=one&environment=production');
     assert.ok(isHit(await read(there, 'one')));
   });
 
   for (const query of ['?paymnet=one', '?payment=', '?payment=one&payment=two']) {
-    test(`is refused, and nothing is emptied: ${query}`, async (t) => {
-      const [here] = await startKnowing(t);
+    test(`refuses invalid parameters and purges nothing: ${query}`, async (t) => {
+      const [here] = await startWithCachedPayments(t);
       assert.equal((await callAdminApi(here, 'DELETE', `/api/status-cache${query}`)).status, 400);
       assert.ok(isHit(await read(here, 'one')));
     });
   }
 });
 
-/** The counters of status reads, by how they were answered. */
+/** The counters of status reads by cache verdict. */
 async function countersOf({ adminUrl }: GatewayUnderTest): Promise<Readonly<Record<string, number>>> {
   const { status, text, header } = await call(adminUrl, { method: 'GET', path: '/metrics' });
   assert.equal(status, 200);
@@ -79,28 +81,30 @@ async function countersOf({ adminUrl }: GatewayUnderTest): Promise<Readonly<Reco
   );
 }
 
-test('/metrics counts status reads by how they were answered', { skip: skipWithoutRedis }, async (t) => {
+test('counts status reads by cache verdict in /metrics', { skip: skipWithoutRedis }, async (t) => {
   const gate = Promise.withResolvers<void>();
-  let answer: StubResponse | undefined = statusResponse('ACTC', {}, [['Cache-Control', 'max-age=0']]);
+  let response: StubResponse | undefined = statusResponse('ACTC', {}, [['Cache-Control', 'max-age=0']]);
   const bank = await startStubBank(t, async ({ path }) => {
     if (path.includes('/slow/')) await gate.promise;
-    return answer ?? { status: 503 };
+    return response ?? { status: 503 };
   });
   const [gateway] = await startInstances(t, bank, await sharedRedisUrl(t));
   assert.deepEqual(await countersOf(gateway), {});
 
   await read(gateway, 'one'); // miss
-  answer = undefined;
+  response = undefined;
   await read(gateway, 'one'); // stale
-  answer = statusResponse('ACCC');
+  response = statusResponse('ACCC');
   await read(gateway, 'two'); // miss
   await read(gateway, 'two'); // hit
   await read(gateway, 'two'); // hit
   await call(gateway.url, readOf('two', ['Cache-Control', 'no-cache'])); // request
   await call(gateway.url, readOf('two', ['Signature', 'a'])); // bypass
   const both = [read(gateway, 'slow'), read(gateway, 'slow')]; // miss and shared
-  await until(5_000, 'the bank is asked', () => bank.requests.some(({ path }) => path.includes('/slow/')));
-  await call(gateway.url, { method: 'GET', path: '/' }); // read behind the second
+  await until(5_000, 'the bank receives the read', () =>
+    bank.requests.some(({ path }) => path.includes('/slow/')),
+  );
+  await call(gateway.url, { method: 'GET', path: '/' }); // the gateway has read the second one by then
   gate.resolve();
   await Promise.all(both);
 
@@ -114,7 +118,9 @@ test('/metrics counts status reads by how they were answered', { skip: skipWitho
   });
 });
 
-test('nothing secret or personal is readable in Redis', { skip: skipWithoutRedisServer }, async (t) => {
+test('stores no credentials and no personal data readably in Redis', {
+  skip: skipWithoutRedisServer,
+}, async (t) => {
   const redis = await startRedis(t);
   const bank = await startStubBank(t, () => statusResponse('ACTC'));
   const [gateway] = await startInstances(t, bank, redis.url, { state: { redis: redis.url, prefix: 'p:' } });
@@ -133,6 +139,6 @@ test('nothing secret or personal is readable in Redis', { skip: skipWithoutRedis
     const stored = String(await redis.command('GET', key).catch(() => ''));
     for (const secret of secrets) assert.ok(!`${key} ${stored}`.includes(secret), `${secret} in ${key}`);
     if (!/^p:(status:secret|environment)/.test(key))
-      assert.ok(Number(await redis.command('PTTL', key)) > 0, `${key} never ends`);
+      assert.ok(Number(await redis.command('PTTL', key)) > 0, `${key} never expires`);
   }
 });

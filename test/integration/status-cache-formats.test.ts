@@ -1,4 +1,4 @@
-/** Whatever the bank answers to a status read, the cache gives to whoever asks the same: the very bytes, or nothing. */
+/** The cache serves the bank's responses byte for byte, in every format and content coding. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -18,17 +18,17 @@ const pain002 = Buffer.from(
 const jsonType: Field = ['Content-Type', 'application/json'];
 const xmlType: Field = ['Content-Type', 'application/xml'];
 
-describe('an answer that both instances keep', { skip: skipWithoutRedis }, () => {
+describe('a cached response on two instances', { skip: skipWithoutRedis }, () => {
   for (const [what, body, fields] of [
     ['JSON', json, [jsonType]],
     ['pain.002', pain002, [xmlType]],
     ['JSON in gzip', gzipSync(json), [jsonType, ['Content-Encoding', 'gzip']]],
     ['pain.002 in brotli', brotliCompressSync(pain002), [xmlType, ['Content-Encoding', 'br']]],
-    ['nothing', Buffer.alloc(0), [jsonType]],
-    ['broken JSON', Buffer.from('{"transactionStatus":"AC'), [jsonType]],
+    ['an empty body', Buffer.alloc(0), [jsonType]],
+    ['truncated JSON', Buffer.from('{"transactionStatus":"AC'), [jsonType]],
     ['a hundred kilobytes', Buffer.alloc(100_000, json), [['Content-Type', 'text/plain']]],
   ] as const) {
-    test(`has the very bytes and type of the first: ${what}`, async (t) => {
+    test(`has the same bytes and content type as the first response: ${what}`, async (t) => {
       const bank = await startStubBank(t, () => ({ headers: fields, body }));
       const instances = await startInstances(t, bank, await sharedRedisUrl(t), {
         statusCache: { pendingTtl: '1min', pendingTtlMax: '1min' },

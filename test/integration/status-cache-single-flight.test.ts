@@ -1,4 +1,4 @@
-/** A thousand equal reads at once on two instances, of a payment that nobody has read before. */
+/** Single flight: a thousand concurrent reads of an uncached payment on two instances. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -14,52 +14,51 @@ const credentials = [['Authorization', 'Bearer one']] as const;
 const read: Call = { ...statusRead, headers: credentials };
 const reads = 1_000;
 
-/** Two instances before a bank whose answers wait until they are let go. */
-async function startPair(t: TestContext, says: () => StubResponse) {
+/** Two instances in front of a bank that responds only after `release` was called. */
+async function startPair(t: TestContext, respond: () => StubResponse) {
   const gate = Promise.withResolvers<void>();
   const bank = await startStubBank(t, async () => {
     await gate.promise;
-    return says();
+    return respond();
   });
   const instances = await startInstances(t, bank, await sharedRedisUrl(t));
-  return { bank, instances, letGo: gate.resolve };
+  return { bank, instances, release: gate.resolve };
 }
 
-describe('a thousand equal reads at once on two instances', { skip: skipWithoutRedis }, () => {
-  test('are one request at the bank, and each gets its answer under its own X-Request-ID', async (t) => {
-    const { bank, instances, letGo } = await startPair(t, () => statusResponse('ACTC'));
+describe('a thousand concurrent equal reads on two instances', { skip: skipWithoutRedis }, () => {
+  test('cause one request to the bank, and each response has its own X-Request-ID', async (t) => {
+    const { bank, instances, release } = await startPair(t, () => statusResponse('ACTC'));
     const { replies } = await sendAtOnce(t, instances, read, reads);
-    letGo();
+    release();
 
     const all = await replies;
     assert.equal(bank.requests.length, 1);
     assert.ok(all.every(({ status, text }) => status === 200 && text.includes('ACTC')));
     assert.equal(new Set(all.map(({ header }) => header('X-Request-ID'))).size, reads);
-    const told = all.map(({ header }) => header('Cache-Status') ?? '');
-    assert.equal(told.filter((one) => one === 'penstock; fwd=miss').length, 1);
-    assert.equal(told.filter((one) => one === 'penstock; fwd=miss; collapsed').length, reads - 1);
+    const marks = all.map(({ header }) => header('Cache-Status') ?? '');
+    assert.equal(marks.filter((mark) => mark === 'penstock; fwd=miss').length, 1);
+    assert.equal(marks.filter((mark) => mark === 'penstock; fwd=miss; collapsed').length, reads - 1);
   });
 
-  test('fail over at most once an instance if the bank fails', async (t) => {
-    const { bank, instances, letGo } = await startPair(t, () => ({ status: 503, body: 'broken' }));
+  test('cause one request per instance if the bank fails', async (t) => {
+    const { bank, instances, release } = await startPair(t, () => ({ status: 503, body: 'broken' }));
     const { replies } = await sendAtOnce(t, instances, read, reads);
     assert.equal(bank.requests.length, 1);
-    letGo();
+    release();
 
     assert.ok((await replies).every(({ status, text }) => status === 503 && text === 'broken'));
-    assert.equal(bank.requests.length, 2, 'one an instance');
+    assert.equal(bank.requests.length, 2, 'one per instance');
   });
 
-  test('are answered although the TPP that came first hangs up', async (t) => {
-    const { bank, instances, letGo } = await startPair(t, () => statusResponse('ACTC'));
-    const hangUp = new AbortController();
-    const first: Call = { ...statusRead, headers: [['Authorization', 'Bearer one']], signal: hangUp.signal };
-    const left = call(instances[0].url, first);
-    await until(5_000, 'the bank is asked', () => bank.requests.length > 0);
+  test('are answered although the TPP of the first read disconnects', async (t) => {
+    const { bank, instances, release } = await startPair(t, () => statusResponse('ACTC'));
+    const disconnect = new AbortController();
+    const disconnected = call(instances[0].url, { ...read, signal: disconnect.signal });
+    await until(5_000, 'the bank receives the read', () => bank.requests.length > 0);
     const { replies } = await sendAtOnce(t, instances, read, reads);
-    hangUp.abort();
-    await assert.rejects(left, { name: 'AbortError' });
-    letGo();
+    disconnect.abort();
+    await assert.rejects(disconnected, { name: 'AbortError' });
+    release();
 
     assert.ok((await replies).every(({ status }) => status === 200));
     assert.equal(bank.requests.length, 1);

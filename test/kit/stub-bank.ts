@@ -1,4 +1,4 @@
-/** A bank of the test's own: whatever is asked, the test itself decides the answer, and may take its time. */
+/** A stub of the bank over HTTP: the test decides each response, and when it is sent. */
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -7,15 +7,14 @@ import type { Field } from './fields.ts';
 import type { Life } from './life.ts';
 import { listen } from './ports.ts';
 
-/** What came to the bank. */
 export interface StubRequest {
   readonly method: string;
   readonly path: string;
-  /** The value of a field, repetitions joined; empty if it did not come. `name` in lower case. */
+  /** The value of a field, repeated values joined; empty if absent. @param name in lower case */
   header(name: string): string;
 }
 
-/** What the bank says; 200 unless told otherwise, and nothing but the length beside these fields. */
+/** Status 200 by default. Only `Content-Length` is added to the headers. */
 export interface StubResponse {
   readonly status?: number;
   readonly headers?: readonly Field[];
@@ -25,25 +24,25 @@ export interface StubResponse {
 export interface StubBank {
   readonly baseUrl: string;
   readonly port: number;
-  /** Everything that came so far, in order. */
+  /** All requests received so far, in order. */
   readonly requests: readonly StubRequest[];
-  /** Stops listening and drops all connections: from then on it refuses them. */
+  /** Stops listening and closes all connections: new ones are refused. */
   close(): Promise<void>;
 }
 
-/** A started bank; closed at the end. @param says may keep the asker waiting */
+/** Starts a bank that is closed at the end of the test. */
 export async function startStubBank(
   life: Life,
-  says: (asked: StubRequest) => StubResponse | Promise<StubResponse>,
+  respond: (request: StubRequest) => StubResponse | Promise<StubResponse>,
 ): Promise<StubBank> {
-  const all: StubRequest[] = [];
-  const server = createServer(async (incoming, answer) => {
-    const asked = askedBy(incoming);
+  const requests: StubRequest[] = [];
+  const server = createServer(async (incoming, outgoing) => {
+    const request = stubRequestOf(incoming);
     await text(incoming);
-    all.push(asked);
-    const { status = 200, headers = [], body = '' } = await says(asked);
+    requests.push(request);
+    const { status = 200, headers = [], body = '' } = await respond(request);
     const length = status === 204 ? [] : [['Content-Length', String(Buffer.byteLength(body))]];
-    answer.writeHead(status, [...headers, ...length].flat()).end(body);
+    outgoing.writeHead(status, [...headers, ...length].flat()).end(body);
   });
   const port = await listen(server);
   const close = async () => {
@@ -53,10 +52,10 @@ export async function startStubBank(
     await once(server, 'close');
   };
   life.after(close);
-  return { baseUrl: `http://127.0.0.1:${port}`, port, requests: all, close };
+  return { baseUrl: `http://127.0.0.1:${port}`, port, requests, close };
 }
 
-/** A status in JSON, with whatever else stands beside it. */
+/** A status in JSON. @param more further members of the body */
 export const statusResponse = (
   transactionStatus: string,
   more: object = {},
@@ -66,7 +65,7 @@ export const statusResponse = (
   body: JSON.stringify({ transactionStatus, ...more }),
 });
 
-function askedBy({ method = '', url = '', headers }: IncomingMessage): StubRequest {
+function stubRequestOf({ method = '', url = '', headers }: IncomingMessage): StubRequest {
   const header = (name: string) => String(headers[name] ?? '');
   return { method, path: url, header };
 }

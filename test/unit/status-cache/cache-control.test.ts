@@ -1,4 +1,4 @@
-/** What RFC 9111 asks of a cache, as far as it concerns status reads: one test a rule. */
+/** The rules of RFC 9111 that concern status reads, one test for each. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,57 +7,57 @@ import { headerValue } from '../../../src/pis/headers.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import type { Field } from '../../kit/fields.ts';
-import { bankResponse, createCacheInstance, statusRead, statusResponse } from './cache-instance.ts';
+import { bankResponse, bankStatusResponse, createCacheInstance, statusRead } from './cache-instance.ts';
 
 const token = ['Authorization', 'Bearer one'] as const;
 const withFields = (...headers: readonly Field[]) => statusRead({ headers });
 
-/** How often the bank is asked when one read is followed by another. */
-async function askedFor(
+/** The number of fetches for two reads, one after the other. */
+async function countFetches(
   [first, second]: readonly [readonly Field[], readonly Field[]],
-  answered: readonly Field[] = [],
+  responseFields: readonly Field[] = [],
 ): Promise<number> {
-  let asked = 0;
+  let fetches = 0;
   const { send } = createCacheInstance(createMemoryState(), async () =>
-    statusResponse('ACTC', answered, { n: asked++ }),
+    bankStatusResponse('ACTC', responseFields, { n: fetches++ }),
   );
   await send(withFields(...first));
   await send(withFields(...second));
-  return asked;
+  return fetches;
 }
 
-const again = [[token], [token]] as const;
-const bankSays = (...fields: readonly Field[]) => askedFor(again, fields);
+const twice = [[token], [token]] as const;
+const fetchesWith = (...responseFields: readonly Field[]) => countFetches(twice, responseFields);
 
-describe('the bank', () => {
+describe('the caching fields of a response', () => {
   for (const control of ['no-store', 'private, no-store', 'No-Store', 'no-cache', 'no-cache="set-cookie"']) {
-    test(`says Cache-Control: ${control}, and the answer is not kept (section 5.2.2)`, async () => {
-      assert.equal(await bankSays(['Cache-Control', control]), 2);
+    test(`does not store a response with Cache-Control: ${control} (section 5.2.2)`, async () => {
+      assert.equal(await fetchesWith(['Cache-Control', control]), 2);
     });
   }
 
-  test('says private, and the answer is kept for those credentials alone (section 5.2.2.7)', async () => {
-    const answered = [['Cache-Control', 'private']] as const;
-    assert.equal(await askedFor(again, answered), 1);
-    assert.equal(await askedFor([[token], [['Authorization', 'Bearer two']]], answered), 2);
+  test('stores a private response for its credentials only (section 5.2.2.7)', async () => {
+    const isPrivate = [['Cache-Control', 'private']] as const;
+    assert.equal(await countFetches(twice, isPrivate), 1);
+    assert.equal(await countFetches([[token], [['Authorization', 'Bearer two']]], isPrivate), 2);
   });
 
-  test('says private where nobody named himself, and the answer is not kept', async () => {
-    assert.equal(await askedFor([[], []], [['Cache-Control', 'private']]), 2);
+  test('does not store a private response to a request without credentials', async () => {
+    assert.equal(await countFetches([[], []], [['Cache-Control', 'private']]), 2);
   });
 
-  test('sets a cookie, and the answer is not kept (section 7.3)', async () => {
-    assert.equal(await bankSays(['Set-Cookie', 'session=1']), 2);
+  test('does not store a response that sets a cookie (section 7.3)', async () => {
+    assert.equal(await fetchesWith(['Set-Cookie', 'session=1']), 2);
   });
 
-  for (const [vary, asked] of [
+  for (const [vary, fetches] of [
     ['*', 2],
     ['X-Device', 2],
     ['Accept, X-Device', 2],
     ['accept, Accept-Encoding, PSU-ID, Consent-ID, Authorization, Accept-Language', 1],
   ] as const) {
-    test(`says Vary: ${vary}, and is asked ${asked === 1 ? 'once' : 'again'} (section 4.1)`, async () => {
-      assert.equal(await bankSays(['Vary', vary]), asked);
+    test(`${fetches === 1 ? 'stores' : 'does not store'} a response with Vary: ${vary} (section 4.1)`, async () => {
+      assert.equal(await fetchesWith(['Vary', vary]), fetches);
     });
   }
 
@@ -73,8 +73,8 @@ describe('the bank', () => {
     ['Age', '99999999999999999999'],
     ['Cache-Control', 'no-cache; max-age=60'],
   ] as const) {
-    test(`says ${field}: ${value}, and the answer is not fresh any more (sections 4.2 and 5.1)`, async () => {
-      assert.equal(await bankSays([field, value]), 2);
+    test(`does not serve a response with ${field}: ${value} (sections 4.2 and 5.1)`, async () => {
+      assert.equal(await fetchesWith([field, value]), 2);
     });
   }
 
@@ -86,25 +86,25 @@ describe('the bank', () => {
     ['Age', '-1'],
     ['Expires', new Date(Date.now() + 60_000).toUTCString()],
   ] as const) {
-    test(`says ${field}: ${value}, and the answer is kept`, async () => {
-      assert.equal(await bankSays([field, value]), 1);
+    test(`serves a response with ${field}: ${value}`, async () => {
+      assert.equal(await fetchesWith([field, value]), 1);
     });
   }
 
   for (const status of [201, 203, 204, 206, 301, 304, 400, 404, 429, 500]) {
-    test(`answers ${status}, which is not kept: only 200 is`, async () => {
-      let asked = 0;
+    test(`does not store a response with status ${status}`, async () => {
+      let fetches = 0;
       const { send } = createCacheInstance(createMemoryState(), async () =>
-        bankResponse(status, [], String(asked++)),
+        bankResponse(status, [], String(fetches++)),
       );
       await send(statusRead());
       assert.equal((await send(statusRead())).status, status);
-      assert.equal(asked, 2);
+      assert.equal(fetches, 2);
     });
   }
 });
 
-describe('a read', () => {
+describe('the caching fields of a request', () => {
   for (const field of [
     ['Cache-Control', 'no-store'],
     ['Range', 'bytes=0-9'],
@@ -115,11 +115,11 @@ describe('a read', () => {
     ['If-Range', '"1"'],
     ['Signature', 'keyId="1",signature="a"'],
   ] as const) {
-    test(`with ${field[0]}: ${field[1]} passes the cache by: it takes nothing and leaves nothing`, async () => {
-      assert.equal(await askedFor([[token], [token, field]]), 2);
-      assert.equal(await askedFor([[token, field], [token]]), 2);
+    test(`neither serves from the cache nor stores for a read with ${field[0]}: ${field[1]}`, async () => {
+      assert.equal(await countFetches([[token], [token, field]]), 2);
+      assert.equal(await countFetches([[token, field], [token]]), 2);
       assert.equal(
-        await askedFor([
+        await countFetches([
           [token, field],
           [token, field],
         ]),
@@ -129,39 +129,39 @@ describe('a read', () => {
   }
 
   for (const control of ['no-cache', 'max-age=0', 'No-Cache, max-stale=60']) {
-    test(`with Cache-Control: ${control} goes to the bank, and its answer serves the next (section 5.2.1)`, async () => {
+    test(`fetches and stores for a read with Cache-Control: ${control} (section 5.2.1)`, async () => {
       const field = ['Cache-Control', control] as const;
-      assert.equal(await askedFor([[token], [token, field]]), 2);
-      assert.equal(await askedFor([[token, field], [token]]), 1);
+      assert.equal(await countFetches([[token], [token, field]]), 2);
+      assert.equal(await countFetches([[token, field], [token]]), 1);
     });
   }
 
-  test('with only-if-cached gets what is known, else NOT_CACHED, and the bank is not asked (section 5.2.1.7)', async () => {
-    let asked = 0;
+  test('serves a read with only-if-cached from the cache, or refuses it with NOT_CACHED (section 5.2.1.7)', async () => {
+    let fetches = 0;
     const { send } = createCacheInstance(createMemoryState(), async () =>
-      statusResponse('ACTC', [], { n: asked++ }),
+      bankStatusResponse('ACTC', [], { n: fetches++ }),
     );
     const only = ['Cache-Control', 'only-if-cached'] as const;
     await assert.rejects(send(withFields(only)), { code: 'NOT_CACHED' });
     await send(withFields());
     assert.equal((await send(withFields(only))).servedFrom, 'cache');
-    for (const impossible of [
+    for (const unsatisfiable of [
       ['Cache-Control', 'no-cache'],
       ['Signature', 'keyId="1"'],
       ['If-None-Match', '"1"'],
     ] as const) {
-      await assert.rejects(send(withFields(only, impossible)), { code: 'NOT_CACHED' });
+      await assert.rejects(send(withFields(only, unsatisfiable)), { code: 'NOT_CACHED' });
     }
-    assert.equal(asked, 1);
+    assert.equal(fetches, 1);
   });
 });
 
-describe('an answer from the cache', () => {
-  async function hitAfter(ms: number, answered: readonly Field[] = []) {
+describe('a response from the cache', () => {
+  async function hitAfter(ms: number, responseFields: readonly Field[] = []) {
     let nowMs = 1_000_000_000;
     const instance = createCacheInstance(
       createMemoryState(),
-      async () => statusResponse('ACCC', answered),
+      async () => bankStatusResponse('ACCC', responseFields),
       {},
       () => nowMs,
     );
@@ -170,14 +170,14 @@ describe('an answer from the cache', () => {
     return { first, hit: await instance.send(withFields(token)) };
   }
 
-  test('tells its age in whole seconds, and for how long it is fresh', async () => {
+  test('contains its age in seconds and its remaining lifetime', async () => {
     const { first, hit } = await hitAfter(12_900);
     assert.equal(headerValue(first.headers, 'age'), undefined);
     assert.equal(headerValue(hit.headers, 'age'), '12');
     assert.equal(headerValue(hit.headers, 'cache-status'), 'penstock; hit; ttl=3588');
   });
 
-  test("counts the bank's own Age, which it replaces", async () => {
+  test("replaces the bank's Age by the total age", async () => {
     const { first, hit } = await hitAfter(12_900, [['Age', '100']]);
     assert.equal(headerValue(first.headers, 'age'), '100');
     assert.deepEqual(
@@ -186,27 +186,27 @@ describe('an answer from the cache', () => {
     );
   });
 
-  test('has the very bytes and fields of the first, but for those of one answer only', async () => {
-    const answered = [
+  test('has the same bytes and fields as the first response, except the fields of a single response', async () => {
+    const responseFields = [
       ['X-Request-ID', '99391c7e-ad88-49ec-a2ad-99ddcb1f7721'],
       ['ASPSP-SCA-Approach', 'REDIRECT'],
       ['Date', 'Thu, 01 Dec 1994 16:00:00 GMT'],
     ] as const;
-    const { first, hit } = await hitAfter(0, answered);
+    const { first, hit } = await hitAfter(0, responseFields);
     assert.deepEqual(hit.body, first.body);
     const names = hit.headers.map(([name]) => name);
     assert.deepEqual(names, ['Content-Type', 'ASPSP-SCA-Approach', 'Date', 'Cache-Status', 'Age']);
   });
 });
 
-describe('a refusal of credentials', () => {
+describe('credentials that the bank refuses', () => {
   for (const status of [401, 403]) {
-    test(`with ${status} drops what was fetched with them, and with no others`, async () => {
-      let answer = statusResponse('ACTC');
-      const { send, counts } = createCacheInstance(createMemoryState(), async () => answer);
+    test(`deletes the responses fetched with credentials that got ${status}, and no others`, async () => {
+      let response = bankStatusResponse('ACTC');
+      const { send, counts } = createCacheInstance(createMemoryState(), async () => response);
       const two = ['Authorization', 'Bearer two'] as const;
       for (const credential of [token, two]) await send(withFields(credential));
-      answer = bankResponse(status);
+      response = bankResponse(status);
       await send(withFields(token, ['Cache-Control', 'no-cache']));
       assert.equal((await send(withFields(token))).status, status);
       assert.equal((await send(withFields(two))).servedFrom, 'cache');
@@ -215,18 +215,18 @@ describe('a refusal of credentials', () => {
   }
 
   for (const known of ['something', 'nothing'] as const) {
-    test(`drops what is on its way with them, too, where ${known} was known`, async () => {
+    test(`does not store a response in progress to refused credentials, where ${known} was cached`, async () => {
       const gate = Promise.withResolvers<void>();
-      let answer = statusResponse('ACTC');
+      let response = bankStatusResponse('ACTC');
       const { send } = createCacheInstance(createMemoryState(), async ({ headers }) => {
-        const decided = answer;
+        const decided = response;
         if (headers.includes(token) && decided.status === 200) await gate.promise;
         return decided;
       });
       if (known === 'something') await send(withFields(['Authorization', 'Bearer two']));
       const slow = send(withFields(token));
       await setImmediate();
-      answer = bankResponse(401);
+      response = bankResponse(401);
       await send(withFields(token, ['Cache-Control', 'no-cache']));
       gate.resolve();
       await slow;
@@ -234,12 +234,12 @@ describe('a refusal of credentials', () => {
     });
   }
 
-  test('drops what was fetched with them, although the state took no change meanwhile', async () => {
-    let answer = statusResponse('ACTC');
+  test('deletes the responses to refused credentials although the state rejected the change', async () => {
+    let response = bankStatusResponse('ACTC');
     const state = createFailingState();
-    const { send } = createCacheInstance(state, async () => answer);
+    const { send } = createCacheInstance(state, async () => response);
     await send(withFields(token));
-    answer = bankResponse(401);
+    response = bankResponse(401);
     state.fail('write', 'replace');
     await send(withFields(token, ['Cache-Control', 'no-cache']));
     state.recover();

@@ -1,4 +1,4 @@
-/** Instances of a gateway, reduced to their status cache, before a bank that says what the test says. */
+/** Gateway instances reduced to their status cache, in front of a bank that the test implements. */
 
 import assert from 'node:assert/strict';
 import type { Config } from '../../../src/config/schema.ts';
@@ -16,41 +16,40 @@ import {
 import type { Field } from '../../kit/fields.ts';
 import { configOf, type Sections } from '../../kit/gateway.ts';
 
-/** Who asks for what; one TPP and one payment unless told otherwise. */
-export interface ReadOptions {
+export interface RequestOptions {
   readonly tenant?: string;
   readonly payment?: string;
   readonly service?: string;
   readonly headers?: readonly Field[];
-  /** How long the call may take from now on, in milliseconds. */
+  /** Milliseconds until the deadline. */
   readonly withinMs?: number;
 }
 
 export interface CacheInstance {
-  /** Sends a request through the stage, as the line does. */
+  /** Sends a request through the stage. */
   send(request: RoutedRequest): Promise<PisResponse>;
-  /** How often a read was answered in each way. */
+  /** Number of status reads by cache verdict. */
   readonly counts: ReadonlyMap<string, number>;
   readonly purge: ReturnType<typeof createStatusCache>['purge'];
-  /** One beat of the gateway's heart. */
+  /** Runs the cache's part of the gateway's periodic maintenance once. */
   runMaintenance(): Promise<void>;
 }
 
 const environments = { sandbox: { baseUrl: 'http://127.0.0.1:9', standardVersion: '1.3.11' } };
 const configs = new Map<string, Config>();
 
-/** Each configuration is read once: random histories make thousands of instances. */
+/** Loads each configuration only once: random histories create thousands of instances. */
 function configWith(sections: Sections): Config {
-  const name = JSON.stringify(sections);
-  const config = configs.get(name) ?? configOf({ environments, ...sections });
-  configs.set(name, config);
+  const key = JSON.stringify(sections);
+  const config = configs.get(key) ?? configOf({ environments, ...sections });
+  configs.set(key, config);
   return config;
 }
 
-/** The machine's clock, one for all: clocks that are a fraction of a millisecond apart see answers from the future. */
+/** One clock for all instances: with clocks a fraction of a millisecond apart, responses come from the future. */
 const sharedClock = createMonotonicClock();
 
-/** @param now milliseconds since 1970; by default the machine's */
+/** @param now milliseconds since 1970; by default the machine's time */
 export function createCacheInstance(
   state: State,
   bank: Handler<RoutedRequest>,
@@ -59,8 +58,8 @@ export function createCacheInstance(
 ): CacheInstance {
   const config = configWith(sections);
   const counts = new Map<string, number>();
-  const lasting = createStatusCacheServices(state, now);
-  const cache = createStatusCache(config, lasting);
+  const services = createStatusCacheServices(state, now);
+  const cache = createStatusCache(config, services);
   const note: RecordEvent = (fact) => {
     if (fact.what === 'cache') counts.set(fact.verdict, (counts.get(fact.verdict) ?? 0) + 1);
   };
@@ -70,15 +69,15 @@ export function createCacheInstance(
     counts,
     purge: cache.purge,
     async runMaintenance() {
-      await lasting.cacheKeys.refreshSecret();
-      await lasting.invalidation.flush();
+      await services.cacheKeys.refreshSecret();
+      await services.invalidation.flush();
     },
   };
 }
 
-export const statusRead = (asking: ReadOptions = {}) => requestOf('GET', '/status', asking);
-export const cancellation = (asking: ReadOptions = {}) => requestOf('DELETE', '', asking);
-export const authorisation = (asking: ReadOptions = {}) => requestOf('POST', '/authorisations', asking);
+export const statusRead = (options: RequestOptions = {}) => requestOf('GET', '/status', options);
+export const cancellation = (options: RequestOptions = {}) => requestOf('DELETE', '', options);
+export const authorisation = (options: RequestOptions = {}) => requestOf('POST', '/authorisations', options);
 
 const match = createMatcher({
   segment: 'berlingroup',
@@ -87,25 +86,25 @@ const match = createMatcher({
   authorisationTypes: 'any',
 });
 
-function requestOf(method: Method, tail: string, asking: ReadOptions): RoutedRequest {
-  const { tenant = 'shop', payment = 'a-payment', service = 'payments', headers = [] } = asking;
-  const found = match(method, `/berlingroup/v1/${service}/sepa-credit-transfers/${payment}${tail}`);
-  assert.ok(found.kind === 'operation');
+function requestOf(method: Method, tail: string, options: RequestOptions): RoutedRequest {
+  const { tenant = 'shop', payment = 'a-payment', service = 'payments', headers = [] } = options;
+  const matched = match(method, `/berlingroup/v1/${service}/sepa-credit-transfers/${payment}${tail}`);
+  assert.ok(matched.kind === 'operation');
   const arrivedAtMs = performance.now();
   return {
-    operation: found.operation,
+    operation: matched.operation,
     client: { name: tenant, tenant, environments: ['sandbox'] },
     requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
     headers,
     body: Buffer.alloc(0),
     arrivedAtMs,
-    deadlineAtMs: arrivedAtMs + (asking.withinMs ?? 10_000),
+    deadlineAtMs: arrivedAtMs + (options.withinMs ?? 10_000),
     environment: { name: 'sandbox', origin: 'http://127.0.0.1:9', basePath: '', standardVersion: '1.3.11' },
   };
 }
 
-/** An answer of the bank in JSON, with whatever stands beside the status. */
-export function statusResponse(
+/** A status response of the bank in JSON. @param more further members of the body */
+export function bankStatusResponse(
   transactionStatus: string,
   headers: readonly Field[] = [],
   more: object = {},
@@ -114,11 +113,9 @@ export function statusResponse(
   return bankResponse(200, [['Content-Type', 'application/json'], ...headers], body);
 }
 
-/** Any answer of the bank. */
 export function bankResponse(status: number, headers: readonly Field[] = [], body = ''): PisResponse {
   return { status, headers, body: Buffer.from(body), servedFrom: 'bank', environment: 'sandbox' };
 }
 
-/** The transaction status in an answer. */
 export const statusIn = ({ body }: PisResponse): string =>
   String(JSON.parse(body.toString()).transactionStatus);

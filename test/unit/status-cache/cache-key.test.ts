@@ -1,4 +1,4 @@
-/** Nobody is given an answer that was made for somebody else, whoever asks in whatever order. */
+/** Isolation: no caller gets a response that the bank generated for another one. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,9 +7,9 @@ import { headerValue } from '../../../src/pis/headers.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { Field } from '../../kit/fields.ts';
 import { seeded } from '../../kit/seeded.ts';
-import { createCacheInstance, statusRead, statusResponse } from './cache-instance.ts';
+import { bankStatusResponse, createCacheInstance, statusRead } from './cache-instance.ts';
 
-/** What tells one asker from another, and two values of each: the answers may differ with every one. */
+/** Two values of everything that distinguishes callers: the response may depend on each. */
 const differences = {
   tenant: ['shop', 'rival'],
   payment: ['p', 'q'],
@@ -25,45 +25,45 @@ const differences = {
 } as const;
 const names = Object.keys(differences) as (keyof typeof differences)[];
 
-/** Somebody, and others who differ from him in one point each. */
-const askers = fc
+/** A caller, and others that differ from it in one value each. */
+const callers = fc
   .tuple(
     fc.record(Object.fromEntries(names.map((name) => [name, fc.nat(1)]))),
     fc.subarray(names, { minLength: 1, maxLength: 3 }),
   )
   .map(([base, points]) => [base, ...points.map((name) => ({ ...base, [name]: 1 - (base[name] ?? 0) }))])
-  .map((choices) => choices.map(askerOf));
+  .map((choices) => choices.map(callerOf));
 
-function askerOf(choice: Readonly<Record<string, number>>) {
+function callerOf(choice: Readonly<Record<string, number>>) {
   const chosen = (name: keyof typeof differences) => differences[name][choice[name] ?? 0] ?? '';
   const [tenant, payment, service] = [chosen('tenant'), chosen('payment'), chosen('service')];
   const headers = names.slice(3).map((name): Field => [name, chosen(name)]);
   return { tenant, payment, service, headers };
 }
 
-const reads = fc.array(fc.record({ asker: fc.nat(3), instance: fc.nat(1), together: fc.boolean() }), {
+const reads = fc.array(fc.record({ caller: fc.nat(3), instance: fc.nat(1), together: fc.boolean() }), {
   minLength: 10,
   maxLength: 40,
 });
 
-describe('every answer of a status read', () => {
-  test('is one that the bank made for this very asker, from the cache or not, on two instances', async (t) => {
+describe('the cache key of a status read', () => {
+  test('separates callers in random sequences of reads on two instances', async (t) => {
     let served = 0;
     await fc.assert(
-      fc.asyncProperty(fc.scheduler(), askers, reads, async (scheduler, people, all) => {
+      fc.asyncProperty(fc.scheduler(), callers, reads, async (scheduler, people, all) => {
         const state = createMemoryState();
         const bank = scheduler.scheduleFunction(async ({ client, operation, headers }) => {
-          const made = { tenant: client.tenant, path: operation.path, headers };
-          return statusResponse('ACTC', [], { madeFor: made });
+          const generated = { tenant: client.tenant, path: operation.path, headers };
+          return bankStatusResponse('ACTC', [], { generatedFor: generated });
         });
         const instances = [0, 1].map(() => createCacheInstance(state, bank));
-        const answers = all.map(async ({ asker, instance, together }) => {
-          const who = people[asker % people.length] ?? assert.fail();
+        const answers = all.map(async ({ caller, instance, together }) => {
+          const who = people[caller % people.length] ?? assert.fail();
           if (!together) await scheduler.schedule(Promise.resolve());
           const request = statusRead(who);
           const answer = await instances[instance]?.send(request);
-          const { madeFor } = JSON.parse(answer?.body.toString() ?? '{}');
-          assert.deepEqual(madeFor, {
+          const { generatedFor } = JSON.parse(answer?.body.toString() ?? '{}');
+          assert.deepEqual(generatedFor, {
             tenant: who.tenant,
             path: request.operation.path,
             headers: who.headers.map((field) => [...field]),
@@ -74,11 +74,10 @@ describe('every answer of a status read', () => {
       }),
       seeded(t, 150),
     );
-    assert.ok(served > 500, 'the cache was hardly of use');
-    t.diagnostic(`${served} answers were not the first of their kind`);
+    assert.ok(served > 500, `the cache served only ${served} reads`);
   });
 
-  for (const one of [
+  for (const field of [
     'Authorization',
     'Cookie',
     'PSU-ID',
@@ -86,24 +85,24 @@ describe('every answer of a status read', () => {
     'Accept',
     'Accept-Language',
   ] as const) {
-    test(`differs for one who sends ${one} and one who sends none, or two`, async () => {
-      let asked = 0;
-      const bank = async () => statusResponse('ACTC', [], { n: asked++ });
+    test(`differs for one, two and no ${field} fields`, async () => {
+      let fetches = 0;
+      const bank = async () => bankStatusResponse('ACTC', [], { n: fetches++ });
       const { send } = createCacheInstance(createMemoryState(), bank);
-      const of = (...values: readonly string[]) =>
-        send(statusRead({ headers: values.map((value) => [one, value]) }));
-      await of();
-      await of('');
-      await of('a');
-      await of('a', 'b');
-      await of('a, b');
-      await of('ab');
-      assert.ok(asked >= 5);
+      const read = (...values: readonly string[]) =>
+        send(statusRead({ headers: values.map((value) => [field, value]) }));
+      await read();
+      await read('');
+      await read('a');
+      await read('a', 'b');
+      await read('a, b');
+      await read('ab');
+      assert.ok(fetches >= 5);
     });
   }
 
-  test('carries the id of whoever asks: none is kept', async () => {
-    const bank = async () => statusResponse('ACTC', [['X-Request-ID', 'of the first']]);
+  test('does not store the X-Request-ID of the first response', async () => {
+    const bank = async () => bankStatusResponse('ACTC', [['X-Request-ID', 'of the first response']]);
     const { send } = createCacheInstance(createMemoryState(), bank);
     await send(statusRead());
     const { headers, servedFrom } = await send(statusRead());

@@ -1,4 +1,4 @@
-/** What stands in the shared state, and what becomes of it if somebody else has written there. */
+/** Cached payments in the shared state: what they reveal, and what happens to values that no gateway wrote. */
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -12,7 +12,7 @@ import {
   withObservation,
 } from '../../../src/status-cache/cached-payment.ts';
 import { createFailingState, type FailingState } from '../../kit/failing-state.ts';
-import { createCacheInstance, statusRead, statusResponse } from './cache-instance.ts';
+import { bankStatusResponse, createCacheInstance, statusRead } from './cache-instance.ts';
 
 const secrets = ['payment-42', 'Bearer-token', 'anna@example', 'consent-7', 'session-9', 'shop-tenant'];
 
@@ -27,7 +27,7 @@ const secretRead = statusRead({
   ],
 });
 
-/** A text, and what its parts say that look like base64. */
+/** A text together with the decoded parts of it that look like base64. */
 const readable = (stored: string) =>
   `${stored} ${stored.replaceAll(/[\w+/=-]{16,}/g, (text) => Buffer.from(text, 'base64').toString())}`;
 
@@ -35,10 +35,10 @@ const keysOf = ({ operations }: FailingState) => [
   ...new Set(operations.map((one) => one.split(' ')[1] ?? '')),
 ];
 
-describe('in the shared state', () => {
-  test('no key and no value shows a token, a consent, the PSU, the tenant or the payment', async () => {
+describe('the stored keys and values', () => {
+  test('reveals no token, consent, PSU, tenant or payment id in any key or value', async () => {
     const state = createFailingState();
-    const { send } = createCacheInstance(state, async () => statusResponse('ACTC'));
+    const { send } = createCacheInstance(state, async () => bankStatusResponse('ACTC'));
     await send(secretRead);
     for (const key of keysOf(state)) {
       const stored = readable(`${key} ${await state.keyValues.read(key)}`);
@@ -47,8 +47,8 @@ describe('in the shared state', () => {
     }
   });
 
-  test('the answer can be read, and cannot if it is encrypted; it is served all the same', async () => {
-    const answer = statusResponse('ACTC', [['X-Of-The-Bank', 'a-header']], { psuName: 'Anna Example' });
+  test('stores the response readably without encryption keys, unreadably with them, and serves it in both cases', async () => {
+    const answer = bankStatusResponse('ACTC', [['X-Of-The-Bank', 'a-header']], { psuName: 'Anna Example' });
     const parts = ['ACTC', 'transactionStatus', 'a-header', 'Anna Example'];
     for (const [keys, expected] of [
       [[], parts],
@@ -66,32 +66,32 @@ describe('in the shared state', () => {
         parts.filter((part) => stored.includes(part)),
         expected,
       );
-      assert.equal(/"[gse]":/.test(stored), !key, 'the shape of a document');
+      assert.equal(/"[gse]":/.test(stored), !key, 'the shape of a cached payment');
     }
   });
 
-  test('the same read stands elsewhere in another installation: the secret differs', async () => {
+  test('hashes the same read differently in another installation', async () => {
     const variants = async () => {
       const state = createFailingState();
-      await createCacheInstance(state, async () => statusResponse('ACTC')).send(secretRead);
-      const document = keysOf(state).find((key) => /^status:[\w-]{43}$/.test(key)) ?? assert.fail();
-      return Object.keys(parseCachedPayment(await state.keyValues.read(document)).entries);
+      await createCacheInstance(state, async () => bankStatusResponse('ACTC')).send(secretRead);
+      const paymentKey = keysOf(state).find((key) => /^status:[\w-]{43}$/.test(key)) ?? assert.fail();
+      return Object.keys(parseCachedPayment(await state.keyValues.read(paymentKey)).responses);
     };
     assert.notDeepEqual(await variants(), await variants());
   });
 });
 
-describe('a secret that is not ours', () => {
+describe('an invalid secret in the shared state', () => {
   for (const [what, value] of [
     ['empty', ''],
     ['short', 'c2hvcnQ='],
-    ['no base64', '*'.repeat(44)],
+    ['not base64', '*'.repeat(44)],
     ['too long', 'A'.repeat(10_000)],
   ] as const) {
-    test(`(${what}) is replaced, so that nobody can guess what was hashed`, async () => {
+    test(`replaces a secret that is ${what}, so that hashed values cannot be guessed`, async () => {
       const state = createMemoryState();
       await state.keyValues.write('status:secret', value);
-      const bank = async () => statusResponse('ACTC');
+      const bank = async () => bankStatusResponse('ACTC');
       const [here, there] = [createCacheInstance(state, bank), createCacheInstance(state, bank)];
       await Promise.all([here.send(secretRead), there.send(secretRead)]);
       assert.match((await state.keyValues.read('status:secret')) ?? '', /^[\w+/]{43}=$/);
@@ -103,22 +103,22 @@ describe('a secret that is not ours', () => {
   }
 });
 
-describe('a value that is not ours', () => {
+describe('an invalid payment in the shared state', () => {
   for (const [what, value] of [
-    ['no JSON', 'garbage'],
+    ['not JSON', 'garbage'],
     ['empty', ''],
     ['of a later version', '{"v":2,"g":"1","a":0,"e":{}}'],
     ['of another shape', '{"v":1,"g":7,"a":"x","e":[]}'],
     [
-      'with a body that is no base64',
+      'with a body that is not base64',
       '{"v":1,"g":"1","a":0,"e":{"x":{"h":[],"b":"%","f":0,"t":9e99,"c":""}}}',
     ],
     ['too large', JSON.stringify({ v: 1, g: 'x'.repeat(300_000), a: 0, e: {} })],
-    ['deep', '['.repeat(100_000)],
+    ['deeply nested', '['.repeat(100_000)],
   ] as const) {
-    test(`(${what}) counts as nothing, and is replaced by what the bank says`, async () => {
+    test(`ignores a value that is ${what}, and replaces it by the bank's response`, async () => {
       const state = createFailingState(createMemoryState());
-      const { send, counts } = createCacheInstance(state, async () => statusResponse('ACTC'));
+      const { send, counts } = createCacheInstance(state, async () => bankStatusResponse('ACTC'));
       await send(statusRead());
       const key = keysOf(state).find((one) => /^status:[\w-]{43}$/.test(one)) ?? assert.fail();
       await state.keyValues.write(key, value);
@@ -128,18 +128,18 @@ describe('a value that is not ours', () => {
     });
   }
 
-  test('is not ours although it looks so, if it is larger than any of ours', async () => {
+  test('ignores a well-formed value that is larger than the limit', async () => {
     const state = createFailingState(createMemoryState());
-    const { send } = createCacheInstance(state, async () => statusResponse('ACCC'));
+    const { send } = createCacheInstance(state, async () => bankStatusResponse('ACCC'));
     await send(statusRead());
     const key = keysOf(state).find((one) => /^status:[\w-]{43}$/.test(one)) ?? assert.fail();
-    const ours = JSON.parse((await state.keyValues.read(key)) ?? '');
-    await state.keyValues.write(key, JSON.stringify({ ...ours, padding: 'x'.repeat(300_000) }));
+    const stored = JSON.parse((await state.keyValues.read(key)) ?? '');
+    await state.keyValues.write(key, JSON.stringify({ ...stored, padding: 'x'.repeat(300_000) }));
     assert.equal((await send(statusRead())).servedFrom, 'bank');
     assert.equal((await send(statusRead())).servedFrom, 'cache');
   });
 
-  test('has a generation of its own, and the same one each time', () => {
+  test('gives each invalid value its own generation, the same at each read', () => {
     const [one, other] = ['garbage', 'other garbage'].map((text) => parseCachedPayment(text).generation);
     assert.notEqual(one, other);
     assert.equal(parseCachedPayment('garbage').generation, one);
@@ -147,42 +147,48 @@ describe('a value that is not ours', () => {
   });
 });
 
-describe('a document', () => {
-  const entry = (fetchedAt: number, size = 10): CachedResponse => {
-    return { headers: [], body: 'A'.repeat(size * 4), fetchedAt, ttlMs: 1_000, credential: 'c' };
+describe('serialization of a cached payment', () => {
+  const response = (fetchedAtMs: number, size = 10): CachedResponse => {
+    return { headers: [], body: 'A'.repeat(size * 4), fetchedAtMs, ttlMs: 1_000, credential: 'c' };
   };
 
-  test('comes back as it was written', () => {
-    const sighting = { standing: 's', seenAt: 5, entries: { variant: entry(5) } };
-    const document = withObservation(parseCachedPayment(undefined), sighting);
-    assert.deepEqual(parseCachedPayment(serializeCachedPayment(document)), document);
+  test('parses a serialized payment to the same value', () => {
+    const observation = { statusHash: 's', observedAtMs: 5, responses: { variant: response(5) } };
+    const payment = withObservation(parseCachedPayment(undefined), observation);
+    assert.deepEqual(parseCachedPayment(serializeCachedPayment(payment)), payment);
   });
 
-  test('never grows beyond its bound: the newest answers stay', () => {
-    const entries = Object.fromEntries(
-      Array.from({ length: 400 }, (_, index) => [`v${index}`, entry(index, 1_000)]),
+  test('keeps the newest responses within the size limit', () => {
+    const responses = Object.fromEntries(
+      Array.from({ length: 400 }, (_, index) => [`v${index}`, response(index, 1_000)]),
     );
-    const text = serializeCachedPayment({ generation: 'g', standing: 's', since: 0, entries });
+    const text = serializeCachedPayment({ generation: 'g', statusHash: 's', statusSinceMs: 0, responses });
     assert.ok(text.length <= 256 * 1024);
-    const kept = Object.keys(parseCachedPayment(text).entries);
-    assert.ok(kept.length >= 30 && kept.includes('v399') && !kept.includes('v0'));
+    const stored = Object.keys(parseCachedPayment(text).responses);
+    assert.ok(stored.length >= 30 && stored.includes('v399') && !stored.includes('v0'));
   });
 
-  test('holds no more kinds of small answers than it can be read with at once, however many are asked for', () => {
-    const entries = Object.fromEntries(
-      Array.from({ length: 2_000 }, (_, index) => [`v${index}`, entry(index)]),
+  test('keeps a limited number of small responses', () => {
+    const responses = Object.fromEntries(
+      Array.from({ length: 2_000 }, (_, index) => [`v${index}`, response(index)]),
     );
-    const kept = Object.keys(
-      parseCachedPayment(serializeCachedPayment({ generation: 'g', standing: 's', since: 0, entries }))
-        .entries,
+    const stored = Object.keys(
+      parseCachedPayment(
+        serializeCachedPayment({ generation: 'g', statusHash: 's', statusSinceMs: 0, responses }),
+      ).responses,
     );
-    assert.ok(kept.length >= 32 && kept.length <= 100, `${kept.length} are kept`);
-    assert.ok(kept.includes('v1999') && !kept.includes('v0'));
+    assert.ok(stored.length >= 32 && stored.length <= 100, `${stored.length} are stored`);
+    assert.ok(stored.includes('v1999') && !stored.includes('v0'));
   });
 
-  test('keeps the status alone if the answer is too large', () => {
-    const entries = { variant: entry(0, 100_000) };
-    const text = serializeCachedPayment({ generation: 'g', standing: 's', since: 7, entries });
-    assert.deepEqual(parseCachedPayment(text), { generation: 'g', standing: 's', since: 7, entries: {} });
+  test('keeps only the status if the response is too large', () => {
+    const responses = { variant: response(0, 100_000) };
+    const text = serializeCachedPayment({ generation: 'g', statusHash: 's', statusSinceMs: 7, responses });
+    assert.deepEqual(parseCachedPayment(text), {
+      generation: 'g',
+      statusHash: 's',
+      statusSinceMs: 7,
+      responses: {},
+    });
   });
 });

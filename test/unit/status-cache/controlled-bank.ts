@@ -1,22 +1,22 @@
-/** A bank whose status the test moves on, and whose answers it can hold up. */
+/** A bank whose status a test changes, and whose responses it can delay. */
 
 import type { PisResponse } from '../../../src/request/messages.ts';
 import type { Field } from '../../kit/fields.ts';
-import { statusResponse } from './cache-instance.ts';
+import { bankStatusResponse } from './cache-instance.ts';
 
-/** A bank that says `now`, and with these fields while they are set; an answer can be held after it was decided. */
-export function createControlledBank(first: string) {
+/** `holdNext` delays the next response after its content was decided, until the returned function is called. */
+export function createControlledBank(status: string) {
   const gates: Promise<void>[] = [];
-  const told = { now: first, fields: [] as readonly Field[], more: {} };
-  const says = async (): Promise<PisResponse> => {
-    const answer = statusResponse(told.now, told.fields, told.more);
+  const answer = { status, headers: [] as readonly Field[], more: {} };
+  const handle = async (): Promise<PisResponse> => {
+    const response = bankStatusResponse(answer.status, answer.headers, answer.more);
     await gates.shift();
-    return answer;
+    return response;
   };
-  const hold = () => {
+  const holdNext = () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     gates.push(promise);
     return resolve;
   };
-  return { told, says, hold };
+  return { answer, handle, holdNext };
 }

@@ -1,11 +1,11 @@
-/** How long a status is served without asking the bank: by what it is, and by how long it has rested. */
+/** How long a status is fresh, by its finality and by how long it has not changed; and the clock that measures it. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { headerValue } from '../../../src/pis/headers.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createMonotonicClock } from '../../../src/status-cache/cache-control.ts';
-import { bankResponse, createCacheInstance, statusRead, statusResponse } from './cache-instance.ts';
+import { bankResponse, bankStatusResponse, createCacheInstance, statusRead } from './cache-instance.ts';
 
 const second = 1_000;
 const hour = 3_600 * second;
@@ -13,35 +13,35 @@ const pain = (status: string) =>
   `<?xml version="1.0"?><Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.03"><CstmrPmtStsRpt>` +
   `<OrgnlGrpInfAndSts><GrpSts>${status}</GrpSts></OrgnlGrpInfAndSts></CstmrPmtStsRpt></Document>`;
 
-/** A payment at the bank, read by an instance whose time the test sets. */
+/** A payment at the bank, read by an instance whose clock the test sets. */
 function payment(service: string, answer: () => ReturnType<typeof bankResponse>) {
   let nowMs = Date.parse('2026-01-01T12:00:00Z');
-  let asked = 0;
+  let fetches = 0;
   const bank = async () => {
-    asked++;
+    fetches++;
     return answer();
   };
   const { send } = createCacheInstance(createMemoryState(), bank, {}, () => nowMs);
   const isServed = async () => {
-    const before = asked;
+    const before = fetches;
     await send(statusRead({ service }));
-    return asked === before;
+    return fetches === before;
   };
-  /** Whether it is still served just before this time has passed, and no longer then. */
-  const livesFor = async (ms: number) => {
+  /** Whether the cache serves it until just before this time has passed, and not afterwards. */
+  const isFreshFor = async (ms: number) => {
     await isServed();
     nowMs += ms - 1;
     const before = await isServed();
     nowMs += 1;
     return before && !(await isServed());
   };
-  const pass = (ms: number) => {
+  const advance = (ms: number) => {
     nowMs += ms;
   };
-  return { livesFor, isServed, pass };
+  return { isFreshFor, isServed, advance };
 }
 
-describe('a status that has just been seen', () => {
+describe('the freshness of a new status', () => {
   for (const [service, status, ms] of [
     ['payments', 'ACCC', hour],
     ['payments', 'RJCT', hour],
@@ -55,34 +55,34 @@ describe('a status that has just been seen', () => {
     ['periodic-payments', 'CANC', hour],
     ['periodic-payments', 'ACCC', second], // one transfer of many has arrived
     ['periodic-payments', 'ACCP', second],
-    ['payments', 'ACCT', second], // in the published pain.002 example, and in no list
+    ['payments', 'ACCT', second], // in the published pain.002 example, but in no list of statuses
     ['payments', 'XXXX', second],
   ] as const) {
-    test(`${status} of ${service} is served for ${ms / second} s`, async () => {
-      assert.ok(await payment(service, () => statusResponse(status)).livesFor(ms));
+    test(`keeps ${status} of ${service} fresh for ${ms / second} s in JSON`, async () => {
+      assert.ok(await payment(service, () => bankStatusResponse(status)).isFreshFor(ms));
     });
 
-    test(`${status} of ${service} is served for ${ms / second} s as pain.002, too`, async () => {
+    test(`keeps ${status} of ${service} fresh for ${ms / second} s in pain.002`, async () => {
       const answer = bankResponse(200, [['Content-Type', 'application/xml']], pain(status));
-      assert.ok(await payment(service, () => answer).livesFor(ms));
+      assert.ok(await payment(service, () => answer).isFreshFor(ms));
     });
   }
 
   for (const [what, answer] of [
-    ['nothing', bankResponse(200)],
+    ['an empty body', bankResponse(200)],
     ['no status', bankResponse(200, [['Content-Type', 'application/json']], '{}')],
     ['two statuses', bankResponse(200, [['Content-Type', 'application/xml']], pain('ACCC') + pain('RJCT'))],
-    ['a broken coding', bankResponse(200, [['Content-Encoding', 'gzip']], 'no gzip')],
+    ['an invalid content coding', bankResponse(200, [['Content-Encoding', 'gzip']], 'not gzip')],
   ] as const) {
-    test(`is served for 1 s where the bank says ${what}`, async () => {
-      assert.ok(await payment('payments', () => answer).livesFor(second));
+    test(`keeps a response with ${what} fresh for 1 s`, async () => {
+      assert.ok(await payment('payments', () => answer).isFreshFor(second));
     });
   }
 });
 
-describe('a status that rests', () => {
-  test('is served for a tenth of the time it has rested, and for 15 s at most', async () => {
-    const { livesFor, isServed, pass } = payment('payments', () => statusResponse('ACTC'));
+describe('the freshness of an unchanged status', () => {
+  test('grows to a tenth of the time since the last change, up to 15 s', async () => {
+    const { isFreshFor, isServed, advance } = payment('payments', () => bankStatusResponse('ACTC'));
     await isServed();
     for (const [rested, ms] of [
       [10, 1_000],
@@ -90,45 +90,45 @@ describe('a status that rests', () => {
       [200, 15_000],
       [3_600, 15_000],
     ] as const) {
-      pass(rested * second);
-      assert.ok(await livesFor(ms), `after another ${rested} s`);
+      advance(rested * second);
+      assert.ok(await isFreshFor(ms), `after another ${rested} s`);
     }
   });
 
-  test('begins anew when it changes, and when the payment was forgotten', async () => {
+  test('starts at the minimum again after a change', async () => {
     let status = 'ACTC';
-    const { livesFor, isServed, pass } = payment('payments', () => statusResponse(status));
+    const { isFreshFor, isServed, advance } = payment('payments', () => bankStatusResponse(status));
     await isServed();
-    pass(hour);
+    advance(hour);
     status = 'ACSP';
-    assert.ok(await livesFor(second));
+    assert.ok(await isFreshFor(second));
   });
 
-  test('is not taken to have rested for longer because of an Age of the bank', async () => {
-    const { livesFor } = payment('payments', () => statusResponse('ACTC', [['Age', '0']]));
-    assert.ok(await livesFor(second));
+  test('does not grow because of an Age of the bank', async () => {
+    const { isFreshFor } = payment('payments', () => bankStatusResponse('ACTC', [['Age', '0']]));
+    assert.ok(await isFreshFor(second));
   });
 });
 
-describe('a clock that is set (H11)', () => {
+describe('the cache clock when the machine clock is set (H11)', () => {
   const start = Date.parse('2026-01-01T12:00:00Z');
 
   for (const [how, jumps] of [
     ['back by an hour', [-hour]],
-    ['back by half of what an entry has left', [-30 * second]],
-    ['forth and back', [hour, -hour]],
-    ['back and forth', [-hour, hour]],
-    ['forth and further back', [hour, -2 * hour, hour]],
+    ['back by half of the remaining lifetime', [-30 * second]],
+    ['forward and back', [hour, -hour]],
+    ['back and forward', [-hour, hour]],
+    ['forward and further back', [hour, -2 * hour, hour]],
   ] as const) {
-    test(`${how} never makes an entry live longer`, async () => {
+    test(`does not extend the freshness of a response if set ${how}`, async () => {
       let steady = 0;
-      let setBy = 0;
+      let offset = 0;
       const clock = createMonotonicClock(
-        () => start + steady + setBy,
+        () => start + steady + offset,
         () => steady,
       );
-      let asked = 0;
-      const bank = async () => statusResponse('ACSC', [], { n: asked++ });
+      let fetches = 0;
+      const bank = async () => bankStatusResponse('ACSC', [], { n: fetches++ });
       const { send } = createCacheInstance(
         createMemoryState(() => steady),
         bank,
@@ -138,15 +138,15 @@ describe('a clock that is set (H11)', () => {
       await send(statusRead());
       for (const jump of jumps) {
         steady += (60 * second) / jumps.length;
-        setBy += jump;
-        clock(); // whoever asks for whatever
+        offset += jump;
+        clock(); // any request reads it
       }
       await send(statusRead());
-      assert.equal(asked, 2);
+      assert.equal(fetches, 2);
     });
   }
 
-  test('goes on without a jump where it is set back, and follows where it is set forth', () => {
+  test('continues if the machine clock is set back, and follows if it is set forward', () => {
     let [wall, steady] = [5_000, 100];
     const clock = createMonotonicClock(
       () => wall,
@@ -161,27 +161,27 @@ describe('a clock that is set (H11)', () => {
   });
 
   for (const byMs of [-100, -1, 1, 100]) {
-    test(`${byMs} ms differently on two instances costs no second question`, async () => {
+    test(`fetches once if the clocks of two instances differ by ${byMs} ms`, async () => {
       const state = createMemoryState();
-      let asked = 0;
-      const bank = async () => statusResponse('ACCC', [], { n: asked++ });
+      let fetches = 0;
+      const bank = async () => bankStatusResponse('ACCC', [], { n: fetches++ });
       const one = createCacheInstance(state, bank, {}, () => start);
       const other = createCacheInstance(state, bank, {}, () => start + byMs);
       await Promise.all([one.send(statusRead()), other.send(statusRead())]);
       const { headers } = await other.send(statusRead());
-      assert.equal(asked, 1);
+      assert.equal(fetches, 1);
       assert.equal(headerValue(headers, 'age'), '0');
     });
   }
 
-  test('differently on two instances never has an entry from the future served', async () => {
+  test('serves no response from the future if the clocks of two instances differ by an hour', async () => {
     const state = createMemoryState();
-    let asked = 0;
-    const bank = async () => statusResponse('ACCC', [], { n: asked++ });
+    let fetches = 0;
+    const bank = async () => bankStatusResponse('ACCC', [], { n: fetches++ });
     const ahead = createCacheInstance(state, bank, {}, () => start + hour);
     const right = createCacheInstance(state, bank, {}, () => start);
     await ahead.send(statusRead());
     await right.send(statusRead());
-    assert.equal(asked, 2);
+    assert.equal(fetches, 2);
   });
 });

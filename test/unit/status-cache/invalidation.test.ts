@@ -1,4 +1,4 @@
-/** Emptying the cache by hand, and paying late what was to be forgotten. */
+/** Purging the cache, and retrying invalidations that the shared state did not accept. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,13 +8,13 @@ import { createMemoryState } from '../../../src/state/memory.ts';
 import { createInvalidation } from '../../../src/status-cache/cache-store.ts';
 import { createBlockingState } from '../../kit/blocking-state.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
-import { createCacheInstance, statusRead, statusResponse } from './cache-instance.ts';
+import { bankStatusResponse, createCacheInstance, statusRead } from './cache-instance.ts';
 
-const bank = async () => statusResponse('ACCC');
-const outOfReach = new GatewayError('STATE_UNAVAILABLE', 'The shared state cannot be reached.');
+const bank = async () => bankStatusResponse('ACCC');
+const unavailable = new GatewayError('STATE_UNAVAILABLE', 'The shared state cannot be reached.');
 
-describe('emptying the cache', () => {
-  test('of one payment leaves the others, on both instances', async () => {
+describe('a purge of the cache', () => {
+  test('purges one payment and no other, on both instances', async () => {
     const state = createMemoryState();
     const [here, there] = [createCacheInstance(state, bank), createCacheInstance(state, bank)];
     for (const payment of ['one', 'two']) await here.send(statusRead({ payment }));
@@ -23,7 +23,7 @@ describe('emptying the cache', () => {
     assert.equal((await there.send(statusRead({ payment: 'two' }))).servedFrom, 'cache');
   });
 
-  test('of a payment without an environment looks in every one, and in no other than the one named', async () => {
+  test('purges a payment in the named environment only, or in every environment if none is named', async () => {
     const { send, purge } = createCacheInstance(createMemoryState(), bank);
     await send(statusRead());
     await purge({ environment: 'production', payment: 'a-payment' });
@@ -32,7 +32,7 @@ describe('emptying the cache', () => {
     assert.equal((await send(statusRead())).servedFrom, 'bank');
   });
 
-  test('of everything reaches both instances, at once or with their next beat', async () => {
+  test('purges all payments on the other instance with its next maintenance', async () => {
     const state = createMemoryState();
     const [here, there] = [createCacheInstance(state, bank), createCacheInstance(state, bank)];
     for (const payment of ['one', 'two']) await here.send(statusRead({ payment }));
@@ -43,19 +43,19 @@ describe('emptying the cache', () => {
     assert.equal((await there.send(statusRead({ payment: 'two' }))).servedFrom, 'bank');
   });
 
-  test('is not undone by a look that was under way', async () => {
+  test('keeps the rotated secret if a refresh was in progress', async () => {
     const state = createBlockingState();
     const { send, purge, runMaintenance } = createCacheInstance(state, bank);
     await send(statusRead());
-    const letGo = state.block('read');
-    const looking = runMaintenance();
-    const emptied = purge({});
-    letGo();
-    await Promise.all([looking, emptied]);
+    const release = state.block('read');
+    const refreshing = runMaintenance();
+    const purged = purge({});
+    release();
+    await Promise.all([refreshing, purged]);
     assert.equal((await send(statusRead())).servedFrom, 'bank');
   });
 
-  test('says so if it cannot be done', async () => {
+  test('fails with STATE_UNAVAILABLE if the state cannot be reached', async () => {
     const state = createFailingState();
     const { send, purge } = createCacheInstance(state, bank);
     await send(statusRead());
@@ -65,66 +65,69 @@ describe('emptying the cache', () => {
   });
 });
 
-describe('what is owed to the state', () => {
-  function debts() {
+describe('pending invalidations', () => {
+  function createFailingInvalidation() {
     let fails = true;
-    const paid: string[] = [];
-    const pay = async (key: string) => {
-      if (fails) throw outOfReach;
-      paid.push(key);
+    const written: string[] = [];
+    const write = async (key: string) => {
+      if (fails) throw unavailable;
+      written.push(key);
     };
-    const forgetting = createInvalidation({ invalidatePayment: pay, invalidateAll: () => pay('everything') });
-    const heal = () => {
+    const invalidation = createInvalidation({
+      invalidatePayment: write,
+      invalidateAll: () => write('everything'),
+    });
+    const recover = () => {
       fails = false;
     };
-    return { forgetting, paid, heal };
+    return { invalidation, written, recover };
   }
 
-  test('stays owed until it could be paid, and is paid once', async () => {
-    const { forgetting, paid, heal } = debts();
-    forgetting.later('one');
-    await assert.rejects(forgetting.flush(), outOfReach);
-    heal();
-    await forgetting.flush();
-    await forgetting.flush();
-    assert.deepEqual(paid, ['one']);
+  test('retries an invalidation until it succeeds, and writes it once', async () => {
+    const { invalidation, written, recover } = createFailingInvalidation();
+    invalidation.defer('one');
+    await assert.rejects(invalidation.flush(), unavailable);
+    recover();
+    await invalidation.flush();
+    await invalidation.flush();
+    assert.deepEqual(written, ['one']);
   });
 
-  test('is paid for one payment before anything is read of it', async () => {
-    const { forgetting, paid, heal } = debts();
-    forgetting.later('one');
-    forgetting.later('two');
-    await assert.rejects(forgetting.flushPayment('two'), outOfReach);
-    await forgetting.flushPayment('three');
-    heal();
-    await forgetting.flushPayment('two');
-    assert.deepEqual(paid, ['two']);
+  test('writes the pending invalidation of one payment, and no other', async () => {
+    const { invalidation, written, recover } = createFailingInvalidation();
+    invalidation.defer('one');
+    invalidation.defer('two');
+    await assert.rejects(invalidation.flushPayment('two'), unavailable);
+    await invalidation.flushPayment('three');
+    recover();
+    await invalidation.flushPayment('two');
+    assert.deepEqual(written, ['two']);
   });
 
-  test('is owed anew if it is owed again while it is being paid', async () => {
-    const paying = Promise.withResolvers<void>();
+  test('writes an invalidation again that was deferred again during its write', async () => {
+    const writing = Promise.withResolvers<void>();
     let times = 0;
     const invalidatePayment = async () => {
       times++;
-      await paying.promise;
+      await writing.promise;
     };
-    const forgetting = createInvalidation({ invalidatePayment, invalidateAll: invalidatePayment });
-    forgetting.later('one');
-    const settling = forgetting.flush();
+    const invalidation = createInvalidation({ invalidatePayment, invalidateAll: invalidatePayment });
+    invalidation.defer('one');
+    const flushing = invalidation.flush();
     await setImmediate();
-    forgetting.later('one');
-    paying.resolve();
-    await settling;
-    await forgetting.flush();
+    invalidation.defer('one');
+    writing.resolve();
+    await flushing;
+    await invalidation.flush();
     assert.equal(times, 2);
   });
 
-  test('is everything, once it is too much to remember', async () => {
-    const { forgetting, paid, heal } = debts();
-    for (let index = 0; index < 30_000; index++) forgetting.later(`payment ${index}`);
-    await assert.rejects(forgetting.flushPayment('payment 29999'), outOfReach);
-    heal();
-    await forgetting.flushPayment('payment 29999');
-    assert.deepEqual(paid, ['everything']);
+  test('invalidates all payments if too many invalidations are pending', async () => {
+    const { invalidation, written, recover } = createFailingInvalidation();
+    for (let index = 0; index < 30_000; index++) invalidation.defer(`payment ${index}`);
+    await assert.rejects(invalidation.flushPayment('payment 29999'), unavailable);
+    recover();
+    await invalidation.flushPayment('payment 29999');
+    assert.deepEqual(written, ['everything']);
   });
 });

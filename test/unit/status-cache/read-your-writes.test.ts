@@ -1,4 +1,4 @@
-/** After its own cancellation, no TPP sees a status from before it: each way in which it could. */
+/** Read your writes: after its own cancellation, a TPP never gets a status from before it. One test for each way it could. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -9,65 +9,65 @@ import { createFailingState } from '../../kit/failing-state.ts';
 import {
   authorisation,
   bankResponse,
+  bankStatusResponse,
   cancellation,
   createCacheInstance,
   statusIn,
   statusRead,
-  statusResponse,
 } from './cache-instance.ts';
 import { createControlledBank } from './controlled-bank.ts';
 
-describe('after a cancellation has returned', () => {
+describe('status reads after a cancellation', () => {
   const allow = { idempotency: { ifStateFails: 'allow' } };
 
-  test('a read that was on its way meanwhile is asked again, and nothing of before is kept', async () => {
+  test('fetches a read again that was in progress during the cancellation, and stores nothing older', async () => {
     const bank = createControlledBank('RCVD');
-    const { send } = createCacheInstance(createMemoryState(), bank.says);
-    const letGo = bank.hold();
+    const { send } = createCacheInstance(createMemoryState(), bank.handle);
+    const release = bank.holdNext();
     const slow = send(statusRead());
     await setImmediate();
-    bank.told.now = 'CANC';
+    bank.answer.status = 'CANC';
     await send(cancellation());
-    letGo();
+    release();
     assert.equal(statusIn(await slow), 'CANC');
     assert.equal(statusIn(await send(statusRead())), 'CANC');
   });
 
-  test('a read of its own does not share one from before, though the state is out of reach', async () => {
+  test('does not share a read from before the cancellation while the state is unavailable', async () => {
     const bank = createControlledBank('RCVD');
     const state = createFailingState();
-    const { send, runMaintenance } = createCacheInstance(state, bank.says, allow);
+    const { send, runMaintenance } = createCacheInstance(state, bank.handle, allow);
     await runMaintenance();
     state.fail();
-    const letGo = bank.hold();
+    const release = bank.holdNext();
     const before = send(statusRead());
     await setImmediate();
-    bank.told.now = 'CANC';
+    bank.answer.status = 'CANC';
     await send(cancellation());
     const after = send(statusRead());
     await setImmediate();
-    letGo();
+    release();
     assert.equal(statusIn(await after), 'CANC');
     await before;
   });
 
-  test('a read finds nothing of before, although the state took the forgetting only after it was back', async () => {
+  test('serves nothing older than the cancellation if the state accepted the invalidation late', async () => {
     const bank = createControlledBank('RCVD');
     const state = createFailingState();
-    const { send } = createCacheInstance(state, bank.says, allow);
+    const { send } = createCacheInstance(state, bank.handle, allow);
     await send(statusRead());
     state.fail();
-    bank.told.now = 'CANC';
+    bank.answer.status = 'CANC';
     await send(cancellation());
     state.recover();
     assert.equal(statusIn(await send(statusRead())), 'CANC');
   });
 
-  test('a bank that fails is not covered up by what was known before', async () => {
+  test('serves no stale status from before the cancellation while the bank fails', async () => {
     const bank = createControlledBank('RCVD');
     let fails = false;
     const { send } = createCacheInstance(createMemoryState(), async () =>
-      fails ? bankResponse(503) : bank.says(),
+      fails ? bankResponse(503) : bank.handle(),
     );
     await send(statusRead());
     await send(cancellation());
@@ -76,47 +76,47 @@ describe('after a cancellation has returned', () => {
   });
 });
 
-describe('a write', () => {
+describe('invalidation around a write', () => {
   for (const write of [cancellation, authorisation]) {
-    test(`is not sent if the state cannot be told before (${write.name})`, async () => {
+    test(`does not send a write that cannot invalidate first (${write.name})`, async () => {
       const state = createFailingState();
-      let asked = 0;
-      const { send } = createCacheInstance(state, async () => bankResponse(200 + asked++));
+      let fetches = 0;
+      const { send } = createCacheInstance(state, async () => bankResponse(200 + fetches++));
       state.fail('write');
       await assert.rejects(send(write()), { code: 'STATE_UNAVAILABLE' });
-      assert.equal(asked, 0);
+      assert.equal(fetches, 0);
     });
   }
 
-  test('is sent all the same if the configuration allows it, and the payment is forgotten later', async () => {
+  test('sends the write without invalidation if the configuration allows it, and invalidates later', async () => {
     const bank = createControlledBank('RCVD');
     const state = createFailingState();
     const shared = [state, createFailingState(state)] as const;
     const [here, there] = shared.map((one) =>
-      createCacheInstance(one, bank.says, { idempotency: { ifStateFails: 'allow' } }),
+      createCacheInstance(one, bank.handle, { idempotency: { ifStateFails: 'allow' } }),
     );
     await there?.send(statusRead());
     shared[0].fail();
-    bank.told.now = 'CANC';
+    bank.answer.status = 'CANC';
     assert.equal((await here?.send(cancellation()))?.status, 200);
     shared[0].recover();
     await here?.runMaintenance();
     assert.equal(statusIn((await there?.send(statusRead())) ?? assert.fail()), 'CANC');
   });
 
-  test('whose bank answered although the state failed meanwhile comes back, and the payment is forgotten later', async () => {
+  test('returns the response to a write although the second invalidation failed, and invalidates later', async () => {
     const bank = createControlledBank('RCVD');
     const shared = createMemoryState();
     const state = createFailingState(shared);
     const here = createCacheInstance(state, async (request) => {
       if (request.operation.changesStatus) {
-        await there.send(statusRead()); // between the first forgetting and what the bank does
+        await there.send(statusRead()); // between the first invalidation and the write at the bank
         state.fail();
-        bank.told.now = 'CANC';
+        bank.answer.status = 'CANC';
       }
-      return bank.says();
+      return bank.handle();
     });
-    const there = createCacheInstance(shared, bank.says);
+    const there = createCacheInstance(shared, bank.handle);
     assert.equal((await here.send(cancellation())).status, 200);
     state.recover();
     await here.runMaintenance();
@@ -127,33 +127,33 @@ describe('a write', () => {
     ['is refused by the bank with 405', bankResponse(405)],
     ['is accepted with 202', bankResponse(202)],
     ['fails at the bank with 500', bankResponse(500)],
-    ['gets no answer in time', new GatewayError('OUTCOME_UNKNOWN', 'no answer')],
-    ['never reaches the bank', new GatewayError('UPSTREAM_UNREACHED', 'nobody there')],
+    ['gets no response in time', new GatewayError('OUTCOME_UNKNOWN', 'no response')],
+    ['never reaches the bank', new GatewayError('UPSTREAM_UNREACHED', 'connection refused')],
   ] as const) {
-    test(`makes the payment forgotten even if it ${what}`, async () => {
-      let asked = 0;
+    test(`invalidates the payment even if the write ${what}`, async () => {
+      let fetches = 0;
       const { send } = createCacheInstance(createMemoryState(), async ({ operation }) => {
-        if (operation.readsStatus) return statusResponse('RCVD', [], { number: asked++ });
+        if (operation.readsStatus) return bankStatusResponse('RCVD', [], { number: fetches++ });
         if (answer instanceof Error) throw answer;
         return answer;
       });
       await send(statusRead());
       await send(cancellation()).catch(() => {});
       await send(statusRead());
-      assert.equal(asked, 2);
+      assert.equal(fetches, 2);
     });
   }
 
-  test('leaves other payments as they are', async () => {
+  test('does not invalidate other payments', async () => {
     const bank = createControlledBank('RCVD');
-    const { send, counts } = createCacheInstance(createMemoryState(), bank.says);
+    const { send, counts } = createCacheInstance(createMemoryState(), bank.handle);
     await send(statusRead({ payment: 'another' }));
     await send(cancellation());
     await send(statusRead({ payment: 'another' }));
     assert.equal(counts.get('hit'), 1);
   });
 
-  test('is no business of a cache that is switched off', async () => {
+  test('does not invalidate anything if the cache is disabled', async () => {
     const state = createFailingState();
     const { send } = createCacheInstance(state, async () => bankResponse(202), {
       statusCache: { enabled: false },

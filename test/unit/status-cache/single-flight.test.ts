@@ -1,4 +1,4 @@
-/** Equal reads at the same time are one question to the bank, and whoever shares its answer is told so. */
+/** Single flight: equal reads at the same time are one fetch from the bank, and shared responses are marked. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -10,116 +10,122 @@ import { createMemoryState } from '../../../src/state/memory.ts';
 import { createBlockingState } from '../../kit/blocking-state.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import { within } from '../../kit/within.ts';
-import { bankResponse, createCacheInstance, statusIn, statusRead, statusResponse } from './cache-instance.ts';
+import {
+  bankResponse,
+  bankStatusResponse,
+  createCacheInstance,
+  statusIn,
+  statusRead,
+} from './cache-instance.ts';
 
-/** A bank whose answers wait until they are let go. */
+/** A bank that sends its responses only after `open` was called. */
 function slowBank(answer: () => PisResponse) {
   const gate = Promise.withResolvers<void>();
-  let asked = 0;
+  let fetches = 0;
   const bank = async () => {
-    asked++;
+    fetches++;
     await gate.promise;
     return answer();
   };
-  return { bank, open: gate.resolve, asked: () => asked };
+  return { bank, open: gate.resolve, fetches: () => fetches };
 }
 
-const times = (count: number, act: () => Promise<PisResponse>) =>
+const repeat = (count: number, act: () => Promise<PisResponse>) =>
   Promise.all(Array.from({ length: count }, act));
 
 describe('equal reads at the same time', () => {
-  test('are one question, and all but the first are told that they shared it', async () => {
-    const { bank, open, asked } = slowBank(() => statusResponse('ACTC'));
+  test('fetches once for ten equal reads, and marks nine responses as collapsed', async () => {
+    const { bank, open, fetches } = slowBank(() => bankStatusResponse('ACTC'));
     const { send, counts } = createCacheInstance(createMemoryState(), bank);
-    const answers = times(10, () => send(statusRead()));
+    const answers = repeat(10, () => send(statusRead()));
     await setImmediate();
     open();
-    const told = (await answers).map(({ servedFrom, headers }) => [
+    const marks = (await answers).map(({ servedFrom, headers }) => [
       servedFrom,
       headerValue(headers, 'cache-status'),
     ]);
-    assert.equal(asked(), 1);
-    assert.deepEqual(told[0], ['bank', 'penstock; fwd=miss']);
-    for (const other of told.slice(1)) assert.deepEqual(other, ['shared', 'penstock; fwd=miss; collapsed']);
+    assert.equal(fetches(), 1);
+    assert.deepEqual(marks[0], ['bank', 'penstock; fwd=miss']);
+    for (const other of marks.slice(1)) assert.deepEqual(other, ['shared', 'penstock; fwd=miss; collapsed']);
     assert.deepEqual(Object.fromEntries(counts), { miss: 1, shared: 9 });
   });
 
-  test('on two instances are one question, too', async () => {
-    const { bank, open, asked } = slowBank(() => statusResponse('ACTC'));
+  test('fetches once for equal reads on two instances', async () => {
+    const { bank, open, fetches } = slowBank(() => bankStatusResponse('ACTC'));
     const state = createMemoryState();
     const [one, other] = [createCacheInstance(state, bank), createCacheInstance(state, bank)];
-    const answers = [times(10, () => one.send(statusRead())), times(10, () => other.send(statusRead()))];
+    const answers = [repeat(10, () => one.send(statusRead())), repeat(10, () => other.send(statusRead()))];
     await setImmediate();
     open();
     for (const answer of (await Promise.all(answers)).flat()) assert.equal(statusIn(answer), 'ACTC');
-    assert.equal(asked(), 1);
+    assert.equal(fetches(), 1);
   });
 
-  test('are one question, though one instance hears late that there was nothing when it looked', async () => {
-    let asked = 0;
-    const bank = async () => statusResponse('ACTC', [], { number: asked++ });
+  test('fetches once although one instance receives its cache miss late', async () => {
+    let fetches = 0;
+    const bank = async () => bankStatusResponse('ACTC', [], { number: fetches++ });
     const shared = createMemoryState();
     const slow = createBlockingState(shared);
     const [here, there] = [createCacheInstance(slow, bank), createCacheInstance(shared, bank)];
     await here.runMaintenance();
-    const letGo = slow.block('read');
+    const release = slow.block('read');
     const late = here.send(statusRead());
     await there.send(statusRead());
-    letGo();
+    release();
     assert.equal((await late).servedFrom, 'shared');
-    assert.equal(asked, 1);
+    assert.equal(fetches, 1);
   });
 
-  test('of several payments do not wait for each other', async () => {
-    const { bank, open, asked } = slowBank(() => statusResponse('ACTC'));
+  test('fetches several payments independently', async () => {
+    const { bank, open, fetches } = slowBank(() => bankStatusResponse('ACTC'));
     const { send } = createCacheInstance(createMemoryState(), bank);
     const answers = ['one', 'two', 'three'].map((payment) => send(statusRead({ payment })));
     await setImmediate();
     await setImmediate();
-    assert.equal(asked(), 3);
+    assert.equal(fetches(), 3);
     open();
     await Promise.all(answers);
   });
 
-  test('share a failure as well: a bank that is down is asked once', async () => {
-    const { bank, open, asked } = slowBank(() =>
+  test('shares an error response of the bank', async () => {
+    const { bank, open, fetches } = slowBank(() =>
       bankResponse(500, [['Cache-Control', 'no-store']], 'broken'),
     );
     const { send } = createCacheInstance(createMemoryState(), bank);
-    const answers = times(10, () => send(statusRead()));
+    const answers = repeat(10, () => send(statusRead()));
     await setImmediate();
     open();
     assert.ok((await answers).every(({ status }) => status === 500));
-    assert.equal(asked(), 1);
+    assert.equal(fetches(), 1);
   });
 
-  test('share what was thrown', async () => {
-    let asked = 0;
+  test('shares an error that the fetch throws', async () => {
+    let fetches = 0;
     const bank = async () => {
-      asked++;
-      throw new GatewayError('UPSTREAM_UNREACHED', 'nobody there');
+      fetches++;
+      throw new GatewayError('UPSTREAM_UNREACHED', 'connection refused');
     };
     const { send } = createCacheInstance(createMemoryState(), bank);
     const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => send(statusRead())));
     assert.ok(outcomes.every(({ status }) => status === 'rejected'));
-    assert.equal(asked, 1);
+    assert.equal(fetches, 1);
   });
 
   for (const [why, field] of [
     ['must not be stored', ['Cache-Control', 'no-store']],
     ['sets a cookie', ['Set-Cookie', 'session=1']],
-    ['varies with anything', ['Vary', '*']],
-    ['varies with what is not looked at', ['Vary', 'X-Device']],
+    ['varies with everything', ['Vary', '*']],
+    ['varies with a field that is not part of the cache key', ['Vary', 'X-Device']],
   ] as const) {
-    for (const health of ['well', 'out of reach'] as const) {
-      test(`do not share an answer that ${why}, while the state is ${health}`, async () => {
-        let asked = 0;
-        const { bank, open } = slowBank(() => statusResponse('ACTC', [field], { number: asked++ }));
+    for (const health of ['available', 'unavailable'] as const) {
+      test(`does not share a response that ${why} while the state is ${health}`, async () => {
+        let fetches = 0;
+        const { bank, open } = slowBank(() => bankStatusResponse('ACTC', [field], { number: fetches++ }));
         const state = createFailingState();
         const { send, runMaintenance } = createCacheInstance(state, bank);
         await runMaintenance();
-        if (health === 'out of reach') state.fail();
-        const answers = times(3, () => send(statusRead()));
+        if (health === 'unavailable') state.fail();
+        const answers = repeat(3, () => send(statusRead()));
         await setImmediate();
         open();
         const bodies = (await answers).map(({ body }) => body.toString());
@@ -129,28 +135,27 @@ describe('equal reads at the same time', () => {
   }
 });
 
-describe('a lease of an instance that died', () => {
-  test('keeps the others waiting for no longer than it lasts', async (t) => {
+describe('the lease of an instance that died', () => {
+  test('expires, so that other instances fetch after at most its duration', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
     let nowMs = 0;
     const state = createMemoryState(() => nowMs);
     const dead = createCacheInstance(state, () => new Promise(() => {}));
     void dead.send(statusRead());
     await setImmediate();
-    t.mock.timers.reset(); // its timers never fire again: it is dead
+    t.mock.timers.reset(); // its timers never fire again, as if the process had died
     t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
 
-    const alive = createCacheInstance(state, async () => statusResponse('ACTC'));
+    const alive = createCacheInstance(state, async () => bankStatusResponse('ACTC'));
     let waitedMs = 0;
     const answer = alive.send(statusRead()).then((response) => ({ response, waitedMs }));
     for (; waitedMs <= 4_000; waitedMs += 100) {
       nowMs = waitedMs;
       t.mock.timers.tick(100);
-      for (let turn = 0; turn < 10; turn++) await setImmediate();
+      for (let round = 0; round < 10; round++) await setImmediate();
     }
-    const { response, waitedMs: waited } = await within(1_000, 'an answer', answer);
+    const { response, waitedMs: waited } = await within(1_000, 'a response', answer);
     assert.equal(statusIn(response), 'ACTC');
     assert.ok(waited <= 3_300, `${waited} ms`);
-    t.diagnostic(`waited ${waited} ms for a lease of 3,000`);
   });
 });
