@@ -120,7 +120,7 @@ export function createGateway(
     requestHandlers.current.upstreams.close();
     await services.ledger.deregister();
     await services.affinity.flush().catch((thrown: unknown) => {
-      log('error', 'some payments are remembered by no instance any more', {
+      log('error', 'the environments of some payments could not be stored and are lost', {
         why: asGatewayError(thrown).message,
       });
     });
@@ -137,7 +137,7 @@ export function createGateway(
         await telemetry.open();
         await services.loadSharedState();
         const { host, port, reusePort } = config.listen;
-        const adminPort = await openServer(adminServer, config.admin);
+        const adminPort = await openServer(adminServer, { host: config.admin.host, port: config.admin.port });
         const tppPort = await openServer(listener.server, { host, port, reusePort });
         for (const task of tasks) task.start();
         readiness.phase = 'serving';
@@ -179,7 +179,7 @@ function createConfiguredState({ state }: Config, log: Log): State {
   const lost = lostOnRestart(state);
   if (lost) log('warn', lost);
   return createState(state, (problem) => {
-    if (problem === undefined) log('info', 'the shared state is well');
-    else log('error', 'the shared state is in trouble', { why: problem });
+    if (problem === undefined) log('info', 'the problem of the shared state has ended');
+    else log('error', 'the shared state has a problem', { why: problem });
   });
 }

@@ -1,40 +1,40 @@
 #!/usr/bin/env node
-/** The command line: which command, with which configuration. */
+/** The command line: parses the arguments, loads the configuration and runs the command. */
 
 import { parseArgs } from 'node:util';
-import { createAdminClient } from './commands/admin-client.ts';
+import { openapiYaml } from './admin/openapi/document.ts';
+import { type AdminClient, createAdminClient } from './commands/admin-client.ts';
 import { verifyAudit } from './commands/audit.ts';
 import { showCircuits } from './commands/circuits.ts';
 import type { CommandOutput } from './commands/command-output.ts';
 import { showEnvironments, useEnvironment } from './commands/environment.ts';
 import { explain } from './commands/explain.ts';
 import { resolveInDoubt, showInDoubt } from './commands/in-doubt.ts';
-import { showOpenapi } from './commands/openapi.ts';
 import { serve } from './commands/serve.ts';
 import { configSource, loadConfig, loadConfigAndFiles } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 
 const usage = `Usage: penstock COMMAND [--config FILE]
 
-  serve                       run the gateway; SIGHUP reads the configuration again
-  check                       say what is wrong with the configuration, and do nothing else
+  serve                       run the gateway; SIGHUP reloads the configuration
+  check                       validate the configuration
   environment                 show the environments of the running gateway, and which one is active
   environment use NAME --reason TEXT [--confirm NAME] [--force]
-                              send new payments there; production must be confirmed by its name
+                              send new payments to NAME; production must be confirmed by its name
   circuits                    show the circuits of the running gateway
-  explain X-REQUEST-ID        say what the running gateway did with a request, step by step
-  in-doubt                    list the requests of which nobody knows whether the bank has carried them out
+  explain X-REQUEST-ID        show what the running gateway did with a request, step by step
+  in-doubt                    list the requests for which it is unknown whether the bank carried them out
   in-doubt ID happened --reason TEXT [--payment PAYMENT-ID]
   in-doubt ID did-not-happen --reason TEXT
-                              say what the bank has told of one of them
+                              record what the bank says about one of them
   audit verify                check the chain of the audit log
-  openapi                     print the OpenAPI description of both doors
+  openapi                     print the OpenAPI description of the public API and the admin API
 
-The configuration is FILE, or the file that PENSTOCK_CONFIG names; any setting can be overridden by an
-environment variable (docs/configuration.md). Commands that speak to a running gateway find it by the
-configuration's admin section and identify themselves by PENSTOCK_ADMIN_TOKEN or admin.tokenFile.`;
+The configuration is FILE, or the file that PENSTOCK_CONFIG names; an environment variable can override any
+setting (docs/configuration.md). Commands for a running gateway find its admin listener in the configuration
+and authenticate with PENSTOCK_ADMIN_TOKEN or admin.tokenFile.`;
 
-/** Exit codes of sysexits.h: the command line is wrong, the configuration is wrong. */
+/** Exit codes of sysexits.h: wrong usage, wrong configuration. */
 const exitUsage = 64;
 const exitConfig = 78;
 
@@ -74,7 +74,7 @@ switch (words.join(' ')) {
     await runCommand(verifyAudit);
     break;
   case 'openapi':
-    console.log(showOpenapi());
+    console.log(openapiYaml.trimEnd());
     break;
   default:
     exit(exitUsage, usage);
@@ -104,7 +104,7 @@ function reason(): string {
   return values.reason ?? exit(exitUsage, 'Say why, for the audit log: --reason TEXT');
 }
 
-/** Commands that only speak to the gateway may not even be allowed to read its keys. */
+/** Does not read the files that the configuration names by default: an operator may not be allowed to read the keys. */
 function validConfig(load = loadConfig): Config {
   const loaded = load(configSource(values.config));
   if (loaded.kind === 'valid') return loaded.config;
@@ -112,10 +112,8 @@ function validConfig(load = loadConfig): Config {
   return exit(exitConfig, [`There ${count} in the configuration:`, ...loaded.errors].join('\n'));
 }
 
-/** Runs a command that speaks to the running gateway. */
-async function runCommand(
-  command: (call: ReturnType<typeof createAdminClient>) => Promise<CommandOutput>,
-): Promise<void> {
+/** Runs a command that calls the admin API of the running gateway. */
+async function runCommand(command: (call: AdminClient) => Promise<CommandOutput>): Promise<void> {
   try {
     const { lines, exitCode } = await command(createAdminClient(validConfig()));
     console.log(lines.join('\n'));

@@ -46,6 +46,6 @@ export function createStateHeartbeat({
   return {
     ...task,
     nextIntervalMs,
-    problem: () => state.problem() ?? (failures > 1 ? 'the shared state takes no changes' : undefined),
+    problem: () => state.problem() ?? (failures > 1 ? 'the shared state accepts no writes' : undefined),
   };
 }

@@ -3,19 +3,18 @@
 import { metricsTable } from '../../src/telemetry/metrics-table.ts';
 import { code, generatedFrom, page, table } from './markdown.ts';
 
-/** The page. */
 export const metricsPage = (): string =>
   page([
     '# Metrics',
     generatedFrom('src/telemetry/metrics-table.ts'),
-    "`GET /metrics` on the operators' listener, in the text format of Prometheus. Each instance counts for itself. Names and " +
-      'labels are stable. Labels take few values: names of the configuration, or of a table; never anything that came with a ' +
-      'request. `none` stands where something is not known or does not apply, `gateway` in `served_from` for its own errors.',
-    'Beside these there are the metrics of the process as prom-client names them (`process_*`, `nodejs_*`): CPU, memory, ' +
-      'garbage collection, and `nodejs_eventloop_lag_*`, the delay of the event loop.',
-    'Rules for alarms: `deploy/prometheus/alerts.yaml`. A dashboard: `deploy/grafana/penstock.json`.',
+    '`GET /metrics` on the admin listener returns these metrics in the text format of Prometheus. Each instance has its own. ' +
+      'Names and labels are stable. The values of labels come from the configuration or from a table, never from a request. ' +
+      '`none` means unknown or not applicable; `gateway` in `served_from` means an error that the gateway generated.',
+    'prom-client adds the metrics of the process (`process_*`, `nodejs_*`): CPU, memory, garbage collection, and ' +
+      '`nodejs_eventloop_lag_*`, the delay of the event loop.',
+    '`deploy/prometheus/alerts.yaml` contains alerting rules, `deploy/grafana/penstock.json` a dashboard.',
     table(
-      ['metric', 'kind', 'labels', 'what it says'],
+      ['metric', 'kind', 'labels', 'description'],
       Object.entries(metricsTable).map(([name, { kind, labels, help }]) => [
         code(name),
         kind,

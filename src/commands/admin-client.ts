@@ -1,23 +1,22 @@
-/** How commands speak to a running gateway: over the operators' listener, with an operator's token. */
+/** The client of the admin API of a running gateway, with an operator's token. */
 
 import { adminToken } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 
-/** What the operators' API answered. */
 export interface AdminResponse {
   readonly ok: boolean;
   readonly status: number;
   readonly body: unknown;
 }
 
-/** Asks the operators' API. @param path behind `/api` @throws Error if no gateway answers */
+/** @param path below `/api` @throws Error if no gateway answers */
 export type AdminClient = (
   method: 'GET' | 'PUT' | 'POST',
   path: string,
   body?: unknown,
 ) => Promise<AdminResponse>;
 
-/** @throws Error with a sentence that says what to do, if the gateway cannot be reached or no token is at hand */
+/** @throws Error with a sentence that says what to do, if there is no token */
 export function createAdminClient({ admin }: Config): AdminClient {
   const token = adminToken(admin);
   if (token === undefined) {

@@ -1,4 +1,4 @@
-/** `penstock audit verify`: walks the chain of the audit log. */
+/** `penstock audit verify`: verifies the hash chain of the audit log. */
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
@@ -8,10 +8,10 @@ const verificationBody = z.object({ records: z.number(), broken: z.string().opti
 
 /** Exit code 1 if a record was altered, removed or inserted. */
 export async function verifyAudit(call: AdminClient): Promise<CommandOutput> {
-  const answer = await call('GET', '/audit/verify');
-  if (!answer.ok)
-    return { lines: [`The audit log cannot be read: ${JSON.stringify(answer.body)}`], exitCode: 1 };
-  const { records, broken } = verificationBody.parse(answer.body);
+  const response = await call('GET', '/audit/verify');
+  if (!response.ok)
+    return { lines: [`The audit log cannot be read: ${JSON.stringify(response.body)}`], exitCode: 1 };
+  const { records, broken } = verificationBody.parse(response.body);
   if (broken) return { lines: [`The audit log is broken: ${broken}.`], exitCode: 1 };
   return {
     lines: [

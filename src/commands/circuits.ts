@@ -1,4 +1,4 @@
-/** `penstock circuits`: shows the circuits, one for each environment and lane. */
+/** `penstock circuits`: shows the circuit of each environment and lane. */
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
@@ -15,12 +15,12 @@ const circuitsBody = z.array(
   }),
 );
 
-/** One line each, with its hold and the reason for what it does. */
+/** One line per circuit, with its hold and the reason for its state. */
 export async function showCircuits(call: AdminClient): Promise<CommandOutput> {
-  const answer = await call('GET', '/circuits');
-  if (!answer.ok)
-    return { lines: [`The circuits cannot be read: ${JSON.stringify(answer.body)}`], exitCode: 1 };
-  const lines = circuitsBody.parse(answer.body).map(({ environment, lane, state, hold, until, reason }) => {
+  const response = await call('GET', '/circuits');
+  if (!response.ok)
+    return { lines: [`The circuits cannot be read: ${JSON.stringify(response.body)}`], exitCode: 1 };
+  const lines = circuitsBody.parse(response.body).map(({ environment, lane, state, hold, until, reason }) => {
     const held = hold === null ? '' : `held ${hold} `;
     const when = until === null ? '' : `until ${until} `;
     return `${environment.padEnd(12)} ${lane.padEnd(7)} ${state.padEnd(10)} ${held}${when}${reason ?? ''}`.trimEnd();

@@ -1,4 +1,4 @@
-/** What a command prints, and the exit code that it ends with. */
+/** What a command prints, and its exit code. */
 
 import { z } from 'zod';
 
@@ -9,7 +9,7 @@ export interface CommandOutput {
 
 const errorBody = z.object({ error: z.string() });
 
-/** What the gateway says against it. @param body of its answer */
+/** The error of a response of the admin API. */
 export const refusalOutput = (body: unknown): CommandOutput => ({
   lines: [errorBody.safeParse(body).data?.error ?? 'refused'],
   exitCode: 1,

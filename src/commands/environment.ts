@@ -17,11 +17,11 @@ const switchBody = z.object({
     .optional(),
 });
 
-/** One line an environment, the active one marked. */
+/** One line per environment; an asterisk marks the active one. */
 export async function showEnvironments(call: AdminClient): Promise<CommandOutput> {
-  const answer = await call('GET', '/environments');
-  if (!answer.ok) return refusedSwitch(answer.body);
-  const { active, environments } = environmentsBody.parse(answer.body);
+  const response = await call('GET', '/environments');
+  if (!response.ok) return refusedSwitch(response.body);
+  const { active, environments } = environmentsBody.parse(response.body);
   const lines = environments.map(({ name, baseUrl, standardVersion }) => {
     return `${name === active ? '*' : ' '} ${name.padEnd(12)} ${standardVersion.padEnd(8)} ${baseUrl}`;
   });
@@ -35,15 +35,15 @@ interface SwitchOptions {
   readonly force: boolean;
 }
 
-/** Switches, and prints the pre-flight's steps whatever came of it. */
+/** Switches the active environment. Prints the steps of the pre-flight in any case. */
 export async function useEnvironment(
   call: AdminClient,
   { environment, reason, confirm, force }: SwitchOptions,
 ): Promise<CommandOutput> {
-  // One by one: the order may have come with other options of the command line, and the gateway refuses those.
-  const answer = await call('PUT', '/environments/active', { environment, reason, confirm, force });
-  if (!answer.ok) return refusedSwitch(answer.body);
-  return { lines: [...formatSteps(answer.body), `New payments go to ${environment} now.`], exitCode: 0 };
+  // Named one by one: the caller passes all options of the command line, and the gateway refuses unknown ones.
+  const response = await call('PUT', '/environments/active', { environment, reason, confirm, force });
+  if (!response.ok) return refusedSwitch(response.body);
+  return { lines: [...formatSteps(response.body), `New payments go to ${environment} now.`], exitCode: 0 };
 }
 
 function refusedSwitch(body: unknown): CommandOutput {

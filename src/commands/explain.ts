@@ -1,4 +1,4 @@
-/** `penstock explain X-REQUEST-ID`: what the running gateway remembers of a request, step by step. */
+/** `penstock explain X-REQUEST-ID`: shows what the running gateway did with a request, step by step. */
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
@@ -26,23 +26,23 @@ const reportsBody = z.array(
 );
 type ReportBody = z.output<typeof reportsBody>[number];
 
-/** Some lines for each request with this id, the newest first. */
+/** Several lines for each request with this id, newest first. */
 export async function explain(call: AdminClient, xRequestId: string): Promise<CommandOutput> {
-  const answer = await call('GET', `/decisions/${encodeURIComponent(xRequestId)}`);
-  if (!answer.ok) return refusalOutput(answer.body);
-  return { lines: reportsBody.parse(answer.body).flatMap(formatReport), exitCode: 0 };
+  const response = await call('GET', `/decisions/${encodeURIComponent(xRequestId)}`);
+  if (!response.ok) return refusalOutput(response.body);
+  return { lines: reportsBody.parse(response.body).flatMap(formatReport), exitCode: 0 };
 }
 
 function formatReport(report: ReportBody): readonly string[] {
   const { at, operation, client, tenant, environment, status, servedFrom, durationMs, error, why } = report;
   const who = client === null ? '' : ` by ${client} of ${tenant}`;
   const where = environment === null ? '' : ` in ${environment}`;
-  const took = durationMs === null ? '' : `, after ${durationMs} ms`;
+  const duration = durationMs === null ? '' : `, after ${durationMs} ms`;
   const from = servedFrom === undefined ? '' : `, served from ${servedFrom}`;
   return [
-    `${at}  ${operation ?? 'refused at the door'}${who}${where}`,
+    `${at}  ${operation ?? 'refused before its operation was known'}${who}${where}`,
     ...report.steps.map(formatStep),
-    `  answered ${status}${from}${error === undefined ? '' : ` ${error}`}${took}`,
+    `  answered ${status}${from}${error === undefined ? '' : ` ${error}`}${duration}`,
     ...(why === undefined ? [] : [`  ${why}`]),
   ];
 }

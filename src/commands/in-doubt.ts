@@ -1,4 +1,4 @@
-/** `penstock in-doubt`: lists what is in doubt. `penstock in-doubt ID OUTCOME --reason ..`: resolves one of them. */
+/** `penstock in-doubt`: lists the requests in doubt. `penstock in-doubt ID OUTCOME --reason ..`: resolves one of them. */
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
@@ -16,11 +16,11 @@ const inDoubtBody = z.array(
   }),
 );
 
-/** Some lines for each, the oldest first. */
+/** Several lines per request, oldest first. */
 export async function showInDoubt(call: AdminClient): Promise<CommandOutput> {
-  const answer = await call('GET', '/in-doubt');
-  if (!answer.ok) return refusalOutput(answer.body);
-  const requests = inDoubtBody.parse(answer.body);
+  const response = await call('GET', '/in-doubt');
+  if (!response.ok) return refusalOutput(response.body);
+  const requests = inDoubtBody.parse(response.body);
   if (requests.length === 0) return { lines: ['Nothing is in doubt.'], exitCode: 0 };
   const lines = requests.flatMap(({ id, xRequestId, operation, environment, tenant, since, why }) => [
     id,
@@ -34,20 +34,22 @@ interface ResolveOptions {
   readonly id: string;
   /** `happened` or `did-not-happen`. */
   readonly outcome: string;
-  /** What the bank calls the payment, if it has made one. */
+  /** The bank's id of the payment, if the bank created one. */
   readonly payment?: string;
   readonly reason: string;
 }
 
-/** Says what the bank has told. */
+/** Records what the bank says about a request in doubt. */
 export async function resolveInDoubt(
   call: AdminClient,
   { id, outcome, payment, reason }: ResolveOptions,
 ): Promise<CommandOutput> {
   const body = { outcome, reason, ...(payment !== undefined && { paymentId: payment }) };
-  const answer = await call('POST', `/in-doubt/${encodeURIComponent(id)}`, body);
-  if (!answer.ok) return refusalOutput(answer.body);
+  const response = await call('POST', `/in-doubt/${encodeURIComponent(id)}`, body);
+  if (!response.ok) return refusalOutput(response.body);
   const next =
-    outcome === 'happened' ? 'A repeat is told so.' : 'A repeat with its X-Request-ID is sent to the bank.';
+    outcome === 'happened'
+      ? 'A repeated request is answered with that.'
+      : 'A repeat with its X-Request-ID is sent to the bank.';
   return { lines: [`Resolved: it ${outcome.replaceAll('-', ' ')}. ${next}`], exitCode: 0 };
 }

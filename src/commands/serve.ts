@@ -1,4 +1,4 @@
-/** `penstock serve`: runs the gateway until it is told to end, and reads its configuration again when told to. */
+/** `penstock serve`: runs the gateway until a signal stops it, and reloads the configuration on SIGHUP. */
 
 import { setTimeout } from 'node:timers/promises';
 import { configuredOperators } from '../admin/authenticate-operator.ts';
@@ -8,29 +8,29 @@ import { createGateway, type Gateway } from '../gateway.ts';
 import { createLog, type Log, safeStack } from '../telemetry/log.ts';
 import { type Output, standardOutput } from '../telemetry/standard-output.ts';
 
-/** How long a gateway that is told to end goes on serving, so that load balancers notice. Milliseconds. */
+/** How long a draining gateway continues to serve, so that load balancers notice. Milliseconds. */
 const drainNoticeMs = 1_000;
-/** How much longer than the longest call running requests may take to end. Milliseconds. */
+/** How much longer than the longest deadline running requests may take. Milliseconds. */
 const shutdownMarginMs = 5_000;
-/** How long the end waits for whoever reads the log. Milliseconds. */
+/** How long the process waits at the end until its log is read. Milliseconds. */
 const finalFlushMs = 1_000;
-/** Exit code of sysexits.h for a fault of our own. */
+/** Exit code of sysexits.h for an internal error. */
 const exitSoftware = 70;
 
 /** @param loadAgain loads the configuration again, for SIGHUP */
 export async function serve(config: Config, loadAgain: () => LoadedConfig): Promise<void> {
-  const output = standardOutput((lostLines) =>
-    log('warn', 'nobody read the log: lines are lost', { lostLines }),
-  );
+  const output = standardOutput();
   const log = createLog(config.log, output);
+  output.onLinesDropped((lostLines) =>
+    log('warn', 'log lines were dropped: nobody read them', { lostLines }),
+  );
   if (config.idempotency.ifStateFails === 'allow')
     log(
       'warn',
       'idempotency.ifStateFails: allow: without the state, payments are not protected from duplicates',
     );
-  let gateway: Gateway | undefined;
-  process.on('SIGHUP', () => gateway && reload(gateway, loadAgain, log)); // before it serves, there is nothing to reload
-  const { tppPort, adminPort, generatedToken, ...started } = await start(config, log).catch(
+  process.on('SIGHUP', () => {}); // without a listener, a SIGHUP during the start would end the process
+  const { gateway, tppPort, adminPort, generatedToken } = await start(config, log).catch(
     (cause: unknown): never => {
       log('error', 'the gateway cannot start', {
         why: cause instanceof Error ? cause.message : String(cause),
@@ -38,6 +38,7 @@ export async function serve(config: Config, loadAgain: () => LoadedConfig): Prom
       process.exit(1);
     },
   );
+  process.on('SIGHUP', () => reload(gateway, loadAgain, log));
   if (generatedToken)
     process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${generatedToken}\n`);
   log('info', 'serving', {
@@ -46,19 +47,18 @@ export async function serve(config: Config, loadAgain: () => LoadedConfig): Prom
     publicUrl: config.listen.publicUrl,
   });
 
-  gateway = started.gateway;
   const shutDown = createShutdown(gateway, config, log, output);
-  let signalled = false;
+  let isSignalled = false;
   const stop = (signal: NodeJS.Signals) => {
-    if (signalled) process.exit(1);
-    signalled = true;
-    log('info', 'stopping: running requests are let end, a second signal ends at once', { signal });
+    if (isSignalled) process.exit(1);
+    isSignalled = true;
+    log('info', 'stopping: waiting for running requests; send the signal again to exit now', { signal });
     shutDown(0);
   };
   process.on('SIGINT', stop).on('SIGTERM', stop);
-  // Rejections that nobody handles come here, too. Nobody knows in what state the gateway is: it does not go on.
+  // Also called for unhandled rejections. The state of the process is unknown: it must not continue.
   process.on('uncaughtException', (thrown) => {
-    log('error', 'stopping: an error was caught by nobody', { stack: safeStack(thrown) });
+    log('error', 'stopping: uncaught error', { stack: safeStack(thrown) });
     shutDown(exitSoftware);
   });
 }
@@ -83,7 +83,7 @@ function reload(gateway: Gateway, loadAgain: () => LoadedConfig, log: Log): void
   }
 }
 
-/** Lets running requests end, and then ends the process; asked more than once, with the highest exit code. */
+/** @returns waits for running requests, then exits the process; called repeatedly, with the highest exit code */
 function createShutdown(
   gateway: Gateway,
   { deadlines }: Config,
@@ -97,13 +97,13 @@ function createShutdown(
     if (isShuttingDown) return;
     gateway.drain();
     await setTimeout(drainNoticeMs);
-    const longestMs = Math.max(deadlines.status, deadlines.read, deadlines.write) + shutdownMarginMs;
+    const timeoutMs = Math.max(deadlines.status, deadlines.read, deadlines.write) + shutdownMarginMs;
     const inTime = await Promise.race([
       gateway.stop().then(
         () => true,
         () => false,
       ),
-      setTimeout(longestMs, false, { ref: false }),
+      setTimeout(timeoutMs, false, { ref: false }),
     ]);
     log('info', inTime ? 'stopped' : 'stopped with requests still running');
     await Promise.race([output.flush(), setTimeout(finalFlushMs)]);

@@ -144,7 +144,7 @@ export function reportRefusedConnections(server: Server, log: Log, metrics: Metr
     metrics.increment('penstock_connections_refused_total', {});
     if (performance.now() - loggedAtMs < refusalLogIntervalMs) return;
     loggedAtMs = performance.now();
-    log('warn', 'connections are refused: there are too many, and none of them rests');
+    log('warn', 'connections are refused: the connection limit is reached, and no connection is idle');
   });
 }
 

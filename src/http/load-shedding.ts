@@ -90,8 +90,8 @@ export function reportShedding(
   return (shedding, { delayMs, heap }) => {
     for (const what of sheddings) metrics.set('penstock_shedding', { what }, Number(what === shedding));
     const fields = { shed: shedding, delayMs: Math.round(delayMs), heapPercent: Math.round(heap * 100) };
-    if (shedding === 'nothing') log('info', 'the gateway keeps up again', fields);
-    else log('warn', 'the gateway does not keep up, and refuses a part of what comes', fields);
+    if (shedding === 'nothing') log('info', 'the overload has ended', fields);
+    else log('warn', 'overloaded: the gateway refuses some requests', fields);
   };
 }
 

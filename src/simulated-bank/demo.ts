@@ -59,7 +59,7 @@ function demoGateway(overrides: Readonly<Record<string, string>>) {
   if (loaded.kind === 'invalid') throw new Error(loaded.errors.join('\n'));
   const { config } = loaded;
   const { operators } = configuredOperators(config.admin, demoToken);
-  const output = standardOutput(() => {}); // nobody looks for what a demo has not said
+  const output = standardOutput();
   return { config, gateway: createGateway(config, createLog(config.log, output), operators) };
 }
 

@@ -1,32 +1,32 @@
-/** The line that each request leaves in the log, and the one that a late answer leaves. */
+/** The access log: one line for each request, and one for each response of the bank that arrives after the deadline. */
 
 import { type ErrorCode, errorTable } from '../request/errors.ts';
 import type { Log, LogFields, LogLevel } from './log.ts';
 import type { RequestObserver, RequestRecord } from './request-record.ts';
 
-/** Logs one line a request, as loudly as whose fault it is asks for. */
+/** The level depends on who caused the error: TPP info, bank and gateway warn, a bug error. */
 export const createAccessLog = (log: Log): RequestObserver => ({
-  onRequestEnd(decision) {
-    const { error, asked } = decision;
-    if (!error) log('info', 'request', fieldsOf(decision));
-    else log(levelOf(error.code), asked ? 'request failed' : 'request refused', fieldsOf(decision));
+  onRequestEnd(record) {
+    const { error, request } = record;
+    if (!error) log('info', 'request', fieldsOf(record));
+    else log(levelOf(error.code), request ? 'request failed' : 'request refused', fieldsOf(record));
   },
-  onLateEvent(fact, { requestId, environment }) {
-    if (fact.what === 'late-answer')
-      log('warn', 'a late answer', { requestId, environment, status: fact.status });
+  onLateEvent(event, { requestId, environment }) {
+    if (event.what === 'late-answer')
+      log('warn', 'a late answer', { requestId, environment, status: event.status });
   },
 });
 
-/** What is `undefined` does not stand in the line. */
-function fieldsOf(decision: RequestRecord): LogFields {
-  const { requestId, asked, durationMs, network, environment, status } = decision;
-  const { error, servedFrom, upstreamMs } = decision;
+/** The log omits fields that are `undefined`. */
+function fieldsOf(record: RequestRecord): LogFields {
+  const { requestId, request, durationMs, network, environment, status } = record;
+  const { error, servedFrom, upstreamMs } = record;
   return {
     requestId,
-    operation: asked?.operation,
-    client: asked?.client,
-    tenant: asked?.tenant,
-    durationMs: asked && roundMs(durationMs ?? 0),
+    operation: request?.operation,
+    client: request?.client,
+    tenant: request?.tenant,
+    durationMs: request && roundMs(durationMs ?? 0),
     network,
     environment,
     status,

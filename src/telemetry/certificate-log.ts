@@ -1,25 +1,25 @@
-/** What becomes of certificates whose files change, for the log. */
+/** Logs what happens when certificate files change. */
 
 import type { CertificateInfo } from '../certificates/certificate-info.ts';
 import type { CertificateUse } from '../certificates/installed-certificates.ts';
 import type { Log } from './log.ts';
 
-/** @param environment empty for the certificate at the door */
+/** @param environment empty for the certificate of the listener */
 export interface CertificateLog {
-  /** What the files hold is in use now; without facts, only authorities have changed. */
-  onRenewed(environment: string, use: CertificateUse, facts: CertificateInfo | undefined): void;
+  /** The new files are in use. @param certificate `undefined` if only the trusted authorities have changed */
+  onRenewed(environment: string, use: CertificateUse, certificate: CertificateInfo | undefined): void;
   /** The files have changed and cannot be used. */
   onRejected(environment: string, use: CertificateUse, why: string): void;
 }
 
 export const createCertificateLog = (log: Log): CertificateLog => ({
-  onRenewed: (environment, use, facts) =>
+  onRenewed: (environment, use, certificate) =>
     log('info', 'the certificate was changed', {
       environment,
       use,
-      subject: facts?.subject,
-      serialNumber: facts?.serialNumber,
-      notAfter: facts && new Date(facts.notAfterMs).toISOString(),
+      subject: certificate?.subject,
+      serialNumber: certificate?.serialNumber,
+      notAfter: certificate && new Date(certificate.notAfterMs).toISOString(),
     }),
   onRejected: (environment, use, why) =>
     log('error', 'the new certificate cannot be used; the old one stays', { environment, use, why }),

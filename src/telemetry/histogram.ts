@@ -1,11 +1,10 @@
-/** A histogram as Prometheus knows it, cheap to tell of a value: its samples are only made when they are read. */
+/** A histogram in the sense of Prometheus. Adding a value is cheap; the samples are computed at a scrape. */
 
 import { createLabelledValues, type Labels } from './labelled-values.ts';
 
 export interface Histogram {
-  /** Notes one value. */
   observe(labels: Labels, value: number): void;
-  /** How many values were no greater than each bound, their sum, and their number; of each combination of labels. */
+  /** Cumulative buckets, sum and count of each combination of labels. */
   samples(): Sample[];
 }
 
@@ -16,52 +15,47 @@ interface Sample {
   readonly value: number;
 }
 
-/** How many values were no greater than each bound but greater than the one before, and all of them together. */
-interface BucketCounts {
+/** The values of one combination of labels. */
+interface Series {
+  /** Per bucket, not cumulative. */
   readonly counts: number[];
   count: number;
   sum: number;
 }
 
-/** Nothing is noted yet. @param bounds upper ones, ascending, in the unit of the name; one without end is added */
+/** @param bounds upper bounds, ascending, without `+Inf` */
 export function createHistogram(
   name: string,
   labelNames: readonly string[],
   bounds: readonly number[],
 ): Histogram {
-  const series = createLabelledValues<BucketCounts>(labelNames, () => ({
+  const allSeries = createLabelledValues<Series>(labelNames, () => ({
     counts: bounds.map(() => 0),
     count: 0,
     sum: 0,
   }));
 
-  function samplesOf({
-    labels,
-    value: tally,
-  }: {
-    readonly labels: Labels;
-    readonly value: BucketCounts;
-  }): Sample[] {
-    let below = 0;
+  function samplesOf(labels: Labels, series: Series): Sample[] {
+    let cumulative = 0;
     return [
       ...bounds.map((le, index) => {
-        below += tally.counts[index] ?? 0;
-        return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: below };
+        cumulative += series.counts[index] ?? 0;
+        return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: cumulative };
       }),
-      { metricName: `${name}_bucket`, labels: { le: '+Inf', ...labels }, value: tally.count },
-      { metricName: `${name}_sum`, labels, value: tally.sum },
-      { metricName: `${name}_count`, labels, value: tally.count },
+      { metricName: `${name}_bucket`, labels: { le: '+Inf', ...labels }, value: series.count },
+      { metricName: `${name}_sum`, labels, value: series.sum },
+      { metricName: `${name}_count`, labels, value: series.count },
     ];
   }
 
   return {
     observe(labels, value) {
-      const tally = series.of(labels);
+      const series = allSeries.of(labels);
       const index = bounds.findIndex((bound) => value <= bound);
-      if (index >= 0) tally.counts[index] = (tally.counts[index] ?? 0) + 1;
-      tally.count += 1;
-      tally.sum += value;
+      if (index >= 0) series.counts[index] = (series.counts[index] ?? 0) + 1;
+      series.count += 1;
+      series.sum += value;
     },
-    samples: () => series.all().flatMap(samplesOf),
+    samples: () => allSeries.all().flatMap(({ labels, value }) => samplesOf(labels, value)),
   };
 }

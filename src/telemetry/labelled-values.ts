@@ -1,15 +1,14 @@
 /**
- * What is counted for each combination of labels. A combination is found by a step for each label: a text of all of them,
- * as prom-client makes for every count, costs more than everything else that is told of a request.
+ * One value for each combination of labels, found by one Map lookup per label. prom-client concatenates the labels into a
+ * key for each count, which costs more than all other telemetry of a request.
  */
 
-/** A value for each label. */
+/** A value for each label name. */
 export type Labels = Readonly<Record<string, string>>;
 
 export interface LabelledValues<Value> {
-  /** The tally of a combination; the same one each time. */
+  /** The value of a combination; the same object at each call. */
   of(labels: Labels): Value;
-  /** Of every combination that there was. */
   all(): readonly { readonly labels: Labels; readonly value: Value }[];
 }
 
@@ -18,9 +17,8 @@ interface Branch<Value> {
   value?: Value;
 }
 
-/** @param names of the labels @param createValue makes the tally of a combination that was not there before */
 export function createLabelledValues<Value>(
-  names: readonly string[],
+  labelNames: readonly string[],
   createValue: () => Value,
 ): LabelledValues<Value> {
   const root: Branch<Value> = { children: new Map() };
@@ -28,11 +26,11 @@ export function createLabelledValues<Value>(
   return {
     of(labels) {
       let branch = root;
-      for (const name of names) {
-        const value = labels[name] ?? '';
-        const next = branch.children.get(value) ?? { children: new Map() };
-        branch.children.set(value, next);
-        branch = next;
+      for (const name of labelNames) {
+        const label = labels[name] ?? '';
+        const child = branch.children.get(label) ?? { children: new Map() };
+        branch.children.set(label, child);
+        branch = child;
       }
       if (branch.value !== undefined) return branch.value;
       const value = createValue();

@@ -1,66 +1,57 @@
-/** What went through this instance, second by second, for whoever watches it live. */
+/** Statistics of each second of the last five minutes, for the console. */
 
 import type { CacheVerdict } from '../request/request-events.ts';
 import type { RequestObserver, RequestRecord } from './request-record.ts';
 
-/** One second. */
+/** One second, as the event stream of the admin API sends it. */
 export interface SecondStats {
   /** Seconds since 1970. */
   readonly at: number;
   readonly requests: number;
-  /** How many got an answer of 4xx or 5xx that the gateway made. */
+  /** Responses of 4xx or 5xx that the gateway generated. */
   readonly refused: number;
-  /** How many got an answer of 5xx that the bank made. */
+  /** Responses of 5xx by the bank. */
   readonly failed: number;
-  /** How long they took, within 5 %; `null` if there were none. Milliseconds. */
+  /** Quantiles of the duration, within 5 %, in milliseconds; `null` without requests. */
   readonly p50Ms: number | null;
   readonly p99Ms: number | null;
-  /** How status reads were answered. */
+  /** Status reads, by how they were answered. */
   readonly cache: Readonly<Record<CacheResult, number>>;
 }
 
 type CacheResult = 'hit' | 'stale' | 'shared' | 'miss' | 'bypass';
 
 export interface LiveStats extends RequestObserver {
-  /** The last 300 whole seconds at most, the oldest first, none left out. */
+  /** At most the last 300 finished seconds, oldest first, without gaps. */
   recent(): readonly SecondStats[];
-  /** The second that is running, so far. */
-  current(): SecondStats;
 }
 
 const maxSeconds = 300;
 
-/** Nothing noted yet. @param now milliseconds since 1970 */
+/** @param now milliseconds since 1970 */
 export function createLiveStats(now: () => number = Date.now): LiveStats {
   const finished: SecondStats[] = [];
-  let counter = createSecondCounter(secondOf(now()));
+  let current = createSecond(secondOf(now()));
 
-  /** Ends the seconds that are over. A clock that is set back only makes the running one longer. */
+  /** If the clock was set back, the current second only lasts longer. */
   function finishSeconds(): void {
     const at = secondOf(now());
-    if (at <= counter.at) return;
-    finished.push(counter.stats());
-    const firstEmpty = Math.max(counter.at + 1, at - maxSeconds);
-    for (let second = firstEmpty; second < at; second += 1)
-      finished.push(createSecondCounter(second).stats());
+    if (at <= current.at) return;
+    finished.push(current.stats());
+    const firstEmpty = Math.max(current.at + 1, at - maxSeconds);
+    for (let empty = firstEmpty; empty < at; empty += 1) finished.push(createSecond(empty).stats());
     finished.splice(0, finished.length - maxSeconds);
-    counter = createSecondCounter(at);
-  }
-
-  function decided(decision: RequestRecord): void {
-    finishSeconds();
-    counter.add(decision);
+    current = createSecond(at);
   }
 
   return {
-    onRequestEnd: decided,
+    onRequestEnd(record) {
+      finishSeconds();
+      current.add(record);
+    },
     recent() {
       finishSeconds();
       return [...finished];
-    },
-    current() {
-      finishSeconds();
-      return counter.stats();
     },
   };
 }
@@ -76,33 +67,33 @@ const cacheResultOf: Readonly<Record<CacheVerdict, CacheResult>> = {
   bypass: 'bypass',
 };
 
-function createSecondCounter(at: number) {
+function createSecond(at: number) {
   const counts = { requests: 0, refused: 0, failed: 0 };
   const cache = { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
-  const durations = new Map<number, number>();
+  const durationBuckets = new Map<number, number>();
 
-  /** The duration that this part of all requests did not exceed. */
-  function quantile(part: number): number | null {
-    const steps = [...durations].sort(([one], [other]) => one - other);
-    let rest = Math.ceil(part * steps.reduce((sum, [, count]) => sum + count, 0));
-    for (const [step, count] of steps) {
-      rest -= count;
-      if (rest <= 0) return bucketMiddleMs(step);
+  /** The duration that this fraction of all requests does not exceed. */
+  function quantile(fraction: number): number | null {
+    const buckets = [...durationBuckets].sort(([one], [other]) => one - other);
+    let remaining = Math.ceil(fraction * buckets.reduce((sum, [, count]) => sum + count, 0));
+    for (const [bucket, count] of buckets) {
+      remaining -= count;
+      if (remaining <= 0) return bucketMiddleMs(bucket);
     }
     return null;
   }
 
   return {
     at,
-    add({ error, status, servedFrom, durationMs, steps }: RequestRecord): void {
+    add({ error, status, servedFrom, durationMs, events }: RequestRecord): void {
       counts.requests += 1;
       if (error) counts.refused += 1;
       else if (status >= 500 && servedFrom === 'bank') counts.failed += 1;
       if (durationMs !== undefined) {
-        const step = bucketOf(durationMs);
-        durations.set(step, (durations.get(step) ?? 0) + 1);
+        const bucket = bucketOf(durationMs);
+        durationBuckets.set(bucket, (durationBuckets.get(bucket) ?? 0) + 1);
       }
-      for (const { event } of steps) if (event.what === 'cache') cache[cacheResultOf[event.verdict]] += 1;
+      for (const { event } of events) if (event.what === 'cache') cache[cacheResultOf[event.verdict]] += 1;
     },
     stats: (): SecondStats => {
       return { at, ...counts, p50Ms: quantile(0.5), p99Ms: quantile(0.99), cache: { ...cache } };
@@ -111,8 +102,8 @@ function createSecondCounter(at: number) {
 }
 
 /**
- * Durations are counted in steps, each 10 % wider than the one before, from 0.01 ms on: a minute is step 164, so that a
- * second of any load takes no more than that. The middle of a step is within 5 % of everything in it.
+ * Bucket 0 begins at 0.01 ms, and each bucket is 10 % wider than the previous one, so that its middle is within 5 % of
+ * every value in it. A minute is in bucket 164: a second never has many buckets, whatever the load.
  */
 const bucketOf = (ms: number) => Math.max(0, Math.floor(Math.log(ms / 0.01) / Math.log(1.1)));
-const bucketMiddleMs = (step: number) => Math.round(0.01 * 1.1 ** (step + 0.5) * 100) / 100;
+const bucketMiddleMs = (bucket: number) => Math.round(0.01 * 1.1 ** (bucket + 0.5) * 100) / 100;

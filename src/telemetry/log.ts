@@ -1,14 +1,13 @@
-/** The log: one line an event, as JSON or as text. Only this file knows pino. */
+/** The log: one line per event, as JSON or as text, and what of an error may be logged. Only this file knows pino. */
 
 import { type DestinationStream, pino } from 'pino';
 
-/** Named values of one line; never bodies, tokens, addresses, or anything that came in a path or a header's value. */
+/** Fields of one line. Never bodies, tokens, addresses, or any part of a path or a header value. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** `trace` to `silent` as in the configuration; what the gateway itself writes is one of these. */
+/** The levels that the gateway itself uses; the configuration also knows `trace`, `fatal` and `silent`. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-/** Where the parts of the gateway say what happened. */
 export type Log = (level: LogLevel, message: string, fields?: LogFields) => void;
 
 interface LogSettings {
@@ -16,7 +15,7 @@ interface LogSettings {
   readonly format: 'json' | 'text';
 }
 
-/** @param stream where the lines go */
+/** @param stream receives complete lines */
 export function createLog({ level, format }: LogSettings, stream: DestinationStream): Log {
   const logger = pino(
     {
@@ -31,7 +30,20 @@ export function createLog({ level, format }: LogSettings, stream: DestinationStr
   return (lineLevel, message, fields = {}) => logger[lineLevel](fields, message);
 }
 
-/** As pino wants it. Many lines are written in one millisecond, and a date costs as much as the rest of a short line. */
+/**
+ * Describes an error without its message, which may quote a request or a response, as that of JSON.parse does.
+ *
+ * @returns name, Node's error code if there is one, and the stack frames
+ */
+export function safeStack(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return `thrown: ${typeof thrown}`;
+  const { name, message, stack = '' } = thrown;
+  const code = 'code' in thrown ? ` ${thrown.code}` : '';
+  const frames = stack.replace(message, '').match(/^ {4}at .+$/gm) ?? [];
+  return [name + code, ...frames].join('\n');
+}
+
+/** In pino's format. Formats each millisecond once: a date costs as much as the rest of a short line. */
 function createTimestamp(): () => string {
   let atMs = 0;
   let text = '';
@@ -51,16 +63,4 @@ function formatText(line: string): string {
       ` ${name}=${typeof value === 'string' && !/[\s"]/.test(value) ? value : JSON.stringify(value)}`,
   );
   return `${time} ${String(level).toUpperCase().padEnd(5)} ${message}${rest.join('')}\n`;
-}
-
-// MERGED HEADER (rewrite or remove):
-/* Where something was thrown, for the log. */
-
-/** What was thrown, and where; never its message, which may quote what a request or an answer held, as JSON.parse does. */
-export function safeStack(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return `thrown: ${typeof thrown}`;
-  const { name, message, stack = '' } = thrown;
-  const code = 'code' in thrown ? ` ${thrown.code}` : '';
-  const frames = stack.replace(message, '').match(/^ {4}at .+$/gm) ?? [];
-  return [name + code, ...frames].join('\n');
 }

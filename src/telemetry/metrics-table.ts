@@ -1,43 +1,43 @@
 /**
- * Every metric of our own: names and labels are stable, and each label takes few values, of the configuration or of a
- * table, never anything that came with a request. docs/metrics.md is made from this.
+ * Every metric of the gateway. Names and labels are stable. Each label has few values, all from the configuration or a
+ * table, never from a request. docs/metrics.md is generated from this table.
  */
 
 export interface MetricRow {
   readonly kind: 'counter' | 'gauge' | 'histogram';
-  /** A sentence, as Prometheus and the documentation tell it. */
+  /** A sentence for Prometheus and the documentation. */
   readonly help: string;
   readonly labels: readonly string[];
-  /** Upper bounds, of a histogram. */
+  /** Upper bounds of a histogram. */
   readonly buckets?: readonly number[];
 }
 
 const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Stands in a label for what is not known, or does not apply. */
-export const noLabelValue = 'none';
+/** Value of a label that is unknown or does not apply. */
+export const unknownLabel = 'none';
 
 export const metricsTable = {
   penstock_requests_total: {
     kind: 'counter',
-    help: 'Requests, by what became of them; operation and environment are none where they were not known yet.',
+    help: 'Requests, by result. Operation and environment are none if the request was refused before they were known.',
     labels: ['operation', 'environment', 'status', 'error', 'served_from'],
   },
   penstock_request_duration_seconds: {
     kind: 'histogram',
-    help: 'How long requests took, from their arrival until the answer was there.',
+    help: 'Duration of requests, from their arrival until the response is complete.',
     labels: ['operation', 'served_from'],
     buckets: seconds,
   },
   penstock_upstream_duration_seconds: {
     kind: 'histogram',
-    help: 'How long attempts at the bank took, those that failed too.',
+    help: 'Duration of calls to the bank, including failed ones.',
     labels: ['environment', 'lane'],
     buckets: seconds,
   },
   penstock_retries_total: {
     kind: 'counter',
-    help: 'Calls that were sent once more on a new connection.',
+    help: 'Calls that were repeated on a new connection.',
     labels: ['environment', 'lane'],
   },
   penstock_status_reads_total: {
@@ -47,95 +47,95 @@ export const metricsTable = {
   },
   penstock_ledger_verdicts_total: {
     kind: 'counter',
-    help: 'Writes, by what the ledger knew of their X-Request-ID.',
+    help: 'Writes, by the state of their X-Request-ID in the ledger.',
     labels: ['operation', 'verdict'],
   },
   penstock_late_answers_total: {
     kind: 'counter',
-    help: 'Answers that came after the TPP had been told that the outcome is unknown.',
+    help: 'Responses of the bank that arrived after the gateway had answered OUTCOME_UNKNOWN.',
     labels: ['environment', 'operation'],
   },
   penstock_shedding: {
     kind: 'gauge',
-    help: 'What is refused because the gateway does not keep up: 1 for what it is.',
+    help: 'Requests that are refused because the gateway is overloaded: 1 for the current value of the label.',
     labels: ['what'],
   },
   penstock_connections_refused_total: {
     kind: 'counter',
-    help: 'Connections of TPP systems that were closed because there are too many.',
+    help: 'Connections of TPPs that were closed because of the connection limit.',
     labels: [],
   },
   penstock_in_doubt: {
     kind: 'gauge',
-    help: 'Payments of which nobody knows whether the bank has carried them out, of all instances.',
+    help: 'Payments in doubt (it is unknown whether the bank carried them out), of all instances.',
     labels: [],
   },
   penstock_circuit_state: {
     kind: 'gauge',
-    help: 'The state of each circuit, as measured: 1 for the one it is in.',
+    help: 'Measured state of each circuit: 1 for the current state.',
     labels: ['environment', 'lane', 'state'],
   },
   penstock_queue_wait_seconds: {
     kind: 'histogram',
-    help: 'How long calls have waited for their turn.',
+    help: 'Time that calls waited in the queue.',
     labels: ['environment', 'lane'],
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 1, 3, 10],
   },
   penstock_queue_refusals_total: {
     kind: 'counter',
-    help: 'Calls that were not sent because their turn did not come, by error code.',
+    help: 'Calls that were not sent because the queue was full or the wait too long, by error code.',
     labels: ['environment', 'lane', 'code'],
   },
   penstock_queue_length: {
     kind: 'gauge',
-    help: 'Calls that wait for their turn at this moment.',
+    help: 'Calls that are waiting in the queue.',
     labels: ['environment', 'lane'],
   },
   penstock_calls_running: {
     kind: 'gauge',
-    help: 'Calls that are under way to the bank at this moment.',
+    help: 'Calls to the bank that are running.',
     labels: ['environment'],
   },
   penstock_shaping_rate: {
     kind: 'gauge',
-    help: 'Calls a second that all instances together may send, as learnt from the bank.',
+    help: 'Calls per second that all instances together may send, adapted to the 429 responses of the bank.',
     labels: ['environment'],
   },
   penstock_shaping_pause_seconds: {
     kind: 'gauge',
-    help: 'How long the bank is left alone on its own wish; 0 is not at all.',
+    help: 'Remaining pause that the bank has requested; 0 = no pause.',
     labels: ['environment'],
   },
   penstock_shaping_alone: {
     kind: 'gauge',
-    help: 'Whether this instance shapes its calls with a part of the rate for itself, without the shared state.',
+    help: '1 while this instance uses only its own share of the rate, because the shared state is unavailable.',
     labels: [],
   },
   penstock_instances_live: {
     kind: 'gauge',
-    help: 'Instances that share this state and were heard of in the last seconds.',
+    help: 'Instances that share the state and have renewed their lease.',
     labels: [],
   },
   penstock_instances_expected: {
     kind: 'gauge',
-    help: 'As shaping.expectedInstances says.',
+    help: 'The setting shaping.expectedInstances.',
     labels: [],
   },
   penstock_certificate_expiry_seconds: {
     kind: 'gauge',
-    help: 'When each certificate expires, in seconds since 1970; the one of the listener has no environment.',
+    help: 'When each certificate expires, in seconds since 1970. The certificate of the listener has no environment.',
     labels: ['environment', 'use'],
   },
   penstock_build_info: {
     kind: 'gauge',
-    help: 'Always 1: the version of the gateway, and of Node.',
+    help: 'Always 1. The labels are the versions of the gateway and of Node.',
     labels: ['version', 'node'],
   },
 } as const satisfies Readonly<Record<string, MetricRow>>;
 
 type Table = typeof metricsTable;
 
-/** The names of one kind. */
+/** The names of all metrics of one kind. */
 export type MetricName<Kind extends MetricRow['kind']> = {
   [Name in keyof Table]: Table[Name] extends { readonly kind: Kind } ? Name : never;
 }[keyof Table];

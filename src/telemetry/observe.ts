@@ -1,4 +1,4 @@
-/** STAGE 1. Gives a request its trail, and tells on its way back what became of it. */
+/** STAGE 1. Collects the events of a request, and passes the record of the finished request to the observers. */
 
 import type { HeaderFields } from '../pis/headers.ts';
 import { asGatewayError, type GatewayError } from '../request/errors.ts';
@@ -14,31 +14,27 @@ import {
 } from './request-record.ts';
 import type { StartedTrace } from './traceparent.ts';
 
-/** Says which trace a request belongs to, and what is sent on of it. */
-export type StartTrace = (fields: HeaderFields) => StartedTrace;
+/** Continues the caller's trace or starts one. */
+export type StartTrace = (headers: HeaderFields) => StartedTrace;
 
-/**
- * Tells of every request of the line, once, and of what becomes known of it later.
- *
- * @param startTrace if requests are traced; else what the TPP says of its own trace goes on as it is
- */
+/** @param startTrace `undefined` if tracing is off: the caller's `traceparent` then reaches the bank unchanged */
 export function observe(observer: Required<RequestObserver>, startTrace?: StartTrace): Stage<PisRequest> {
   return async (request, next) => {
     const { arrivedAtMs } = request;
     const { trace, headers = request.headers } = startTrace?.(request.headers) ?? {};
-    const steps: TimedEvent[] = [];
+    const events: TimedEvent[] = [];
     let record: RequestRecord | undefined;
     const recordEvent = (event: RequestEvent) => {
-      steps.push({ afterMs: performance.now() - arrivedAtMs, event });
+      events.push({ afterMs: performance.now() - arrivedAtMs, event });
       if (record) observer.onLateEvent(event, record);
     };
     try {
       const response = await next({ ...request, headers, recordEvent });
-      record = recordOfResponse(request, response, { steps, trace });
+      record = recordOfResponse(request, response, { events, trace });
       return response;
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      record = recordOfFailure(request, error, { steps, trace });
+      record = recordOfFailure(request, error, { events, trace });
       throw error;
     } finally {
       if (record) observer.onRequestEnd(record);
@@ -46,7 +42,7 @@ export function observe(observer: Required<RequestObserver>, startTrace?: StartT
   };
 }
 
-/** Told of what was refused before it could become a request. @param arrivedAtMs milliseconds of `performance.now()` */
+/** Called for a request that is refused before it reaches the pipeline. @param arrivedAtMs milliseconds of `performance.now()` */
 export type OnRefusal = (
   error: GatewayError,
   requestId?: string,
@@ -54,7 +50,6 @@ export type OnRefusal = (
   network?: string,
 ) => void;
 
-/** Tells of what was refused before it could become a request. */
 export const observeRefusal =
   (observer: RequestObserver): OnRefusal =>
   (...refusal) =>

@@ -1,13 +1,13 @@
-/** The last decisions of this instance, for "why was my call refused": in memory, bounded, gone with the process. */
+/** The most recent requests of this instance, which answer "why was my call refused?". In memory and bounded. */
 
 import type { RequestObserver, RequestRecord } from './request-record.ts';
 
-/** One request, as operators are told of it. Times in milliseconds. */
+/** One request as the admin API reports it. Times in milliseconds. */
 export interface RequestReport {
-  /** When it came in: RFC 3339. */
+  /** When it was received: RFC 3339. */
   readonly at: string;
   readonly xRequestId: string;
-  /** `null` in these three: refused at the door, before it was known. */
+  /** These three are `null` if the request was refused before they were known. */
   readonly operation: string | null;
   readonly client: string | null;
   readonly tenant: string | null;
@@ -17,36 +17,35 @@ export interface RequestReport {
   readonly why?: string;
   readonly servedFrom?: string;
   readonly durationMs: number | null;
-  /** What was decided and happened, in order: each with `what`, and what belongs to it. */
+  /** The events of the request in order, each with `what` and its own fields. */
   readonly steps: readonly Readonly<Record<string, string | number>>[];
 }
 
 export interface RecentRequests extends RequestObserver {
-  /** Every request with this id that is remembered, the newest first. @param xRequestId in any letter case */
+  /** Reports all stored requests with this id, newest first. @param xRequestId in any letter case */
   of(xRequestId: string): readonly RequestReport[];
 }
 
-/** How many requests are remembered of each kind: some two megabytes each. */
-const defaultMaxPerRing = 2_000;
+/** Records per ring: about two megabytes. */
+const recordsPerRing = 2_000;
 
-/** Each lane has a place of its own, and so has the door: no flood of polls or refusals drives payments out. */
-export function createRecentRequests(maxPerRing = defaultMaxPerRing): RecentRequests {
+/** One ring for each lane and one for refused requests, so that no flood of polls or refusals evicts payments. */
+export function createRecentRequests(maxRecords = recordsPerRing): RecentRequests {
   const rings = {
-    write: createRing(maxPerRing),
-    read: createRing(maxPerRing),
-    status: createRing(maxPerRing),
+    write: createRing(maxRecords),
+    read: createRing(maxRecords),
+    status: createRing(maxRecords),
+    refused: createRing(maxRecords),
   };
-  const refusals = createRing(maxPerRing);
-  let count = 0;
+  let sequence = 0;
   return {
-    onRequestEnd(decision) {
-      if (decision.requestId === undefined) return; // nobody can ask for it
-      const ring = decision.asked ? rings[decision.asked.lane] : refusals;
-      ring.add({ sequence: count++, record: decision });
+    onRequestEnd(record) {
+      if (record.requestId === undefined) return; // it could never be found
+      rings[record.request?.lane ?? 'refused'].add({ sequence: sequence++, record });
     },
     of(xRequestId) {
       const id = xRequestId.toLowerCase();
-      return [...Object.values(rings), refusals]
+      return Object.values(rings)
         .flatMap((ring) => ring.all())
         .filter(({ record }) => record.requestId?.toLowerCase() === id)
         .toSorted((one, other) => other.sequence - one.sequence)
@@ -56,7 +55,6 @@ export function createRecentRequests(maxPerRing = defaultMaxPerRing): RecentRequ
 }
 
 interface StoredRecord {
-  /** Later ones have higher ones. */
   readonly sequence: number;
   readonly record: RequestRecord;
 }
@@ -65,44 +63,35 @@ function createRing(maxRecords: number) {
   const records: StoredRecord[] = [];
   let next = 0;
   return {
-    add(one: StoredRecord): void {
-      records[next] = one;
+    add(stored: StoredRecord): void {
+      records[next] = stored;
       next = (next + 1) % maxRecords;
     },
     all: (): readonly StoredRecord[] => records,
   };
 }
 
-function reportOf(decision: RequestRecord): RequestReport {
-  const {
-    receivedAtMs,
-    requestId = '',
-    asked,
-    environment,
-    status,
-    servedFrom,
-    durationMs,
-    error,
-    steps,
-  } = decision;
+function reportOf(record: RequestRecord): RequestReport {
+  const { receivedAtMs, requestId = '', request, environment, status, servedFrom } = record;
+  const { durationMs, error, events } = record;
   return {
     at: new Date(receivedAtMs).toISOString(),
     xRequestId: requestId,
-    operation: asked?.operation ?? null,
-    client: asked?.client ?? null,
-    tenant: asked?.tenant ?? null,
+    operation: request?.operation ?? null,
+    client: request?.client ?? null,
+    tenant: request?.tenant ?? null,
     environment: environment ?? null,
     status,
     ...(error && { error: error.code, why: error.why }),
     ...(servedFrom && { servedFrom }),
     durationMs: durationMs === undefined ? null : roundMs(durationMs),
-    steps: steps.map(({ afterMs, event }) => ({ afterMs: roundMs(afterMs), ...withRoundTimes(event) })),
+    steps: events.map(({ afterMs, event }) => ({ afterMs: roundMs(afterMs), ...withRoundTimes(event) })),
   };
 }
 
-const withRoundTimes = (fact: object) =>
+const withRoundTimes = (event: object) =>
   Object.fromEntries(
-    Object.entries(fact).map(([name, value]) => [name, name.endsWith('Ms') ? roundMs(value) : value]),
+    Object.entries(event).map(([name, value]) => [name, name.endsWith('Ms') ? roundMs(value) : value]),
   );
 
 const roundMs = (ms: number) => Math.round(ms * 10) / 10;

@@ -1,4 +1,4 @@
-/** What became of one request, told once at its end: the log, the metrics, the figures and the traces are made of it. */
+/** The record of one finished request, from which log lines, metrics, statistics and spans are made. */
 
 import type { Lane, OperationName } from '../pis/operations.ts';
 import { type ErrorCode, errorTable, type GatewayError } from '../request/errors.ts';
@@ -7,88 +7,114 @@ import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
 import { safeStack } from './log.ts';
 import type { Trace } from './traceparent.ts';
 
-/** What is known of who asked for what; nothing, of a request that was refused at the door. */
-export interface RequestSummary {
+/** Contains only what may be logged: no address, payment, token, body, or header value other than `X-Request-ID`. */
+export interface RequestRecord {
+  /** Milliseconds since 1970. */
+  readonly receivedAtMs: number;
+  /** Milliseconds; `undefined` for input that is not an HTTP request. */
+  readonly durationMs: number | undefined;
+  readonly requestId: string | undefined;
+  /** `undefined` for a request that was refused before it reached the pipeline. */
+  readonly request: RequestSummary | undefined;
+  /** Network of the client; only for a refused request, and only if it is known. */
+  readonly network: string | undefined;
+  readonly environment: string | undefined;
+  readonly status: number;
+  /** `undefined` for an error that the gateway generated. */
+  readonly servedFrom: PisResponse['servedFrom'] | undefined;
+  readonly upstreamMs: number | undefined;
+  /** Set if the gateway generated an error. */
+  readonly error: RequestFailure | undefined;
+  /** In order. Events that follow the end of the request are still added. */
+  readonly events: readonly TimedEvent[];
+  /** `undefined` if tracing is off, and for a refused request. */
+  readonly trace: Trace | undefined;
+}
+
+/** Which operation was requested by whom. */
+interface RequestSummary {
   readonly operation: OperationName;
   readonly lane: Lane;
   readonly client: string;
   readonly tenant: string;
 }
 
-/** Holds what the log may hold: no address, payment, token, body, or value of a header but `X-Request-ID`. */
-export interface RequestRecord {
-  /** When the request came in: milliseconds since 1970. */
-  readonly receivedAtMs: number;
-  /** Milliseconds; unknown of what was no request at all. */
-  readonly durationMs: number | undefined;
-  readonly requestId: string | undefined;
-  readonly asked: RequestSummary | undefined;
-  /** Of what was refused at the door: from which network it came, if that is known. */
-  readonly network?: string;
-  readonly environment: string | undefined;
-  /** Of the answer, whoever made it. */
-  readonly status: number;
-  /** Of an answer that was not made here. */
-  readonly servedFrom: PisResponse['servedFrom'] | undefined;
-  readonly upstreamMs: number | undefined;
-  /** Of an answer that was made here. */
-  readonly error: RequestFailure | undefined;
-  /** As the stages noted them; facts that become known later are still added. */
-  readonly steps: readonly TimedEvent[];
-  /** If requests are traced, and it was one. */
-  readonly trace: Trace | undefined;
-}
-
 /** Why the gateway itself failed a request. */
-export interface RequestFailure {
+interface RequestFailure {
   readonly code: ErrorCode;
   readonly why: string;
   readonly proxyError: string;
-  /** Of a fault of ours: what was thrown and where, never its message. */
-  readonly stack?: string;
+  /** Of an internal error: see `safeStack`. */
+  readonly stack: string | undefined;
 }
 
-/** Whoever tells of requests. Nothing here fails or waits: it stands in the way of every answer. */
+/** Observers are synchronous and never throw: they run before the response is sent. */
 export interface RequestObserver {
-  /** Once for each request, at its end. */
-  onRequestEnd(decision: RequestRecord): void;
-  /** For each fact that becomes known after that. */
-  onLateEvent?(fact: RequestEvent, decision: RequestRecord): void;
+  /** Called once for each request, at its end. */
+  onRequestEnd(record: RequestRecord): void;
+  /** Called for each event that follows the end of the request. */
+  onLateEvent?(event: RequestEvent, record: RequestRecord): void;
 }
 
-/** One observer for all of them, in their order. */
+/** Calls all observers, in order. */
 export const combineObservers = (observers: readonly RequestObserver[]): Required<RequestObserver> => ({
-  onRequestEnd(decision) {
-    for (const observer of observers) observer.onRequestEnd(decision);
+  onRequestEnd(record) {
+    for (const observer of observers) observer.onRequestEnd(record);
   },
-  onLateEvent(fact, decision) {
-    for (const observer of observers) observer.onLateEvent?.(fact, decision);
+  onLateEvent(event, record) {
+    for (const observer of observers) observer.onLateEvent?.(event, record);
   },
 });
 
-/** What was kept of a request while it ran. */
-export type RecordedEvents = Pick<RequestRecord, 'steps' | 'trace'>;
+/** What is collected while a request runs. */
+type CollectedData = Pick<RequestRecord, 'events' | 'trace'>;
 
-/** Of a request that got an answer. */
 export function recordOfResponse(
   request: PisRequest,
   response: PisResponse,
-  trail: RecordedEvents,
+  { events, trace }: CollectedData,
 ): RequestRecord {
   const { environment, status, servedFrom, upstreamMs } = response;
-  return { ...commonFields(request, trail), environment, status, servedFrom, upstreamMs, error: undefined };
+  const durationMs = performance.now() - request.arrivedAtMs;
+  return {
+    receivedAtMs: Date.now() - durationMs,
+    durationMs,
+    requestId: request.requestId,
+    request: summaryOf(request),
+    network: undefined,
+    environment,
+    status,
+    servedFrom,
+    upstreamMs,
+    error: undefined,
+    events,
+    trace,
+  };
 }
 
-/** Of a request that the gateway failed. */
 export function recordOfFailure(
   request: PisRequest,
   error: GatewayError,
-  trail: RecordedEvents,
+  { events, trace }: CollectedData,
 ): RequestRecord {
-  return { ...commonFields(request, trail), ...failureFields(error) };
+  const durationMs = performance.now() - request.arrivedAtMs;
+  return {
+    receivedAtMs: Date.now() - durationMs,
+    durationMs,
+    requestId: request.requestId,
+    request: summaryOf(request),
+    network: undefined,
+    environment: error.environment,
+    status: errorTable[error.code].status,
+    servedFrom: undefined,
+    upstreamMs: undefined,
+    error: failureOf(error),
+    events,
+    trace,
+  };
 }
 
-/** Of what was refused before it could become a request. @param arrivedAtMs milliseconds of `performance.now()` */
+/** For what was refused before it reached the pipeline. @param arrivedAtMs milliseconds of `performance.now()` */
 export function recordOfRefusal(
   error: GatewayError,
   requestId?: string,
@@ -96,37 +122,32 @@ export function recordOfRefusal(
   network?: string,
 ): RequestRecord {
   const durationMs = arrivedAtMs === undefined ? undefined : performance.now() - arrivedAtMs;
-  const at = Date.now() - (durationMs ?? 0);
-  const from = network !== undefined && { network };
   return {
-    receivedAtMs: at,
+    receivedAtMs: Date.now() - (durationMs ?? 0),
     durationMs,
     requestId,
-    asked: undefined,
-    ...from,
-    steps: [],
-    trace: undefined,
-    ...failureFields(error),
-  };
-}
-
-function commonFields(
-  { requestId, operation, client, arrivedAtMs }: PisRequest,
-  { steps, trace }: RecordedEvents,
-) {
-  const durationMs = performance.now() - arrivedAtMs;
-  const { name, lane } = operation;
-  const asked = { operation: name, lane, client: client.name, tenant: client.tenant };
-  return { receivedAtMs: Date.now() - durationMs, durationMs, requestId, asked, steps, trace };
-}
-
-function failureFields({ code, message, environment, proxyError, cause }: GatewayError) {
-  const stack = code === 'INTERNAL' && { stack: safeStack(cause) };
-  return {
-    environment,
-    status: errorTable[code].status,
+    request: undefined,
+    network,
+    environment: error.environment,
+    status: errorTable[error.code].status,
     servedFrom: undefined,
     upstreamMs: undefined,
-    error: { code, why: message, proxyError, ...stack },
+    error: failureOf(error),
+    events: [],
+    trace: undefined,
   };
 }
+
+const summaryOf = ({ operation, client }: PisRequest): RequestSummary => ({
+  operation: operation.name,
+  lane: operation.lane,
+  client: client.name,
+  tenant: client.tenant,
+});
+
+const failureOf = ({ code, message, proxyError, cause }: GatewayError): RequestFailure => ({
+  code,
+  why: message,
+  proxyError,
+  stack: code === 'INTERNAL' ? safeStack(cause) : undefined,
+});

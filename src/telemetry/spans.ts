@@ -1,15 +1,15 @@
-/** The spans of a request, made of its trail when it is over: one for the request, one for each thing it waited for. */
+/** The spans of a finished request, made from its record: the request, each wait, and the call to the bank. */
 
 import type { CallEvent, TimedEvent } from '../request/request-events.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { Trace } from './traceparent.ts';
 
-/** A span, whoever it is sent to. Times in milliseconds since 1970. */
+/** A span, independent of any exporter. Times in milliseconds since 1970. */
 export interface SpanData {
   readonly name: string;
   readonly kind: 'server' | 'client' | 'internal';
   readonly traceId: string;
-  /** A new one if it is nobody's parent. */
+  /** `undefined` for a span without children: the exporter chooses an id. */
   readonly spanId: string | undefined;
   readonly parentId: string | undefined;
   readonly startMs: number;
@@ -18,34 +18,26 @@ export interface SpanData {
   readonly attributes: Readonly<Record<string, string | number>>;
 }
 
-/** All that is over when the request is. */
-export function spansOf(decision: RequestRecord, trace: Trace): readonly SpanData[] {
-  const { steps } = decision;
+/** The spans that have ended when the request ends. */
+export function spansOf(record: RequestRecord, trace: Trace): readonly SpanData[] {
+  const { events } = record;
   return [
-    requestSpan(decision, trace),
-    ...steps.flatMap((step) => waitSpan(step, decision, trace)),
-    ...(isCallFinished(steps) ? callSpan(decision, trace) : []),
+    requestSpan(record, trace),
+    ...events.flatMap((event) => waitSpan(event, record, trace)),
+    ...(isCallFinished(events) ? callSpan(record, trace) : []),
   ];
 }
 
-/** What a call adds that is over only after the request. */
-export function lateSpansOf(decision: RequestRecord, trace: Trace): readonly SpanData[] {
-  return isCallFinished(decision.steps) ? callSpan(decision, trace) : [];
+/** The span of a call that ends after its request. */
+export function lateSpansOf(record: RequestRecord, trace: Trace): readonly SpanData[] {
+  return isCallFinished(record.events) ? callSpan(record, trace) : [];
 }
 
-function requestSpan(decision: RequestRecord, { traceId, spanId, parentId }: Trace): SpanData {
-  const {
-    receivedAtMs,
-    durationMs = 0,
-    requestId = '',
-    asked,
-    environment,
-    status,
-    servedFrom,
-    error,
-  } = decision;
+function requestSpan(record: RequestRecord, { traceId, spanId, parentId }: Trace): SpanData {
+  const { receivedAtMs, durationMs = 0, requestId = '', request } = record;
+  const { environment, status, servedFrom, error, events } = record;
   return {
-    name: asked?.operation ?? 'refused',
+    name: request?.operation ?? 'refused',
     kind: 'server',
     traceId,
     spanId,
@@ -56,19 +48,19 @@ function requestSpan(decision: RequestRecord, { traceId, spanId, parentId }: Tra
     attributes: {
       'penstock.request_id': requestId,
       'http.response.status_code': status,
-      ...(asked && { 'penstock.client': asked.client, 'penstock.tenant': asked.tenant }),
+      ...(request && { 'penstock.client': request.client, 'penstock.tenant': request.tenant }),
       ...(environment !== undefined && { 'penstock.environment': environment }),
       ...(servedFrom && { 'penstock.served_from': servedFrom }),
       ...(error && { 'error.type': error.code }),
-      ...eventAttributes(decision.steps),
+      ...eventAttributes(events),
     },
   };
 }
 
-/** What takes no time worth a span. */
-function eventAttributes(steps: readonly TimedEvent[]): Readonly<Record<string, string>> {
+/** Attributes for the events that take no time worth a span. */
+function eventAttributes(events: readonly TimedEvent[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    steps.flatMap(({ event }) => {
+    events.flatMap(({ event }) => {
       if (event.what === 'environment') return [['penstock.environment_why', event.why]];
       if (event.what === 'cache') return [['penstock.cache', event.verdict]];
       if (event.what === 'circuit-refused') return [['penstock.circuit', event.state]];
@@ -79,9 +71,9 @@ function eventAttributes(steps: readonly TimedEvent[]): Readonly<Record<string, 
 
 const waitNames: Readonly<Record<string, string>> = {
   ledger: 'wait for the ledger',
-  turn: 'wait for a turn',
-  'turn-refused': 'wait for a turn',
-  'caller-left': 'wait for a turn',
+  turn: 'wait in the queue',
+  'turn-refused': 'wait in the queue',
+  'caller-left': 'wait in the queue',
 };
 
 function waitSpan(
@@ -91,16 +83,25 @@ function waitSpan(
 ): readonly SpanData[] {
   if (!('waitedMs' in event)) return [];
   const { what, waitedMs } = event;
-  const attributes = what === 'ledger' ? { 'penstock.verdict': event.verdict } : { 'penstock.outcome': what };
-  const span = { kind: 'internal', traceId, spanId: undefined, parentId: spanId, attributes } as const;
   const endMs = receivedAtMs + afterMs;
-  const failed = what !== 'ledger' && what !== 'turn';
-  return [{ ...span, name: waitNames[what] ?? what, startMs: endMs - waitedMs, endMs, failed }];
+  return [
+    {
+      name: waitNames[what] ?? what,
+      kind: 'internal',
+      traceId,
+      spanId: undefined,
+      parentId: spanId,
+      startMs: endMs - waitedMs,
+      endMs,
+      failed: what !== 'ledger' && what !== 'turn',
+      attributes: what === 'ledger' ? { 'penstock.verdict': event.verdict } : { 'penstock.outcome': what },
+    },
+  ];
 }
 
-/** From the first attempt to the end of the last: the bank is told of one span, however often it is asked. */
-function callSpan({ receivedAtMs, steps, environment }: RequestRecord, trace: Trace): readonly SpanData[] {
-  const calls = steps.flatMap(({ afterMs, event }) => (event.what === 'call' ? [{ afterMs, event }] : []));
+/** One span for all attempts, because `traceparent` gives the bank the same parent in each. */
+function callSpan({ receivedAtMs, events, environment }: RequestRecord, trace: Trace): readonly SpanData[] {
+  const calls = events.flatMap(({ afterMs, event }) => (event.what === 'call' ? [{ afterMs, event }] : []));
   const [first, last] = [calls[0], calls.at(-1)];
   if (!first || !last) return [];
   const { traceId, upstreamSpanId, spanId } = trace;
@@ -131,8 +132,8 @@ const callAttributes = ({ connection, connectMs, firstByteMs, status, error }: C
   ...(error !== undefined && { 'error.type': error }),
 });
 
-/** A turn or a retry is followed by an attempt, which may outlive the request. */
-function isCallFinished(steps: readonly TimedEvent[]): boolean {
-  const last = steps.findLast(({ event }) => ['turn', 'retry', 'call'].includes(event.what));
+/** A permit or a retry precedes an attempt, which may end after its request. */
+function isCallFinished(events: readonly TimedEvent[]): boolean {
+  const last = events.findLast(({ event }) => ['turn', 'retry', 'call'].includes(event.what));
   return last?.event.what === 'call';
 }

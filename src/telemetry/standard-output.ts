@@ -1,54 +1,55 @@
-/** Standard output as the log's destination: whatever becomes of its reader, the gateway never waits for it. */
+/** Standard output as the destination of the log. The gateway never waits for the reader. */
 
 import { fstatSync, writeSync } from 'node:fs';
 
-/** How much may wait for a reader that does not read; lines beyond it are lost, and counted. Bytes. */
+/** Bytes buffered for a reader that does not read. Lines beyond that are dropped and counted. */
 const maxBufferedBytes = 8 * 1024 * 1024;
 
-/** Takes the log's lines. */
 export interface Output {
   write(line: string): void;
-  /** Comes back when all lines are with the system, which may be never. */
+  /** Sets the function that is called with the number of dropped lines once lines are accepted again. */
+  onLinesDropped(report: (droppedLines: number) => void): void;
+  /** Resolves when the operating system has all lines, which may be never. */
   flush(): Promise<void>;
 }
 
-/**
- * A pipe or a terminal is written to as fast as it is read, and not waited for; a file at once.
- *
- * @param onLinesLost told how many lines were lost, when there is room again
- */
-export function standardOutput(onLinesLost: (lostLines: number) => void): Output {
+/** Writes to a pipe or terminal asynchronously, and to a file synchronously. */
+export function standardOutput(): Output {
   const { stdout } = process;
-  stdout.on('error', ignore); // a reader that has gone
+  stdout.on('error', ignoreError); // the reader has closed the pipe
   const status = fstatSync(stdout.fd);
   if (!status.isFIFO() && !status.isSocket() && !stdout.isTTY) return fileOutput(stdout.fd);
 
-  let lostLines = 0;
-  const reportLostLines = () => {
-    const lost = lostLines;
-    lostLines = 0;
-    if (lost > 0) onLinesLost(lost);
+  let droppedLines = 0;
+  let report: (droppedLines: number) => void = () => {};
+  const reportDroppedLines = () => {
+    const dropped = droppedLines;
+    droppedLines = 0;
+    if (dropped > 0) report(dropped);
   };
   const bufferWritten = () => new Promise<void>((resolve) => stdout.write('', () => resolve()));
-  stdout.on('drain', reportLostLines);
+  stdout.on('drain', reportDroppedLines);
   return {
     write(line) {
-      if (stdout.writableLength > maxBufferedBytes) lostLines++;
+      if (stdout.writableLength > maxBufferedBytes) droppedLines++;
       else if (stdout.writable) stdout.write(line);
+    },
+    onLinesDropped(listener) {
+      report = listener;
     },
     async flush() {
       await bufferWritten();
-      reportLostLines();
+      reportDroppedLines();
       await bufferWritten();
     },
   };
 }
 
 /**
- * Writes all lines of one turn of the event loop at once: each write is a call of the system. What is held when the process
- * ends by itself is written; only a kill or a crash of Node loses the lines of one turn.
+ * Writes all lines of one turn of the event loop with one system call, and the remaining lines when the process exits.
+ * Only a SIGKILL or a crash of Node loses the lines of one turn.
  *
- * Not Node's own stream: after one failed write, as on a full disk, that one never writes again.
+ * Not Node's own stream, which never writes again after one failed write, as on a full disk.
  */
 function fileOutput(descriptor: number): Output {
   let buffer = '';
@@ -57,7 +58,7 @@ function fileOutput(descriptor: number): Output {
     buffer = '';
     try {
       if (lines !== '') writeSync(descriptor, lines);
-    } catch {} // the disk is full: there is nowhere left to say so
+    } catch {} // the disk is full: there is nowhere to report it
   };
   process.on('exit', writeBuffer);
   return {
@@ -65,8 +66,9 @@ function fileOutput(descriptor: number): Output {
       if (buffer === '') setImmediate(writeBuffer);
       buffer += line;
     },
+    onLinesDropped() {},
     flush: async () => writeBuffer(),
   };
 }
 
-function ignore(): void {}
+function ignoreError(): void {}

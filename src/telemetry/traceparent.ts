@@ -1,31 +1,34 @@
 /**
- * Which trace a request belongs to, as `traceparent` says it.
+ * Continues the trace that a caller names in `traceparent`, or starts one.
  * @see W3C Trace Context, https://www.w3.org/TR/trace-context/
  */
 
 import { randomBytes } from 'node:crypto';
 import { type HeaderFields, headerValues, withField, withoutFields } from '../pis/headers.ts';
 
-/** Ids in lower-case hexadecimal. */
+/** Ids in lower-case hexadecimal: the trace's has 32 digits, the others have 16. */
 export interface Trace {
-  /** 32 digits; the others 16. */
   readonly traceId: string;
-  /** The caller's span, if the caller traces. */
+  /** The caller's span; `undefined` if the caller sent no valid `traceparent`. */
   readonly parentId: string | undefined;
   /** The span of this request. */
   readonly spanId: string;
-  /** The span of its call to the bank, which the bank is told. */
+  /** The span of its call to the bank, sent to the bank as the parent. */
   readonly upstreamSpanId: string;
   readonly sampled: boolean;
 }
 
-/** A request's trace, and the fields to send on instead of those that came. */
+/** The trace of a request, and the headers that replace those received. */
 export interface StartedTrace {
   readonly trace: Trace;
   readonly headers: HeaderFields;
 }
 
-/** Goes on with the caller's trace, and with the caller's decision on sampling; begins one if there is none. */
+/**
+ * Keeps the caller's trace and its decision on sampling.
+ *
+ * @param sample fraction of the requests without a caller's decision that are sampled, 0 to 1
+ */
 export function startTrace(fields: HeaderFields, sample: number): StartedTrace {
   const caller = parseTraceparent(fields);
   const random = randomBytes(32).toString('hex');
@@ -36,7 +39,7 @@ export function startTrace(fields: HeaderFields, sample: number): StartedTrace {
     upstreamSpanId: random.slice(48),
     sampled: caller?.sampled ?? Math.random() < sample,
   };
-  // What other vendors noted in tracestate belongs to the trace that was given up (section 3.3).
+  // tracestate belongs to the caller's trace, and is dropped together with it (section 3.3).
   const kept = caller ? fields : withoutFields(fields, traceState);
   const { traceId, upstreamSpanId, sampled } = trace;
   return {
@@ -47,7 +50,7 @@ export function startTrace(fields: HeaderFields, sample: number): StartedTrace {
 
 const traceState: ReadonlySet<string> = new Set(['tracestate']);
 
-/** Of a later version the first four parts are read, and the rest is not understood (section 3.2.4). */
+/** Of a later version, only the first four parts are read (section 3.2.4). */
 const traceparentPattern =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 

@@ -1,4 +1,4 @@
-/** Sends spans to a collector, by OTLP over HTTP. Only this file knows OpenTelemetry, and it is loaded only where it is used. */
+/** Exports spans by OTLP over HTTP. Only this file knows OpenTelemetry, which is loaded only if tracing is on. */
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
@@ -10,46 +10,46 @@ import { lateSpansOf, type SpanData, spansOf } from './spans.ts';
 import { type StartedTrace, startTrace, type Trace } from './traceparent.ts';
 
 export interface Tracing extends RequestObserver {
-  /** Which trace a request belongs to, and what the bank is told of it. */
-  startTrace(fields: HeaderFields): StartedTrace;
-  /** Loads what sends the spans; until then none is kept. */
+  /** Continues the caller's trace or starts one. */
+  startTrace(headers: HeaderFields): StartedTrace;
+  /** Loads the exporter; spans before that are discarded. */
   open(): Promise<void>;
-  /** Sends what is left, for as long as that may take. */
+  /** Exports the remaining spans, for at most two seconds. */
   close(): Promise<void>;
 }
 
 export interface TracingSettings {
   readonly otlpUrl: string | null;
-  /** The part of the requests that is traced: 0 to 1. */
+  /** Fraction of the requests that are sampled: 0 to 1. */
   readonly sample: number;
 }
 
-/** Spans that wait to be sent; more are dropped. */
+/** Spans beyond this number are dropped. */
 const maxQueueSize = 2_048;
-/** How often they are sent, how long sending may take, and how long the last ones may when the gateway stops. Milliseconds. */
+/** Interval of the exports, timeout of one export, and timeout of the last export at the stop. Milliseconds. */
 const exportIntervalMs = 2_000;
 const exportTimeoutMs = 5_000;
 const finalExportMs = 2_000;
 
-/** @returns `undefined` if nothing is to be traced */
+/** @returns `undefined` if tracing is off */
 export function createTracing({ otlpUrl, sample }: TracingSettings, log: Log): Tracing | undefined {
   if (otlpUrl === null) return undefined;
   let processor: BatchSpanProcessor | undefined;
 
   const send = (
-    spans: (decision: RequestRecord, trace: Trace) => readonly SpanData[],
-    decision: RequestRecord,
+    toSpans: (record: RequestRecord, trace: Trace) => readonly SpanData[],
+    record: RequestRecord,
   ) => {
-    const { trace } = decision;
+    const { trace } = record;
     if (!processor || !trace?.sampled) return;
-    for (const span of spans(decision, trace)) processor.onEnd(toReadableSpan(span));
+    for (const span of toSpans(record, trace)) processor.onEnd(toReadableSpan(span));
   };
 
   return {
-    startTrace: (fields) => startTrace(fields, sample),
-    onRequestEnd: (decision) => send(spansOf, decision),
-    onLateEvent(fact, decision) {
-      if (fact.what === 'call') send(lateSpansOf, decision);
+    startTrace: (headers) => startTrace(headers, sample),
+    onRequestEnd: (record) => send(spansOf, record),
+    onLateEvent(event, record) {
+      if (event.what === 'call') send(lateSpansOf, record);
     },
     async open() {
       const [sdk, otlp] = await Promise.all([
@@ -64,13 +64,13 @@ export function createTracing({ otlpUrl, sample }: TracingSettings, log: Log): T
       });
     },
     async close() {
-      const sent = processor?.shutdown().catch(() => {}); // the log has it
+      const sent = processor?.shutdown().catch(() => {}); // logged by logFailures
       await Promise.race([sent, setTimeout(finalExportMs, undefined, { ref: false })]);
     },
   };
 }
 
-/** Says when spans begin to be lost, and when they arrive again; not with every batch. */
+/** Logs when exports begin to fail and when they succeed again, not every failure. */
 function logFailures(exporter: SpanExporter, log: Log): SpanExporter {
   let isFailing = false;
   return {
@@ -92,7 +92,7 @@ const kinds = { internal: 0, server: 1, client: 2 } as const; // SpanKind
 const statuses = { unset: 0, error: 2 } as const; // SpanStatusCode
 const sampledFlag = 1;
 
-/** Made by hand: the SDK's own spans begin when they are made, and these are made when all is over. */
+/** Without the SDK's own spans, which start at their creation: these are created when the request has ended. */
 function toReadableSpan({
   name,
   kind,
@@ -128,14 +128,13 @@ function toReadableSpan({
   };
 }
 
-/** Who sends the spans. */
 const resource: ReadableSpan['resource'] = {
   attributes: { 'service.name': 'penstock' },
   merge: () => resource,
   getRawAttributes: () => [['service.name', 'penstock']],
 };
 
-/** Seconds, and nanoseconds beside them. */
+/** Seconds and nanoseconds. */
 const hrTime = (ms: number): [number, number] => {
   return [Math.floor(ms / 1_000), Math.floor((ms % 1_000) * 1_000_000)];
 };

@@ -26,7 +26,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ...['services.ts', 'request-handler.ts', 'readiness.ts', 'admin-server.ts'],
   ],
   commands: ['gateway.ts', 'admin', 'config', 'telemetry'],
-  'main.ts': ['commands', 'config'],
+  'main.ts': ['commands', 'admin', 'config'],
   'simulated-bank': ['pis'],
 };
 

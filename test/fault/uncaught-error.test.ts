@@ -30,7 +30,7 @@ describe('a bug of the gateway itself', () => {
 
       served.command.kill('SIGUSR2');
 
-      await served.command.waitForOutput('an error was caught by nobody');
+      await served.command.waitForOutput('stopping: uncaught error');
       assert.equal((await connection.answer()).headers.get('connection'), 'close');
       assert.equal(await served.command.exitCode(), 70);
       assert.match(served.command.stdout(), /"stack":"Error\\n {4}at /);

@@ -60,7 +60,7 @@ test('a payment is one span in the trace of its caller, with a span for each wai
     'penstock.served_from': 'bank',
     'penstock.environment_why': 'only-one',
   });
-  for (const name of ['wait for the ledger', 'wait for a turn', 'call the bank']) {
+  for (const name of ['wait for the ledger', 'wait in the queue', 'call the bank']) {
     const child = await spanOf(collector, name);
     assert.deepEqual([child.traceId, child.parentSpanId], [traceId, payment.spanId], name);
     assert.ok(child.startMs >= payment.startMs - 1 && child.endMs <= payment.endMs + 1, name);

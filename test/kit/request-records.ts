@@ -1,35 +1,36 @@
-/** Decisions as the line tells them. */
+/** Request records as the observe stage creates them. */
 
 import { randomUUID } from 'node:crypto';
 import type { RequestEvent } from '../../src/request/request-events.ts';
 import type { RequestRecord } from '../../src/telemetry/request-record.ts';
 
-/** A payment that the bank made, in 12 ms. */
+/** A payment that the bank accepted, within 12 ms. */
 export function requestRecord(
-  over: Partial<RequestRecord> = {},
-  facts: readonly RequestEvent[] = [],
+  overrides: Partial<RequestRecord> = {},
+  events: readonly RequestEvent[] = [],
 ): RequestRecord {
   return {
     receivedAtMs: Date.UTC(2026, 0, 31, 12),
     durationMs: 12,
     requestId: randomUUID(),
-    asked: { operation: 'initiatePayment', lane: 'write', client: 'shop', tenant: 'merchants' },
+    request: { operation: 'initiatePayment', lane: 'write', client: 'shop', tenant: 'merchants' },
+    network: undefined,
     environment: 'sandbox',
     status: 201,
     servedFrom: 'bank',
     upstreamMs: 10,
     error: undefined,
     trace: undefined,
-    steps: facts.map((fact, index) => ({ afterMs: index, event: fact })),
-    ...over,
+    events: events.map((event, index) => ({ afterMs: index, event })),
+    ...overrides,
   };
 }
 
-/** One that the gateway failed by itself. */
+/** A payment that the gateway failed. */
 export const failedRecord = (code: 'CIRCUIT_OPEN' | 'OUTCOME_UNKNOWN' | 'QUOTA_EXCEEDED', status: number) =>
   requestRecord({
     status,
     servedFrom: undefined,
     upstreamMs: undefined,
-    error: { code, why: 'Why.', proxyError: 'destination_unavailable' },
+    error: { code, why: 'Why.', proxyError: 'destination_unavailable', stack: undefined },
   });

@@ -121,7 +121,7 @@ describe('H9: a process that ends tells nothing either', () => {
       await sendRaw(port, requestWithCanaries('GET /canary HTTP/1.1'));
       command.kill('SIGUSR2');
       assert.equal(await command.exitCode(), 70);
-      assert.match(command.stdout(), /an error was caught by nobody/);
+      assert.match(command.stdout(), /stopping: uncaught error/);
       assert.doesNotMatch(revealed(command.stdout() + command.stderr()), anyCanary);
     });
   }

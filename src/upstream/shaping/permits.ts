@@ -20,8 +20,8 @@ export function createSharedPermits(
     share,
     initialFill: 'empty',
     onFallback(isAlone) {
-      const what = isAlone ? 'with a part of the rate for itself' : 'together with the others again';
-      log('warn', `this instance shapes its calls ${what}`);
+      const what = isAlone ? 'only its own share of the rate' : 'the shared rate again';
+      log('warn', `calls to the bank: this instance uses ${what}`);
       metrics.set('penstock_shaping_alone', {}, Number(isAlone));
     },
   });

@@ -92,7 +92,10 @@ test('penstock in-doubt lists, resolves and leaves a record; the metric counts w
   assert.deepEqual([foreign.exitCode, foreign.out], [1, 'Nothing is in doubt under this id.\n']);
   const said = ['--payment', payment, '--reason', 'the bank, by telephone'];
   const done = await ran(served, 'in-doubt', id, 'happened', ...said);
-  assert.deepEqual([done.exitCode, done.out], [0, 'Resolved: it happened. A repeat is told so.\n']);
+  assert.deepEqual(
+    [done.exitCode, done.out],
+    [0, 'Resolved: it happened. A repeated request is answered with that.\n'],
+  );
 
   assert.equal((await ran(served, 'in-doubt')).out, 'Nothing is in doubt.\n');
   await until(8_000, 'the metric counts it', async () =>

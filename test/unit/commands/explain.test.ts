@@ -40,7 +40,7 @@ describe('penstock explain', () => {
     const unknown = { operation: null, client: null, tenant: null, environment: null };
     const { call } = fakeAdminClient(200, [{ ...account, ...unknown, status: 404, steps: [] }]);
     const { lines } = await explain(call, 'an-id');
-    assert.equal(lines[0], '2026-01-31T12:00:00.000Z  refused at the door');
+    assert.equal(lines[0], '2026-01-31T12:00:00.000Z  refused before its operation was known');
   });
 
   test("fails with the gateway's own sentence if it remembers none, whatever is asked for", async () => {

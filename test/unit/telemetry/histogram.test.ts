@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createHistogram } from '../../../src/telemetry/histogram.ts';
 
-test('a value counts in every bucket whose bound it does not exceed, and one beyond all bounds in the last', () => {
+test('a histogram counts a value in every bucket whose bound it does not exceed, and in +Inf', () => {
   const histogram = createHistogram('waits', ['lane'], [1, 2]);
   for (const value of [0.5, 1, 1.5, 9]) histogram.observe({ lane: 'write' }, value);
   histogram.observe({ lane: 'read' }, 2);

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLabelledValues } from '../../../src/telemetry/labelled-values.ts';
 
-test('each combination of labels has one tally, whatever another one would look like as a text', () => {
-  const tallies = createLabelledValues(['one', 'other'], () => ({ count: 0 }));
+test('each combination of labels has its own value, even if two combinations look the same when concatenated', () => {
+  const values = createLabelledValues(['one', 'other'], () => ({ count: 0 }));
   const count = (one: string, other: string) => {
-    tallies.of({ one, other }).count += 1;
+    values.of({ one, other }).count += 1;
   };
   count('a', 'b,c');
   count('a,b', 'c');
@@ -13,7 +13,7 @@ test('each combination of labels has one tally, whatever another one would look 
   count('a', '');
   count('a', 'b,c');
   assert.deepEqual(
-    tallies.all().map(({ labels, value }) => [labels, value.count]),
+    values.all().map(({ labels, value }) => [labels, value.count]),
     [
       [{ one: 'a', other: 'b,c' }, 2],
       [{ one: 'a,b', other: 'c' }, 1],
@@ -23,9 +23,9 @@ test('each combination of labels has one tally, whatever another one would look 
   );
 });
 
-test('a metric without labels has one tally', () => {
-  const tallies = createLabelledValues([], () => ({ count: 0 }));
-  tallies.of({}).count += 1;
-  tallies.of({}).count += 1;
-  assert.deepEqual(tallies.all(), [{ labels: {}, value: { count: 2 } }]);
+test('a metric without labels has one value', () => {
+  const values = createLabelledValues([], () => ({ count: 0 }));
+  values.of({}).count += 1;
+  values.of({}).count += 1;
+  assert.deepEqual(values.all(), [{ labels: {}, value: { count: 2 } }]);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createLog, type LogLevel } from '../../../src/telemetry/log.ts';
 
-/** A log, and the lines it has written so far. */
+/** A log and the lines that it has written. */
 function logTo(level: string, format: 'json' | 'text') {
   const lines: string[] = [];
   return { log: createLog({ level, format }, { write: (line) => void lines.push(line) }), lines };
@@ -10,8 +10,8 @@ function logTo(level: string, format: 'json' | 'text') {
 
 const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
-describe('the log for machines', () => {
-  test('is one JSON object a line: level by name, time as ISO 8601, message, and the fields given', () => {
+describe('the JSON log', () => {
+  test('has one JSON object per line: level by name, time as ISO 8601, message, and the given fields', () => {
     const { log, lines } = logTo('info', 'json');
     log('warn', 'request failed', { status: 504, environment: 'sandbox', shared: false });
 
@@ -29,8 +29,8 @@ describe('the log for machines', () => {
   });
 });
 
-describe('the log for people', () => {
-  test('begins with time, level and message, and names the fields in their order', () => {
+describe('the text log', () => {
+  test('begins each line with time, level and message, followed by the fields in order', () => {
     const { log, lines } = logTo('info', 'text');
     log('info', 'request', { operation: 'getPayment', status: 200 });
 
@@ -39,7 +39,7 @@ describe('the log for people', () => {
     assert.equal(rest, ' INFO  request operation=getPayment status=200\n');
   });
 
-  test('quotes what holds spaces or quotation marks, so that fields can be told apart', () => {
+  test('quotes values that contain spaces or quotation marks', () => {
     const { log, lines } = logTo('info', 'text');
     log('warn', 'request failed', { why: 'The bank said "no".', proxyError: 'dns_error' });
 
@@ -49,20 +49,20 @@ describe('the log for people', () => {
 
 for (const format of ['json', 'text'] as const) {
   describe(`the log as ${format}`, () => {
-    test('leaves out what is not known', () => {
+    test('omits fields that are undefined', () => {
       const { log, lines } = logTo('info', format);
       log('info', 'request', { environment: undefined });
       assert.doesNotMatch(lines[0] ?? '', /environment|undefined/);
     });
 
-    test('stays on one line whatever a value holds: nobody can forge a line', () => {
+    test('escapes line breaks in values, so that a value cannot forge a line', () => {
       const { log, lines } = logTo('info', format);
       log('error', 'request failed', { why: 'one\r\n2026-01-31T12:00:00.000Z INFO  request\u2028\u0000' });
       assert.equal(lines.length, 1);
       assert.match(lines[0] ?? '', /^[^\r\n]*\n$/);
     });
 
-    test('writes what is at least as grave as its level', () => {
+    test('writes the lines of its level and above', () => {
       const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
       for (const [level, written] of [
         ['trace', 4],
@@ -79,7 +79,7 @@ for (const format of ['json', 'text'] as const) {
       }
     });
 
-    test('says nothing of the machine and the process', () => {
+    test('contains neither host name nor process id', () => {
       const { log, lines } = logTo('info', format);
       log('info', 'serving');
       assert.doesNotMatch(lines[0] ?? '', /pid|hostname/);

@@ -32,7 +32,7 @@ const read: PisRequest = {
   deadlineAtMs: performance.now() + 1_000,
 };
 
-const answer: PisResponse = {
+const response: PisResponse = {
   status: 200,
   headers: [['Set-Cookie', iban]],
   body: Buffer.from(iban),
@@ -41,44 +41,45 @@ const answer: PisResponse = {
   upstreamMs: 12.345,
 };
 
-const watching = (log: Log) => combineObservers([createAccessLog(log)]);
+const observerOf = (log: Log) => combineObservers([createAccessLog(log)]);
 
 interface Line extends LogFields {
   readonly level: string;
   readonly message: string;
 }
 
-/** What of the fields stands in a line. */
-const standing = (fields: LogFields): LogFields =>
+/** The fields that a line contains: the log omits undefined ones. */
+const definedFields = (fields: LogFields): LogFields =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
-/** A log that keeps its lines, and the one line expected in it. */
-function keeping() {
+/** A log that must get exactly one line, and that line. */
+function singleLineLog() {
   const lines: Line[] = [];
-  const log: Log = (level, message, fields = {}) => void lines.push({ ...standing(fields), level, message });
+  const log: Log = (level, message, fields = {}) =>
+    void lines.push({ ...definedFields(fields), level, message });
   const line = (): Line => {
     const [first, ...more] = lines;
     assert.ok(first);
-    assert.equal(more.length, 0, 'one line a request');
+    assert.equal(more.length, 0, 'one line per request');
     return first;
   };
   return { log, line };
 }
 
-/** What `observe` logs and rethrows when the line throws this. */
-async function observed(thrown: unknown) {
-  const { log, line } = keeping();
-  const error: unknown = await observe(watching(log))(read, () => Promise.reject(thrown)).catch(
+/** What `observe` logs and rethrows if the next stage throws this. */
+async function observeFailure(thrown: unknown) {
+  const { log, line } = singleLineLog();
+  const error: unknown = await observe(observerOf(log))(read, () => Promise.reject(thrown)).catch(
     (rethrown) => rethrown,
   );
   assert.ok(error instanceof GatewayError);
   return { error, line: line() };
 }
 
-describe('observe', () => {
-  test('says of an answer who asked for what, where it went, and how long it took', async () => {
-    const { log, line } = keeping();
-    assert.equal(await observe(watching(log))(read, async () => answer), answer);
+describe('the access log line of a request', () => {
+  test('names operation, client, tenant, environment, status and duration', async () => {
+    const { log, line } = singleLineLog();
+    assert.equal(await observe(observerOf(log))(read, async () => response), response);
 
     const { durationMs, ...rest } = line();
     assert.ok(Number(durationMs) >= 0);
@@ -96,12 +97,12 @@ describe('observe', () => {
     });
   });
 
-  test('says of a failure why, and passes the error on as it is', async () => {
+  test('names the reason of an error, and the same error is thrown on', async () => {
     const failure = new GatewayError('OUTCOME_UNKNOWN', 'The bank did not answer in time.', {
       environment: 'sandbox',
       cause: new Error(iban),
     });
-    const { error, line } = await observed(failure);
+    const { error, line } = await observeFailure(failure);
 
     assert.equal(error, failure);
     const { durationMs, ...rest } = line;
@@ -121,30 +122,30 @@ describe('observe', () => {
     });
   });
 
-  test("is loud by whose fault it is: the TPP's info, the bank's and ours a warning, a bug an error", async () => {
+  test('has level info for an error of the TPP, warn for the bank and the gateway, and error for a bug', async () => {
     for (const [code, level] of [
       ['ENVIRONMENT_UNKNOWN', 'info'],
       ['QUEUE_TIMEOUT', 'warn'],
       ['UPSTREAM_UNREACHED', 'warn'],
       ['INTERNAL', 'error'],
     ] as const) {
-      assert.equal((await observed(new GatewayError(code, 'Why.'))).line.level, level);
+      assert.equal((await observeFailure(new GatewayError(code, 'Why.'))).line.level, level);
     }
   });
 });
 
-describe('a bug', () => {
-  test('is logged with the place where it happened, and the TPP is told nothing of it', async () => {
+describe('the access log line of an internal error', () => {
+  test('contains the stack, which the response to the TPP does not', async () => {
     const bug = new TypeError('cannot read properties of undefined');
-    const { error, line } = await observed(bug);
+    const { error, line } = await observeFailure(bug);
 
     assert.equal(error.code, 'INTERNAL');
     assert.match(String(line.stack), /^TypeError\n {4}at .*observe\.test\.ts/);
-    const told = errorResponse(error, { requestId, accept: undefined });
-    assert.doesNotMatch(JSON.stringify(told.headers) + told.body, /TypeError|observe|cannot read|\bat /);
+    const toTpp = errorResponse(error, { requestId, accept: undefined });
+    assert.doesNotMatch(JSON.stringify(toTpp.headers) + toTpp.body, /TypeError|observe|cannot read|\bat /);
   });
 
-  test('is logged without its message, which may quote what the request held', async () => {
+  test('omits the message, which may quote the request', async () => {
     const quoting = [
       () => JSON.parse(`${iban} is no JSON`),
       () => new URL(`http://[${iban}`),
@@ -160,22 +161,22 @@ describe('a bug', () => {
     ];
     for (const fail of quoting) {
       const thrown: unknown = await (async () => fail())().catch((error) => error);
-      const { line } = await observed(thrown);
+      const { line } = await observeFailure(thrown);
       assert.doesNotMatch(JSON.stringify(line), new RegExp(iban));
       assert.ok(String(line.stack).length > 0);
     }
   });
 
-  test('keeps the code of an error of Node, which tells more than its name', async () => {
-    const { line } = await observed(Object.assign(new Error(iban), { code: 'ERR_INVALID_CHAR' }));
+  test('contains the code of an error of Node', async () => {
+    const { line } = await observeFailure(Object.assign(new Error(iban), { code: 'ERR_INVALID_CHAR' }));
     assert.match(String(line.stack), /^Error ERR_INVALID_CHAR\n/);
   });
 });
 
-describe('observeRefusal', () => {
-  test('says why a request was refused at the door, and under which id it was answered', () => {
-    const { log, line } = keeping();
-    observeRefusal(watching(log))(new GatewayError('PATH_UNKNOWN', 'Nothing has this path.'), requestId);
+describe('the access log line of a refused request', () => {
+  test('names the reason and the X-Request-ID of the response', () => {
+    const { log, line } = singleLineLog();
+    observeRefusal(observerOf(log))(new GatewayError('PATH_UNKNOWN', 'Nothing has this path.'), requestId);
 
     assert.deepEqual(line(), {
       level: 'info',
@@ -188,9 +189,9 @@ describe('observeRefusal', () => {
     });
   });
 
-  test('says so, too, of what was no request at all', () => {
-    const { log, line } = keeping();
-    observeRefusal(watching(log))(
+  test('has no X-Request-ID for input that is not HTTP', () => {
+    const { log, line } = singleLineLog();
+    observeRefusal(observerOf(log))(
       new GatewayError('HEADER_MALFORMED', 'Not HTTP.', { cause: new Error(iban) }),
     );
     assert.equal(line().requestId, undefined);

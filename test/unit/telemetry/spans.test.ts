@@ -11,14 +11,14 @@ const trace = {
   upstreamSpanId: 'c'.repeat(16),
   sampled: true,
 };
-const unreached: RequestEvent = {
+const failedCall: RequestEvent = {
   what: 'call',
   attempt: 1,
   connection: 'none',
   totalMs: 2,
   error: 'UPSTREAM_UNREACHED',
 };
-const made: RequestEvent = {
+const successfulCall: RequestEvent = {
   what: 'call',
   attempt: 2,
   connection: 'new',
@@ -27,24 +27,24 @@ const made: RequestEvent = {
   status: 201,
 };
 
-const stepsOf = (facts: readonly (readonly [number, RequestEvent])[]): readonly TimedEvent[] =>
-  facts.map(([afterMs, event]) => ({ afterMs, event }));
+const timed = (events: readonly (readonly [number, RequestEvent])[]): readonly TimedEvent[] =>
+  events.map(([afterMs, event]) => ({ afterMs, event }));
 
 describe('the spans of a request', () => {
-  test('are one for it, one for each wait, and one for the call, however often it was tried', () => {
-    const decision = requestRecord({
+  test('are one for the request, one for each wait, and one for all attempts of the call', () => {
+    const record = requestRecord({
       receivedAtMs: 1_000,
-      steps: stepsOf([
+      events: timed([
         [1, { what: 'ledger', verdict: 'claimed', waitedMs: 0.5 }],
         [1, { what: 'environment', environment: 'sandbox', why: 'active' }],
         [4, { what: 'turn', waitedMs: 3 }],
-        [6, unreached],
+        [6, failedCall],
         [6, { what: 'retry', why: 'UPSTREAM_UNREACHED' }],
-        [56, made],
+        [56, successfulCall],
       ]),
     });
     assert.deepEqual(
-      spansOf(decision, trace).map(({ name, kind, startMs, endMs, failed }) => [
+      spansOf(record, trace).map(({ name, kind, startMs, endMs, failed }) => [
         name,
         kind,
         startMs,
@@ -54,11 +54,11 @@ describe('the spans of a request', () => {
       [
         ['initiatePayment', 'server', 1_000, 1_012, false],
         ['wait for the ledger', 'internal', 1_000.5, 1_001, false],
-        ['wait for a turn', 'internal', 1_001, 1_004, false],
+        ['wait in the queue', 'internal', 1_001, 1_004, false],
         ['call the bank', 'client', 1_004, 1_056, false],
       ],
     );
-    const call = spansOf(decision, trace).at(-1);
+    const call = spansOf(record, trace).at(-1);
     assert.deepEqual([call?.spanId, call?.parentId], [trace.upstreamSpanId, trace.spanId]);
     assert.deepEqual(
       [call?.attributes['penstock.attempts'], call?.attributes['penstock.connect_ms']],
@@ -66,32 +66,32 @@ describe('the spans of a request', () => {
     );
   });
 
-  test('have none for a call that is still being tried, which then comes with both attempts', () => {
-    const steps = [
-      ...stepsOf([
+  test('do not contain a running call; its span follows at its end, with both attempts', () => {
+    const events = [
+      ...timed([
         [4, { what: 'turn', waitedMs: 3 }],
-        [6, unreached],
+        [6, failedCall],
         [6, { what: 'retry', why: 'UPSTREAM_UNREACHED' }],
       ]),
     ];
-    const decision = { ...failedRecord('OUTCOME_UNKNOWN', 504), steps };
-    const names = () => spansOf(decision, trace).map(({ name }) => name);
-    assert.deepEqual(names(), ['initiatePayment', 'wait for a turn']);
-    steps.push({ afterMs: 90, event: made });
-    const [late, ...more] = lateSpansOf(decision, trace);
+    const record = { ...failedRecord('OUTCOME_UNKNOWN', 504), events };
+    const names = () => spansOf(record, trace).map(({ name }) => name);
+    assert.deepEqual(names(), ['initiatePayment', 'wait in the queue']);
+    events.push({ afterMs: 90, event: successfulCall });
+    const [late, ...more] = lateSpansOf(record, trace);
     assert.deepEqual(
       [late?.name, late?.attributes['penstock.attempts'], more.length],
       ['call the bank', 2, 0],
     );
   });
 
-  test('are errors where the gateway or the bank failed, and where a turn did not come', () => {
+  test('are errors if the response is a 5xx or the queue refused the call', () => {
     const refused: RequestEvent = { what: 'turn-refused', code: 'QUEUE_FULL', waitedMs: 1 };
-    const decision = { ...failedRecord('CIRCUIT_OPEN', 503), steps: stepsOf([[1, refused]]) };
+    const record = { ...failedRecord('CIRCUIT_OPEN', 503), events: timed([[1, refused]]) };
     assert.deepEqual(
-      spansOf(decision, trace).map(({ failed }) => failed),
+      spansOf(record, trace).map(({ failed }) => failed),
       [true, true],
     );
-    assert.equal(spansOf({ ...failedRecord('QUOTA_EXCEEDED', 429), steps: [] }, trace)[0]?.failed, false);
+    assert.equal(spansOf({ ...failedRecord('QUOTA_EXCEEDED', 429), events: [] }, trace)[0]?.failed, false);
   });
 });

@@ -12,8 +12,8 @@ const begun = (...values: readonly string[]) =>
   );
 const zeros = (count: number) => '0'.repeat(count);
 
-describe("a caller's traceparent", () => {
-  test('is gone on with: the same trace, a new span, and the decision on sampling', () => {
+describe('the traceparent of a caller', () => {
+  test('is continued with a new span, in the same trace and with the same sampling decision', () => {
     for (const [flags, sampled] of [
       ['01', true],
       ['00', false],
@@ -28,7 +28,7 @@ describe("a caller's traceparent", () => {
     }
   });
 
-  test('of a later version is read as far as it is known', () => {
+  test('of a later version is accepted', () => {
     for (const value of [`01-${traceId}-${parentId}-01`, `cc-${traceId}-${parentId}-01-what-else`])
       assert.equal(begun(value).trace.parentId, parentId);
   });
@@ -44,21 +44,21 @@ describe("a caller's traceparent", () => {
     `00-${traceId}x-${parentId}-01`,
     `00-${traceId}-${parentId}-zz`,
   ])
-    test(`is not believed if it is none: ${value}`, () => {
+    test(`starts a new trace if it is invalid: ${value}`, () => {
       const { trace } = begun(value);
       assert.equal(trace.parentId, undefined);
       assert.notEqual(trace.traceId, traceId);
       assert.match(trace.traceId, /^[0-9a-f]{32}$/);
     });
 
-  test('is not believed if there are two', () => {
+  test('starts a new trace if it occurs twice', () => {
     const one = `00-${traceId}-${parentId}-01`;
     assert.equal(begun(one, one).trace.parentId, undefined);
   });
 });
 
-describe('what goes on to the bank', () => {
-  test('keeps every other field, and tracestate only with the trace that it belongs to', () => {
+describe('the trace headers to the bank', () => {
+  test('keep all other headers, and keep tracestate only if the trace of the caller is continued', () => {
     const fields: HeaderFields = [
       ['Accept', '*/*'],
       ['tracestate', 'vendor=1'],
@@ -68,7 +68,7 @@ describe('what goes on to the bank', () => {
     assert.deepEqual(startTrace(fields, 0).headers.slice(0, -1), [['Accept', '*/*']]);
   });
 
-  test('is sampled in the configured part, where nobody has decided', () => {
+  test('sample the configured fraction of the requests without a decision of the caller', () => {
     const sampled = (part: number) =>
       Array.from({ length: 2_000 }, () => startTrace([], part)).filter(({ trace }) => trace.sampled).length;
     assert.deepEqual([sampled(0), sampled(1)], [0, 2_000]);
@@ -76,7 +76,7 @@ describe('what goes on to the bank', () => {
     assert.ok(tenth > 100 && tenth < 320, `${tenth}`); // six standard deviations of 13 to either side
   });
 
-  test('has ids of its own every time', () => {
+  test('have new ids for every request', () => {
     const ids = Array.from({ length: 100 }, () => startTrace([], 1).trace).flatMap(
       ({ traceId: trace, spanId, upstreamSpanId }) => [trace, spanId, upstreamSpanId],
     );
