@@ -7,50 +7,50 @@ import { onConnection, sendRaw } from '../kit/raw.ts';
 const body = '{"transactionStatus":"RCVD"}';
 const length = `Content-Length: ${body.length}`;
 
-/** An answer as bytes, exactly these lines. */
-const answerText = (first: string, ...fields: readonly string[]) =>
+/** The bytes of a response with exactly these lines. */
+const responseText = (first: string, ...fields: readonly string[]) =>
   `${[first, 'Content-Type: application/json', ...fields].join('\r\n')}\r\n\r\n${body}`;
 
 /*
- * The story: somebody sits at the bank's end of the line, or the bank's own front is broken. Its answer can be understood
- * in two ways, so that the next TPP gets what was never meant for it.
+ * Attack: the bank's server is broken or under the attacker's control. Its response has two interpretations, so that the
+ * next TPP gets bytes that belong to another response.
  */
-describe('an answer that two readers understand differently', { concurrency: true }, () => {
+describe('an ambiguous response of the bank', { concurrency: true }, () => {
   const malformed: Readonly<Record<string, string>> = {
-    'a bare CR in a value': answerText('HTTP/1.1 200 OK', 'X-A: b\rX-Injected: c', length),
-    'a bare LF in a value': answerText('HTTP/1.1 200 OK', 'X-A: b\nX-Injected: c', length),
-    'a NUL in a value': answerText('HTTP/1.1 200 OK', 'X-A: b\0c', length),
-    'a control character in a value': answerText('HTTP/1.1 200 OK', 'X-A: b\x01c', length),
-    'a folded line': answerText('HTTP/1.1 200 OK', 'X-A: b\r\n c', length),
-    'a space before the colon': answerText('HTTP/1.1 200 OK', 'X-A : b', length),
-    'two lengths': answerText('HTTP/1.1 200 OK', length, 'Content-Length: 5'),
-    'a length and a coding': answerText('HTTP/1.1 200 OK', length, 'Transfer-Encoding: chunked'),
-    'a length with a sign': answerText('HTTP/1.1 200 OK', 'Content-Length: +28'),
-    'a head of 40 KB': answerText('HTTP/1.1 200 OK', `X-A: ${'a'.repeat(40_000)}`, length),
-    'no status': answerText('HTTP/1.1 OK', length),
-    'another protocol': answerText('HTTP/2.5 200 OK', length),
+    'a bare CR in a value': responseText('HTTP/1.1 200 OK', 'X-A: b\rX-Injected: c', length),
+    'a bare LF in a value': responseText('HTTP/1.1 200 OK', 'X-A: b\nX-Injected: c', length),
+    'a NUL in a value': responseText('HTTP/1.1 200 OK', 'X-A: b\0c', length),
+    'a control character in a value': responseText('HTTP/1.1 200 OK', 'X-A: b\x01c', length),
+    'a folded line': responseText('HTTP/1.1 200 OK', 'X-A: b\r\n c', length),
+    'a space before the colon': responseText('HTTP/1.1 200 OK', 'X-A : b', length),
+    'two lengths': responseText('HTTP/1.1 200 OK', length, 'Content-Length: 5'),
+    'a length and a coding': responseText('HTTP/1.1 200 OK', length, 'Transfer-Encoding: chunked'),
+    'a length with a sign': responseText('HTTP/1.1 200 OK', 'Content-Length: +28'),
+    'a head of 40 KB': responseText('HTTP/1.1 200 OK', `X-A: ${'a'.repeat(40_000)}`, length),
+    'no status': responseText('HTTP/1.1 OK', length),
+    'another protocol': responseText('HTTP/2.5 200 OK', length),
     'no head at all': body,
   };
   for (const [name, bytes] of Object.entries(malformed)) {
-    test(`C6: ${name} is a 502, and nothing of it reaches the TPP`, async (t) => {
+    test(`C6: with ${name} leads to a 502, and nothing of it reaches the TPP`, async (t) => {
       const line = await startLine(t);
       line.bank.injectFault({ name: 'garbage', bytes }, { times: 1 });
-      const answer = await sendRaw(line.gateway.port, initiation('{}', 'Content-Length: 2'));
-      assert.deepEqual(refusalOf(answer), [502, 'UPSTREAM_MALFORMED']);
-      assert.equal(answer.headers.get('x-injected'), undefined);
-      assert.doesNotMatch(answer.body, /RCVD/);
-      assert.equal(line.bank.requests.length, 1, 'a payment is never sent again');
+      const response = await sendRaw(line.gateway.port, initiation('{}', 'Content-Length: 2'));
+      assert.deepEqual(refusalOf(response), [502, 'UPSTREAM_MALFORMED']);
+      assert.equal(response.headers.get('x-injected'), undefined);
+      assert.doesNotMatch(response.body, /RCVD/);
+      assert.equal(line.bank.requests.length, 1, 'the payment was sent again');
       await assertServes(line);
     });
   }
 });
 
 /*
- * The story: fields of one connection that travel on switch the next connection into a state of the bank's choosing; and
- * a bank that uses the gateway's own words makes TPPs believe that a payment was refused here and never sent.
+ * Attack: hop-by-hop fields that are forwarded change the state of the next connection. A bank that sends the fields of the
+ * gateway makes TPPs assume that the gateway refused a payment and never sent it.
  */
-describe('fields in the bank’s answer', () => {
-  test('C11: those of one connection, and those it names, are taken off', async (t) => {
+describe('fields of a response of the bank', () => {
+  test('C11: are removed if they are hop-by-hop or named by Connection', async (t) => {
     const { bank, gateway } = await startLine(t);
     const hop = [
       'Connection: X-Internal, close',
@@ -61,7 +61,7 @@ describe('fields in the bank’s answer', () => {
     const more = ['Proxy-Authenticate: Basic', 'Proxy-Connection: close', 'Upgrade: h2c', 'Trailer: X-A'];
     bank.injectFault({
       name: 'garbage',
-      bytes: answerText('HTTP/1.1 200 OK', ...hop, ...more, 'X-Kept: yes', length),
+      bytes: responseText('HTTP/1.1 200 OK', ...hop, ...more, 'X-Kept: yes', length),
     });
     const { status, headers, body: text } = await sendRaw(gateway.port, statusRead());
     assert.deepEqual([status, text], [200, body]);
@@ -73,7 +73,7 @@ describe('fields in the bank’s answer', () => {
     }
   });
 
-  test('C10: the bank cannot speak in the gateway’s name', async (t) => {
+  test('C10: are removed if only the gateway may set them', async (t) => {
     const { bank, gateway } = await startLine(t);
     const forged = [
       'Penstock-Error: PATH_UNKNOWN',
@@ -82,7 +82,7 @@ describe('fields in the bank’s answer', () => {
     ];
     const bytes = statusRead();
     const id = 'X-Request-ID: 00000000-0000-0000-0000-000000000000';
-    bank.injectFault({ name: 'garbage', bytes: answerText('HTTP/1.1 200 OK', ...forged, id, length) });
+    bank.injectFault({ name: 'garbage', bytes: responseText('HTTP/1.1 200 OK', ...forged, id, length) });
     const { headers } = await sendRaw(gateway.port, bytes);
     assert.equal(headers.get('penstock-error'), undefined);
     assert.equal(headers.get('idempotent-replayed'), undefined);
@@ -90,36 +90,36 @@ describe('fields in the bank’s answer', () => {
     assert.equal(headers.get('x-request-id'), /X-Request-ID: (\S+)/.exec(bytes)?.[1]);
   });
 
-  test('C6: bytes beyond ASCII pass as they are, and split nothing', async (t) => {
+  test('C6: keep bytes beyond ASCII', async (t) => {
     const { bank, gateway } = await startLine(t);
     bank.injectFault({
       name: 'garbage',
-      bytes: answerText('HTTP/1.1 200 Caf\xe9', 'X-A: \xe9\x8d\x8a\xff', length),
+      bytes: responseText('HTTP/1.1 200 Caf\xe9', 'X-A: \xe9\x8d\x8a\xff', length),
     });
     assert.equal((await sendRaw(gateway.port, statusRead())).headers.get('x-a'), '\xe9\x8d\x8a\xff');
   });
 });
 
 /*
- * The story: a second answer that nobody asked for waits on the connection, and becomes the answer to the next TPP; an
- * answer of another kind makes the gateway wait for ever.
+ * Attack: a second response waits on the connection and becomes the response to the next TPP. A response of another kind
+ * makes the gateway wait without end.
  */
-describe('answers that nobody asked for', () => {
-  test('C6, E13: a second answer is never given to anybody', async (t) => {
+describe('unsolicited responses of the bank', () => {
+  test('C6, E13: a second response is never delivered to a TPP', async (t) => {
     const { bank, gateway } = await startLine(t);
     bank.injectFault({ name: 'two-answers' }, { times: 3 });
     await onConnection(gateway.port, async (connection) => {
       for (const _ of [1, 2, 3, 4]) {
         connection.send(initiation('{}', 'Content-Length: 2'));
-        const answer = await connection.answer();
-        assert.equal(answer.status, 201);
-        assert.doesNotMatch(answer.body, /ACCC/);
+        const response = await connection.answer();
+        assert.equal(response.status, 201);
+        assert.doesNotMatch(response.body, /ACCC/);
       }
     });
     assert.equal(bank.payments.length, 4);
   });
 
-  test('E11: interim answers are passed over, and the final one arrives', async (t) => {
+  test('E11: interim responses are skipped, and the final one is delivered', async (t) => {
     const { bank, gateway } = await startLine(t);
     bank.injectFault({ name: 'interim-answers', statuses: [100, 102, 103, 199] });
     await onConnection(gateway.port, async (connection) => {
@@ -129,12 +129,12 @@ describe('answers that nobody asked for', () => {
     });
   });
 
-  test('E11: a change of protocol is a 502, at once', async (t) => {
+  test('E11: 101 Switching Protocols leads to a 502 without a wait', async (t) => {
     const line = await startLine(t);
     line.bank.injectFault({ name: 'switching-protocols' }, { times: 1 });
-    const wish = ['Connection: Upgrade', 'Upgrade: websocket'];
-    const answer = await sendRaw(line.gateway.port, initiation('{}', 'Content-Length: 2', ...wish));
-    assert.deepEqual(refusalOf(answer), [502, 'UPSTREAM_MALFORMED']);
+    const upgrade = ['Connection: Upgrade', 'Upgrade: websocket'];
+    const response = await sendRaw(line.gateway.port, initiation('{}', 'Content-Length: 2', ...upgrade));
+    assert.deepEqual(refusalOf(response), [502, 'UPSTREAM_MALFORMED']);
     assert.equal(line.bank.requests.length, 1);
     await assertServes(line);
   });

@@ -9,22 +9,22 @@ import { connectSlowReader } from '../kit/slow-reader.ts';
 
 const connections = Number(process.env.SLOW_READERS ?? 10);
 const pipelined = 400;
-/** What a gateway may need for it all. Without bounds it was 1.9 GB. */
+/** Without limits, the gateway used 1.9 GB. */
 const maxMiB = 600;
 
 const read = () => requestText(`GET ${paymentsPath}/1234-wertiq-983 HTTP/1.1`);
 
-/** Physical memory of a process, where the system tells. */
+/** Physical memory of a process. */
 function mebibytesOf(pid: number | undefined): number {
   const [, kibibytes = ''] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Math.round(Number(kibibytes) / 1024);
 }
 
 /*
- * The story: the attacker asks 400 times on each of a few connections, all at once, and reads none of the answers.
+ * Attack: the attacker sends 400 requests on each of a few connections and reads no response.
  */
-describe('many requests whose answers nobody reads', { skip: process.platform !== 'linux' }, () => {
-  test('E3, A8: cost no more memory than one of them on each connection', async (t) => {
+describe('the memory for unread responses', { skip: process.platform !== 'linux' }, () => {
+  test('E3, A8: is that of one response per connection, for any number of pipelined requests', async (t) => {
     const bank = await startBank(t);
     const environments = { sandbox: { baseUrl: bank.baseUrl } };
     const { command, port } = await startGatewayProcess(t, { environments });
@@ -37,18 +37,18 @@ describe('many requests whose answers nobody reads', { skip: process.platform !=
     bank.clearFaults();
     for (let count = 0; count < 50; count++) await sendRaw(port, requestText('GET /nowhere HTTP/1.1'));
     const after = mebibytesOf(command.pid);
-    t.diagnostic(`${connections} connections: ${before} MiB before, ${after} MiB with all of them waiting`);
+    t.diagnostic(`${connections} connections: ${before} MiB before, ${after} MiB with unread responses`);
     assert.ok(after < maxMiB, `${after} MiB`);
     for (const { socket } of readers) socket.destroy();
   });
 });
 
 /*
- * The story: the attacker sends bodies within the limit in chunks of one byte, which take six on the wire and a hundred
- * in a program that keeps each of them; and it never sends the last.
+ * Attack: the attacker sends bodies within the limit in chunks of one byte, which take six bytes on the wire and a hundred
+ * in a program that stores each of them, and never sends the last one.
  */
-describe('bodies that come byte by byte', { skip: process.platform !== 'linux' }, () => {
-  test('E3, A8: cost no more memory than others', async (t) => {
+describe('the memory for a body in chunks of one byte', { skip: process.platform !== 'linux' }, () => {
+  test('E3, A8: is no larger than for other bodies', async (t) => {
     const environments = { sandbox: { baseUrl: (await startBank(t)).baseUrl } };
     const { command, port } = await startGatewayProcess(t, { environments });
     const senders = await Promise.all(Array.from({ length: 4 }, () => connectRaw(port)));
@@ -59,18 +59,18 @@ describe('bodies that come byte by byte', { skip: process.platform !== 'linux' }
     const body = '1\r\n \r\n'.repeat(1024 * 1024 - 1);
     for (const { send } of senders) send(initiation(body, 'Transfer-Encoding: chunked'));
     await Promise.all(senders.map(({ sent }) => sent(60_000)));
-    await sendRaw(port, requestText('GET /nowhere HTTP/1.1')); // whatever came before it is read
+    await sendRaw(port, requestText('GET /nowhere HTTP/1.1')); // everything before is read by then
     const after = mebibytesOf(command.pid);
-    t.diagnostic(`${before} MiB before, ${after} MiB with all of them sending`);
-    assert.ok(after < before + 150, `${after} MiB`); // kept one by one, it was 500 more
+    t.diagnostic(`${before} MiB before, ${after} MiB with incomplete bodies`);
+    assert.ok(after < before + 150, `${after} MiB`); // 500 MiB more if every chunk is stored
   });
 });
 
 /*
- * The story: the attacker sends bodies within the limit on many connections, and never the last byte.
+ * Attack: the attacker sends bodies within the limit on many connections, and never the last byte.
  */
-describe('bodies that never end', { skip: process.platform !== 'linux' }, () => {
-  test('E2, E4: have room together, and whoever has been sending for longest gives way', async (t) => {
+describe('the memory for incomplete bodies', { skip: process.platform !== 'linux' }, () => {
+  test('E2, E4: is limited for all together, and the oldest body is refused with 503', async (t) => {
     const environments = { sandbox: { baseUrl: (await startBank(t)).baseUrl } };
     const { command, port } = await startGatewayProcess(t, { environments });
     const senders = await Promise.all(Array.from({ length: 800 }, () => connectRaw(port)));
@@ -85,7 +85,7 @@ describe('bodies that never end', { skip: process.platform !== 'linux' }, () => 
     const after = mebibytesOf(command.pid);
     const [first] = senders;
     assert.deepEqual(first && refusalOf(await first.answer()), [503, 'OVERLOADED']);
-    t.diagnostic(`${before} MiB before, ${after} MiB with 800 of them sending`);
-    assert.ok(after < before + 500, `${after} MiB`); // all of them would be 800 more
+    t.diagnostic(`${before} MiB before, ${after} MiB with 800 incomplete bodies`);
+    assert.ok(after < before + 500, `${after} MiB`); // 800 MiB more without a limit
   });
 });

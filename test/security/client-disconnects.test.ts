@@ -13,31 +13,31 @@ import { connectRaw, onConnection } from '../kit/raw.ts';
 import { until } from '../kit/within.ts';
 
 const body = '{"amount":1}';
-const whole = () => initiation(body, `Content-Length: ${body.length}`);
-const slowly = { name: 'latency', ms: 150, strikes: 'before-effect' } as const;
+const payment = () => initiation(body, `Content-Length: ${body.length}`);
+const slowBank = { name: 'latency', ms: 150, strikes: 'before-effect' } as const;
 
-/** Waits for a line of the log that says all of this. */
+/** Waits for a log line that contains all words. */
 async function assertLogged({ gateway }: Line, ...words: readonly string[]): Promise<void> {
-  const says = (line: string) => words.every((word) => line.includes(word));
-  await until(2_000, `the log says ${words}`, () => gateway.logLines.some(says));
+  const matches = (line: string) => words.every((word) => line.includes(word));
+  await until(2_000, `the log contains ${words}`, () => gateway.logLines.some(matches));
 }
 
-/** Fails the test if anything is thrown that nobody catches. */
+/** Fails the test if an error is not caught. */
 function watchProcess(t: TestContext): void {
   const thrown: unknown[] = [];
-  const hear = (error: unknown) => void thrown.push(error);
-  process.on('uncaughtException', hear).on('unhandledRejection', hear);
+  const record = (error: unknown) => void thrown.push(error);
+  process.on('uncaughtException', record).on('unhandledRejection', record);
   t.after(() => {
-    process.off('uncaughtException', hear).off('unhandledRejection', hear);
+    process.off('uncaughtException', record).off('unhandledRejection', record);
     assert.deepEqual(thrown, []);
   });
 }
 
 /*
- * The story: the attacker, or a bad line, breaks off a payment in the middle. Half a payment that is sent on would be
- * another payment; a payment torn down on its way would have an outcome that nobody knows.
+ * Attack: the attacker, or a bad network, breaks off a payment. Half a payment that is forwarded would be another payment; a
+ * payment that is aborted on its way to the bank would have an unknown outcome.
  */
-describe('a TPP that leaves', () => {
+describe('a TPP that stops in the middle of its request', () => {
   const halves: Readonly<Record<string, string>> = {
     'in the middle of a body': initiation(body.slice(0, 5), `Content-Length: ${body.length}`),
     'before the body': initiation('', `Content-Length: ${body.length}`),
@@ -46,7 +46,7 @@ describe('a TPP that leaves', () => {
     'before the last line end': initiation('2\r\n{}\r\n0\r\n', 'Transfer-Encoding: chunked'),
   };
   for (const [name, bytes] of Object.entries(halves)) {
-    test(`E7: ${name}, politely: is told so, and the bank sees nothing`, async (t) => {
+    test(`E7: gets 408 if it ends its side ${name}, and the bank receives nothing`, async (t) => {
       watchProcess(t);
       const line = await startLine(t);
       await onConnection(line.gateway.port, async (connection) => {
@@ -61,12 +61,12 @@ describe('a TPP that leaves', () => {
       await assertServes(line);
     });
 
-    test(`E7: ${name}, by hanging up: the log says so, and the bank sees nothing`, async (t) => {
+    test(`E7: is logged as REQUEST_TIMEOUT if it disconnects ${name}, and the bank receives nothing`, async (t) => {
       watchProcess(t);
       const line = await startLine(t);
       const connection = await connectRaw(line.gateway.port);
       connection.send(bytes.replace('\r\n', '\r\nExpect: 100-continue\r\n'));
-      await until(2_000, 'the gateway has begun to read', () => connection.unread() !== '');
+      await until(2_000, 'the gateway reads the body', () => connection.unread() !== '');
       connection.destroy();
       await assertLogged(line, 'REQUEST_TIMEOUT', 'not sent to its end');
       assert.equal(line.bank.requests.length, 0);
@@ -74,7 +74,7 @@ describe('a TPP that leaves', () => {
     });
   }
 
-  test('E7: in the middle of the head is told so', async (t) => {
+  test('E7: gets 408 if it ends its side in the middle of the head', async (t) => {
     const line = await startLine(t);
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(`GET ${newStatusPath()} HTTP/1.1\r\nHost: ga`);
@@ -84,7 +84,7 @@ describe('a TPP that leaves', () => {
     assert.equal(line.bank.requests.length, 0);
   });
 
-  test('E7: before it says a word is no event at all', async (t) => {
+  test('E7: is not logged if it has sent nothing', async (t) => {
     const line = await startLine(t);
     await onConnection(line.gateway.port, async (connection) => {
       connection.end();
@@ -95,15 +95,15 @@ describe('a TPP that leaves', () => {
   });
 });
 
-describe('a TPP that has sent everything and ends its side', () => {
+describe('a TPP that ends its side after its requests', () => {
   for (const [name, bytes, status] of [
-    ['a payment', whole, 201],
+    ['a payment', payment, 201],
     ['a read', statusRead, 404],
     ['a refused read', () => requestText('GET /nowhere HTTP/1.1'), 404],
   ] as const) {
-    test(`E7: still gets its answer to ${name}, and then the connection is closed`, async (t) => {
+    test(`E7: gets the response to ${name}, and then the connection is closed`, async (t) => {
       const { bank, gateway } = await startLine(t);
-      bank.injectFault(slowly);
+      bank.injectFault(slowBank);
       await onConnection(gateway.port, async (connection) => {
         connection.send(bytes());
         connection.end();
@@ -113,11 +113,11 @@ describe('a TPP that has sent everything and ends its side', () => {
     });
   }
 
-  test('E7: gets all its answers, if it asked several times', async (t) => {
+  test('E7: gets the responses to all its requests', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.injectFault(slowly);
+    bank.injectFault(slowBank);
     await onConnection(gateway.port, async (connection) => {
-      connection.send(statusRead() + whole() + statusRead());
+      connection.send(statusRead() + payment() + statusRead());
       connection.end();
       const statuses = [];
       for (const _ of [1, 2, 3]) statuses.push((await connection.answer()).status);
@@ -127,13 +127,13 @@ describe('a TPP that has sent everything and ends its side', () => {
   });
 });
 
-describe('a TPP that hangs up while the bank is at work', () => {
-  test('E7: its payment is carried out, once and to the end', async (t) => {
+describe('a TPP that disconnects while the bank processes its request', () => {
+  test('E7: has its payment completed exactly once', async (t) => {
     watchProcess(t);
     const line = await startLine(t);
-    line.bank.injectFault(slowly);
+    line.bank.injectFault(slowBank);
     const connection = await connectRaw(line.gateway.port);
-    connection.send(whole());
+    connection.send(payment());
     await line.bank.waitUntil(() => line.bank.requests.length === 1);
     connection.destroy();
     await line.bank.waitUntil(() => line.bank.payments.length === 1);
@@ -146,10 +146,10 @@ describe('a TPP that hangs up while the bank is at work', () => {
     );
   });
 
-  test('E7: its read is finished, too, and harms nobody', async (t) => {
+  test('E7: has its read completed, and other TPPs are served', async (t) => {
     watchProcess(t);
     const line = await startLine(t);
-    line.bank.injectFault(slowly);
+    line.bank.injectFault(slowBank);
     const connection = await connectRaw(line.gateway.port);
     connection.send(statusRead());
     await line.bank.waitUntil(() => line.bank.requests.length === 1);
@@ -159,13 +159,13 @@ describe('a TPP that hangs up while the bank is at work', () => {
     await assertServes(line);
   });
 
-  test('E7: in the middle of a large answer harms nobody', async (t) => {
+  test('E7: does not affect other TPPs if it disconnects during a large response', async (t) => {
     watchProcess(t);
     const line = await startLine(t);
     line.bank.injectFault({ name: 'huge-answer', bytes: 3 * 1024 * 1024 }, { times: 1 });
     const connection = await connectRaw(line.gateway.port);
-    connection.send(whole());
-    await until(5_000, 'the answer has begun', () => connection.unread() !== '');
+    connection.send(payment());
+    await until(5_000, 'the response has begun', () => connection.unread() !== '');
     connection.destroy();
     await assertServes(line);
   });

@@ -6,17 +6,16 @@ import { connectRaw, type RawConnection, sendRaw } from '../kit/raw.ts';
 import { until } from '../kit/within.ts';
 
 const maxConnections = 20;
-const ask = (path = '/') => requestText(`GET ${path} HTTP/1.1`);
+const get = (path = '/') => requestText(`GET ${path} HTTP/1.1`);
 
-/** A door with few places that answers at once, but `/never`. */
+/** A listener with few connections, which answers every request except `/never`. */
 async function startSmallDoor(t: TestContext) {
-  const dropped = { count: 0, asked: 0 };
+  const dropped = { count: 0 };
   const limits = { maxConnections, headersTimeout: 60_000, requestTimeout: 60_000 };
   const door = await startDoor(
     t,
-    (request, answer) => {
-      dropped.asked++;
-      if (request.url !== '/never') answer.end('well');
+    (request, response) => {
+      if (request.url !== '/never') response.end('ok');
     },
     limits,
   );
@@ -31,46 +30,46 @@ async function startSmallDoor(t: TestContext) {
 }
 
 /*
- * The story: the attacker opens as many connections as its machine can, and leaves them open. Each costs memory and a
- * file descriptor, and when those are used up nobody else gets in.
+ * Attack: the attacker opens as many connections as possible and leaves them open. Each costs memory and a file
+ * descriptor, and when those are used up, no other client can connect.
  */
-describe('more connections than the door takes', () => {
-  test('E4: are closed, the others go on, and there is room again when some have left', async (t) => {
+describe('connections beyond the limit', () => {
+  test('E4: are closed without a response, and new ones are accepted after others are closed', async (t) => {
     const { port, dropped, hold } = await startSmallDoor(t);
     const held = [];
     for (let count = 0; count < maxConnections; count++) held.push(await hold('GET / HT'));
-    const tooMany = await hold(ask());
-    await tooMany.closed();
-    assert.equal(tooMany.unread(), '');
+    const excess = await hold(get());
+    await excess.closed();
+    assert.equal(excess.unread(), '');
     assert.equal(dropped.count, 1);
 
     held[7]?.send(`TP/1.1\r\nHost: a\r\n\r\n`);
     assert.equal((await held[7]?.answer())?.status, 200);
     held[0]?.destroy();
-    await until(5_000, 'there is room', () =>
-      sendRaw(port, ask()).then(({ status }) => status === 200, refused),
+    await until(5_000, 'a connection is accepted', () =>
+      sendRaw(port, get()).then(({ status }) => status === 200, refused),
     );
   });
 
-  test('E4: make those go that only rest, the one that has rested longest first, and nobody who waits', async (t) => {
+  test('E4: close the connections that are idle for longest, and none that waits for a response', async (t) => {
     const { dropped, hold } = await startSmallDoor(t);
-    const busy = await hold(ask('/never'));
-    const resting = [];
+    const busy = await hold(get('/never'));
+    const idle = [];
     for (let count = 0; count < maxConnections - 2; count++) {
-      const connection = await hold(ask());
+      const connection = await hold(get());
       assert.equal((await connection.answer()).status, 200);
-      resting.push(connection);
+      idle.push(connection);
     }
-    resting[0]?.send(ask());
-    assert.equal((await resting[0]?.answer())?.status, 200);
+    idle[0]?.send(get());
+    assert.equal((await idle[0]?.answer())?.status, 200);
 
     for (let count = 0; count < 3; count++) {
-      const latecomer = await hold(ask());
-      assert.equal((await latecomer.answer()).status, 200);
+      const newcomer = await hold(get());
+      assert.equal((await newcomer.answer()).status, 200);
     }
-    await resting[1]?.closed();
-    resting[0]?.send(ask());
-    assert.equal((await resting[0]?.answer())?.status, 200);
+    await idle[1]?.closed();
+    idle[0]?.send(get());
+    assert.equal((await idle[0]?.answer())?.status, 200);
     assert.equal(busy.unread(), '');
     assert.equal(dropped.count, 0);
   });

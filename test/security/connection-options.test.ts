@@ -5,11 +5,11 @@ import { startLine } from '../kit/gateway.ts';
 import { onConnection, sendRaw } from '../kit/raw.ts';
 
 /*
- * The story: what Connection names is meant for the next hop only, and a proxy takes it off. The attacker names the
- * signature or the request's id, so that the bank gets the request without what the gateway checked or vouched for.
+ * Attack: a proxy removes the fields that Connection names. The attacker names the signature or the X-Request-ID, so that
+ * the bank gets the request without what the gateway validated.
  */
 describe('fields named by Connection', () => {
-  test('C2: one that matters is refused, however it is written', async (t) => {
+  test('C2: lead to a 400 if they are important, in any spelling', async (t) => {
     const line = await startLine(t);
     const names = [
       'X-Request-ID',
@@ -31,16 +31,16 @@ describe('fields named by Connection', () => {
     for (const option of [...names.flatMap(forms), ...more]) {
       await assertCutOff(line, statusRead(`Connection: ${option}`), [400, 'HEADER_MALFORMED']);
     }
-    const inTheSecond = statusRead(
+    const inSecondField = statusRead(
       'Connection: keep-alive',
       'Connection: Authorization',
       'Authorization: Bearer t',
     );
-    await assertCutOff(line, inTheSecond, [400, 'HEADER_MALFORMED']);
+    await assertCutOff(line, inSecondField, [400, 'HEADER_MALFORMED']);
     await assertServes(line);
   });
 
-  test('C2: any other is taken off, with all that belongs to one connection', async (t) => {
+  test('C2: are removed otherwise, together with all hop-by-hop fields', async (t) => {
     const line = await startLine(t);
     const hop = [
       'Keep-Alive: timeout=5',
@@ -59,19 +59,19 @@ describe('fields named by Connection', () => {
     assert.deepEqual(valuesAtBank(line, 'x-other'), ['3']);
   });
 
-  test('a TPP’s own wish to close is no wish about the bank’s connections', async (t) => {
+  test('do not close the connection to the bank if the TPP sends Connection: close', async (t) => {
     const { bank, gateway } = await startLine(t);
     for (const _ of [1, 2, 3]) await sendRaw(gateway.port, statusRead('Connection: close'));
-    const wishes = bank.requests.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf('Connection') + 1]);
-    assert.deepEqual(wishes, ['keep-alive', 'keep-alive', 'keep-alive']);
+    const options = bank.requests.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf('Connection') + 1]);
+    assert.deepEqual(options, ['keep-alive', 'keep-alive', 'keep-alive']);
   });
 });
 
 /*
- * The story: a proxy that believes in an Upgrade stops reading requests and passes bytes: everything behind goes to the
+ * Attack: a proxy that accepts an Upgrade stops parsing requests and forwards bytes, so that everything behind reaches the
  * bank unchecked.
  */
-describe('a wish to change the protocol', () => {
+describe('a request with Upgrade', () => {
   const upgrades: Readonly<Record<string, readonly string[]>> = {
     WebSocket: [
       'Connection: Upgrade',
@@ -84,7 +84,7 @@ describe('a wish to change the protocol', () => {
     'an unknown protocol': ['Connection: upgrade', 'Upgrade: tunnel/1'],
   };
   for (const [name, fields] of Object.entries(upgrades)) {
-    test(`C8: to ${name} gets an ordinary answer, and nothing behind it is taken for anything`, async (t) => {
+    test(`C8: to ${name} gets a normal response, and nothing behind it is parsed`, async (t) => {
       const line = await startLine(t);
       const hidden = initiation('{}', 'Content-Length: 2');
       const behind = initiation('', `Content-Length: ${hidden.length}`);
@@ -100,7 +100,7 @@ describe('a wish to change the protocol', () => {
       for (const field of ['upgrade', 'http2-settings']) assert.deepEqual(valuesAtBank(line, field), []);
     });
 
-    test(`C8: to ${name} in a payment is no hindrance to its body`, async (t) => {
+    test(`C8: to ${name} in a payment is sent to the bank with its body and without Upgrade`, async (t) => {
       const line = await startLine(t);
       const bytes = initiation('{}', 'Content-Length: 2', ...fields);
       assert.equal((await sendRaw(line.gateway.port, bytes)).status, 201);
@@ -109,7 +109,7 @@ describe('a wish to change the protocol', () => {
     });
   }
 
-  test('C8: is heard in the first request of many sent at once, whatever packet the next one begins in', async (t) => {
+  test('C8: ends the connection even if the next request begins in the same packet', async (t) => {
     const line = await startLine(t);
     const smuggled = initiation('{}', 'Content-Length: 2');
     await onConnection(line.gateway.port, async (connection) => {

@@ -5,13 +5,13 @@ import { startLine } from '../kit/gateway.ts';
 import { sendRaw } from '../kit/raw.ts';
 
 /*
- * The story: an attacker shares a proxy with other TPPs. It sends a POST whose length the proxy and the gateway
- * understand differently. What the one takes for the end of the body, the other takes for the next request, and the
- * next request on that connection is another TPP's: its payment is spoilt, or its answer goes to the attacker.
+ * Attack: the attacker shares a proxy with other TPPs, and sends a POST whose length the proxy and the gateway interpret
+ * differently. Bytes that one of them takes for the end of the body are the next request for the other. The next request
+ * on that connection belongs to another TPP: its payment is corrupted, or its response goes to the attacker.
  */
-describe('a body whose length can be understood in two ways', () => {
+describe('a request with an ambiguous length', () => {
   const body = '{"a":12}';
-  const doubtful: Readonly<Record<string, readonly string[]>> = {
+  const ambiguous: Readonly<Record<string, readonly string[]>> = {
     'two lengths': ['Content-Length: 8', 'Content-Length: 6'],
     'the same length twice': ['Content-Length: 8', 'Content-Length: 8'],
     'a list of lengths': ['Content-Length: 8, 8'],
@@ -35,16 +35,18 @@ describe('a body whose length can be understood in two ways', () => {
     'a length and an empty coding': ['Content-Length: 8', 'Transfer-Encoding: '],
   };
 
-  test('A1: is refused, the connection is closed, and nothing of it reaches the bank', async (t) => {
+  test('A1: is refused, the connection is closed, and the bank receives nothing', async (t) => {
     const line = await startLine(t);
-    const attacks = Object.entries(doubtful).map(([name, fields]) =>
-      t.test(name, () => assertCutOff(line, initiation(body, ...fields), [400, 'HEADER_MALFORMED'])),
+    const attacks = Object.entries(ambiguous).map(([name, fields]) =>
+      t.test(`is refused with ${name}`, () =>
+        assertCutOff(line, initiation(body, ...fields), [400, 'HEADER_MALFORMED']),
+      ),
     );
     await Promise.all(attacks);
     await assertServes(line);
   });
 
-  test('A1: is refused no less when the body looks chunked to whoever believes the coding', async (t) => {
+  test('A1: is refused if its body is valid for a parser that prefers the transfer coding', async (t) => {
     const line = await startLine(t);
     for (const fields of [
       ['Content-Length: 4', 'Transfer-Encoding: chunked'],
@@ -57,7 +59,7 @@ describe('a body whose length can be understood in two ways', () => {
     }
   });
 
-  test('spaces around a plain length mean nothing', async (t) => {
+  test('is not one with white space around a plain length, which is accepted', async (t) => {
     const { bank, gateway } = await startLine(t);
     await sendRaw(gateway.port, initiation(body, 'Content-Length: \t 8 \t'));
     assert.equal(bank.requests.at(-1)?.body.toString(), body);

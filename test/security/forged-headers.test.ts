@@ -23,7 +23,7 @@ const forged: Readonly<Record<string, string>> = {
   'X-Real-IP': '10.0.0.1',
 };
 
-/** Known to frameworks that let a field have its way over the request line. */
+/** Some frameworks let these fields override the request line. */
 const overriding: Readonly<Record<string, string>> = {
   'X-HTTP-Method-Override': 'DELETE',
   'X-HTTP-Method': 'DELETE',
@@ -34,7 +34,7 @@ const overriding: Readonly<Record<string, string>> = {
   'X-Rewrite-URL': '/admin',
 };
 
-/** How proxies that end TLS tell the server behind them who the client is. */
+/** Fields in which proxies that terminate TLS pass on the identity of the client. */
 const certificates: Readonly<Record<string, string>> = {
   'Client-Cert': ':MIIB:',
   'Client-Cert-Chain': ':MIIB:',
@@ -56,11 +56,11 @@ const lines = (fields: Readonly<Record<string, string>>) =>
   Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
 
 /*
- * The story: the attacker claims to be somebody else's address, or that the gateway has another name, and finds its
- * claim in the bank's records, or its own host in the links that the payer will follow.
+ * Attack: the attacker forges a client address, or the name of the gateway, so that the bank records it, or the links for
+ * the payer lead to the attacker's host.
  */
-describe('claims about where a request comes from', () => {
-  test('C1: a forged Host is neither in links nor at the bank', async (t) => {
+describe('forged fields of a request', () => {
+  test('C1: a forged Host appears neither in links nor at the bank', async (t) => {
     const line = await startLine(t);
     const bytes = initiation('{}', 'Content-Length: 2').replace('gateway.example', 'evil.example');
     const { status, headers, body } = await sendRaw(line.gateway.port, bytes);
@@ -70,7 +70,7 @@ describe('claims about where a request comes from', () => {
     assert.deepEqual(valuesAtBank(line, 'host'), [new URL(line.bank.baseUrl).host]);
   });
 
-  test('C3: those that proxies make never reach the bank, nor the links', async (t) => {
+  test('C3: fields of proxies appear neither at the bank nor in links', async (t) => {
     const line = await startLine(t);
     const bytes = initiation('{}', 'Content-Length: 2', ...lines(forged));
     const { headers, body } = await sendRaw(line.gateway.port, bytes);
@@ -79,19 +79,19 @@ describe('claims about where a request comes from', () => {
     assert.doesNotMatch(`${headers.get('location')} ${body}`, /evil/);
   });
 
-  test('C3: the payer’s address is content, and stays as the TPP wrote it', async (t) => {
+  test('C3: PSU-IP-Address reaches the bank as the TPP sent it', async (t) => {
     const line = await startLine(t);
     await sendRaw(line.gateway.port, statusRead('PSU-IP-Address: 192.0.2.7', 'X-Forwarded-For: 10.0.0.1'));
     assert.deepEqual(valuesAtBank(line, 'psu-ip-address'), ['192.0.2.7']);
   });
 
-  test('C10: what is meant for the gateway stays there', async (t) => {
+  test('C10: fields for the gateway do not reach the bank', async (t) => {
     const line = await startLine(t);
     await sendRaw(line.gateway.port, statusRead('X-API-Key: secret', 'Penstock-Environment: sandbox'));
     for (const name of ['x-api-key', 'penstock-environment']) assert.deepEqual(valuesAtBank(line, name), []);
   });
 
-  test('C10: another’s certificate is shown to nobody, whoever sends it; what the TPP signs with passes', async (t) => {
+  test('C10: fields with a client certificate do not reach the bank, except for the TPP’s signature certificate', async (t) => {
     const line = await startLine(t, { listen: { trustedProxies: ['127.0.0.1'] } });
     await sendRaw(line.gateway.port, statusRead(...lines(certificates), 'TPP-Signature-Certificate: MIIC'));
     for (const name of Object.keys(certificates))
@@ -99,14 +99,14 @@ describe('claims about where a request comes from', () => {
     assert.deepEqual(valuesAtBank(line, 'tpp-signature-certificate'), ['MIIC']);
   });
 
-  test('C10: a certificate in a header makes nobody a known client, through a trusted proxy neither', async (t) => {
+  test('C10: a certificate in a field does not authenticate a client, not even from a trusted proxy', async (t) => {
     const client = { name: 'shop', apiKeySha256: 'ab'.repeat(32), environments: ['sandbox'] };
     const listen = { trustedProxies: ['127.0.0.1'] };
     const line = await startLine(t, { clients: [client], listen });
     await assertRefused(line, statusRead(...lines(certificates)), [401, 'CLIENT_UNKNOWN']);
   });
 
-  test('C3: a proxy that is trusted tells the log from which network a refused request came, and nothing more', async (t) => {
+  test('C3: X-Forwarded-For of a trusted proxy sets only the network in the log of a refused request', async (t) => {
     for (const [trustedProxies, network] of [
       [['127.0.0.0/8'], '203.0.113.0/24'],
       [[], '127.0.0.0/24'],
@@ -122,11 +122,11 @@ describe('claims about where a request comes from', () => {
 });
 
 /*
- * The story: many web frameworks obey a field that names another method or path. The attacker sends a read, which is
- * not guarded as a write is, and has the bank carry out a cancellation, or another path altogether.
+ * Attack: many web frameworks obey a field that names another method or path. The attacker sends a read, which is not
+ * protected like a write, and makes the bank execute a cancellation or a request with another path.
  */
 describe('fields that override the request line', () => {
-  test('D6: never reach the bank', async (t) => {
+  test('D6: do not reach the bank', async (t) => {
     const line = await startLine(t);
     const read = requestText(`GET ${paymentsPath}/1 HTTP/1.1`, lines(overriding));
     await sendRaw(line.gateway.port, read);

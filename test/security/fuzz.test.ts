@@ -8,14 +8,14 @@ import { startDoor } from '../kit/plain-door.ts';
 import { onConnection } from '../kit/raw.ts';
 import { type Conversation, conversation } from '../kit/wild-bytes.ts';
 
-/** How many conversations there are; each has two requests on average. */
+/** Number of conversations; each has two requests on average. */
 const runs = Number(process.env.FUZZ_RUNS ?? 5_500);
-/** How many of them are held at the same time. */
+/** Number of conversations at the same time. */
 const atOnce = 25;
 const seed = process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) };
 
-/** What the bank may see at most, written apart from the gateway's own table. */
-const shapes: readonly RegExp[] = [
+/** The request lines that may reach the bank, independent of the gateway's own table. */
+const allowedRequests: readonly RegExp[] = [
   /^POST (payments|bulk-payments|periodic-payments)\/[\w.~-]+$/,
   /^GET (payments|periodic-payments)\/[\w.~-]+\/[\w.~=:@+,!$*-]+$/,
   /^DELETE (payments|bulk-payments|periodic-payments)\/[\w.~-]+\/[\w.~=:@+,!$*-]+$/,
@@ -27,15 +27,15 @@ const shapes: readonly RegExp[] = [
 function assertOneOfTheEight(method: string, url: string): void {
   assert.ok(url.startsWith('/berlingroup/v1/'), url);
   const text = `${method} ${url.slice('/berlingroup/v1/'.length)}`;
-  assert.ok(shapes.some((shape) => shape.test(text)) && !/\/\.{1,2}(\/|$)/.test(url), text);
+  assert.ok(allowedRequests.some((shape) => shape.test(text)) && !/\/\.{1,2}(\/|$)/.test(url), text);
 }
 
-const crowdOf = (size: number) => fc.array(conversation, { minLength: size, maxLength: size });
+const conversations = (size: number) => fc.array(conversation, { minLength: size, maxLength: size });
 
-/** What comes back on each connection until the gateway has closed it. */
-const hold = (port: number, crowd: readonly Conversation[], last: 'end' | 'wait') =>
+/** The bytes that are received on each connection until the gateway closes it. */
+const play = (port: number, list: readonly Conversation[], last: 'end' | 'wait') =>
   Promise.all(
-    crowd.map(({ packets }) =>
+    list.map(({ packets }) =>
       onConnection(port, async (connection) => {
         for (const packet of packets) connection.send(packet);
         if (last === 'end') connection.end();
@@ -47,42 +47,43 @@ const hold = (port: number, crowd: readonly Conversation[], last: 'end' | 'wait'
   );
 
 /*
- * The story: the attacker knows something that we do not, and has a machine try all the rest.
+ * Attack: random variations of requests, for attacks that no other test contains.
  */
-describe('bytes that nobody thought of', () => {
-  test('are answered or hung up on, never crash the gateway, and reach the bank as one of the eight or not at all', async (t) => {
+describe('random bytes', () => {
+  test('get an error response or a closed connection, and only the eight operations reach the bank', async (t) => {
     const line = await startLine(t);
     const count = { sent: 0, reached: 0 };
-    const property = fc.asyncProperty(crowdOf(atOnce), async (crowd) => {
+    const property = fc.asyncProperty(conversations(atOnce), async (list) => {
       line.bank.reset();
-      await hold(line.gateway.port, crowd, 'end');
+      await play(line.gateway.port, list, 'end');
       for (const { method: sent, url, bodyComplete } of line.bank.requests) {
         assertOneOfTheEight(sent, url);
         assert.ok(bodyComplete, 'half a request reached the bank');
       }
-      assert.equal(line.bank.malformed, 0, 'the bank was sent what is no HTTP');
+      assert.equal(line.bank.malformed, 0, 'the bank received bytes that are not HTTP');
       count.reached += line.bank.requests.length;
-      count.sent += crowd.reduce((sum, { requests }) => sum + requests, 0);
+      count.sent += list.reduce((sum, { requests }) => sum + requests, 0);
     });
     await fc.assert(property, { numRuns: Math.ceil(runs / atOnce), ...seed });
     t.diagnostic(`${count.sent} requests, ${count.reached} of them good enough for the bank`);
     assert.ok(count.reached > runs / 10, `only ${count.reached} requests were good enough for the bank`);
     assert.ok(
       line.gateway.logLines.every((text) => !text.includes('INTERNAL')),
-      'a fault of our own',
+      'an internal error was logged',
     );
     await assertServes(line);
   });
 
-  test('are never waited for beyond the limits, if those who sent them just wait', async (t) => {
+  test('are answered within the time limits if the client then only waits', async (t) => {
     const { app } = startApp(async () => bankResponse());
     const { port } = await startDoor(t, app, { keepAliveTimeout: 100 });
     let held = 0;
-    const property = fc.asyncProperty(crowdOf(200), async (crowd) => {
-      for (const said of await hold(port, crowd, 'wait')) assert.notEqual(said, '', 'closed without a word');
-      held += crowd.length;
+    const property = fc.asyncProperty(conversations(200), async (list) => {
+      for (const received of await play(port, list, 'wait'))
+        assert.notEqual(received, '', 'closed without a response');
+      held += list.length;
     });
-    await fc.assert(property, { numRuns: Math.ceil(runs / 1_500), ...seed, endOnFailure: true }); // each try takes a second
+    await fc.assert(property, { numRuns: Math.ceil(runs / 1_500), ...seed, endOnFailure: true }); // one run takes a second
     t.diagnostic(`${held} connections`);
   });
 });

@@ -12,11 +12,11 @@ import { startLine } from '../kit/gateway.ts';
 import { onConnection } from '../kit/raw.ts';
 
 /*
- * The story: an old or a future version of HTTP follows other rules about the end of a request. The attacker names one
- * that the gateway only pretends to speak, and smuggles by the rules of the other.
+ * Attack: other versions of HTTP have other rules for the end of a request. The attacker names a version that the gateway
+ * does not implement, and smuggles a request by its rules.
  */
-describe('another version of HTTP', () => {
-  test('A7: HTTP/0.9, 1.2, 2.0, 3.0 and what is no version are refused and closed', async (t) => {
+describe('a request in another version of HTTP', () => {
+  test('A7: is refused for HTTP/0.9, 1.2, 2.0, 3.0 and invalid versions, and the connection is closed', async (t) => {
     const line = await startLine(t);
     const versions = [
       'HTTP/0.9',
@@ -30,7 +30,7 @@ describe('another version of HTTP', () => {
     ];
     await Promise.all(
       [...versions, 'HTTP/1.1.1', 'HTTPS/1.1', 'ICAP/1.0'].map((version) =>
-        t.test(version, () =>
+        t.test(`is refused for ${version}`, () =>
           assertCutOff(line, requestText(`GET ${newStatusPath()} ${version}`), [400, 'HEADER_MALFORMED']),
         ),
       ),
@@ -38,17 +38,17 @@ describe('another version of HTTP', () => {
     await assertServes(line);
   });
 
-  test('A7: a request line without a version is refused and closed', async (t) => {
+  test('A7: is refused without a version', async (t) => {
     const line = await startLine(t);
     await assertRefused(line, `GET ${newStatusPath()}\r\n\r\n`, [400, 'HEADER_MALFORMED']);
   });
 
-  test('A7: the opening of an HTTP/2 connection is refused and closed', async (t) => {
+  test('A7: is refused if it is an HTTP/2 connection preface', async (t) => {
     const line = await startLine(t);
     await assertRefused(line, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', [400, 'HEADER_MALFORMED']);
   });
 
-  test('A7: HTTP/1.0 is served with a plain length and closed', async (t) => {
+  test('A7: is served in HTTP/1.0 with a plain length, and the connection is closed', async (t) => {
     const { bank, gateway } = await startLine(t);
     await onConnection(gateway.port, async (connection) => {
       connection.send(requestText(`GET ${newStatusPath()} HTTP/1.0`));
@@ -61,7 +61,7 @@ describe('another version of HTTP', () => {
     assert.equal(bank.requests.at(-1)?.httpVersion, '1.1');
   });
 
-  test('A7: HTTP/1.0 that wants to be kept alive is served twice on one connection', async (t) => {
+  test('A7: keeps the connection open in HTTP/1.0 with Connection: keep-alive', async (t) => {
     const { gateway } = await startLine(t);
     await onConnection(gateway.port, async (connection) => {
       for (const _ of [1, 2]) {
@@ -71,7 +71,7 @@ describe('another version of HTTP', () => {
     });
   });
 
-  test('A7: HTTP/1.0 knows no chunks', async (t) => {
+  test('A7: is refused in HTTP/1.0 with chunks', async (t) => {
     const line = await startLine(t);
     const bytes = initiation('2\r\n{}\r\n0\r\n\r\n', 'Transfer-Encoding: chunked');
     await assertCutOff(line, bytes.replace('HTTP/1.1', 'HTTP/1.0'), [400, 'HEADER_MALFORMED']);

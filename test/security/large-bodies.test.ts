@@ -8,24 +8,24 @@ const small: Sections = { listen: { maxBody: '64KiB' } };
 const piece = 'x'.repeat(16 * 1024);
 const chunk = `${piece.length.toString(16)}\r\n${piece}\r\n`;
 
-/** Sends the head and then piece after piece, as a TPP does that does not look at the answer before it has sent all. */
+/** Sends the head and the parts, like a TPP that reads no response before it has sent everything. */
 async function assertTooLarge({ gateway }: Line, head: string, part: string, parts: number): Promise<void> {
   await onConnection(gateway.port, async (connection) => {
     connection.send(head);
     for (let sent = 0; sent < parts; sent++) connection.send(part);
-    const answer = await connection.answer();
-    assert.deepEqual(refusalOf(answer), [413, 'BODY_TOO_LARGE']);
-    assert.equal(answer.headers.get('connection'), 'close');
+    const response = await connection.answer();
+    assert.deepEqual(refusalOf(response), [413, 'BODY_TOO_LARGE']);
+    assert.equal(response.headers.get('connection'), 'close');
     await connection.closed();
   });
 }
 
 /*
- * The story: the attacker sends more than any payment has, to fill the gateway's memory or the bank's disks; or it
- * claims a length beyond all bounds and sends nothing.
+ * Attack: the attacker sends more than any payment contains, to fill the memory of the gateway or the disks of the bank; or
+ * it announces an extreme length and sends nothing.
  */
-describe('a body beyond the limit', () => {
-  test('E5: with a length is refused at once, and the TPP that sends it all reads why', async (t) => {
+describe('a body that exceeds the limit', () => {
+  test('E5: is refused when it is announced, and a TPP that sends all of it can read the refusal', async (t) => {
     const line = await startLine(t, small);
     const size = 64 * piece.length;
     await assertTooLarge(line, initiation('', `Content-Length: ${size}`), piece, 64);
@@ -33,7 +33,7 @@ describe('a body beyond the limit', () => {
     await assertServes(line);
   });
 
-  test('E5: with a length that is never sent is refused at once', async (t) => {
+  test('E5: is refused when it is announced, even if it is never sent', async (t) => {
     const line = await startLine(t, small);
     for (const length of ['65537', '999999999999999']) {
       await assertTooLarge(line, initiation('', `Content-Length: ${length}`), '', 0);
@@ -41,7 +41,7 @@ describe('a body beyond the limit', () => {
     assert.equal(line.bank.requests.length, 0);
   });
 
-  test('E5: in chunks is refused as soon as it is too large', async (t) => {
+  test('E5: in chunks is refused when the limit is reached', async (t) => {
     const line = await startLine(t, small);
     await assertTooLarge(line, initiation('', 'Transfer-Encoding: chunked'), chunk, 5);
     await assertTooLarge(line, initiation('', 'Transfer-Encoding: chunked'), chunk, 64);
@@ -55,7 +55,7 @@ describe('a body beyond the limit', () => {
     await assertServes(line);
   });
 
-  test('E5: one of exactly the limit is forwarded', async (t) => {
+  test('E5: is not one of exactly the limit, which is forwarded', async (t) => {
     const { bank, gateway } = await startLine(t, small);
     const whole = piece.repeat(4);
     await onConnection(gateway.port, async (connection) => {
@@ -70,7 +70,7 @@ describe('a body beyond the limit', () => {
     );
   });
 
-  test('E5: a body behind any other refusal is read over, not kept, and the refusal can be read', async (t) => {
+  test('E5: is discarded behind any other refusal, which the TPP can read', async (t) => {
     const line = await startLine(t, small);
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(requestText('POST /nowhere HTTP/1.1', [`Content-Length: ${32 * piece.length}`]));
@@ -83,11 +83,10 @@ describe('a body beyond the limit', () => {
 });
 
 /*
- * The story: no attack, but looks like one: a bank whose limit is lower than ours says no and stops listening while the
- * body is still on its way.
+ * Not an attack, but similar: a bank with a lower limit refuses the body and stops reading while it is being sent.
  */
 describe('a bank that refuses a body before it has read it', () => {
-  test('E10: its 413 is passed on as its own', async (t) => {
+  test('E10: has its 413 passed on to the TPP', async (t) => {
     const { bank, gateway } = await startLine(t);
     bank.injectFault({ name: 'status', status: 413, strikes: 'before-reading' });
     const body = piece.repeat(60);

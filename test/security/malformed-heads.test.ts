@@ -12,10 +12,10 @@ import { startLine } from '../kit/gateway.ts';
 import { sendRaw } from '../kit/raw.ts';
 
 /*
- * The story: a line end that only one of two readers accepts hides a field from the other: behind it stands the
- * Authorization, the Content-Length or the whole request that the first reader never checked.
+ * Attack: a line end that only one of two parsers accepts hides a field from the other. Behind it is an Authorization, a
+ * Content-Length or a complete request that the first parser never checked.
  */
-describe('bytes in the head that two readers understand differently', () => {
+describe('an ambiguous head of a request', () => {
   const fields: Readonly<Record<string, string>> = {
     'a folded line': 'X-A: b\r\n Content-Length: 5',
     'a line folded by a tab': 'X-A: b\r\n\tContent-Length: 5',
@@ -36,16 +36,18 @@ describe('bytes in the head that two readers understand differently', () => {
     'the name __proto__': '__proto__: x',
   };
 
-  test('A3, A5: are refused, the connection is closed, and the bank sees nothing', async (t) => {
+  test('A3, A5: is refused, and the connection is closed', async (t) => {
     const line = await startLine(t);
     const attacks = Object.entries(fields).map(([name, field]) =>
-      t.test(name, () => assertCutOff(line, statusRead(field), [400, 'HEADER_MALFORMED'])),
+      t.test(`with ${name} is refused`, () =>
+        assertCutOff(line, statusRead(field), [400, 'HEADER_MALFORMED']),
+      ),
     );
     await Promise.all(attacks);
     await assertServes(line);
   });
 
-  test('A3: so are bare line ends and other spaces in the request line', async (t) => {
+  test('A3: is refused for bare line ends and unusual spaces in the request line', async (t) => {
     const line = await startLine(t);
     const path = newStatusPath();
     const lines = [`GET ${path} HTTP/1.1\nX-A: b`, `GET\t${path} HTTP/1.1`, `GET ${path}\tHTTP/1.1`];
@@ -60,7 +62,7 @@ describe('bytes in the head that two readers understand differently', () => {
     );
   });
 
-  test('A6: a request without Host, or with two, is refused in the standard’s own format', async (t) => {
+  test('A6: is refused in the standard’s format if it has no Host or two', async (t) => {
     const line = await startLine(t);
     const none = statusRead().replace('Host: gateway.example\r\n', '');
     for (const bytes of [none, statusRead('Host: gateway.example'), statusRead('host: evil.example')]) {
@@ -68,7 +70,7 @@ describe('bytes in the head that two readers understand differently', () => {
     }
   });
 
-  test('A13: fields named like what every object inherits are fields like any other', async (t) => {
+  test('A13: may have fields with the names of inherited object properties, which reach the bank', async (t) => {
     const line = await startLine(t);
     const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
     await sendRaw(line.gateway.port, statusRead(...names.map((name) => `${name}: own`)));

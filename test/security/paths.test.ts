@@ -61,8 +61,8 @@ const tricks: Readonly<Record<string, readonly string[]>> = {
   'B6: queries and fragments': ['1?', '1?a=b', '1?a=../..', '1#', '1#a', '1%3fa', '?', '#', '?#'],
 };
 
-/** The trick in every place that a path of the eight shapes has. */
-const placesOf = (trick: string): readonly string[] => [
+/** Targets with the trick at every position of a path. */
+const targetsWith = (trick: string): readonly string[] => [
   `/${trick}/v1/payments/sepa-credit-transfers/1`,
   `/berlingroup/${trick}/payments/sepa-credit-transfers/1`,
   `/berlingroup/v1/${trick}/sepa-credit-transfers/1`,
@@ -76,11 +76,11 @@ const placesOf = (trick: string): readonly string[] => [
   `${trick}${paymentsPath}/1/status`,
 ];
 
-/** Among the places, a trick of harmless characters may form a word of its own there: those are other tests'. */
+/** At some positions, a trick of allowed characters results in a valid path, which is not an attack. */
 const isHarmless = (target: string) =>
   /^(\/[\w.~-]{1,256})+$/.test(target) && !/\/\.{1,2}(\/|$)/.test(target);
 
-async function assertNothingPasses(line: Line, method: string, targets: readonly string[]): Promise<void> {
+async function assertAllRefused(line: Line, method: string, targets: readonly string[]): Promise<void> {
   for (const target of targets) {
     const [status, code] = refusalOf(
       await sendRaw(line.gateway.port, requestText(`${method} ${target} HTTP/1.1`)),
@@ -96,37 +96,37 @@ async function assertNothingPasses(line: Line, method: string, targets: readonly
 }
 
 /*
- * The story: the gateway checks a path as one thing, the bank understands it as another. With dots, encoded slashes,
- * or a second decoding, a read that anybody may make becomes another payment's, or the bank's administration.
+ * Attack: the gateway and the bank interpret a path differently. With dots, encoded slashes or a second decoding, an allowed
+ * read becomes a read of another payment, or a request to the bank's administration.
  */
-describe('tricks with the path, over the wire', { concurrency: true }, () => {
+describe('a path with several interpretations', { concurrency: true }, () => {
   for (const [name, list] of Object.entries(tricks)) {
-    test(`${name} are refused in every place of a path, and the bank sees nothing`, async (t) => {
+    test(`${name} are refused at every position, and the bank receives nothing`, async (t) => {
       const line = await startLine(t);
-      const targets = list.flatMap(placesOf).filter((target) => !isHarmless(target));
-      await assertNothingPasses(line, 'GET', targets);
+      const targets = list.flatMap(targetsWith).filter((target) => !isHarmless(target));
+      await assertAllRefused(line, 'GET', targets);
     });
   }
 
-  test('B1-B6: the same hold for a payment and a cancellation', async (t) => {
+  test('B1-B6: is refused for a payment and a cancellation as well', async (t) => {
     const line = await startLine(t);
     const some = Object.values(tricks).flatMap((list) => list.slice(0, 6));
-    await assertNothingPasses(
+    await assertAllRefused(
       line,
       'POST',
       some.map((trick) => `/berlingroup/v1/payments/${trick}x%`),
     );
-    await assertNothingPasses(
+    await assertAllRefused(
       line,
       'DELETE',
       some.map((trick) => `${paymentsPath}/${trick}%`),
     );
   });
 
-  test('B3, B4: a doubled or trailing slash and another case are other paths', async (t) => {
+  test('B3, B4: is refused with a double slash, a trailing slash or another case', async (t) => {
     const line = await startLine(t);
     const path = `${paymentsPath}/1/status`;
-    await assertNothingPasses(line, 'GET', [
+    await assertAllRefused(line, 'GET', [
       ...[`/${path}`, `//${path}`, `${path}/`, `${path}//`, path.replaceAll('/', '//'), path.toUpperCase()],
       ...[
         path.replace('berlingroup', 'BerlinGroup'),
@@ -147,14 +147,14 @@ describe('tricks with the path, over the wire', { concurrency: true }, () => {
     ]);
   });
 
-  test('B6: a target of 20 KB is refused before anybody looks at it', async (t) => {
+  test('B6: is refused with 431 if it has 20 KB', async (t) => {
     const { bank, gateway } = await startLine(t);
-    const answer = await sendRaw(gateway.port, requestText(`GET /${'a/'.repeat(10_000)} HTTP/1.1`));
-    assert.deepEqual(refusalOf(answer), [431, 'HEADERS_TOO_LARGE']);
+    const response = await sendRaw(gateway.port, requestText(`GET /${'a/'.repeat(10_000)} HTTP/1.1`));
+    assert.deepEqual(refusalOf(response), [431, 'HEADERS_TOO_LARGE']);
     assert.deepEqual(bank.requests, []);
   });
 
-  test('an id that real banks issue reaches the bank as it is, even if it was sent encoded', async (t) => {
+  test('is not one with an id of a real bank, which reaches the bank decoded', async (t) => {
     const { bank, gateway } = await startLine(t);
     for (const id of ['GJv0KO..Fg==_=_bS6p6XvTWI', 'GJv0KO..Fg%3D%3D_%3D_bS6p6XvTWI']) {
       await sendRaw(gateway.port, requestText(`GET ${paymentsPath}/${id} HTTP/1.1`));

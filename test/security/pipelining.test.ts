@@ -5,16 +5,16 @@ import { assertServes, initiation, refusalOf, requestText, statusRead } from '..
 import { startLine } from '../kit/gateway.ts';
 import { onConnection } from '../kit/raw.ts';
 
-const slowly = { name: 'latency', ms: 150, strikes: 'before-effect' } as const;
+const slowBank = { name: 'latency', ms: 150, strikes: 'before-effect' } as const;
 
 /*
- * The story: an attacker sends several requests at once on a connection that a proxy shares among TPPs. If one answer
- * overtakes another, or one is left out, every later answer on that connection goes to the wrong TPP.
+ * Attack: the attacker sends several requests at once on a connection that a proxy shares among TPPs. If a response overtakes
+ * another one or is missing, every later response on that connection goes to the wrong TPP.
  */
-describe('requests sent before the answers to earlier ones', () => {
-  test('A8: are answered in order, however long the first takes', async (t) => {
+describe('pipelined requests', () => {
+  test('A8: are answered in order, even if the first takes long', async (t) => {
     const { bank, gateway } = await startLine(t);
-    bank.injectFault(slowly, { times: 1 });
+    bank.injectFault(slowBank, { times: 1 });
     const requests = [
       statusRead(),
       requestText('GET /nowhere HTTP/1.1'),
@@ -31,18 +31,18 @@ describe('requests sent before the answers to earlier ones', () => {
     assert.equal(bank.requests.length, 2);
   });
 
-  const behind: Readonly<Record<string, string>> = {
-    'what is not HTTP': 'NONSENSE\r\n\r\n',
-    'doubtful framing': requestText('POST /x HTTP/1.1', ['Content-Length: 1', 'Content-Length: 2']),
-    'a version nobody speaks': requestText('GET /x HTTP/7.7'),
-    'too large a head': requestText('GET /x HTTP/1.1', [`X-A: ${'a'.repeat(17_000)}`]),
-    'a wish for a tunnel': requestText('CONNECT bank.example:443 HTTP/1.1'),
+  const invalid: Readonly<Record<string, string>> = {
+    'bytes that are not HTTP': 'NONSENSE\r\n\r\n',
+    'ambiguous framing': requestText('POST /x HTTP/1.1', ['Content-Length: 1', 'Content-Length: 2']),
+    'an unknown version': requestText('GET /x HTTP/7.7'),
+    'a head that is too large': requestText('GET /x HTTP/1.1', [`X-A: ${'a'.repeat(17_000)}`]),
+    'a CONNECT request': requestText('CONNECT bank.example:443 HTTP/1.1'),
     'a head that breaks off': 'GET /x HTT',
   };
-  for (const [name, bytes] of Object.entries(behind)) {
-    test(`A8: a good one gets its answer first, with ${name} behind it; then the connection is closed`, async (t) => {
+  for (const [name, bytes] of Object.entries(invalid)) {
+    test(`A8: are answered before the connection is closed because of ${name}`, async (t) => {
       const line = await startLine(t);
-      line.bank.injectFault(slowly, { times: 1 });
+      line.bank.injectFault(slowBank, { times: 1 });
       await onConnection(line.gateway.port, async (connection) => {
         connection.send(statusRead() + bytes);
         if (name.includes('breaks off')) connection.end();
@@ -55,14 +55,14 @@ describe('requests sent before the answers to earlier ones', () => {
     });
   }
 
-  test('A8: nothing is served behind an answer that says it is the last one', async (t) => {
+  test('A8: are not served behind a response with Connection: close', async (t) => {
     const { bank, gateway } = await startLine(t);
     await onConnection(gateway.port, async (connection) => {
       const refused = requestText('POST /nowhere HTTP/1.1', ['Transfer-Encoding: chunked']);
       connection.send(refused);
-      const answer = await connection.answer();
-      assert.deepEqual(refusalOf(answer), [404, 'PATH_UNKNOWN']);
-      assert.equal(answer.headers.get('connection'), 'close');
+      const response = await connection.answer();
+      assert.deepEqual(refusalOf(response), [404, 'PATH_UNKNOWN']);
+      assert.equal(response.headers.get('connection'), 'close');
       connection.send(`0\r\n\r\n${initiation('{}', 'Content-Length: 2')}`);
       await connection.closed();
       assert.equal(connection.unread(), '');
@@ -70,13 +70,13 @@ describe('requests sent before the answers to earlier ones', () => {
     assert.equal(bank.requests.length, 0);
   });
 
-  test('A8: a flood of broken bytes behind a slow request is told once, and nothing leaks', async (t) => {
+  test('A8: followed by many invalid packets are logged once, without a leak of listeners', async (t) => {
     const warnings: Error[] = [];
-    const hear = (warning: Error) => void warnings.push(warning);
-    process.on('warning', hear);
-    t.after(() => process.off('warning', hear));
+    const record = (warning: Error) => void warnings.push(warning);
+    process.on('warning', record);
+    t.after(() => process.off('warning', record));
     const line = await startLine(t);
-    line.bank.injectFault(slowly, { times: 1 });
+    line.bank.injectFault(slowBank, { times: 1 });
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(statusRead());
       await line.bank.waitUntil(() => line.bank.requests.length === 1);

@@ -3,10 +3,10 @@ import { assertCutOff, assertServes, initiation, type Refusal } from '../kit/att
 import { startLine } from '../kit/gateway.ts';
 
 /*
- * The story: of two equal fields one reader believes the first, the next the second, a third both. The attacker's own
- * token passes the check, and the victim's redirect address, or somebody else's signature, is what counts at the bank.
+ * Attack: of two fields with the same name, one parser uses the first, another one the second, a third one both. The
+ * attacker's own token passes the check, and the bank uses another redirect URI or signature.
  */
-describe('a field that matters and stands twice', { concurrency: true }, () => {
+describe('a repeated field that must occur once', { concurrency: true }, () => {
   const fields: Readonly<Record<string, string>> = {
     Authorization: 'Bearer token',
     'X-API-Key': 'key',
@@ -35,7 +35,7 @@ describe('a field that matters and stands twice', { concurrency: true }, () => {
   ];
 
   for (const [name, value] of Object.entries(fields)) {
-    test(`C4: ${name} is refused, and the connection closed`, async (t) => {
+    test(`C4: is refused if it is ${name}, and the connection is closed`, async (t) => {
       const line = await startLine(t);
       for (const twice of forms(name, value)) {
         await assertCutOff(line, initiation('{}', 'Content-Length: 2', ...twice), [400, 'HEADER_MALFORMED']);
@@ -44,7 +44,7 @@ describe('a field that matters and stands twice', { concurrency: true }, () => {
     });
   }
 
-  test('C4: so is X-Request-ID, twice or as a list', async (t) => {
+  test('C4: is refused if it is X-Request-ID, repeated or as a list', async (t) => {
     const line = await startLine(t);
     const id = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
     const refusal: Refusal = [400, 'REQUEST_ID_INVALID'];

@@ -13,11 +13,11 @@ import { startLine } from '../kit/gateway.ts';
 import { onConnection, sendRaw } from '../kit/raw.ts';
 
 /*
- * The story: a whole URL in the request line routes by its path here and by its host elsewhere. The attacker has the
- * gateway check a harmless path and send the request, with its tokens, to another host.
+ * Attack: for a complete URL in the request line, one program uses the path and another one the host. The attacker makes
+ * the gateway check a harmless path and send the request, with its tokens, to another host.
  */
 describe('a request target that is not a path', () => {
-  test('A9: a URL is refused, and the host in it never matters', async (t) => {
+  test('A9: is refused if it is a URL, and its host is never used', async (t) => {
     const line = await startLine(t);
     const path = newStatusPath();
     const bank = new URL(line.bank.baseUrl).host;
@@ -28,7 +28,7 @@ describe('a request target that is not a path', () => {
     await assertServes(line);
   });
 
-  test('A9, A10: a host and port, an asterisk, a name, or nothing is refused', async (t) => {
+  test('A9, A10: is refused if it is an authority, an asterisk, a name or empty', async (t) => {
     const line = await startLine(t);
     await assertRefused(line, requestText('OPTIONS * HTTP/1.1'), [400, 'PATH_MALFORMED']);
     await assertRefused(line, requestText('GET * HTTP/1.1'), [400, 'PATH_MALFORMED']);
@@ -39,10 +39,10 @@ describe('a request target that is not a path', () => {
 });
 
 /*
- * The story: CONNECT turns a careless proxy into a tunnel into the bank's network; TRACE shows the caller's secrets to
- * whoever reads the answer; a method that nobody thought of slips past rules that only name three.
+ * Attack: CONNECT turns a careless proxy into a tunnel to the bank's network; TRACE reveals the secrets of the request to
+ * anyone who can read the response; an unusual method bypasses rules for the usual ones.
  */
-describe('a method of no operation', () => {
+describe('a request with a method of no operation', () => {
   const known = [
     'HEAD',
     'OPTIONS',
@@ -57,22 +57,22 @@ describe('a method of no operation', () => {
     'SOURCE',
   ];
 
-  test('A10: is told which ones there are, and shows nothing of the request', async (t) => {
+  test('A10: gets 405 with Allow, and nothing of the request is echoed', async (t) => {
     const { bank, gateway } = await startLine(t);
     for (const method of known.filter((name) => name !== 'HEAD')) {
       const secret = 'Authorization: Bearer secret';
-      const answer = await sendRaw(
+      const response = await sendRaw(
         gateway.port,
         requestText(`${method} ${newStatusPath()} HTTP/1.1`, [secret]),
       );
-      assert.equal(answer.status, 405, method);
-      assert.equal(answer.headers.get('allow'), 'GET');
-      assert.doesNotMatch(answer.body, /secret/);
+      assert.equal(response.status, 405, method);
+      assert.equal(response.headers.get('allow'), 'GET');
+      assert.doesNotMatch(response.body, /secret/);
     }
     assert.equal(bank.requests.length, 0);
   });
 
-  test('A10: HEAD is told so without a body, and the next answer stands where it should', async (t) => {
+  test('A10: gets 405 without a body for HEAD, and the next response is intact', async (t) => {
     const { gateway } = await startLine(t);
     await onConnection(gateway.port, async (connection) => {
       connection.send(requestText(`HEAD ${newStatusPath()} HTTP/1.1`) + statusRead('Connection: close'));
@@ -81,14 +81,14 @@ describe('a method of no operation', () => {
     });
   });
 
-  test('A10: one that does not exist is no HTTP', async (t) => {
+  test('A10: gets 400 if HTTP does not define the method', async (t) => {
     const line = await startLine(t);
     for (const method of ['TRACK', 'GETS', 'G', 'Post', 'P\0ST', '%47ET', 'DEBUG']) {
       await assertCutOff(line, requestText(`${method} ${paymentsPath} HTTP/1.1`), [400, 'HEADER_MALFORMED']);
     }
   });
 
-  test('A10: CONNECT opens no tunnel, neither to the bank nor to this machine', async (t) => {
+  test('A10: gets 405 for CONNECT, and no tunnel to the bank or to this machine', async (t) => {
     const line = await startLine(t);
     const targets = [new URL(line.bank.baseUrl).host, `127.0.0.1:${new URL(line.gateway.adminUrl).port}`];
     for (const target of [...targets, newStatusPath()]) {

@@ -8,30 +8,30 @@ import { startDoor } from '../kit/plain-door.ts';
 import { sendRaw } from '../kit/raw.ts';
 
 /*
- * The story: something that the attacker has a say in, a tenant's name or a text of the bank, ends up in a field of the
- * answer with a line end in it. Behind the line end stands a field, or a whole answer, of the attacker's own.
+ * Attack: a text that the attacker controls, such as a name or a text of the bank, becomes the value of a response field
+ * and contains a line end. Behind it is a field, or a complete response, of the attacker.
  */
-describe('a line end in a field of an answer', () => {
-  test('C5: is a 500 that shows nothing of it, and the next caller is served', async (t) => {
+describe('a line end in a response field', () => {
+  test('C5: leads to a 500 without the injected field, and the next request is served', async (t) => {
     const texts = ['a\r\nX-Evil: b', 'a\nb', 'a\rb', 'a\0b', 'a\u{1f600}b'];
-    let answered = 0;
-    const { app } = startApp(async () => bankResponse({ headers: [['X-A', texts[answered++] ?? 'well']] }));
+    let served = 0;
+    const { app } = startApp(async () => bankResponse({ headers: [['X-A', texts[served++] ?? 'valid']] }));
     const { port } = await startDoor(t, app);
     const read = requestText('GET /berlingroup/v1/payments/p/1 HTTP/1.1');
     for (const text of texts) {
-      const answer = await sendRaw(port, read);
-      assert.deepEqual(refusalOf(answer), [500, 'INTERNAL'], JSON.stringify(text));
-      assert.equal(answer.headers.get('x-evil'), undefined);
+      const response = await sendRaw(port, read);
+      assert.deepEqual(refusalOf(response), [500, 'INTERNAL'], JSON.stringify(text));
+      assert.equal(response.headers.get('x-evil'), undefined);
     }
     assert.equal((await sendRaw(port, read)).status, 200);
   });
 });
 
 /*
- * The story: the attacker reads from the fields of an answer which software it talks to, and in which version.
+ * Attack: the attacker reads the software and its version from the fields of a response.
  */
-describe('an answer', () => {
-  test('C9: that the gateway gives names no software', async (t) => {
+describe('a response of the gateway', () => {
+  test('C9: has no field that names the software', async (t) => {
     const line = await startLine(t);
     const refused = await sendRaw(line.gateway.port, requestText('GET /nowhere HTTP/1.1'));
     for (const { headers } of [refused, await sendRaw(line.gateway.port, 'junk\r\n\r\n')])
@@ -41,10 +41,10 @@ describe('an answer', () => {
 });
 
 /*
- * The story: a few kilobytes that become gigabytes when somebody unpacks them.
+ * Attack: a few kilobytes that become gigabytes when they are decompressed.
  */
-describe('a compressed body', () => {
-  test('E6: goes to the bank as it came, and is never unpacked', async (t) => {
+describe('a compressed request body', () => {
+  test('E6: is sent to the bank unchanged and never decompressed', async (t) => {
     const line = await startLine(t);
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
     const fields = ['Content-Encoding: gzip', `Content-Length: ${bomb.length}`];
@@ -53,7 +53,7 @@ describe('a compressed body', () => {
     await sendRaw(line.gateway.port, bytes);
     assert.deepEqual(valuesAtBank(line, 'content-encoding'), ['gzip']);
     assert.deepEqual(valuesAtBank(line, 'content-length'), [String(bomb.length)]);
-    assert.ok(process.memoryUsage().rss - before < 48 * 1024 * 1024, 'it was unpacked somewhere');
+    assert.ok(process.memoryUsage().rss - before < 48 * 1024 * 1024, 'the body was decompressed');
     assert.equal((await sendRaw(line.gateway.port, statusRead())).headers.get('penstock-error'), undefined);
   });
 });

@@ -1,4 +1,4 @@
-/** Where something personal or secret may stand: how each is filled with marked values. One row a place. */
+/** The sources of personal and secret data, one row each, and how to insert marked values there. */
 
 import assert from 'node:assert/strict';
 import type { Fault } from '../../src/simulated-bank/faults.ts';
@@ -9,101 +9,100 @@ import { type CapturedGateway, type CaptureOptions, redisPassword } from '../kit
 import { connectRaw, type RawAnswer } from '../kit/raw.ts';
 import { until } from '../kit/within.ts';
 
-/** After such an answer nothing is sent for a while. */
-const asksForPause = (mood: Fault): boolean =>
+/** After such a response, the gateway sends nothing for a while. */
+const requestsPause = (mood: Fault): boolean =>
   ['too-many-requests', 'rate-limit'].includes(mood.name) || (mood.name === 'status' && mood.status === 429);
 
-/** One request of each operation, all at once. */
+/** Sends one request of each operation, concurrently. */
 export const sendEach = async ({ send }: CapturedGateway): Promise<readonly RawAnswer[]> =>
   Promise.all(oneOfEach().map(send));
 
-/** With a trace of the caller's own, which has room for more. */
+/** Adds a trace of the client, which the gateway continues. */
 const traced = (request: string) =>
   request.replace(/traceparent: .*/, 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01');
 
-/** An initiation, marked wherever it can be. */
+/** An initiation with marked values at every position. */
 export const firstPayment = () => oneOfEach()[0] ?? '';
 const asRival = (request: string) => request.replace(apiKeys.shop, apiKeys.rival);
 
-/** Where something is hidden, and how; what the installation needs for it. */
-export interface HidingPlace {
-  readonly wishes?: CaptureOptions;
-  readonly hide: (telling: CapturedGateway) => Promise<unknown>;
-  /** What the test itself writes to Redis. */
+export interface SensitiveDataSource {
+  readonly options?: CaptureOptions;
+  readonly insert: (gateway: CapturedGateway) => Promise<unknown>;
+  /** Matches the values that the test itself writes to Redis. */
   readonly ownCommands?: RegExp;
 }
 
-/** All of them, by name. @param banks what an installation needs for banks that speak TLS, by name */
-export const hidingPlaces = (
+/** @param banks options for banks with TLS, by name */
+export const sensitiveDataSources = (
   banks: Readonly<Record<string, CaptureOptions>>,
-): Readonly<Record<string, HidingPlace>> => ({
+): Readonly<Record<string, SensitiveDataSource>> => ({
   'headers, bodies and path segments of a payment': {
-    async hide(telling) {
-      const answers = [
-        ...(await sendEach(telling)),
-        ...(await Promise.all(oneOfEach().map(traced).map(telling.send))),
+    async insert(gateway) {
+      const responses = [
+        ...(await sendEach(gateway)),
+        ...(await Promise.all(oneOfEach().map(traced).map(gateway.send))),
       ];
-      assert.ok(answers.some(({ headers }) => headers.get('penstock-error') === undefined));
-      assert.ok(telling.bank.requests.every(({ rawHeaders }) => anyCanary.test(rawHeaders.join())));
+      assert.ok(responses.some(({ headers }) => headers.get('penstock-error') === undefined));
+      assert.ok(gateway.bank.requests.every(({ rawHeaders }) => anyCanary.test(rawHeaders.join())));
     },
   },
   'a payment of another tenant': {
-    async hide(telling) {
-      await sendEach(telling);
+    async insert(gateway) {
+      await sendEach(gateway);
       for (const request of oneOfEach().slice(1).map(asRival)) {
-        const { headers, body } = await telling.send(request);
+        const { headers, body } = await gateway.send(request);
         assert.equal(headers.get('penstock-error'), 'PAYMENT_UNKNOWN');
         assert.doesNotMatch(revealed(JSON.stringify([...headers]) + body), anyCanary);
       }
     },
   },
-  'whatever the bank answers': {
-    async hide(telling) {
-      const answers: RawAnswer[] = [];
-      for (const mood of moods.filter((one) => !asksForPause(one))) {
-        telling.bank.clearFaults();
-        telling.bank.injectFault(mood);
-        answers.push(...(await sendEach(telling)));
-        if (!['never-answer', 'drip'].includes(mood.name)) await preflight(telling); // it would wait
+  'responses of the bank': {
+    async insert(gateway) {
+      const responses: RawAnswer[] = [];
+      for (const mood of moods.filter((one) => !requestsPause(one))) {
+        gateway.bank.clearFaults();
+        gateway.bank.injectFault(mood);
+        responses.push(...(await sendEach(gateway)));
+        if (!['never-answer', 'drip'].includes(mood.name)) await preflight(gateway); // it would wait for the response
       }
-      await telling.bank.stop();
-      answers.push(...(await sendEach(telling)));
-      const codes = new Set(answers.map(({ headers }) => headers.get('penstock-error')));
+      await gateway.bank.stop();
+      responses.push(...(await sendEach(gateway)));
+      const codes = new Set(responses.map(({ headers }) => headers.get('penstock-error')));
       for (const code of ['OUTCOME_UNKNOWN', 'UPSTREAM_MALFORMED', 'UPSTREAM_UNREACHED', undefined])
         assert.ok(codes.has(code), code);
       assert.ok(
-        answers.some(({ body }) => anyCanary.test(body)),
-        'the bank said something',
+        responses.some(({ body }) => anyCanary.test(body)),
+        'no response of the bank contains marked values',
       );
     },
   },
   ...Object.fromEntries(
-    moods.filter(asksForPause).map((mood, index) => [
-      `a bank that asks for a pause: ${mood.name} ${index}`,
+    moods.filter(requestsPause).map((mood, index) => [
+      `responses of a bank that requests a pause: ${mood.name} ${index}`,
       {
-        async hide(telling: CapturedGateway) {
-          telling.bank.injectFault(mood);
-          await sendEach(telling);
-          const answers = await sendEach(telling);
-          assert.equal(answers.at(-1)?.headers.get('penstock-error'), 'QUEUE_TIMEOUT');
+        async insert(gateway: CapturedGateway) {
+          gateway.bank.injectFault(mood);
+          await sendEach(gateway);
+          const responses = await sendEach(gateway);
+          assert.equal(responses.at(-1)?.headers.get('penstock-error'), 'QUEUE_TIMEOUT');
         },
       },
     ]),
   ),
   ...Object.fromEntries(
-    Object.entries(banks).map(([name, wishes]) => [
-      `a certificate of the bank's ${name}`,
+    Object.entries(banks).map(([name, options]) => [
+      `a certificate of a bank ${name}`,
       {
-        wishes,
-        async hide(telling: CapturedGateway) {
-          await sendEach(telling);
-          await preflight(telling);
+        options,
+        async insert(gateway: CapturedGateway) {
+          await sendEach(gateway);
+          await preflight(gateway);
         },
       },
     ]),
   ),
-  'whatever the door refuses': {
-    async hide({ send }) {
+  'refused requests': {
+    async insert({ send }) {
       const unknown = oneOfEach().map((request) => request.replace(apiKeys.shop, 'canary-unknown'));
       for (const request of [...refusedRequests, ...unknown]) {
         const { status } = await send(request);
@@ -111,51 +110,53 @@ export const hidingPlaces = (
       }
     },
   },
-  'whatever else is sent that is no HTTP, or no longer': {
-    async hide({ port, lines }) {
+  'bytes that are not valid HTTP': {
+    async insert({ port, lines }) {
       await Promise.all(
         brokenRequests.map(async (bytes) => {
           const connection = await connectRaw(port);
           connection.send(bytes);
           connection.end();
-          const answer = await connection.answer().catch(() => undefined); // closed without a word
-          if (answer?.headers.has('penstock-error')) assert.doesNotMatch(revealed(answer.body), anyCanary);
+          const response = await connection.answer().catch(() => undefined); // closed without a response
+          if (response?.headers.has('penstock-error'))
+            assert.doesNotMatch(revealed(response.body), anyCanary);
           connection.destroy();
         }),
       );
       assert.ok(lines.length > 0);
     },
   },
-  'a password that Redis does not take any more': {
-    async hide({ redis, lines }) {
-      const says = (text: string) => until(5_000, text, () => lines.some((line) => line.includes(text)));
+  'a password that Redis rejects': {
+    async insert({ redis, lines }) {
+      const waitForLog = (text: string) =>
+        until(5_000, text, () => lines.some((line) => line.includes(text)));
       if (!redis) return;
       await redis.config('SET', 'requirepass', 'canary-another');
       await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-      await says('"why":"Redis');
+      await waitForLog('"why":"Redis');
       await redis.config('SET', 'requirepass', redisPassword);
-      await says('is well');
+      await waitForLog('is well');
     },
   },
-  'what is garbage in Redis': {
-    async hide(telling) {
-      const { redis } = telling;
-      const holdIt = { hold: 'open', reason: 'a test', for: '1min' };
-      await callAdminApi(telling, 'PUT', '/api/circuits/sandbox/read', holdIt);
+  'corrupt values in Redis': {
+    async insert(gateway) {
+      const { redis } = gateway;
+      const hold = { hold: 'open', reason: 'a test', for: '1min' };
+      await callAdminApi(gateway, 'PUT', '/api/circuits/sandbox/read', hold);
       for (const key of (await redis?.keys('*')) ?? []) await redis?.set(key, '{"canary":canary');
-      await sendEach(telling);
+      await sendEach(gateway);
       for (const page of ['audit', 'audit/verify', 'in-doubt', 'environments']) {
-        const { text } = await callAdminApi(telling, 'GET', `/api/${page}`);
+        const { text } = await callAdminApi(gateway, 'GET', `/api/${page}`);
         assert.doesNotMatch(revealed(text), anyCanary);
       }
     },
     ownCommands: /"canary":canary/g,
   },
-  'what operators ask, and get wrong': {
-    async hide(telling) {
-      const { adminUrl } = telling;
-      for (const [method, path, body] of wrongOrders) {
-        await callAdminApi(telling, method, path, body);
+  'invalid requests of operators': {
+    async insert(gateway) {
+      const { adminUrl } = gateway;
+      for (const [method, path, body] of invalidAdminRequests) {
+        await callAdminApi(gateway, method, path, body);
         const headers = { Authorization: 'Bearer canary-operators-token', Cookie: 'canary=1' };
         assert.ok((await fetch(adminUrl + path, { method, headers })).status >= 400);
       }
@@ -169,7 +170,7 @@ export const hidingPlaces = (
   },
 });
 
-const wrongOrders = [
+const invalidAdminRequests = [
   ['GET', '/api/canary-page?canary=1'],
   ['GET', '/api/decisions/canary-request'],
   ['PUT', '/api/environments/active', { environment: 'production', reason: 'x', confirm: 'canary' }],
@@ -185,8 +186,8 @@ const wrongOrders = [
   ['DELETE', '/api/status-cache?payment=&canary=canary'],
 ] as const;
 
-/** What it tells an operator is searched, too. */
-async function preflight(telling: CapturedGateway): Promise<void> {
-  const { text } = await callAdminApi(telling, 'POST', '/api/environments/sandbox/preflight');
+/** Searches the report for the operator as well. */
+async function preflight(gateway: CapturedGateway): Promise<void> {
+  const { text } = await callAdminApi(gateway, 'POST', '/api/environments/sandbox/preflight');
   assert.doesNotMatch(revealed(text), anyCanary);
 }

@@ -1,7 +1,7 @@
 /**
- * The story: half the company may read the logs, the metrics and the console, and who reads them finds a payer's IBAN, or
- * a token that still works. So marked values are put wherever a TPP, a bank, an operator or a configuration can put one,
- * one hiding place a row; and after each, everything that was told by any way is searched.
+ * Attack: many employees can read the logs, the metrics and the console, and find a payer's IBAN or a valid token there. So
+ * marked values are inserted in every place that a TPP, a bank, an operator or the configuration can fill, and then every
+ * output of the gateway is searched for them.
  */
 
 import assert from 'node:assert/strict';
@@ -25,13 +25,13 @@ import {
 import { sendRaw } from '../kit/raw.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { until } from '../kit/within.ts';
-import { firstPayment, hidingPlaces, sendEach } from './sensitive-data-samples.ts';
+import { firstPayment, sendEach, sensitiveDataSources } from './sensitive-data-samples.ts';
 
 const authority = createAuthority(lifeOfAllTests());
 const qwac = authority.issue('qwac');
 const seal = authority.issue('seal', { key: 'rsa' });
 
-/** Everything that stands in a PEM file, line by line. */
+/** The base64 lines of a PEM file. */
 const linesOf = (pem: string) => pem.split('\n').filter((line) => /^[A-Za-z0-9+/]{20,}={0,2}$/.test(line));
 const keyLines = [qwac, seal].flatMap(({ cert, key }) => [...linesOf(cert), ...linesOf(key)]);
 
@@ -43,9 +43,9 @@ const bankWith = (name: string, more: object = {}) => {
 };
 
 const banksWithTls = {
-  'of another name': bankWith('stranger', { extensions: 'subjectAltName = DNS:canary-name.example' }),
+  'with another name': bankWith('stranger', { extensions: 'subjectAltName = DNS:canary-name.example' }),
   'that has expired': bankWith('expired', { from: '20250101000000Z', until: '20260101000000Z' }),
-  'that is believed, and in signatures': bankWith('good'),
+  'that is trusted, and of signatures': bankWith('good'),
 };
 
 const encryptionKey = Buffer.from('canary-encryption-key-of-32-byte');
@@ -56,62 +56,66 @@ function keyFile(t: TestContext, content = encryptionKey.toString('base64')): st
   return file;
 }
 
-/** Nothing is found anywhere; and everywhere there was something to search. */
-async function assertTold(
-  telling: CapturedGateway,
+/** Every output of the gateway has content, and no marked value. */
+async function assertNoSensitiveData(
+  gateway: CapturedGateway,
   allowed: Partial<Record<OutputChannel, RegExp>> = {},
 ): Promise<void> {
-  const told = Object.entries(await telling.outputs());
-  const secret = anyOf(telling.secrets);
-  for (const [way, text] of told) {
-    const sign = outputChannels[way as OutputChannel]; // the names of the very same table
-    assert.match(text, sign, `${way}: nothing to search`);
-    const searched = revealed(text).replaceAll(allowed[way as OutputChannel] ?? /(?!)/g, '');
+  const outputs = Object.entries(await gateway.outputs());
+  const secret = anyOf(gateway.secrets);
+  for (const [channel, text] of outputs) {
+    // `outputs` has the keys of this table.
+    assert.match(text, outputChannels[channel as OutputChannel], `${channel} is empty`);
+    const searched = revealed(text).replaceAll(allowed[channel as OutputChannel] ?? /(?!)/g, '');
     const [found] = searched.match(new RegExp(`.{0,120}(?:${secret.source}).{0,60}`, 'i')) ?? [];
-    assert.equal(found, undefined, way);
+    assert.equal(found, undefined, channel);
   }
 }
 
-describe('H9: nothing personal and no secret is told', () => {
-  for (const [place, { wishes, hide, ownCommands }] of Object.entries(hidingPlaces(banksWithTls))) {
-    test(`that was hidden in ${place}`, async (t) => {
-      const { secrets = [], ...rest } = wishes ?? {};
+describe('H9: the output of the gateway', () => {
+  for (const [source, { options, insert, ownCommands }] of Object.entries(
+    sensitiveDataSources(banksWithTls),
+  )) {
+    test(`contains no personal or secret data from ${source}`, async (t) => {
+      const { secrets = [], ...rest } = options ?? {};
       const state = { encryptionKeyFile: keyFile(t) };
-      const secretsToo = [...secrets, encryptionKey.toString('base64'), encryptionKey.toString('hex')];
-      const telling = await startCapturedGateway(t, {
+      const allSecrets = [...secrets, encryptionKey.toString('base64'), encryptionKey.toString('hex')];
+      const gateway = await startCapturedGateway(t, {
         ...rest,
         sections: { state },
-        secrets: secretsToo,
+        secrets: allSecrets,
       });
-      const { status } = await telling.send(firstPayment());
-      if (wishes === undefined) assert.equal(status, 201);
-      await hide(telling);
-      await assertTold(telling, { ...(ownCommands && { 'commands to Redis': ownCommands }) });
+      const { status } = await gateway.send(firstPayment());
+      if (options === undefined) assert.equal(status, 201);
+      await insert(gateway);
+      await assertNoSensitiveData(gateway, { ...(ownCommands && { 'commands to Redis': ownCommands }) });
     });
   }
 });
 
-describe('H9: without encryption, Redis holds what the bank says', { skip: skipWithoutRedisServer }, () => {
-  test('and no token, no API key, no PSU, nothing of a payment order; and no key names a payment', async (t) => {
-    const telling = await startCapturedGateway(t);
-    await telling.send(firstPayment());
-    await sendEach(telling);
-    // What stands in an answer of the bank: the payment's id, in its links.
-    await assertTold(telling, { 'commands to Redis': new RegExp(paymentIdWithCanary, 'g') });
+describe('H9: Redis without encryption', {
+  skip: skipWithoutRedisServer,
+}, () => {
+  test('contains responses of the bank, but no token, API key, PSU data or payment order, and no payment id in a key', async (t) => {
+    const gateway = await startCapturedGateway(t);
+    await gateway.send(firstPayment());
+    await sendEach(gateway);
+    // The links in the bank's responses contain the payment id.
+    await assertNoSensitiveData(gateway, { 'commands to Redis': new RegExp(paymentIdWithCanary, 'g') });
   });
 });
 
-/** What may be thrown anywhere, and what a library may hang on it. */
-const thrown = [
+/** Errors with marked values, as a library may throw them. */
+const throwingCode = [
   "throw new Error('can' + 'ary')",
   "throw 'can' + 'ary'",
   "throw Object.assign(new AggregateError([new Error('can' + 'ary')], 'can' + 'ary', { cause: 'can' + 'ary' }), { body: 'can' + 'ary' })",
   "Promise.reject({ toString: () => 'can' + 'ary', headers: { authorization: 'can' + 'ary' } })",
 ];
 
-describe('H9: a process that ends tells nothing either', () => {
-  for (const bug of thrown) {
-    test(`after ${bug.split('(')[0]}, which nobody catches`, async (t) => {
+describe('H9: the output of a process that ends', () => {
+  for (const bug of throwingCode) {
+    test(`contains no personal or secret data after an uncaught error: ${bug.split('(')[0]}`, async (t) => {
       const bank = await startBank(t);
       const script = `process.on('SIGUSR2', () => { ${bug}; })`;
       const variables = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` };
@@ -126,7 +130,7 @@ describe('H9: a process that ends tells nothing either', () => {
     });
   }
 
-  test('when it starts or cannot, whatever stands in its files and variables', async (t) => {
+  test('contains no personal or secret data from an invalid configuration', async (t) => {
     const file = (name: string) => {
       const path = join(temporaryFolder(t), name);
       writeFileSync(path, 'canary\n-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n');
@@ -157,17 +161,17 @@ describe('H9: a process that ends tells nothing either', () => {
       for (const word of ['check', 'serve']) {
         const args = ['src/main.ts', word, '--config', writeConfigFile(t, text)];
         const command = startCommand(t, process.execPath, args, variables);
-        let over = false;
+        let hasExited = false;
         const ended = command.exitCode().then(() => {
-          over = true;
+          hasExited = true;
         });
-        const serves = () => command.stdout().includes('"serving"'); // without its Redis it does, and is not ready
-        await until(20_000, 'it has said what it has to say', () => over || serves());
+        const serves = () => command.stdout().includes('"serving"'); // without its Redis it serves, but is not ready
+        await until(20_000, 'the command has exited or serves', () => hasExited || serves());
         command.kill('SIGKILL');
         await ended;
-        const said = command.stdout() + command.stderr();
-        assert.ok(said.length > 0, text);
-        assert.doesNotMatch(revealed(said), anyCanary);
+        const output = command.stdout() + command.stderr();
+        assert.ok(output.length > 0, text);
+        assert.doesNotMatch(revealed(output), anyCanary);
       }
     }
   });

@@ -8,8 +8,8 @@ import { initiation, newStatusPath, refusalOf, requestText } from '../kit/attack
 import { startDoor } from '../kit/plain-door.ts';
 import { onConnection } from '../kit/raw.ts';
 
-/** The TPP systems' door with short limits, and behind it nothing that may ever be reached. */
-async function startShortDoor(t: TestContext) {
+/** A listener with short limits, whose pipeline must not be reached. */
+async function startShortListener(t: TestContext) {
   const refusals: string[] = [];
   const readRequest = createRequestReader({
     match: createMatcher({
@@ -26,17 +26,17 @@ async function startShortDoor(t: TestContext) {
     deadlineMs: { write: 1_000, read: 1_000, status: 1_000 },
   });
   const onRefused = ({ code }: { readonly code: string }) => void refusals.push(code);
-  const pipeline = () => Promise.reject(new Error('a request went on that was never whole'));
-  const door = await startDoor(
+  const pipeline = () => Promise.reject(new Error('an incomplete request reached the pipeline'));
+  const listener = await startDoor(
     t,
     createTppApp({ readRequest, pipeline, networkOf: () => undefined, onRefused }),
   );
-  return { port: door.port, refusals: () => [...refusals, ...door.refusals] };
+  return { port: listener.port, refusals: () => [...refusals, ...listener.refusals] };
 }
 
 /*
- * The story: with a few hundred connections that never finish their requests, each costing one byte now and then, one
- * machine keeps a server busy that only limits the pause between two bytes.
+ * Attack: a few hundred connections send one byte now and then and never complete a request. They occupy a server that only
+ * limits the pause between two bytes.
  */
 describe('a TPP that sends too slowly', () => {
   const starts: Readonly<Record<string, string>> = {
@@ -49,8 +49,8 @@ describe('a TPP that sends too slowly', () => {
   };
 
   for (const [name, bytes] of Object.entries(starts)) {
-    test(`E1, E2: ${name} is answered 408 and closed, also if a byte comes now and then`, async (t) => {
-      const { port, refusals } = await startShortDoor(t);
+    test(`E1, E2: gets 408 after ${name}, with and without a byte now and then`, async (t) => {
+      const { port, refusals } = await startShortListener(t);
       for (const drip of bytes === '' ? [''] : ['', 'a']) {
         await onConnection(port, async (connection) => {
           connection.send(bytes);
@@ -67,8 +67,8 @@ describe('a TPP that sends too slowly', () => {
     });
   }
 
-  test('E1: the second request of a connection has no more time than the first', async (t) => {
-    const { port } = await startShortDoor(t);
+  test('E1: gets 408 for the second request of a connection as well', async (t) => {
+    const { port } = await startShortListener(t);
     await onConnection(port, async (connection) => {
       connection.send(requestText('GET /nowhere HTTP/1.1'));
       assert.equal((await connection.answer()).status, 404);

@@ -8,8 +8,8 @@ const body = '{"a":12}';
 const chunked = `8\r\n${body}\r\n0\r\n\r\n`;
 
 /*
- * The story: one reader sees "chunked" somewhere in the field and reads chunks; the other sees a coding it does not
- * know and reads by length, or none at all. The attacker's next chunk is then the victim's next request.
+ * Attack: one parser finds "chunked" in the field and reads chunks; the other one finds an unknown coding and reads by
+ * length, or reads no body. The attacker's next chunk is then the victim's next request.
  */
 describe('a transfer coding that is not exactly "chunked"', () => {
   const codings: readonly string[] = [
@@ -37,10 +37,10 @@ describe('a transfer coding that is not exactly "chunked"', () => {
     ],
   ];
 
-  test('A2: is refused, the connection is closed, and nothing of it reaches the bank', async (t) => {
+  test('A2: is refused, the connection is closed, and the bank receives nothing', async (t) => {
     const line = await startLine(t);
     const attacks = codings.map((coding) =>
-      t.test(JSON.stringify(coding), () =>
+      t.test(`is refused if it is ${JSON.stringify(coding)}`, () =>
         assertCutOff(line, initiation(chunked, `Transfer-Encoding: ${coding}`), [400, 'HEADER_MALFORMED']),
       ),
     );
@@ -48,7 +48,7 @@ describe('a transfer coding that is not exactly "chunked"', () => {
     await assertServes(line);
   });
 
-  test('A2: is refused where it stands twice, is folded, or has a space before the colon', async (t) => {
+  test('A2: is refused if it is repeated, folded, or has a space before the colon', async (t) => {
     const line = await startLine(t);
     const twice = ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'];
     const split = ['Transfer-Encoding: identity', 'Transfer-Encoding: chunked'];
@@ -61,7 +61,7 @@ describe('a transfer coding that is not exactly "chunked"', () => {
     );
   });
 
-  test('what is exactly chunked reaches the bank with a plain length', async (t) => {
+  test('is required: a body that is exactly chunked reaches the bank with a plain length', async (t) => {
     const line = await startLine(t);
     await sendRaw(line.gateway.port, initiation(chunked, 'Transfer-Encoding: chunked'));
     assert.deepEqual(valuesAtBank(line, 'transfer-encoding'), []);
@@ -71,10 +71,10 @@ describe('a transfer coding that is not exactly "chunked"', () => {
 });
 
 /*
- * The story: the attacker breaks the chunks in the middle, hoping that what has come so far is sent to the bank as if
- * it were whole, or that the two readers find the next chunk in different places.
+ * Attack: the attacker breaks the chunks, so that the part before is sent to the bank as a complete body, or two parsers
+ * find the next chunk at different positions.
  */
-describe('broken chunks', () => {
+describe('a malformed chunked body', () => {
   const broken: Readonly<Record<string, string>> = {
     'a size that is no number': `zz\r\n${body}\r\n0\r\n\r\n`,
     'a size with a sign': `+8\r\n${body}\r\n0\r\n\r\n`,
@@ -91,10 +91,10 @@ describe('broken chunks', () => {
     'a folded trailer': `8\r\n${body}\r\n0\r\nX-A: b\r\n c\r\n\r\n`,
   };
 
-  test('A4: are refused, the connection is closed, and the bank sees no part of them', async (t) => {
+  test('A4: is refused, the connection is closed, and the bank receives nothing', async (t) => {
     const line = await startLine(t);
     const attacks = Object.entries(broken).map(([name, bytes]) =>
-      t.test(name, () =>
+      t.test(`is refused with ${name}`, () =>
         assertCutOff(line, initiation(bytes, 'Transfer-Encoding: chunked'), [400, 'HEADER_MALFORMED']),
       ),
     );
@@ -102,13 +102,13 @@ describe('broken chunks', () => {
     await assertServes(line);
   });
 
-  test('A4: a trailer larger than a head may be is refused as such', async (t) => {
+  test('A4: is refused with 431 if its trailer is larger than the limit of a head', async (t) => {
     const line = await startLine(t);
     const bytes = `8\r\n${body}\r\n0\r\nX-A: ${'a'.repeat(17_000)}\r\n\r\n`;
     await assertCutOff(line, initiation(bytes, 'Transfer-Encoding: chunked'), [431, 'HEADERS_TOO_LARGE']);
   });
 
-  test('A4: a trailer cannot say what the head did not', async (t) => {
+  test('A4: does not add the fields of its trailer to the request for the bank', async (t) => {
     const line = await startLine(t);
     const bytes = `8\r\n${body}\r\n0\r\nAuthorization: Bearer forged\r\nPSU-ID: forged\r\n\r\n`;
     await sendRaw(

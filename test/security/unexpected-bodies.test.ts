@@ -12,13 +12,13 @@ import { startLine } from '../kit/gateway.ts';
 import { onConnection } from '../kit/raw.ts';
 
 /*
- * The story: some servers ignore the body of a GET or DELETE, and take its bytes for the next request. The attacker
- * writes a payment into the body of a harmless read: checked here as bytes, carried out there as a request.
+ * Attack: some servers ignore the body of a GET or DELETE and parse its bytes as the next request. The attacker puts a
+ * payment into the body of a harmless read: here it is a body, there it is a request.
  */
-describe('a body where none belongs', () => {
+describe('a request that is hidden in a body', () => {
   const hidden = initiation('{}', 'Content-Length: 2');
 
-  test('A11: is refused, and neither it nor what follows is taken for a request', async (t) => {
+  test('A11: is refused in a GET or DELETE, and nothing behind it is parsed', async (t) => {
     const line = await startLine(t);
     const chunk = `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n`;
     for (const method of ['GET', 'DELETE']) {
@@ -31,7 +31,7 @@ describe('a body where none belongs', () => {
     await assertServes(line);
   });
 
-  test('A11: a read that says its body is empty is served', async (t) => {
+  test('A11: is not assumed for a read with Content-Length: 0, which is served', async (t) => {
     const line = await startLine(t);
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(statusRead('Content-Length: 0'));
@@ -40,7 +40,7 @@ describe('a body where none belongs', () => {
     assert.equal(line.bank.requests.length, 1);
   });
 
-  test('A11: a request hidden in the body of a payment is bytes, and only bytes', async (t) => {
+  test('A11: is forwarded as part of the body of a payment', async (t) => {
     const { bank, gateway } = await startLine(t);
     const half = `${hidden}GET /smuggled HTTP/1.1\r\nX: `;
     await onConnection(gateway.port, async (connection) => {
@@ -52,7 +52,7 @@ describe('a body where none belongs', () => {
     assert.equal(bank.requests.find(({ method }) => method === 'POST')?.body.toString(), half);
   });
 
-  test('A11: nor is one hidden in the body of a request that was refused', async (t) => {
+  test('A11: is not parsed in the body of a refused request', async (t) => {
     const line = await startLine(t);
     const refused = requestText('POST /nowhere HTTP/1.1', [`Content-Length: ${hidden.length}`], hidden);
     await onConnection(line.gateway.port, async (connection) => {

@@ -1,4 +1,4 @@
-/** Bodies that break off or go on where another reader would not, and requests without a body that have one. */
+/** Bodies that end or continue where another parser would not, and bodies of requests that must not have one. */
 
 import { requestText } from '../../kit/attack.ts';
 import { each, get, hidden, hiddenChunk, onlyTheFirst, post, refused } from './payload.ts';
@@ -57,7 +57,7 @@ const brokenData = {
   'none of it': post(['Content-Length: 99999'], ''),
 };
 
-const strayBodies = {
+const unexpectedBodies = {
   'a read with a length': get([`Content-Length: ${hidden.length}`], hidden),
   'a read in chunks': get([chunked], hiddenChunk),
   'a read whose chunks end at once': get([chunked], `0\r\n\r\n${hidden}`),
@@ -89,6 +89,6 @@ const plainBytes = {
 export const bodies = [
   ...refused('a broken chunk', brokenChunks),
   ...refused('a broken body', brokenData),
-  ...refused('a body where none belongs', strayBodies),
-  ...onlyTheFirst('a request that is only bytes', plainBytes),
+  ...refused('an unexpected body', unexpectedBodies),
+  ...onlyTheFirst('a request that is part of a body', plainBytes),
 ];

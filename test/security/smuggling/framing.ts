@@ -1,4 +1,4 @@
-/** Two readers, two opinions on where a request ends. */
+/** Requests whose end two parsers find at different positions. */
 
 import { each, get, hidden, hiddenChunk, post, refused } from './payload.ts';
 
@@ -6,14 +6,14 @@ const length = hidden.length;
 const whole = `Content-Length: ${hiddenChunk.length}`;
 const chunked = 'Transfer-Encoding: chunked';
 
-const doubtfulLengths = each(
+const ambiguousLengths = each(
   [
     ...[`+${length}`, `-${length}`, `0${length}`, `0x${length.toString(16)}`, `${length}.0`, `${length}e0`],
     ...[`${length},${length}`, `${length}, 0`, `0, ${length}`, `${length};`, `"${length}"`, `${length} 0`],
     ...[`${length}\t0`, `1_0`, '', ' ', 'abc', '18446744073709551617', '9223372036854775808', '4294967296'],
     ...[`${length}\x0b`, `${length}\x0c`, `\x0b${length}`, `\x00${length}`, `${length}\x00`, `\xa0${length}`],
     ...['٣', '1 ', 'Infinity', 'NaN', '0b1', '0o7', '１', '-0', '+0', '00', `${length}/1`, `(${length})`],
-  ].filter((value) => value !== '1 '), // spaces at the end are no part of a value
+  ].filter((value) => value !== '1 '), // spaces at the end are not part of a value
   (value) => post([`Content-Length: ${value}`], hidden),
 );
 
@@ -27,7 +27,7 @@ const twoLengths = {
   'on a read': get(['Content-Length: 0', `Content-Length: ${length}`], hidden),
 };
 
-const bothKinds = {
+const lengthAndCoding = {
   'CL.TE': post([`Content-Length: ${5 + length}`, chunked], `0\r\n\r\n${hidden}`),
   'TE.CL': post(['Content-Length: 4', chunked], hiddenChunk),
   'coding first': post([chunked, 'Content-Length: 4'], hiddenChunk),
@@ -38,7 +38,7 @@ const bothKinds = {
   'in HTTP/1.0': post([chunked, 'Content-Length: 4'], hiddenChunk).replace('HTTP/1.1', 'HTTP/1.0'),
 };
 
-const doubtfulCodings = each(
+const ambiguousCodings = each(
   [
     ...['xchunked', 'chunkedx', 'x chunked', 'chunked x', 'chunked,', ',chunked', 'chunked, chunked'],
     ...['identity', 'identity, chunked', 'chunked, identity', 'gzip, chunked', 'chunked, gzip', 'gzip'],
@@ -112,10 +112,10 @@ const obscuredNames = each(
 );
 
 export const framing = [
-  ...refused('a doubtful length', doubtfulLengths),
+  ...refused('an ambiguous length', ambiguousLengths),
   ...refused('two lengths', twoLengths),
-  ...refused('a length and a coding', bothKinds),
-  ...refused('a doubtful coding beside a length', doubtfulCodings),
-  ...refused('a doubtful coding', codingsAlone),
+  ...refused('a length and a coding', lengthAndCoding),
+  ...refused('an ambiguous coding with a length', ambiguousCodings),
+  ...refused('an ambiguous coding', codingsAlone),
   ...refused('an obscured name', obscuredNames),
 ];

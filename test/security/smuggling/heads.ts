@@ -1,4 +1,4 @@
-/** Heads and request lines that another reader takes apart differently. */
+/** Heads and request lines that another parser splits differently. */
 
 import { paymentsPath } from '../../kit/attack.ts';
 import { each, get, hidden, mark, onlyTheFirst, post, refused } from './payload.ts';
@@ -155,7 +155,7 @@ const otherProtocols = {
   'a space first': ` ${hidden}`,
 };
 
-/** A request that wants another protocol: what follows would be that protocol's, so nothing of it is read. */
+/** A request with Upgrade: what follows would belong to the other protocol, so nothing of it is parsed. */
 const upgrades = each(
   ['h2c', 'websocket', 'TLS/1.0', 'HTTP/2.0', 'h2c, websocket', 'x'],
   (protocol) =>
@@ -166,7 +166,7 @@ const upgrades = each(
 const lastOnes = {
   'behind Connection: close': get(['Connection: close']) + hidden,
   'behind an HTTP/1.0 read': get([]).replace('HTTP/1.1', 'HTTP/1.0') + hidden,
-  // Node's parser takes this for HTTP/1.0 and does not tell; the request itself is as well-formed as any.
+  // Node's parser silently reads this as HTTP/1.0. The request itself is valid.
   'behind an RTSP/1.0 read': get([]).replace('HTTP/1.1', 'RTSP/1.0') + hidden,
 };
 
@@ -176,11 +176,11 @@ export const heads = [
   ...refused('a value', values),
   ...refused('a name', names),
   ...refused('a Host', hosts),
-  ...refused('Connection names what matters', connections),
+  ...refused('Connection names an important field', connections),
   ...refused('a version', versions),
   ...refused('a target', targets),
   ...refused('a method', methods),
   ...refused('another protocol', otherProtocols),
-  ...onlyTheFirst('a wish to upgrade', upgrades),
+  ...onlyTheFirst('an upgrade', upgrades),
   ...onlyTheFirst('the last request of a connection', lastOnes),
 ];

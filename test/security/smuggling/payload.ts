@@ -1,32 +1,32 @@
-/** What a payload of the corpus is made of. */
+/** The parts of a payload of the corpus. */
 
 import { initiation, paymentsPath, requestText } from '../../kit/attack.ts';
 
-/** Bytes for one connection, and how many requests in them the bank may see: none, or one and never the hidden one. */
+/** The bytes of one connection, and the number of requests that may reach the bank: none, or one, but never the hidden one. */
 export interface Payload {
   readonly name: string;
   readonly bytes: string;
   readonly mayReach: 0 | 1;
 }
 
-/** Stands in the path of every request that must never come out of another. */
+/** Part of the path of every hidden request. */
 export const mark = 'smuggled';
 
-/** The request that the attacker hides; whole and well-formed, if anybody ever takes it for one. */
+/** The request that the attacker hides. It is complete and valid if it is parsed as a request. */
 export const hidden = requestText(`GET /berlingroup/v1/payments/${mark}/1 HTTP/1.1`);
 
-/** The same as a single chunk, and the end of a chunked body behind it. */
+/** The hidden request as a single chunk, and the end of the chunked body. */
 export const hiddenChunk = `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n`;
 
 export const post = (fields: readonly string[], body: string) => initiation(body, ...fields);
 export const get = (fields: readonly string[], body = '') =>
   requestText(`GET ${paymentsPath}/1 HTTP/1.1`, fields, body);
 
-/** A family of payloads of which the bank may see nothing. */
+/** A family of payloads of which nothing may reach the bank. */
 export const refused = (family: string, table: Readonly<Record<string, string>>): readonly Payload[] =>
   payloads(family, table, 0);
 
-/** A family in which one request is well-formed, and all else must stay what it is: bytes, or unread. */
+/** A family in which one request is valid, and all other bytes must stay a body or unread. */
 export const onlyTheFirst = (family: string, table: Readonly<Record<string, string>>): readonly Payload[] =>
   payloads(family, table, 1);
 

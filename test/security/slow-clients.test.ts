@@ -11,21 +11,21 @@ import { connectSlowReader, type SlowReader } from '../kit/slow-reader.ts';
 
 const payment = `${paymentsPath}/1234-wertiq-983`;
 
-/** 1,000: heads that do not end, bodies that do not come, large answers that nobody reads. */
-async function gather(bank: SimulatedBank, port: number): Promise<readonly SlowReader[]> {
+/** 1,000 connections with incomplete heads, incomplete bodies and unread large responses. */
+async function connectSlowClients(bank: SimulatedBank, port: number): Promise<readonly SlowReader[]> {
   const readers = 100;
   const before = bank.requests.length;
   bank.injectFault(
     { name: 'huge-answer', bytes: 1024 * 1024, framing: 'content-length' },
     { times: readers },
   );
-  const crowd = await connectMany(port, readers, () => requestText(`GET ${payment} HTTP/1.1`));
+  const unread = await connectMany(port, readers, () => requestText(`GET ${payment} HTTP/1.1`));
   await bank.waitUntil(() => bank.requests.length >= before + readers, 60_000);
   const heads = () => `GET ${payment} HTTP/1.1\r\nHost: a\r\nX-A: `;
   const bodies = () => initiation('{"a":', 'Content-Length: 1000');
   const senders = [...(await connectMany(port, 450, bodies)), ...(await connectMany(port, 450, heads))];
-  for (const sender of senders) sender.resume(); // or it would not notice that it was hung up on
-  return [...crowd, ...senders];
+  for (const sender of senders) sender.resume(); // a paused socket does not notice that it was closed
+  return [...unread, ...senders];
 }
 
 const connectMany = (port: number, count: number, bytes: () => string) =>
@@ -46,16 +46,16 @@ async function readStatuses(t: TestContext, { url }: GatewayProcess): Promise<vo
 }
 
 /*
- * The attacker does all of it at once, from 1,000 connections: it sends heads and bodies that do not end, and does not
+ * Attack: on 1,000 connections at the same time, the attacker sends heads and bodies that do not end, and does not
  * read the responses.
  */
 test('E1-E4: the gateway answers every read while 1,000 slow TPPs keep their connections open', async (t) => {
   const bank = await startBank(t);
   const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl } };
   const served = await startGatewayProcess(t, { environments });
-  const crowd = await gather(bank, served.port);
+  const clients = await connectSlowClients(bank, served.port);
   await readStatuses(t, served);
-  const held = crowd.filter(({ socket }) => !socket.destroyed).length;
-  assert.ok(held > 500, `${held} of them were still connected`); // on a slow machine the first heads have timed out
-  for (const { socket } of crowd) socket.destroy();
+  const connected = clients.filter(({ socket }) => !socket.destroyed).length;
+  assert.ok(connected > 500, `${connected} clients were still connected`); // on a slow machine the first heads have timed out
+  for (const { socket } of clients) socket.destroy();
 });
