@@ -1,4 +1,4 @@
-/** The bank does not like our certificate, or we do not like the bank's: nothing is paid, and it is said why. */
+/** Certificates that the bank or the gateway refuses: nothing is sent, and the error states the reason. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -18,7 +18,7 @@ const stranger = createAuthority(life, 'stranger');
 const bankOwn = authority.issue('bank');
 const qwac = authority.issue('qwac');
 
-/** Every call fails like this, and the log says the same. */
+/** Every call fails with this error, and the log contains it. */
 async function assertRefused(t: TestContext, environment: object, proxyError: string, text: RegExp) {
   const sections: Sections = { environments: { active: 'sandbox', sandbox: environment } };
   const gateway = await startGateway(t, sections);
@@ -34,16 +34,16 @@ async function assertRefused(t: TestContext, environment: object, proxyError: st
   }
   assert.ok(
     gateway.logLines.some((line) => text.test(JSON.parse(line).why ?? '')),
-    'the log says it, too',
+    'the log contains the reason',
   );
 }
 
-const tlsWith = (shown?: IssuedCertificate) => ({
+const tlsWith = (issued?: IssuedCertificate) => ({
   caFile: authority.certFile,
-  ...(shown && { certFile: shown.certFile, keyFile: shown.keyFile }),
+  ...(issued && { certFile: issued.certFile, keyFile: issued.keyFile }),
 });
 
-/** A server of OpenSSL's own, which tells by alerts what it thinks of client certificates. @returns its base URL */
+/** An `openssl s_server`, which refuses client certificates with TLS alerts. @returns its base URL */
 async function startOpenssl(t: TestContext, ...options: readonly string[]): Promise<string> {
   const port = await freePort();
   const server = startCommand(t, 'openssl', [
@@ -54,34 +54,34 @@ async function startOpenssl(t: TestContext, ...options: readonly string[]): Prom
   return `https://127.0.0.1:${port}`;
 }
 
-/** Two years ahead, in seconds since 1970: whatever is valid today has expired then. */
+/** In two years, in seconds since 1970: the certificates of this test have expired then. */
 const later = String(Math.floor(Date.now() / 1_000) + 2 * 365 * 86_400);
 
-describe('a bank that refuses the client certificate is not reached, and the error says why', () => {
+describe('client certificate that the bank refuses', () => {
   for (const version of ['-tls1_2', '-tls1_3']) {
-    const asked: Readonly<
+    const cases: Readonly<
       Record<string, readonly [IssuedCertificate | undefined, readonly string[], RegExp]>
     > = {
-      'it has expired for the bank': [
+      'because it has expired': [
         qwac,
         ['-attime', later],
         /refused the gateway's client certificate as expired/,
       ],
-      'the bank does not know its issuer': [
+      'because of an unknown issuer': [
         stranger.issue(`of-a-stranger${version}`),
         [],
         /does not believe the issuer of the gateway's client certificate/,
       ],
     };
-    for (const [why, [shown, options, text]] of Object.entries(asked)) {
-      test(`${why}, over ${version.slice(1)}`, async (t) => {
+    for (const [why, [issued, options, text]] of Object.entries(cases)) {
+      test(`is reported ${why}, over ${version.slice(1)}`, async (t) => {
         const baseUrl = await startOpenssl(t, version, ...options);
-        await assertRefused(t, { baseUrl, tls: tlsWith(shown) }, 'tls_alert_received', text);
+        await assertRefused(t, { baseUrl, tls: tlsWith(issued) }, 'tls_alert_received', text);
       });
     }
   }
 
-  test('there is none, over TLS 1.3', async (t) => {
+  test('is reported if the bank requires one and there is none, over TLS 1.3', async (t) => {
     const baseUrl = await startOpenssl(t, '-tls1_3');
     await assertRefused(
       t,
@@ -92,26 +92,26 @@ describe('a bank that refuses the client certificate is not reached, and the err
   });
 });
 
-describe('a bank whose own certificate is wrong hears nothing', () => {
-  const wrong: Readonly<Record<string, readonly [IssuedCertificate, object, RegExp]>> = {
+describe('certificate of the bank that the gateway refuses', () => {
+  const refused: Readonly<Record<string, readonly [IssuedCertificate, object, RegExp]>> = {
     'it has expired': [
       authority.issue('expired', { from: '20250101000000Z', until: '20260101000000Z' }),
       {},
       /^The bank's certificate has expired; nothing was sent/,
     ],
-    'it is for another name than serverName': [
+    'it does not match serverName': [
       bankOwn,
       { serverName: 'api.bank.example' },
       /^The bank's certificate is for another name; nothing was sent/,
     ],
-    'nobody whom we believe has issued it': [
+    'its issuer is unknown': [
       stranger.issue('bank-of-a-stranger'),
       {},
       /^The bank's certificate is not believed; nothing was sent/,
     ],
   };
-  for (const [why, [{ cert, key }, tls, text]] of Object.entries(wrong)) {
-    test(why, async (t) => {
+  for (const [why, [{ cert, key }, tls, text]] of Object.entries(refused)) {
+    test(`receives no request if ${why}`, async (t) => {
       const bank = await startBank(t, { tls: { cert, key } });
       await assertRefused(
         t,
@@ -120,11 +120,11 @@ describe('a bank whose own certificate is wrong hears nothing', () => {
         text,
       );
       assert.equal(bank.requests.length, 0);
-      assert.equal(bank.malformed, 0, 'nor anything in plain HTTP');
+      assert.equal(bank.malformed, 0, 'and nothing in plain HTTP');
     });
   }
 
-  test('one that fits serverName is believed, whatever the host of baseUrl', async (t) => {
+  test('is accepted if it matches serverName, regardless of the host of baseUrl', async (t) => {
     const bank = await startBank(t, { tls: bankOwn });
     const tls = { ...tlsWith(qwac), serverName: 'localhost' };
     const gateway = await startGateway(t, { environments: { sandbox: { baseUrl: bank.baseUrl, tls } } });

@@ -1,4 +1,4 @@
-/** A write that is listened for beyond its deadline: to the circuit, and to the others who wait, it is over at the deadline. */
+/** A write past its deadline, whose late response is still recorded: for the circuit and the queue it ended at the deadline. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,35 +15,27 @@ const sections = {
   idempotency: { wait: '100ms', lateAnswer: '1min' },
 };
 
-test('a write that is too late counts at its deadline, frees its slot, and its answer is still taken', async (t) => {
+test('a late write counts as failed at its deadline and frees its slot, and its late response is still recorded', async (t) => {
   const { bank, gateway } = await startLine(t, sections);
-  const gate = 4_000;
   bank.injectFault(
-    { name: 'latency', ms: gate, strikes: 'before-effect' },
+    { name: 'latency', ms: 4_000, strikes: 'before-effect' },
     { operation: 'initiatePayment', times: 2 },
   );
   const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
   const first = { ...initiation, headers: [...initiation.headers, ['X-Request-ID', requestId] as const] };
-  const beganMs = performance.now();
   assert.equal((await call(gateway.url, first)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
-  assert.equal((await ask(gateway, 'read')).status, 404, 'the one slot is free');
+  assert.equal((await ask(gateway, 'read')).status, 404, 'the only slot is free');
   assert.equal((await ask(gateway, 'write')).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
-  const { state } = await circuitOf(gateway, 'write');
-  const openedMs = performance.now() - beganMs;
-  assert.equal(state, 'open');
-  assert.ok(openedMs < gate, `opened after ${openedMs} ms, when the bank had not answered yet`);
-  assert.equal(bank.payments.length, 0);
-  t.diagnostic(
-    `open after ${openedMs.toFixed(0)} ms, with deadlines of 500 ms and a bank that takes ${gate} ms`,
-  );
+  assert.equal((await circuitOf(gateway, 'write')).state, 'open');
+  assert.equal(bank.payments.length, 0, 'the bank has not answered yet');
 
   await until(
     10_000,
-    'the late answer is replayed',
+    'the late response is replayed',
     async () => (await call(gateway.url, first)).status === 201,
   );
-  const again = await call(gateway.url, first);
-  assert.equal(jsonOf(again).paymentId, bank.payments[0]?.paymentId);
+  const replayed = await call(gateway.url, first);
+  assert.equal(jsonOf(replayed).paymentId, bank.payments[0]?.paymentId);
   assert.equal(bank.requests.filter(({ method }) => method === 'POST').length, 2);
-  assert.equal((await circuitOf(gateway, 'write')).state, 'open', 'late answers close nothing');
+  assert.equal((await circuitOf(gateway, 'write')).state, 'open', 'late responses do not close the circuit');
 });

@@ -1,4 +1,4 @@
-/** What says nothing about the bank moves no circuit: neither opens it, nor counts towards it. */
+/** Outcomes that are no evidence about the bank: they neither open a circuit nor count for it. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -13,8 +13,8 @@ const minimumCalls = 3;
 const times = 4 * minimumCalls;
 const sections: Sections = { circuit: { minimumCalls, failureRate: '1%', window: '10min' } };
 
-/** Sends calls of every lane at once, many times what it takes to open a circuit. */
-async function storm(gateway: GatewayUnderTest): Promise<readonly string[]> {
+/** Sends concurrent calls in every lane, several times as many as are needed to open a circuit. */
+async function sendManyCalls(gateway: GatewayUnderTest): Promise<readonly string[]> {
   const replies = await Promise.all(
     lanes.flatMap((lane) => Array.from({ length: times }, () => ask(gateway, lane))),
   );
@@ -29,17 +29,17 @@ async function assertStaysClosed(gateway: GatewayUnderTest): Promise<void> {
   assert.deepEqual(loggedCircuitChanges(gateway), []);
 }
 
-const only = (answers: readonly string[]) => [...new Set(answers)].toSorted();
+const distinct = (answers: readonly string[]) => [...new Set(answers)].toSorted();
 
-describe('no circuit is moved by', { concurrency: true }, () => {
+describe('circuit', { concurrency: true }, () => {
   for (const status of [400, 401, 403, 404, 409, 501]) {
-    test(`a bank that answers ${status} to everything; and real failures are not outweighed by it`, async (t) => {
+    test(`ignores responses with status ${status}, and failures among them still open it`, async (t) => {
       const { bank, gateway } = await startLine(t, {
         ...sections,
         circuit: { minimumCalls, failureRate: '90%' },
       });
       bank.injectFault({ name: 'status', status });
-      assert.deepEqual(only(await storm(gateway)), [String(status)]);
+      assert.deepEqual(distinct(await sendManyCalls(gateway)), [String(status)]);
       await assertStaysClosed(gateway);
 
       bank.clearFaults();
@@ -49,31 +49,31 @@ describe('no circuit is moved by', { concurrency: true }, () => {
     });
   }
 
-  test('a bank that answers 429', async (t) => {
+  test('ignores 429 responses', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
     bank.injectFault({ name: 'too-many-requests', retryAfterSeconds: 20 });
-    for (const answer of await storm(gateway)) assert.match(answer, /^(429|QUEUE_TIMEOUT)$/);
+    for (const answer of await sendManyCalls(gateway)) assert.match(answer, /^(429|QUEUE_TIMEOUT)$/);
     await assertStaysClosed(gateway);
   });
 
-  test('TPPs that hang up while the bank takes its time', async (t) => {
+  test('ignores TPPs that disconnect while the bank processes their calls', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
     bank.injectFault({ name: 'latency', ms: 3_000, strikes: 'before-effect' });
-    const hangUp = new AbortController();
+    const disconnect = new AbortController();
     const calls = lanes.flatMap((lane) =>
       Array.from({ length: times }, () => {
-        const one = { ...callOf[lane], signal: hangUp.signal };
+        const one = { ...callOf[lane], signal: disconnect.signal };
         return assert.rejects(call(gateway.url, one), { name: 'AbortError' });
       }),
     );
-    await bank.waitUntil(() => bank.requests.length === 2 * times + 1); // equal status reads share a question
-    hangUp.abort();
+    await bank.waitUntil(() => bank.requests.length === 2 * times + 1); // equal status reads share one call
+    disconnect.abort();
     await Promise.all(calls);
     await until(5_000, 'the bank has answered', () => bank.payments.length === times);
     await assertStaysClosed(gateway);
   });
 
-  test('a queue of our own that is full, and turns that do not come in time', async (t) => {
+  test('ignores calls that the queue refuses or that time out in it', async (t) => {
     const shaping = {
       rate: '7/s',
       burst: 2,
@@ -81,12 +81,12 @@ describe('no circuit is moved by', { concurrency: true }, () => {
       maxWait: { write: '200ms', read: '200ms', status: '200ms' },
     };
     const { gateway } = await startLine(t, { ...sections, shaping });
-    const answers = await storm(gateway);
+    const answers = await sendManyCalls(gateway);
     for (const code of ['QUEUE_FULL', 'QUEUE_TIMEOUT']) assert.ok(answers.includes(code), code);
     await assertStaysClosed(gateway);
   });
 
-  test('a client that has used up its quota', async (t) => {
+  test('ignores clients that exceed their quota', async (t) => {
     const clients = clientSettings().map((client) => ({ ...client, quota: { rate: '1/h', burst: 1 } }));
     const { gateway } = await startLine(t, { ...sections, clients });
     const headers = [['X-API-Key', apiKeyOf('shop')]] as const;
@@ -97,24 +97,24 @@ describe('no circuit is moved by', { concurrency: true }, () => {
     await assertStaysClosed(gateway);
   });
 
-  test('a Redis that does not answer', { skip: skipWithoutRedisServer }, async (t) => {
+  test('ignores a Redis that does not answer', { skip: skipWithoutRedisServer }, async (t) => {
     const redis = await startRedis(t);
     const { gateway } = await startLine(t, { ...sections, state: { redis: redis.url } });
     redis.freeze();
     t.after(redis.thaw);
-    const answers = await storm(gateway);
+    const answers = await sendManyCalls(gateway);
     assert.ok(answers.includes('STATE_UNAVAILABLE'));
     await assertStaysClosed(gateway);
   });
 
-  test('a Redis that stops answering when a payment is about to be sent', {
+  test('ignores a Redis that stops answering just before a payment is sent', {
     skip: skipWithoutRedisServer,
   }, async (t) => {
     const redis = await startRedis(t);
     const shaping = { maxConcurrent: 1 };
     const { bank, gateway } = await startLine(t, { ...sections, shaping, state: { redis: redis.url } });
     bank.injectFault({ name: 'latency', ms: 2_000, strikes: 'before-effect' }, { times: 1 });
-    const holder = ask(gateway, 'read');
+    const activeCall = ask(gateway, 'read');
     await bank.waitUntil(() => bank.requests.length === 1);
     const before = Number(await redis.command('DBSIZE'));
     const waiting = Array.from({ length: times }, () => ask(gateway, 'write'));
@@ -125,14 +125,14 @@ describe('no circuit is moved by', { concurrency: true }, () => {
     );
     redis.freeze();
     t.after(redis.thaw);
-    await holder;
+    await activeCall;
     for (const { header } of await Promise.all(waiting))
       assert.equal(header('Penstock-Error'), 'STATE_UNAVAILABLE');
     assert.equal(bank.requests.length, 1);
     await assertStaysClosed(gateway);
   });
 
-  test('calls that were sent before it opened, and end after it has closed again', async (t) => {
+  test('ignores calls that were sent before it opened and end after it has closed again', async (t) => {
     const circuit = { minimumCalls, openFor: '100ms' };
     const { bank, gateway } = await startLine(t, { circuit });
     bank.injectFault(

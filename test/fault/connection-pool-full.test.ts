@@ -6,26 +6,26 @@ import { newCall } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 
-/** One connection to the bank; a status read may hold it longer than any other call may wait. */
+/** One connection to the bank; a status read may occupy it longer than any other call may wait. */
 const narrow: Sections = {
-  statusCache: { enabled: false }, // it would have the holder ask again: a DELETE has overtaken it
+  statusCache: { enabled: false }, // it would repeat the read that occupies the connection, because a DELETE has overtaken it
   upstream: { maxSockets: 1 },
   deadlines: { connect: '200ms', status: '5s', read: '300ms', write: '300ms' },
   shaping: { maxConcurrent: 1, maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
   idempotency: { wait: '100ms' },
 };
 
-describe('when all connections to the bank are taken (E15)', { concurrency: true }, () => {
+describe('connection pool without a free connection', { concurrency: true }, () => {
   for (const method of methods) {
-    test(`a ${method} that gets none before its deadline is refused with QUEUE_TIMEOUT and never sent`, async (t) => {
-      const line = await startWithPayment(t, narrow);
-      const { bank, gateway, paymentPath } = line;
+    test(`refuses a ${method} with QUEUE_TIMEOUT at its deadline, without sending it`, async (t) => {
+      const setup = await startWithPayment(t, narrow);
+      const { bank, gateway, paymentPath } = setup;
       const before = bank.requests.length;
       bank.injectFault({ name: 'latency', ms: 800 }, { operation: 'getPaymentStatus', times: 1 });
-      const holder = call(gateway.url, newCall('GET', `${paymentPath}/status`));
+      const statusRead = call(gateway.url, newCall('GET', `${paymentPath}/status`));
       await bank.waitUntil(() => bank.requests.length === before + 1);
 
-      const request = callOn(line, method);
+      const request = callOn(setup, method);
       const reply = await within(4_000, 'an answer', call(gateway.url, request));
       assert.equal(reply.status, 503);
       assert.equal(reply.header('penstock-error'), 'QUEUE_TIMEOUT');
@@ -35,43 +35,43 @@ describe('when all connections to the bank are taken (E15)', { concurrency: true
       const { level, error, status } = logLineOf(gateway, request);
       assert.deepEqual({ level, error, status }, { level: 'warn', error: 'QUEUE_TIMEOUT', status: 503 });
 
-      assert.equal((await within(4_000, 'the first answer', holder)).status, 200);
-      const next = await within(4_000, 'the next answer', call(gateway.url, callOn(line, 'GET')));
+      assert.equal((await within(4_000, 'the first answer', statusRead)).status, 200);
+      const next = await within(4_000, 'the next answer', call(gateway.url, callOn(setup, 'GET')));
       assert.equal(next.status, 200);
-      assert.equal(bank.requests.length - before, 2, 'the holder and the next call');
+      assert.equal(bank.requests.length - before, 2, 'the status read and the next call');
     });
   }
 
-  test('payments that are only listened for any longer give theirs to calls in time', async (t) => {
-    const line = await startWithPayment(t, {
+  test('closes the connections of payments past their deadline for calls that are in time', async (t) => {
+    const setup = await startWithPayment(t, {
       upstream: { maxSockets: 2 },
       deadlines: { connect: '200ms', status: '5s', read: '5s', write: '300ms' },
       shaping: { maxConcurrent: 2, maxWait: { write: '100ms', read: '3s', status: '3s' } },
       idempotency: { wait: '100ms', lateAnswer: '3s' },
     });
-    line.bank.injectFault({ name: 'never-answer' }, { operation: 'initiatePayment' });
-    const initiate = () => call(line.gateway.url, callOn(line, 'POST'));
+    setup.bank.injectFault({ name: 'never-answer' }, { operation: 'initiatePayment' });
+    const initiate = () => call(setup.gateway.url, callOn(setup, 'POST'));
     for (const { status } of await Promise.all([initiate(), initiate()])) assert.equal(status, 504);
     const reads = [1, 2, 3].map(() =>
-      within(2_000, 'an answer', call(line.gateway.url, callOn(line, 'GET'))),
+      within(2_000, 'an answer', call(setup.gateway.url, callOn(setup, 'GET'))),
     );
     for (const { status } of await Promise.all(reads)) assert.equal(status, 200);
-    assert.ok(line.bank.connections <= 5, `${line.bank.connections} connections`);
+    assert.ok(setup.bank.connections <= 5, `${setup.bank.connections} connections`);
   });
 
-  test('others wait for one to become free, and no further one is opened', async (t) => {
-    const line = await startWithPayment(t, {
+  test('lets further calls wait and opens no more than maxSockets connections', async (t) => {
+    const setup = await startWithPayment(t, {
       upstream: { maxSockets: 2 },
       shaping: { maxConcurrent: 2 },
     });
-    line.bank.injectFault({ name: 'latency', ms: 5 });
+    setup.bank.injectFault({ name: 'latency', ms: 5 });
     const replies = await Promise.all(
       Array.from({ length: 30 }, () =>
-        within(8_000, 'an answer', call(line.gateway.url, callOn(line, 'GET'))),
+        within(8_000, 'an answer', call(setup.gateway.url, callOn(setup, 'GET'))),
       ),
     );
 
     assert.ok(replies.every(({ status }) => status === 200));
-    assert.ok(line.bank.connections <= 2);
+    assert.ok(setup.bank.connections <= 2);
   });
 });

@@ -6,16 +6,17 @@ import { startPlainServer } from '../kit/plain-server.ts';
 import { newCall, transfers } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 
-const refusal = 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
+const refusalResponse =
+  'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
 
-/** As large as the gateway takes: more than the buffers of a connection hold. */
+/** The largest body that the gateway accepts: more than the socket buffers hold. */
 const large = { ...newCall('POST', transfers), body: ' '.repeat(1024 * 1024) };
 
-describe('a bank that answers 413 before it has read the body (E10)', () => {
-  test('is heard, though the rest of the body can no longer be sent', async (t) => {
+describe('bank that answers 413 before it has read the body', () => {
+  test('has its response passed on, although the rest of the body cannot be sent', async (t) => {
     const bank = await startPlainServer(t, (socket) => {
       socket.pause();
-      socket.end(refusal);
+      socket.end(refusalResponse);
     });
     const sandbox = { baseUrl: `http://127.0.0.1:${bank.port}` };
     const gateway = await startGateway(t, { environments: { sandbox } });
@@ -27,7 +28,7 @@ describe('a bank that answers 413 before it has read the body (E10)', () => {
     assert.equal(bank.connections.length, 1);
   });
 
-  test('is asked once, and the next call works', async (t) => {
+  test('receives the request once, and the next call succeeds', async (t) => {
     const bank = await startBank(t);
     const sandbox = { baseUrl: bank.baseUrl };
     const gateway = await startGateway(t, { environments: { sandbox } });

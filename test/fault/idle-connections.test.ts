@@ -8,12 +8,12 @@ import { newCall, transfers } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 
-const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}';
+const response = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}';
 const aPayment = `${transfers}/a-payment`;
 
-/** A bank that answers every request at once, and a gateway that has just called it. */
-async function startCalled(t: TestContext, sections: Sections = {}) {
-  const bank = await startPlainServer(t, (socket) => void socket.write(answer));
+/** A bank that answers immediately, and a gateway that has an idle connection to it. */
+async function startWithIdleConnection(t: TestContext, sections: Sections = {}) {
+  const bank = await startPlainServer(t, (socket) => void socket.write(response));
   const environments = { sandbox: { baseUrl: `http://127.0.0.1:${bank.port}` } };
   const gateway = await startGateway(t, { environments, ...sections });
   const get = async () =>
@@ -24,16 +24,16 @@ async function startCalled(t: TestContext, sections: Sections = {}) {
 
 const isClosed = (socket: Socket | undefined) => () => socket?.destroyed === true;
 
-describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
-  test('is kept for the next call', async (t) => {
-    const { bank, get } = await startCalled(t);
+describe('idle connection to the bank', { concurrency: true }, () => {
+  test('is reused by the next call', async (t) => {
+    const { bank, get } = await startWithIdleConnection(t);
     assert.equal(await get(), 200);
     assert.equal(bank.connections.length, 1);
   });
 
-  test('is forgotten when the bank closes it: the next call takes a new one', async (t) => {
+  test('is replaced by a new one when the bank has closed it', async (t) => {
     for (const leave of ['end', 'resetAndDestroy'] as const) {
-      const { bank, get } = await startCalled(t);
+      const { bank, get } = await startWithIdleConnection(t);
       bank.connections[0]?.[leave]();
       await until(2_000, 'both sides have closed', isClosed(bank.connections[0]));
       assert.equal(await get(), 200);
@@ -41,35 +41,37 @@ describe('a connection that nobody uses (E14)', { concurrency: true }, () => {
     }
   });
 
-  test('is closed by the gateway after upstream.idle, before the bank would do it', async (t) => {
-    const { bank, get } = await startCalled(t, { upstream: { idle: '50ms', writeSocketIdle: '50ms' } });
+  test('is closed by the gateway after upstream.idle', async (t) => {
+    const { bank, get } = await startWithIdleConnection(t, {
+      upstream: { idle: '50ms', writeSocketIdle: '50ms' },
+    });
     await until(2_000, 'the gateway has closed it', isClosed(bank.connections[0]));
     assert.equal(await get(), 200);
     assert.equal(bank.connections.length, 2);
   });
 
-  test('is not mistaken for one whose bank takes longer than upstream.idle to answer', async (t) => {
-    const line = await startWithPayment(t, { upstream: { idle: '50ms', writeSocketIdle: '50ms' } });
-    line.bank.injectFault({ name: 'latency', ms: 250 });
-    const reply = await within(4_000, 'an answer', call(line.gateway.url, callOn(line, 'POST')));
+  test('is not confused with a busy one whose response takes longer than upstream.idle', async (t) => {
+    const setup = await startWithPayment(t, { upstream: { idle: '50ms', writeSocketIdle: '50ms' } });
+    setup.bank.injectFault({ name: 'latency', ms: 250 });
+    const reply = await within(4_000, 'an answer', call(setup.gateway.url, callOn(setup, 'POST')));
     assert.equal(reply.status, 201);
   });
 
   for (const method of methods) {
-    test(`may be closed by the bank behind every answer: a ${method} still reaches it once`, async (t) => {
-      const line = await startWithPayment(t);
-      const { bank, gateway } = line;
+    test(`may be closed by the bank after every response: a ${method} reaches the bank once`, async (t) => {
+      const setup = await startWithPayment(t);
+      const { bank, gateway } = setup;
       const before = bank.requests.length;
       bank.injectFault({ name: 'close-idle' });
-      const request = callOn(line, method);
+      const request = callOn(setup, method);
       const reply = await within(4_000, 'an answer', call(gateway.url, request));
 
       assert.ok(reply.status < 300);
       assert.equal(logLineOf(gateway, request).status, reply.status);
       assert.equal(bank.requests.length - before, 1);
-      // A call that meets the connection while it closes is lost: it fails, and is never sent twice.
+      // A call that uses the connection while the bank closes it fails, and is never sent twice.
       await until(4_000, 'a call gets through again', async () => {
-        return (await call(gateway.url, callOn(line, 'GET'))).status === 200;
+        return (await call(gateway.url, callOn(setup, 'GET'))).status === 200;
       });
     });
   }

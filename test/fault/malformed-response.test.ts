@@ -7,14 +7,14 @@ const malformed = (proxyError: string): ExpectedFailure => ({
   proxyError,
 });
 
-describe('an answer of the bank that cannot be believed (C6, E9, E12)', { concurrency: true }, () => {
+describe('malformed response of the bank', { concurrency: true }, () => {
   testEveryMethodFails({ name: 'garbage' }, malformed('http_protocol_error'));
   testEveryMethodFails({ name: 'two-content-lengths' }, malformed('http_protocol_error'));
   testEveryMethodFails({ name: 'carriage-return-in-header' }, malformed('http_protocol_error'));
   testEveryMethodFails({ name: 'huge-headers' }, malformed('http_response_header_section_size'));
   testEveryMethodFails({ name: 'switching-protocols' }, malformed('http_upgrade_failed'));
-  const unasked = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n'; // without Connection: Upgrade
-  testEveryMethodFails({ name: 'garbage', bytes: unasked }, malformed('http_upgrade_failed'));
+  const upgradeResponse = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n'; // without Connection: Upgrade
+  testEveryMethodFails({ name: 'garbage', bytes: upgradeResponse }, malformed('http_upgrade_failed'));
   for (const status of ['099', '600', '999']) {
     const bytes = `HTTP/1.1 ${status} Odd\r\nContent-Length: 0\r\n\r\n`;
     testEveryMethodFails({ name: 'garbage', bytes }, malformed('http_protocol_error'));

@@ -7,7 +7,7 @@ const unknown: ExpectedFailure = {
   proxyError: 'http_response_timeout',
 };
 
-describe('a bank that is not done when the deadline passes (E8)', { concurrency: true }, () => {
+describe('bank that has not responded completely at the deadline', { concurrency: true }, () => {
   testEveryMethodFails({ name: 'never-answer' }, unknown, shortDeadlines);
   testEveryMethodFails({ name: 'drip', everyMs: 20 }, unknown, shortDeadlines);
   testEveryMethodFails({ name: 'drip', everyMs: 20, from: 'body' }, unknown, shortDeadlines);

@@ -1,5 +1,3 @@
-/** A TPP that hangs up while its call waits for a turn: nothing is sent for it, and others are not harmed. */
-
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { requestText } from '../kit/attack.ts';
@@ -16,31 +14,31 @@ const narrow = {
 };
 const aPayment = `${transfers}/a-payment`;
 
-/** A gateway whose one slot is taken until the returned function is called. */
-async function startTaken(t: Parameters<typeof startLine>[0]) {
-  const line = await startLine(t, narrow);
-  line.bank.injectFault({ name: 'latency', ms: 2_500, strikes: 'before-effect' }, { times: 1 });
-  const holder = call(line.gateway.url, newCall('GET', aPayment));
-  await line.bank.waitUntil(() => line.bank.requests.length === 1);
-  return { ...line, holder };
+/** A gateway with a call to the bank that occupies its only concurrency slot for 2.5 s. */
+async function startBusy(t: Parameters<typeof startLine>[0]) {
+  const setup = await startLine(t, narrow);
+  setup.bank.injectFault({ name: 'latency', ms: 2_500, strikes: 'before-effect' }, { times: 1 });
+  const activeCall = call(setup.gateway.url, newCall('GET', aPayment));
+  await setup.bank.waitUntil(() => setup.bank.requests.length === 1);
+  return { ...setup, activeCall };
 }
 
-describe('a TPP that hangs up while its call waits', { concurrency: true }, () => {
+describe('disconnect of a TPP whose call is queued', { concurrency: true }, () => {
   for (const method of methods) {
-    test(`a ${method} is never sent, and the log says why`, async (t) => {
-      const { bank, gateway, holder } = await startTaken(t);
-      const one = newCall(method, method === 'POST' ? transfers : aPayment);
-      const hangUp = new AbortController();
-      const reply = call(gateway.url, { ...one, signal: hangUp.signal });
+    test(`drops a queued ${method}, and the log shows why`, async (t) => {
+      const { bank, gateway, activeCall } = await startBusy(t);
+      const queued = newCall(method, method === 'POST' ? transfers : aPayment);
+      const disconnect = new AbortController();
+      const reply = call(gateway.url, { ...queued, signal: disconnect.signal });
       const last = call(gateway.url, newCall('GET', `${aPayment}/authorisations`));
-      await call(gateway.url, newCall('GET', '/')); // read behind the first
-      hangUp.abort();
+      await call(gateway.url, newCall('GET', '/')); // the gateway reads it after the first
+      disconnect.abort();
       await assert.rejects(reply);
-      await until(4_000, 'the log tells it', () =>
-        gateway.logLines.some((line) => line.includes(one.requestId) && line.includes('The caller left')),
+      await until(4_000, 'the log shows it', () =>
+        gateway.logLines.some((text) => text.includes(queued.requestId) && text.includes('The caller left')),
       );
-      await holder;
-      assert.equal((await within(4_000, 'the call behind', last)).status, 404);
+      await activeCall;
+      assert.equal((await within(4_000, 'the next call', last)).status, 404);
       assert.deepEqual(
         bank.requests.map(({ operation }) => operation),
         ['getPayment', 'listAuthorisations'],
@@ -48,31 +46,31 @@ describe('a TPP that hangs up while its call waits', { concurrency: true }, () =
     });
   }
 
-  test('only closes its side, and its turn comes soon: it gets its answer', async (t) => {
+  test('that closes only its sending side still receives the response', async (t) => {
     const { bank, gateway } = await startLine(t, narrow);
     bank.injectFault({ name: 'latency', ms: 300, strikes: 'before-effect' });
-    const holder = call(gateway.url, newCall('GET', aPayment));
+    const activeCall = call(gateway.url, newCall('GET', aPayment));
     await bank.waitUntil(() => bank.requests.length === 1);
     await onConnection(gateway.port, async (connection) => {
       connection.send(requestText(`GET ${aPayment} HTTP/1.1`));
       connection.end();
       assert.equal((await connection.answer()).status, 404);
     });
-    await holder;
+    await activeCall;
   });
 
-  test('does not take a shared status read with it', async (t) => {
-    const { bank, gateway, holder } = await startTaken(t);
+  test('does not cancel a status read that is shared with another request', async (t) => {
+    const { bank, gateway, activeCall } = await startBusy(t);
     const status = `${aPayment}/status`;
-    const hangUp = new AbortController();
-    const first = call(gateway.url, { ...newCall('GET', status), signal: hangUp.signal });
-    await call(gateway.url, newCall('GET', '/')); // read behind the first
+    const disconnect = new AbortController();
+    const first = call(gateway.url, { ...newCall('GET', status), signal: disconnect.signal });
+    await call(gateway.url, newCall('GET', '/')); // the gateway reads it after the first
     const second = call(gateway.url, newCall('GET', status));
     await call(gateway.url, newCall('GET', '/'));
-    hangUp.abort();
+    disconnect.abort();
     await assert.rejects(first);
-    await holder;
+    await activeCall;
     assert.equal((await within(4_000, 'the second answer', second)).status, 404);
-    assert.equal(bank.requests.length, 2, 'the holder, and one status read');
+    assert.equal(bank.requests.length, 2, 'the active call, and one status read');
   });
 });

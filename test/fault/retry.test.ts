@@ -1,4 +1,4 @@
-/** What is sent once more, and what never is: a payment must not be made twice, and a read may as well be asked again. */
+/** Which failed calls are retried: never a payment that may have been sent, but reads, which change nothing. */
 
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
@@ -13,12 +13,12 @@ import { startTlsBankProxy } from '../kit/tls-bank-proxy.ts';
 
 const reads = [callOf.read, callOf.status] as const;
 
-describe('a connection that breaks before a byte of an answer (E14)', { concurrency: true }, () => {
+describe('call whose connection fails', { concurrency: true }, () => {
   for (const fault of ['reset', 'close-before-answering'] as const) {
     for (const read of reads) {
-      test(`had been used before (${fault}): GET ${read.path} is sent once more, and answered`, async (t) => {
+      test(`is retried if it is a read on a reused connection (${fault}, GET ${read.path})`, async (t) => {
         const { bank, gateway } = await startLine(t, { statusCache: { enabled: false } });
-        await call(gateway.url, read); // leaves a connection that is kept
+        await call(gateway.url, read); // leaves an idle connection
         bank.injectFault({ name: fault }, { times: 1 });
         const reply = await call(gateway.url, read);
         assert.deepEqual([reply.status, reply.header('Penstock-Error')], [404, undefined]);
@@ -27,7 +27,7 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
       });
     }
 
-    test(`had been used before (${fault}): a payment is not sent again`, async (t) => {
+    test(`is not retried if it is a payment on a reused connection (${fault})`, async (t) => {
       const { bank, gateway } = await startLine(t);
       assert.equal((await call(gateway.url, initiation)).status, 201);
       bank.injectFault({ name: fault, strikes: 'before-effect' }, { times: 1 });
@@ -36,7 +36,7 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
       assert.equal(bank.requests.length, 2);
     });
 
-    test(`is new (${fault}): a read is not sent again either`, async (t) => {
+    test(`is not retried if it is a read on a new connection (${fault})`, async (t) => {
       const { bank, gateway } = await startLine(t);
       bank.injectFault({ name: fault }, { times: 1 });
       assert.equal((await call(gateway.url, callOf.read)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
@@ -44,7 +44,7 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
     });
   }
 
-  test('is one of several that are kept: a read is sent once more on a new one, for the others may be as dead', async (t) => {
+  test('is retried on a new connection, although other idle connections exist', async (t) => {
     const { bank, gateway } = await startLine(t);
     bank.injectFault({ name: 'latency', ms: 100, strikes: 'before-effect' }, { times: 3 });
     await Promise.all(Array.from({ length: 3 }, () => call(gateway.url, callOf.read)));
@@ -54,7 +54,7 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
     assert.equal(bank.requests.at(-1)?.connection, 4);
   });
 
-  test('breaks behind the first byte: a read is not sent again', async (t) => {
+  test('is not retried after the first byte of the response', async (t) => {
     const { bank, gateway } = await startLine(t);
     await call(gateway.url, callOf.read);
     bank.injectFault({ name: 'half-answer' }, { times: 1 });
@@ -62,32 +62,28 @@ describe('a connection that breaks before a byte of an answer (E14)', { concurre
     assert.equal(bank.requests.length, 2);
   });
 
-  for (const one of [initiation, ...reads] as readonly Call[]) {
-    test(`was never made: ${one.method} ${one.path} is tried once more, and no third time`, async (t) => {
+  for (const request of [initiation, ...reads] as readonly Call[]) {
+    test(`is retried once if it got no connection: ${request.method} ${request.path}`, async (t) => {
       const bank = await startBank(t);
-      const door = await startTlsBankProxy(t, bank);
-      const gateway = await startGateway(t, { environments: { sandbox: door.environment } });
-      const shut = () => door.onNextConnection((socket) => socket.resetAndDestroy());
-      shut();
-      shut();
-      assert.equal((await call(gateway.url, one)).header('Penstock-Error'), 'UPSTREAM_UNREACHED');
+      const proxy = await startTlsBankProxy(t, bank);
+      const gateway = await startGateway(t, { environments: { sandbox: proxy.environment } });
+      const resetNext = () => proxy.onNextConnection((socket) => socket.resetAndDestroy());
+      resetNext();
+      resetNext();
+      assert.equal((await call(gateway.url, request)).header('Penstock-Error'), 'UPSTREAM_UNREACHED');
       assert.equal(bank.requests.length, 0);
-      shut();
-      assert.equal((await call(gateway.url, one)).header('Penstock-Error'), undefined);
+      resetNext();
+      assert.equal((await call(gateway.url, request)).header('Penstock-Error'), undefined);
       assert.equal(bank.requests.length, 1);
     });
   }
 });
 
-/**
- * The story: a bank closes what was idle for a while, and the gateway takes just that connection for the next call. Both
- * are right, and the call is lost.
- */
-/** Calls a second: an interval is about as long as the bank keeps a connection. */
-const paces = [46, 48, 50, 52];
+/** Calls per second, at intervals close to the 20 ms after which the bank closes an idle connection. */
+const callRates = [46, 48, 50, 52];
 
-describe('a bank that closes connections when they were idle for 20 ms (E14)', { concurrency: true }, () => {
-  async function startBefore(t: TestContext, writeSocketIdle: string) {
+describe('bank that closes connections after 20 ms without a request', { concurrency: true }, () => {
+  async function startGateways(t: TestContext, writeSocketIdle: string) {
     const program = startCommand(t, process.execPath, ['test/kit/idle-closing-bank.ts', '20']);
     await program.waitForOutput('port ');
     const baseUrl = `http://127.0.0.1:${/\d+/.exec(program.stdout())?.[0]}`;
@@ -97,15 +93,16 @@ describe('a bank that closes connections when they were idle for 20 ms (E14)', {
         statusCache: { enabled: false },
         upstream: { writeSocketIdle },
       });
-    const seen = async () => Object.entries(jsonOf(await call(baseUrl, { method: 'GET', path: '/seen' })));
-    return { gateways: await Promise.all(paces.map(start)), seen };
+    const requestCounts = async () =>
+      Object.entries(jsonOf(await call(baseUrl, { method: 'GET', path: '/seen' })));
+    return { gateways: await Promise.all(callRates.map(start)), requestCounts };
   }
 
-  /** Calls in such intervals that many come just when the connection of the one before is closed. */
-  async function paced(t: TestContext, gateways: readonly GatewayUnderTest[], one: Call) {
+  /** Sends many calls just when the bank closes the connection of the previous one. */
+  async function callAtIntervals(t: TestContext, gateways: readonly GatewayUnderTest[], one: Call) {
     const agent = new Agent({ keepAlive: true });
     const loads = gateways.map(({ url }, index) =>
-      startLoad(t, { perSecond: paces[index] ?? 50, forMs: 3_000 }, () =>
+      startLoad(t, { perSecond: callRates[index] ?? 50, forMs: 3_000 }, () =>
         exchange(one, (again) => call(url, again, agent)),
       ),
     );
@@ -114,9 +111,9 @@ describe('a bank that closes connections when they were idle for 20 ms (E14)', {
     return ended.flat();
   }
 
-  test('reads succeed', async (t) => {
-    const { gateways } = await startBefore(t, '1s');
-    const reads = await paced(t, gateways, callOf.read);
+  test('answers every read', async (t) => {
+    const { gateways } = await startGateways(t, '1s');
+    const reads = await callAtIntervals(t, gateways, callOf.read);
     assert.deepEqual(failuresIn(reads), {});
   });
 
@@ -124,13 +121,13 @@ describe('a bank that closes connections when they were idle for 20 ms (E14)', {
     ['1s', 1],
     ['5ms', 0.01],
   ] as const) {
-    test(`no payment comes twice, with upstream.writeSocketIdle at ${idle}`, async (t) => {
-      const { gateways, seen } = await startBefore(t, idle);
-      const payments = await paced(t, gateways, initiation);
-      const { 'POST: 504 OUTCOME_UNKNOWN': lost = 0, ...others } = failuresIn(payments);
+    test(`receives no payment twice, with upstream.writeSocketIdle at ${idle}`, async (t) => {
+      const { gateways, requestCounts } = await startGateways(t, idle);
+      const payments = await callAtIntervals(t, gateways, initiation);
+      const { 'POST: 504 OUTCOME_UNKNOWN': unknown = 0, ...others } = failuresIn(payments);
       assert.deepEqual(others, {});
-      assert.ok(lost <= payments.length * atMost);
-      for (const [id, times] of await seen()) assert.equal(times, 1, id);
+      assert.ok(unknown <= payments.length * atMost);
+      for (const [id, times] of await requestCounts()) assert.equal(times, 1, id);
     });
   }
 });

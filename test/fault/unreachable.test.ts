@@ -8,14 +8,14 @@ import { until, within } from '../kit/within.ts';
 import { certificate, key } from '../unit/simulated-bank/certificate.ts';
 import { assertFailure, type ExpectedFailure, methods, shortDeadlines } from './fault-contract.ts';
 
-/** Nothing was sent: whatever the call was, it can be sent again. */
+/** Nothing was sent. */
 const unreached = (proxyError: string): ExpectedFailure => ({
   status: 502,
   code: 'UPSTREAM_UNREACHED',
   proxyError,
 });
 
-/** Every call gets this failure, says that nothing was sent, and the gateway goes on after it. */
+/** Every call fails with this error, which states that nothing was sent, and the gateway keeps running. */
 async function assertUnreached(t: TestContext, baseUrl: string, proxyError: string, sections?: Sections) {
   const environments = { active: 'sandbox', sandbox: { baseUrl } };
   const gateway = await startGateway(t, { environments, ...sections });
@@ -27,50 +27,48 @@ async function assertUnreached(t: TestContext, baseUrl: string, proxyError: stri
   }
 }
 
-describe('a bank that no connection can be made to (E8)', { concurrency: true }, () => {
-  test('a port that nobody listens on refuses every request, and the gateway takes the next', async (t) => {
+describe('unreachable bank', { concurrency: true }, () => {
+  test('is reported as connection_refused if nothing listens on its port', async (t) => {
     const bank = await startBank(t);
     await bank.stop(); // its port is free now
     await assertUnreached(t, bank.baseUrl, 'connection_refused');
   });
 
-  test('a TLS handshake that is never answered ends with the time allowed for connecting', async (t) => {
+  test('is reported as connection_timeout after deadlines.connect if the TLS handshake is never answered', async (t) => {
     const blackHole = await startPlainServer(t);
-    const startedMs = performance.now();
     await assertUnreached(t, `https://127.0.0.1:${blackHole.port}`, 'connection_timeout', {
       ...shortDeadlines,
-      deadlines: { connect: '100ms' }, // of calls that may take seconds
+      deadlines: { connect: '100ms', status: '60s', read: '60s', write: '60s' }, // the test waits for 8 s at most
     });
-    assert.ok(performance.now() - startedMs < 5_000, 'no call waited for its own deadline of 15 s');
     assert.doesNotMatch(blackHole.received, /HTTP/);
   });
 
-  test('the bank sees a connection that was given up close', async (t) => {
+  test('gets the connections closed whose TLS handshake timed out', async (t) => {
     const blackHole = await startPlainServer(t);
     await assertUnreached(t, `https://127.0.0.1:${blackHole.port}`, 'connection_timeout', shortDeadlines);
     await until(2_000, 'all are closed', () => blackHole.connections.every(({ destroyed }) => destroyed));
   });
 
-  test('E16: a certificate that nobody vouches for is never believed, and nothing is sent', async (t) => {
+  test('receives nothing if no authority has signed its certificate', async (t) => {
     const bank = await startBank(t, { tls: { key, cert: certificate } });
     await assertUnreached(t, bank.baseUrl, 'tls_certificate_error');
     assert.equal(bank.requests.length, 0);
   });
 
-  test('E16: a bank that speaks plain HTTP where TLS is due hears nothing', async (t) => {
+  test('receives nothing if it speaks plain HTTP instead of TLS', async (t) => {
     const bank = await startBank(t);
     await assertUnreached(t, bank.baseUrl.replace('http:', 'https:'), 'tls_protocol_error');
     assert.equal(bank.requests.length, 0);
   });
 
-  test('a connection that is closed or reset during the handshake was never made', async (t) => {
+  test('is reported as connection_terminated if it closes or resets the connection during the handshake', async (t) => {
     for (const leave of ['end', 'resetAndDestroy'] as const) {
       const server = await startPlainServer(t, (socket) => void socket[leave]());
       await assertUnreached(t, `https://127.0.0.1:${server.port}`, 'connection_terminated');
     }
   });
 
-  test('a name that cannot be resolved is told as that', async (t) => {
+  test('is reported as dns_error if its name cannot be resolved', async (t) => {
     await assertUnreached(t, 'https://nowhere.invalid', 'dns_error');
   });
 });

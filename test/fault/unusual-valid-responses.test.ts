@@ -5,10 +5,10 @@ import { type Call, call } from '../kit/call.ts';
 import { within } from '../kit/within.ts';
 import { callOn, type FaultTestSetup, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 
-/** What each call is answered by a bank that is well. */
-const proper = { GET: 200, POST: 201, DELETE: 202 } as const;
+/** The status of each call without a fault. */
+const expectedStatus = { GET: 200, POST: 201, DELETE: 202 } as const;
 
-const passes: readonly (readonly [fault: Fault, status?: number])[] = [
+const validResponses: readonly (readonly [fault: Fault, status?: number])[] = [
   [{ name: 'latency', ms: 50 }],
   [{ name: 'interim-answers' }],
   [{ name: 'interim-answers', statuses: [102, 103, 103, 100] }],
@@ -21,51 +21,55 @@ const passes: readonly (readonly [fault: Fault, status?: number])[] = [
   [{ name: 'status', status: 413, strikes: 'before-reading' }, 413],
 ];
 
-/** Those by which the bank asks to be left alone, for longer than any call may wait. */
-const pauses: readonly (readonly [fault: Fault, status: number])[] = [
+/** Responses that ask for a pause, longer than any call may wait. */
+const pauseResponses: readonly (readonly [fault: Fault, status: number])[] = [
   [{ name: 'status', status: 503, headers: { 'Retry-After': '20' } }, 503],
   [{ name: 'too-many-requests', retryAfterSeconds: 20 }, 429],
 ];
 
-describe('an answer of the bank that is odd but right', { concurrency: true }, () => {
-  for (const [fault, status] of passes) {
+describe('unusual but valid response of the bank', { concurrency: true }, () => {
+  for (const [fault, status] of validResponses) {
     for (const method of methods) {
-      test(`${method} ${JSON.stringify(fault)} passes as the bank gave it, asked for once`, async (t) => {
-        const line = await startWithPayment(t);
-        const before = line.bank.requests.length;
-        line.bank.injectFault(fault, { times: 1 });
+      test(`passes through unchanged: ${method} ${JSON.stringify(fault)}`, async (t) => {
+        const setup = await startWithPayment(t);
+        const before = setup.bank.requests.length;
+        setup.bank.injectFault(fault, { times: 1 });
 
-        await assertPasses(line, callOn(line, method), status ?? proper[method]);
-        await assertPasses(line, callOn(line, 'GET'), 200);
-        assert.equal(line.bank.requests.length - before, 2);
+        await assertPassedThrough(setup, callOn(setup, method), status ?? expectedStatus[method]);
+        await assertPassedThrough(setup, callOn(setup, 'GET'), 200);
+        assert.equal(setup.bank.requests.length - before, 2);
       });
     }
   }
 });
 
-describe('an answer by which the bank asks for a pause', { concurrency: true }, () => {
-  for (const [fault, status] of pauses) {
+describe('response of the bank that asks for a pause', { concurrency: true }, () => {
+  for (const [fault, status] of pauseResponses) {
     for (const method of methods) {
-      test(`${method} ${JSON.stringify(fault)} passes as the bank gave it, and the next call is not sent`, async (t) => {
-        const line = await startWithPayment(t);
-        const before = line.bank.requests.length;
-        line.bank.injectFault(fault, { times: 1 });
+      test(`passes through unchanged, and the next call is not sent: ${method} ${JSON.stringify(fault)}`, async (t) => {
+        const setup = await startWithPayment(t);
+        const before = setup.bank.requests.length;
+        setup.bank.injectFault(fault, { times: 1 });
 
-        await assertPasses(line, callOn(line, method), status);
+        await assertPassedThrough(setup, callOn(setup, method), status);
         for (const next of methods) {
-          const reply = await within(4_000, 'a refusal', call(line.gateway.url, callOn(line, next)));
+          const reply = await within(4_000, 'a refusal', call(setup.gateway.url, callOn(setup, next)));
           assert.equal(reply.status, 503);
           assert.equal(reply.header('penstock-error'), 'QUEUE_TIMEOUT');
           assert.match(reply.header('retry-after') ?? '', /^(19|20)$/);
           assert.match(reply.text, /The bank asks for a pause; nothing was sent\. Try again in (19|20) s\./);
         }
-        assert.equal(line.bank.requests.length - before, 1);
+        assert.equal(setup.bank.requests.length - before, 1);
       });
     }
   }
 });
 
-async function assertPasses({ gateway }: FaultTestSetup, request: Call, status: number): Promise<void> {
+async function assertPassedThrough(
+  { gateway }: FaultTestSetup,
+  request: Call,
+  status: number,
+): Promise<void> {
   const reply = await within(4_000, 'an answer', call(gateway.url, request));
   assert.equal(reply.status, status);
   assert.equal(reply.header('penstock-error'), undefined);

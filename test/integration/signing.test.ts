@@ -1,4 +1,4 @@
-/** Requests to a bank that wants every one of them signed. */
+/** Requests to a bank that requires signatures. */
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
@@ -15,15 +15,15 @@ import { initiation, transfers } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
 const authority = createAuthority(lifeOfAllTests());
-const [seal, nextSeal] = [
-  authority.issue('seal', { key: 'rsa' }),
-  authority.issue('next-seal', { key: 'rsa' }),
+const [qseal, nextQseal] = [
+  authority.issue('qseal', { key: 'rsa' }),
+  authority.issue('next-qseal', { key: 'rsa' }),
 ];
-const ecSeal = authority.issue('ec-seal');
+const ecQseal = authority.issue('ec-qseal');
 
-/** A strict bank, and a gateway that signs with files of its own. */
-async function startSealing(t: TestContext, algorithm = 'rsa-sha256', issued = seal) {
-  const own = copyCertificateFiles(temporaryFolder(t), 'seal', issued);
+/** A bank that requires signatures, and a gateway that signs with its own copy of the files. */
+async function startSigning(t: TestContext, algorithm = 'rsa-sha256', issued = qseal) {
+  const own = copyCertificateFiles(temporaryFolder(t), 'qseal', issued);
   const bank = await startBank(t, { sealAuthority: authority.cert });
   const signing = { certFile: own.certFile, keyFile: own.keyFile, algorithm };
   const gateway = await startGateway(t, {
@@ -33,14 +33,14 @@ async function startSealing(t: TestContext, algorithm = 'rsa-sha256', issued = s
   return { bank, gateway, own, ask: (one: Parameters<typeof call>[1]) => call(gateway.url, one) };
 }
 
-describe('a bank that wants signatures', () => {
+describe('bank that requires signatures', () => {
   for (const [algorithm, issued] of [
-    ['rsa-sha256', seal],
-    ['rsa-sha512', seal],
-    ['ecdsa-sha256', ecSeal],
+    ['rsa-sha256', qseal],
+    ['rsa-sha512', qseal],
+    ['ecdsa-sha256', ecQseal],
   ] as const) {
-    test(`takes payments, reads and cancellations that are signed by ${algorithm}`, async (t) => {
-      const { ask } = await startSealing(t, algorithm, issued);
+    test(`accepts payments, reads and cancellations signed with ${algorithm}`, async (t) => {
+      const { ask } = await startSigning(t, algorithm, issued);
       const paid = await ask(initiation);
       assert.equal(paid.status, 201, paid.text);
       const path = `${transfers}/${JSON.parse(paid.text).paymentId}`;
@@ -51,8 +51,8 @@ describe('a bank that wants signatures', () => {
   }
 
   for (const name of ['initiate-payment-pain001', 'initiate-periodic-payment-multipart'] as const) {
-    test(`takes the published example ${name}: the seal is over the bytes that are sent`, async (t) => {
-      const { ask, bank } = await startSealing(t);
+    test(`accepts the published example ${name}`, async (t) => {
+      const { ask, bank } = await startSigning(t);
       const { method, path, headers, body } = exampleOf(name);
       const reply = await ask({
         method,
@@ -65,8 +65,8 @@ describe('a bank that wants signatures', () => {
     });
   }
 
-  test('takes the probes of the gateway itself: before a switch, and while a circuit is open', async (t) => {
-    const { bank, gateway, ask } = await startSealing(t);
+  test('accepts the probes of the gateway, before a switch and while a circuit is open', async (t) => {
+    const { bank, gateway, ask } = await startSigning(t);
     await switchEnvironment(gateway, 'sandbox');
     bank.injectFault({ name: 'status', status: 500 }, { times: 1 });
     await ask(initiation);
@@ -74,11 +74,11 @@ describe('a bank that wants signatures', () => {
     const probes = bank.requests.filter(({ operation }) => operation === undefined);
     assert.equal(probes.length, 2);
     for (const { rawHeaders } of probes) assert.ok(headerValue(headerFieldsFrom(rawHeaders), 'signature'));
-    await until(5_000, 'it pays again', async () => (await ask(initiation)).status === 201);
+    await until(5_000, 'a payment succeeds again', async () => (await ask(initiation)).status === 201);
   });
 
-  test('hears what a TPP has signed itself exactly as that was signed', async (t) => {
-    const { bank, ask } = await startSealing(t);
+  test('receives the signature of the TPP unchanged if the TPP has signed the request', async (t) => {
+    const { bank, ask } = await startSigning(t);
     const signed = [
       ['Digest', 'SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='],
       [
@@ -88,32 +88,32 @@ describe('a bank that wants signatures', () => {
       ['TPP-Signature-Certificate', 'bbbb'],
     ] as const;
     const reply = await ask({ ...initiation, headers: [...initiation.headers, ...signed] });
-    assert.equal(reply.status, 400, 'it has been judged by the bank');
-    const heard = headerFieldsFrom(bank.requests[0]?.rawHeaders ?? []);
+    assert.equal(reply.status, 400, 'the bank has checked it');
+    const received = headerFieldsFrom(bank.requests[0]?.rawHeaders ?? []);
     for (const [name, value] of signed)
       assert.deepEqual(
-        heard.filter(([field]) => field.toLowerCase() === name.toLowerCase()).map(([, one]) => one),
+        received.filter(([field]) => field.toLowerCase() === name.toLowerCase()).map(([, one]) => one),
         [value],
       );
   });
 
-  test('sees the next seal within 5 s of its exchange on the disk, and no request fails meanwhile', async (t) => {
-    const { bank, ask, own } = await startSealing(t);
+  test('receives signatures with the new certificate after its files were replaced, and no request fails', async (t) => {
+    const { bank, ask, own } = await startSigning(t);
     assert.equal((await ask(initiation)).status, 201);
-    replaceCertificateFiles(own, nextSeal);
+    replaceCertificateFiles(own, nextQseal);
     const serialOf = (rawHeaders: readonly string[] = []) => {
       const base64 = headerValue(headerFieldsFrom(rawHeaders), 'tpp-signature-certificate') ?? '';
       return new X509Certificate(Buffer.from(base64, 'base64')).serialNumber;
     };
-    const wanted = new X509Certificate(nextSeal.cert).serialNumber;
-    await until(5_000, 'the next seal is used', async () => {
+    const wanted = new X509Certificate(nextQseal.cert).serialNumber;
+    await until(5_000, 'the new certificate is used', async () => {
       assert.equal((await ask(initiation)).status, 201);
       return serialOf(bank.requests.at(-1)?.rawHeaders) === wanted;
     });
   });
 });
 
-test('without a seal nothing is signed, and such a bank refuses it', async (t) => {
+test('a bank that requires signatures refuses the unsigned request of a gateway without a signing certificate', async (t) => {
   const bank = await startBank(t, { sealAuthority: authority.cert });
   const gateway = await startGateway(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
   const reply = await call(gateway.url, initiation);

@@ -1,4 +1,4 @@
-/** The circuits of a gateway under test, and one call of each lane. */
+/** Reads the circuits of a gateway, and makes calls in each lane. */
 
 import { Agent } from 'node:http';
 import type { Lane } from '../../src/pis/operations.ts';
@@ -13,14 +13,14 @@ type AdminListener = Pick<GatewayUnderTest, 'adminUrl'>;
 
 export const lanes = ['write', 'read', 'status'] as const satisfies readonly Lane[];
 
-/** A call of each lane, on a payment that no bank knows: it answers the reads with 404. */
+/** A call of each lane. The reads are for an unknown payment: the bank answers 404. */
 export const callOf: Readonly<Record<Lane, Call>> = {
   write: initiation,
   read: { method: 'GET', path: `${transfers}/1234-wertiq-983` },
   status: statusRead,
 };
 
-/** As operators see it. */
+/** A circuit in the admin API. */
 export interface ShownCircuit {
   readonly environment: string;
   readonly lane: Lane;
@@ -30,24 +30,24 @@ export interface ShownCircuit {
   readonly reason: string | null;
 }
 
-export async function circuitOf(door: AdminListener, lane: Lane): Promise<ShownCircuit> {
+export async function circuitOf(listener: AdminListener, lane: Lane): Promise<ShownCircuit> {
   const circuits: readonly ShownCircuit[] = JSON.parse(
-    (await callAdminApi(door, 'GET', '/api/circuits')).text,
+    (await callAdminApi(listener, 'GET', '/api/circuits')).text,
   );
-  const found = circuits.find((one) => one.lane === lane);
+  const found = circuits.find((circuit) => circuit.lane === lane);
   if (!found) throw new Error(`there is no circuit of ${lane}`);
   return found;
 }
 
-/** Waits until a circuit is in a state. */
-export const waitForCircuit = (door: AdminListener, lane: Lane, state: string): Promise<void> =>
+/** Waits until a circuit is in the given state. */
+export const waitForCircuit = (listener: AdminListener, lane: Lane, state: string): Promise<void> =>
   until(
     10_000,
     `the circuit of ${lane} is ${state}`,
-    async () => (await circuitOf(door, lane)).state === state,
+    async () => (await circuitOf(listener, lane)).state === state,
   );
 
-/** Every change that the log tells of, as `write: closed > open`. */
+/** Every change of a circuit in the log, as `write: closed > open`. */
 export const loggedCircuitChanges = ({ logLines }: GatewayUnderTest): readonly string[] =>
   logLines
     .map((line) => JSON.parse(line))

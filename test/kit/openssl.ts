@@ -1,4 +1,4 @@
-/** Certificates for tests, made by the openssl command line: what reads them in the gateway had no part in it. */
+/** Test certificates, issued with the openssl command line: independent of the code under test. */
 
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { temporaryFolder } from './folder.ts';
 import type { Life } from './life.ts';
 
-/** PEM texts, and the files in which they stand. */
+/** `cert` and `key` are the PEM contents of the files. */
 export interface IssuedCertificate {
   readonly certFile: string;
   readonly keyFile: string;
@@ -15,23 +15,23 @@ export interface IssuedCertificate {
 }
 
 interface CertificateOptions {
-  /** As `-subj` takes it: `/C=DE/O=Shop/CN=shop`; by default only a CN. */
+  /** As for `-subj`: `/C=DE/O=Shop/CN=shop`. Default: only a CN. */
   readonly subject?: string;
   readonly key?: 'rsa' | 'ec';
-  /** Validity as `YYYYMMDDHHMMSSZ`; by default from yesterday, for a year. */
+  /** Validity as `YYYYMMDDHHMMSSZ`. Default: one year from yesterday. */
   readonly from?: string;
   readonly until?: string;
-  /** Lines of an extension section of openssl's configuration, and further sections. */
+  /** Lines of an extension section of the openssl configuration, and further sections. */
   readonly extensions?: string;
 }
 
 export interface Authority extends IssuedCertificate {
   readonly folder: string;
-  /** @param name of its files, and its CN unless a subject is wished for */
-  issue(name: string, wish?: CertificateOptions): IssuedCertificate;
+  /** @param name names the files, and is the default CN */
+  issue(name: string, options?: CertificateOptions): IssuedCertificate;
 }
 
-/** An authority of a test's own; gone with all it has issued when that ends. */
+/** Creates an authority in a temporary folder, which is removed when the test ends. */
 export function createAuthority(life: Life, name = 'authority'): Authority {
   const folder = temporaryFolder(life);
   const settings = join(folder, 'ca.cnf');
@@ -39,30 +39,39 @@ export function createAuthority(life: Life, name = 'authority'): Authority {
   writeFileSync(settings, caSettings(folder, name));
   const { certFile, keyFile } = filesOf(folder, name);
   openssl('req', '-x509', '-config', settings, '-extensions', 'authority', '-nodes', '-days', '3650', ...ecKey,
-    '-subj', `/C=DE/O=Trust Services, Ltd./CN=${name}`, '-keyout', keyFile, '-out', certFile); // biome-ignore format: one option after the other
+    '-subj', `/C=DE/O=Trust Services, Ltd./CN=${name}`, '-keyout', keyFile, '-out', certFile); // biome-ignore format: one line for each group of options
 
   return {
     folder,
     ...issuedIn(folder, name),
-    issue(whose, { subject = `/CN=${whose}`, key = 'ec', from, until, extensions = '' } = {}) {
-      const files = filesOf(folder, whose);
-      const [request, wishes] = [join(folder, `${whose}.csr`), join(folder, `${whose}.cnf`)];
-      writeFileSync(wishes, `[wished]\nsubjectAltName = IP:127.0.0.1, DNS:localhost\n${extensions}\n`);
+    issue(
+      certificateName,
+      { subject = `/CN=${certificateName}`, key = 'ec', from, until, extensions = '' } = {},
+    ) {
+      const files = filesOf(folder, certificateName);
+      const [request, extensionFile] = [
+        join(folder, `${certificateName}.csr`),
+        join(folder, `${certificateName}.cnf`),
+      ];
+      writeFileSync(
+        extensionFile,
+        `[requested]\nsubjectAltName = IP:127.0.0.1, DNS:localhost\n${extensions}\n`,
+      );
       openssl('req', '-new', '-config', settings, '-nodes', ...(key === 'ec' ? ecKey : ['-newkey', 'rsa:2048']),
-        '-utf8', '-subj', subject, '-keyout', files.keyFile, '-out', request); // biome-ignore format: one option after the other
+        '-utf8', '-subj', subject, '-keyout', files.keyFile, '-out', request); // biome-ignore format: one line for each group of options
       openssl('ca', '-batch', '-config', settings, '-in', request, '-out', files.certFile, '-notext', '-preserveDN',
         '-startdate', from ?? inDays(-1), '-enddate', until ?? inDays(365),
-        '-extfile', wishes, '-extensions', 'wished'); // biome-ignore format: one option after the other
-      return issuedIn(folder, whose);
+        '-extfile', extensionFile, '-extensions', 'requested'); // biome-ignore format: one line for each group of options
+      return issuedIn(folder, certificateName);
     },
   };
 }
 
-/** A moment as openssl takes it. */
+/** The time the given number of days from now, in the format of openssl. */
 export const inDays = (days: number): string =>
   new Date(Date.now() + days * 86_400_000).toISOString().replace(/[-:T]|\.\d+/g, '');
 
-/** What a TPP's certificates state (ETSI TS 119 495 annex A), as lines of openssl's configuration. */
+/** The QC statements of a TPP (ETSI TS 119 495 annex A), as lines of the openssl configuration. */
 export const psd2Statements = (kind: 'web' | 'seal', ...roles: readonly (keyof typeof roleIds)[]): string => `
 1.3.6.1.5.5.7.1.3 = ASN1:SEQUENCE:statements
 [statements]
@@ -90,7 +99,7 @@ ${roles.map((role) => `[${role}]\nid = OID:0.4.0.19495.1.${roleIds[role]}\nname 
 
 const roleIds = { PSP_AS: 1, PSP_PI: 2, PSP_AI: 3, PSP_IC: 4 } as const;
 
-/** Puts another certificate and key in the place of those in use, each in one step. */
+/** Replaces certificate and key atomically, one after the other. */
 export function replaceCertificateFiles(
   inUse: Pick<IssuedCertificate, 'certFile' | 'keyFile'>,
   next: IssuedCertificate,
@@ -101,7 +110,7 @@ export function replaceCertificateFiles(
   }
 }
 
-/** A copy of these files in a folder of their own, to be exchanged. */
+/** Copies certificate and key to a folder, where they can be replaced. */
 export function copyCertificateFiles(
   folder: string,
   name: string,
@@ -114,7 +123,7 @@ export function copyCertificateFiles(
   return { ...files, cert, key };
 }
 
-/** Runs the command, 3.0 or newer. @returns what it prints @throws Error with what it complains of, or if it is not there */
+/** Runs openssl, 3.0 or later. @returns its output @throws Error with its error output, or if it is not installed */
 export const openssl = (...args: readonly string[]): string =>
   execFileSync('openssl', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
