@@ -1,4 +1,4 @@
-/** Errors in a configuration, worded for whoever corrects it. No message quotes a value: it may be a secret. */
+/** Errors in a configuration: each message says what to write instead. None quotes a value: it may be a secret. */
 
 import type { z } from 'zod';
 import { closestName } from './did-you-mean.ts';

@@ -39,7 +39,7 @@ for (const failure of Object.keys(failures) as Failure[]) {
   const [status, code] = failures[failure];
 
   describe(`a bank that ${failure}`, { concurrency: true }, () => {
-    test('leads to the last known status, marked as stale', async (t) => {
+    test(`serves the last known status, marked as stale, if the bank ${failure}`, async (t) => {
       const { read, gateway } = await startWithCachedPayment(t, failure);
       const reply = await read('cached');
       assert.deepEqual([reply.status, jsonOf(reply).transactionStatus], [200, 'ACTC']);
@@ -49,7 +49,7 @@ for (const failure of Object.keys(failures) as Failure[]) {
       assert.ok(gateway.logLines.at(-1)?.includes('"servedFrom":"stale-cache"'));
     });
 
-    test('leads to an error if nothing is cached, the request refuses the cache, or the status is too old', async (t) => {
+    test(`returns the error if the bank ${failure} and no status may be served stale`, async (t) => {
       const { read } = await startWithCachedPayment(t, failure);
       const tooOld = await startWithCachedPayment(t, failure, { statusCache: { staleTtl: '0s' } });
       for (const reply of [

@@ -1,4 +1,4 @@
-/** Redis is down, frozen or full: with one environment and one tenant, every status still comes from the bank. */
+/** Redis is down, frozen or full: status reads are still answered by the bank. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -11,8 +11,8 @@ import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { apiKeyOf, type ClientName, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
-/** Several environments and tenants: then a payment must be remembered, or nobody knows whose it is. */
-function severalSides(baseUrl: string) {
+/** Several environments and tenants: then a read needs the environment and the tenant of the payment. */
+function severalEnvironments(baseUrl: string) {
   const environments = {
     active: 'sandbox',
     sandbox: { baseUrl, standardVersion: '1.3.11' },
@@ -21,7 +21,7 @@ function severalSides(baseUrl: string) {
   return { environments, clients: clientSettings() };
 }
 
-async function startLine(t: TestContext, sections: Sections = {}) {
+async function startWithRedis(t: TestContext, sections: Sections = {}) {
   const redis = await startRedis(t);
   let status = 'RCVD';
   let gate = Promise.resolve();
@@ -36,17 +36,17 @@ async function startLine(t: TestContext, sections: Sections = {}) {
     call(gateway.url, { method: 'GET', path: `${transfers}/${payment}/status` });
   const cancel = (payment: string) =>
     call(gateway.url, { method: 'DELETE', path: `${transfers}/${payment}` });
-  /** Has the bank's answers wait until the returned function is called. */
-  const hold = () => {
+  /** Delays the bank's responses until the returned function is called. */
+  const holdResponses = () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     gate = promise;
     return resolve;
   };
   await read('warm-up');
-  return { redis, bank, gateway, read, cancel, hold };
+  return { redis, bank, gateway, read, cancel, holdResponses };
 }
 
-/** Reads that many times, seven payments in turn; each read must be answered with the bank's status. */
+/** Reads seven payments alternately; each read must return the bank's status. */
 async function readOften(count: number, read: (payment: string) => Promise<Reply>): Promise<void> {
   for (let index = 0; index < count; index++) {
     const reply = await read(`payment-${index % 7}`);
@@ -54,80 +54,86 @@ async function readOften(count: number, read: (payment: string) => Promise<Reply
   }
 }
 
-const harms: Readonly<Record<string, (redis: RedisServer) => unknown>> = {
+const outages: Readonly<Record<string, (redis: RedisServer) => unknown>> = {
   killed: (redis) => redis.kill(),
   frozen: (redis) => redis.freeze(),
   full: (redis) => redis.command('CONFIG', 'SET', 'maxmemory', '1'),
 };
 
-describe('while Redis is out of order', { skip: skipWithoutRedisServer }, () => {
-  for (const [how, harm] of Object.entries(harms)) {
-    test(`${how}: every status comes from the bank, and is cached again afterwards`, async (t) => {
-      const { redis, read } = await startLine(t);
-      await harm(redis);
+describe('the status cache while Redis is unavailable', { skip: skipWithoutRedisServer }, () => {
+  for (const [what, cause] of Object.entries(outages)) {
+    test(`answers every read from the bank while Redis is ${what}, and caches again afterwards`, async (t) => {
+      const { redis, read } = await startWithRedis(t);
+      await cause(redis);
       await readOften(30, read);
 
-      if (how === 'killed') await redis.restart();
-      if (how === 'frozen') redis.thaw();
-      if (how === 'full') await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+      if (what === 'killed') await redis.restart();
+      if (what === 'frozen') redis.thaw();
+      if (what === 'full') await redis.command('CONFIG', 'SET', 'maxmemory', '0');
       await until(20_000, 'it is cached again', async () => {
         return (await read('afterwards')).header('Cache-Status')?.startsWith('penstock; hit;') === true;
       });
     });
   }
 
-  for (const harm of ['killed', 'frozen'] as const) {
-    test(`${harm}: with several tenants, the statuses of payments that the instance remembers come as well`, async (t) => {
+  for (const outage of ['killed', 'frozen'] as const) {
+    test(`answers the reads of payments whose tenant the instance remembers while Redis is ${outage}`, async (t) => {
       const redis = await startRedis(t);
       const bank = await startStubBank(t, ({ method }) => {
         const { headers = [], body = '' } = statusResponse('RCVD', { paymentId: 'ours' });
         return { status: method === 'POST' ? 201 : 200, headers, body };
       });
-      const gateway = await startGateway(t, { ...severalSides(bank.baseUrl), state: { redis: redis.url } });
-      const ask = (client: ClientName, one: Call) =>
-        call(gateway.url, { ...one, headers: [...(one.headers ?? []), ['X-API-Key', apiKeyOf(client)]] });
-      assert.equal((await ask('shop', initiation)).status, 201);
-      await harms[harm]?.(redis);
+      const gateway = await startGateway(t, {
+        ...severalEnvironments(bank.baseUrl),
+        state: { redis: redis.url },
+      });
+      const send = (client: ClientName, request: Call) =>
+        call(gateway.url, {
+          ...request,
+          headers: [...(request.headers ?? []), ['X-API-Key', apiKeyOf(client)]],
+        });
+      assert.equal((await send('shop', initiation)).status, 201);
+      await outages[outage]?.(redis);
 
       const status = { method: 'GET', path: `${transfers}/ours/status` };
-      for (let turn = 0; turn < 3; turn++) {
-        const reply = await ask('shop', status);
+      for (let count = 0; count < 3; count++) {
+        const reply = await send('shop', status);
         assert.deepEqual([reply.status, reply.text.includes('RCVD')], [200, true], reply.text);
       }
-      assert.notEqual((await ask('rival', status)).status, 200);
+      assert.notEqual((await send('rival', status)).status, 200);
     });
   }
 
-  test('frozen while the bank answers: the answer comes all the same', async (t) => {
-    const { redis, read, bank, hold } = await startLine(t);
+  test('returns the response of the bank although Redis freezes during the fetch', async (t) => {
+    const { redis, read, bank, holdResponses } = await startWithRedis(t);
     const before = bank.requests.length;
-    const letGo = hold();
-    const reply = read('meanwhile');
-    await until(20_000, 'the bank is asked', () => bank.requests.length > before);
+    const release = holdResponses();
+    const reply = read('payment');
+    await until(20_000, 'the bank receives the read', () => bank.requests.length > before);
     redis.freeze();
-    letGo();
+    release();
     assert.equal((await reply).status, 200);
     redis.thaw();
   });
 
-  test('five hundred equal reads at once are still two requests at the bank', async (t) => {
-    const { redis, gateway, bank, hold } = await startLine(t);
+  test('causes two requests to the bank for five hundred concurrent equal reads', async (t) => {
+    const { redis, gateway, bank, holdResponses } = await startWithRedis(t);
     await redis.kill();
     const before = bank.requests.length;
-    const letGo = hold();
+    const release = holdResponses();
     const path = `${transfers}/popular/status`;
     const { replies } = await sendAtOnce(t, [gateway], { method: 'GET', path }, 500);
-    letGo();
+    release();
     assert.ok((await replies).every(({ status }) => status === 200));
     assert.equal(
       bank.requests.length - before,
       2,
-      'one for whoever came first, one for all who came after it was sent',
+      'one for the first read, one for all reads that arrived after it was sent',
     );
   });
 
-  test('a cancellation is refused with STATE_UNAVAILABLE, and nothing is sent', async (t) => {
-    const { redis, read, cancel, bank } = await startLine(t);
+  test('refuses a cancellation with STATE_UNAVAILABLE, and sends nothing to the bank', async (t) => {
+    const { redis, read, cancel, bank } = await startWithRedis(t);
     await redis.kill();
     const reply = await cancel('payment');
     assert.deepEqual([reply.status, reply.header('Penstock-Error')], [503, 'STATE_UNAVAILABLE']);
@@ -135,13 +141,13 @@ describe('while Redis is out of order', { skip: skipWithoutRedisServer }, () => 
     assert.equal(jsonOf(await read('payment')).transactionStatus, 'RCVD');
   });
 
-  test('a cancellation goes on if the configuration allows it, and nothing of before is served when Redis is back', async (t) => {
-    const { redis, read, cancel } = await startLine(t, { idempotency: { ifStateFails: 'allow' } });
+  test('sends a cancellation if the configuration allows it, and serves nothing older when Redis is available again', async (t) => {
+    const { redis, read, cancel } = await startWithRedis(t, { idempotency: { ifStateFails: 'allow' } });
     await read('payment');
     redis.freeze();
     assert.equal((await cancel('payment')).status, 200);
     redis.thaw();
-    await until(20_000, 'Redis is of use again', async () => {
+    await until(20_000, 'the cache works again', async () => {
       assert.equal(jsonOf(await read('payment')).transactionStatus, 'CANC');
       return (await read('payment')).header('Cache-Status')?.startsWith('penstock; hit;') === true;
     });

@@ -28,7 +28,7 @@ describe('a cached response on two instances', { skip: skipWithoutRedis }, () =>
     ['truncated JSON', Buffer.from('{"transactionStatus":"AC'), [jsonType]],
     ['a hundred kilobytes', Buffer.alloc(100_000, json), [['Content-Type', 'text/plain']]],
   ] as const) {
-    test(`has the same bytes and content type as the first response: ${what}`, async (t) => {
+    test(`serves the same bytes and content type as the first response: ${what}`, async (t) => {
       const bank = await startStubBank(t, () => ({ headers: fields, body }));
       const instances = await startInstances(t, bank, await sharedRedisUrl(t), {
         statusCache: { pendingTtl: '1min', pendingTtlMax: '1min' },

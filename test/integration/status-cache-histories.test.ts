@@ -49,7 +49,7 @@ function createDelayedBank() {
 }
 
 describe('random histories on two instances', { skip: skipWithoutRedis }, () => {
-  test('never serve a TPP a status older than one it has seen or than its own write', async (t) => {
+  test('never serves a TPP a status older than one it has seen or than its own write', async (t) => {
     const { respond, changeStatus } = createDelayedBank();
     const bank = await startStubBank(t, respond);
     const instances = await startInstances(t, bank, await sharedRedisUrl(t));

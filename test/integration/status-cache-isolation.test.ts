@@ -44,7 +44,7 @@ async function startPair(t: TestContext) {
 }
 
 describe('status reads of one path on two instances', { skip: skipWithoutRedis }, () => {
-  test('return only responses that the bank generated for this caller', async (t) => {
+  test('returns only responses that the bank generated for this caller', async (t) => {
     const { bank, instances } = await startPair(t);
     const reads = fc.array(fc.record({ caller, instance: fc.nat(1) }), { minLength: 20, maxLength: 40 });
     let answered = 0;

@@ -26,7 +26,7 @@ async function startPair(t: TestContext, respond: () => StubResponse) {
 }
 
 describe('a thousand concurrent equal reads on two instances', { skip: skipWithoutRedis }, () => {
-  test('cause one request to the bank, and each response has its own X-Request-ID', async (t) => {
+  test('sends one request to the bank, and gives each response its own X-Request-ID', async (t) => {
     const { bank, instances, release } = await startPair(t, () => statusResponse('ACTC'));
     const { replies } = await sendAtOnce(t, instances, read, reads);
     release();
@@ -40,7 +40,7 @@ describe('a thousand concurrent equal reads on two instances', { skip: skipWitho
     assert.equal(marks.filter((mark) => mark === 'penstock; fwd=miss; collapsed').length, reads - 1);
   });
 
-  test('cause one request per instance if the bank fails', async (t) => {
+  test('sends one request per instance if the bank fails', async (t) => {
     const { bank, instances, release } = await startPair(t, () => ({ status: 503, body: 'broken' }));
     const { replies } = await sendAtOnce(t, instances, read, reads);
     assert.equal(bank.requests.length, 1);
@@ -50,7 +50,7 @@ describe('a thousand concurrent equal reads on two instances', { skip: skipWitho
     assert.equal(bank.requests.length, 2, 'one per instance');
   });
 
-  test('are answered although the TPP of the first read disconnects', async (t) => {
+  test('answers all reads although the TPP of the first one disconnects', async (t) => {
     const { bank, instances, release } = await startPair(t, () => statusResponse('ACTC'));
     const disconnect = new AbortController();
     const disconnected = call(instances[0].url, { ...read, signal: disconnect.signal });

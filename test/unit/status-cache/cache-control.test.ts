@@ -170,7 +170,7 @@ describe('a response from the cache', () => {
     return { first, hit: await instance.send(withFields(token)) };
   }
 
-  test('contains its age in seconds and its remaining lifetime', async () => {
+  test('sends the age in seconds and the remaining lifetime of a cached response', async () => {
     const { first, hit } = await hitAfter(12_900);
     assert.equal(headerValue(first.headers, 'age'), undefined);
     assert.equal(headerValue(hit.headers, 'age'), '12');
@@ -186,7 +186,7 @@ describe('a response from the cache', () => {
     );
   });
 
-  test('has the same bytes and fields as the first response, except the fields of a single response', async () => {
+  test('serves the bytes and fields of the first response, except its Age and X-Request-ID', async () => {
     const responseFields = [
       ['X-Request-ID', '99391c7e-ad88-49ec-a2ad-99ddcb1f7721'],
       ['ASPSP-SCA-Approach', 'REDIRECT'],

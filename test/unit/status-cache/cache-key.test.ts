@@ -85,7 +85,7 @@ describe('the cache key of a status read', () => {
     'Accept',
     'Accept-Language',
   ] as const) {
-    test(`differs for one, two and no ${field} fields`, async () => {
+    test(`uses different keys for one, two and no ${field} fields`, async () => {
       let fetches = 0;
       const bank = async () => bankStatusResponse('ACTC', [], { n: fetches++ });
       const { send } = createCacheInstance(createMemoryState(), bank);

@@ -81,7 +81,7 @@ describe('the freshness of a new status', () => {
 });
 
 describe('the freshness of an unchanged status', () => {
-  test('grows to a tenth of the time since the last change, up to 15 s', async () => {
+  test('extends the freshness of an unchanged status to a tenth of the time since its last change, up to 15 s', async () => {
     const { isFreshFor, isServed, advance } = payment('payments', () => bankStatusResponse('ACTC'));
     await isServed();
     for (const [rested, ms] of [
@@ -95,7 +95,7 @@ describe('the freshness of an unchanged status', () => {
     }
   });
 
-  test('starts at the minimum again after a change', async () => {
+  test('reduces the freshness to the minimum after a change', async () => {
     let status = 'ACTC';
     const { isFreshFor, isServed, advance } = payment('payments', () => bankStatusResponse(status));
     await isServed();
@@ -104,7 +104,7 @@ describe('the freshness of an unchanged status', () => {
     assert.ok(await isFreshFor(second));
   });
 
-  test('does not grow because of an Age of the bank', async () => {
+  test('does not extend the freshness because of an Age of the bank', async () => {
     const { isFreshFor } = payment('payments', () => bankStatusResponse('ACTC', [['Age', '0']]));
     assert.ok(await isFreshFor(second));
   });
@@ -146,7 +146,7 @@ describe('the cache clock when the machine clock is set (H11)', () => {
     });
   }
 
-  test('continues if the machine clock is set back, and follows if it is set forward', () => {
+  test('continues the cache clock if the machine clock is set back, and follows it if it is set forward', () => {
     let [wall, steady] = [5_000, 100];
     const clock = createMonotonicClock(
       () => wall,

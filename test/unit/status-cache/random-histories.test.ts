@@ -10,7 +10,7 @@ import { createScheduledBank, randomHistories, runHistory, withScheduledState } 
 const never = () => 'not' as const;
 
 describe('random histories of reads, cancellations, authorisations and status changes at the bank', () => {
-  test('never serve a TPP a status older than one it has seen or than its own write, on two instances', async (t) => {
+  test('never serves a TPP a status older than one it has seen or than its own write, on two instances', async (t) => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), randomHistories(2), async (scheduler, workers) => {
         const { bank, changeStatus } = createScheduledBank(scheduler);
@@ -25,7 +25,7 @@ describe('random histories of reads, cancellations, authorisations and status ch
   });
 
   for (const ifStateFails of ['refuse', 'allow'] as const) {
-    test(`never serve a TPP an older status while the state fails at random (ifStateFails: ${ifStateFails})`, async (t) => {
+    test(`never serves a TPP an older status while the state fails at random (ifStateFails: ${ifStateFails})`, async (t) => {
       const failures = fc.infiniteStream(
         fc.oneof(
           { weight: 6, arbitrary: fc.constant('not' as const) },

@@ -136,7 +136,7 @@ describe('equal reads at the same time', () => {
 });
 
 describe('the lease of an instance that died', () => {
-  test('expires, so that other instances fetch after at most its duration', async (t) => {
+  test('lets another instance fetch once the lease of an instance that died has expired', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
     let nowMs = 0;
     const state = createMemoryState(() => nowMs);
