@@ -55,7 +55,7 @@ export const resolutionRequest = z
   )
   .refine(({ outcome, paymentId }) => outcome === 'happened' || paymentId === undefined, {
     path: ['paymentId'],
-    error: 'expected none: what did not happen has made no payment',
+    error: 'expected none: a request that did not happen has created no payment',
   });
 
 /** Without a payment, the cached statuses of all environments are removed: removing too many does no harm. */

@@ -1,4 +1,4 @@
-/** The admin API: the switch, the audit log, and the roles of operators. */
+/** The admin API: the environment switch, the pre-flight, the audit log, and the roles of operators. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -150,6 +150,18 @@ describe('PUT /api/environments/active', () => {
     const { body } = await putActive(api, switchToProduction).expect(503);
     assert.equal(body.code, 'STATE_UNAVAILABLE');
     assert.match(body.error, /cannot be reached/);
+  });
+});
+
+describe('POST /api/environments/{name}/preflight', () => {
+  test('returns the report of a pre-flight and switches nothing; requires the role operate', async () => {
+    const { app } = startAdminApi();
+    const path = '/api/environments/production/preflight';
+    assert.deepEqual((await supertest(app).post(path).set(asOperator).expect(200)).body, passedPreflight);
+    await supertest(app).post(path).set(asReader).expect(403);
+    await supertest(app).post('/api/environments/nowhere/preflight').set(asOperator).expect(404);
+    const { body } = await supertest(app).get('/api/environments').set(asOperator).expect(200);
+    assert.deepEqual([body.active, body.version], ['sandbox', 1]);
   });
 });
 

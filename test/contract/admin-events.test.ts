@@ -1,4 +1,4 @@
-/** `GET /api/events`: content, limits and end of the event stream; and the pre-flight route. */
+/** `GET /api/events`: content, limits and end of the event stream. */
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -183,17 +183,5 @@ describe('GET /api/events', () => {
     const headers = Object.entries(asOperator);
     const { status, text } = await call(url, { method: 'HEAD', path: '/api/events', headers });
     assert.deepEqual([status, text], [200, '']);
-  });
-});
-
-describe('POST /api/environments/{name}/preflight', () => {
-  test('returns the report of a pre-flight and switches nothing; requires the role operate', async () => {
-    const { app } = startAdminApi();
-    const path = '/api/environments/production/preflight';
-    assert.deepEqual((await supertest(app).post(path).set(asOperator).expect(200)).body, passedPreflight);
-    await supertest(app).post(path).set(asReader).expect(403);
-    await supertest(app).post('/api/environments/nowhere/preflight').set(asOperator).expect(404);
-    const { body } = await supertest(app).get('/api/environments').set(asOperator).expect(200);
-    assert.deepEqual([body.active, body.version], ['sandbox', 1]);
   });
 });

@@ -71,25 +71,19 @@ describe('the admin listener without a token', () => {
   test('answers 401 to malformed and wrong credentials, and to a token outside the Authorization header', async (t) => {
     const { gateway } = await startLine(t);
     const credentials = [
-      ...[
-        'Bearer',
-        'Bearer ',
-        `Bearer ${adminToken}x`,
-        `Bearer ${adminToken.toUpperCase()}`,
-        `Bearer ${adminToken.slice(1)}`,
-      ],
-      ...[
-        adminToken,
-        `Basic ${adminToken}`,
-        `Bearer ${adminToken} ${adminToken}`,
-        `Bearer,${adminToken}`,
-        `Bearer  ${adminToken}`,
-      ],
-      ...[
-        `Basic ${Buffer.from(`admin:${adminToken}`).toString('base64')}`,
-        'Bearer undefined',
-        'Bearer null',
-      ],
+      'Bearer',
+      'Bearer ',
+      `Bearer ${adminToken}x`,
+      `Bearer ${adminToken.toUpperCase()}`,
+      `Bearer ${adminToken.slice(1)}`,
+      adminToken,
+      `Basic ${adminToken}`,
+      `Bearer ${adminToken} ${adminToken}`,
+      `Bearer,${adminToken}`,
+      `Bearer  ${adminToken}`,
+      `Basic ${Buffer.from(`admin:${adminToken}`).toString('base64')}`,
+      'Bearer undefined',
+      'Bearer null',
     ];
     for (const credential of credentials) {
       const { status } = await sendRawAdminRequest(gateway, 'GET /api/environments', [

@@ -17,8 +17,11 @@ export async function sendRawAdminRequest(
     'Content-Type: application/json',
     `Content-Length: ${body.length}`,
   ];
-  const kept = defaults.filter(
+  const remaining = defaults.filter(
     (field) => !fields.some((other) => other.startsWith(field.split(':')[0] ?? '')),
   );
-  return sendRaw(Number(port), `${line} HTTP/1.1\r\n${[...kept, ...fields].join('\r\n')}\r\n\r\n${body}`);
+  return sendRaw(
+    Number(port),
+    `${line} HTTP/1.1\r\n${[...remaining, ...fields].join('\r\n')}\r\n\r\n${body}`,
+  );
 }
