@@ -1,4 +1,4 @@
-/** The bank's own answers pass as they are, errors and oddities included: status and bytes. */
+/** Status and body bytes of the bank's responses reach the TPP unchanged, including errors and unusual responses. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,14 +8,14 @@ import { publicUrl, startLine } from '../kit/gateway.ts';
 import { setBankResponse } from '../kit/raw-bank-response.ts';
 import { initiation, statusRead, transfers } from '../kit/request.ts';
 
-interface Answer {
+interface BankResponse {
   readonly status: string;
   readonly type?: string;
-  /** One character a byte. */
+  /** One character per byte. */
   readonly body: string;
 }
 
-const answers: Readonly<Record<string, Answer>> = {
+const responses: Readonly<Record<string, BankResponse>> = {
   'a 400 with tppMessages': {
     status: '400 Bad Request',
     type: 'application/json',
@@ -37,7 +37,7 @@ const answers: Readonly<Record<string, Answer>> = {
     body: '{"a":1,"a":2}\r\n',
   },
   "a 405 of the bank's own": { status: '405 Method Not Allowed', type: 'application/json', body: '{}' },
-  'a 409 with JSON that is none': {
+  'a 409 with invalid JSON': {
     status: '409 Conflict',
     type: 'application/json',
     body: '{"_links":{"self":{"href":"/v1/',
@@ -45,7 +45,7 @@ const answers: Readonly<Record<string, Answer>> = {
   'a 500 without a type': { status: '500 Internal Server Error', body: 'oops' },
   'a 502 with a web page': { status: '502 Bad Gateway', type: 'text/html', body: '<html>_links</html>' },
   'a 503 without a body': { status: '503 Service Unavailable', body: '' },
-  'a 299, which nobody knows': {
+  'a 299, an unknown status': {
     status: '299 Odd',
     type: 'application/json;charset=UTF-8',
     body: ' {"transactionStatus" : "ACCP"} \n',
@@ -63,9 +63,9 @@ const answers: Readonly<Record<string, Answer>> = {
 };
 
 for (const framing of ['length', 'chunked', 'close'] as const) {
-  describe(`status and bytes of an answer framed by ${framing} pass as they are:`, () => {
-    for (const [what, { status, type, body }] of Object.entries(answers)) {
-      test(what, async (t) => {
+  describe(`a response of the bank that is framed by ${framing}`, () => {
+    for (const [what, { status, type, body }] of Object.entries(responses)) {
+      test(`keeps its status and bytes if it is ${what}`, async (t) => {
         const { bank, gateway } = await startLine(t);
         const types = type === undefined ? [] : [type];
         setBankResponse(bank, { status, headers: types.map((one) => ['Content-Type', one]), body, framing });
@@ -83,8 +83,8 @@ for (const framing of ['length', 'chunked', 'close'] as const) {
   });
 }
 
-describe('an answer of the bank', () => {
-  test('with status 204 has neither body nor length', async (t) => {
+describe('a response of the bank', () => {
+  test('has neither a body nor a length if its status is 204', async (t) => {
     const { bank, gateway } = await startLine(t);
     setBankResponse(bank, { status: '204 No Content', framing: 'close' });
     const reply = await call(gateway.url, { method: 'DELETE', path: `${transfers}/1` });
@@ -93,7 +93,7 @@ describe('an answer of the bank', () => {
     assert.deepEqual(valuesOf(reply.fields, 'Content-Length'), []);
   });
 
-  test('with status 429 says for how long, as the bank said it, and nothing is repeated', async (t) => {
+  test('keeps its Retry-After if its status is 429, and the request is not repeated', async (t) => {
     const { bank, gateway } = await startLine(t);
     bank.injectFault({ name: 'too-many-requests', retryAfterSeconds: 7 });
     const reply = await call(gateway.url, statusRead);
@@ -103,7 +103,7 @@ describe('an answer of the bank', () => {
   });
 
   for (const status of ['301 Moved Permanently', '302 Found', '303 See Other', '307 Temporary Redirect']) {
-    test(`with status ${status} is handed on, not followed`, async (t) => {
+    test(`is passed on and not followed if its status is ${status}`, async (t) => {
       const { bank, gateway } = await startLine(t);
       setBankResponse(bank, {
         status,
@@ -120,7 +120,7 @@ describe('an answer of the bank', () => {
     });
   }
 
-  test('comes alone: interim answers before it stay at the gateway', async (t) => {
+  test('is passed on without the interim responses before it', async (t) => {
     const { bank, gateway } = await startLine(t);
     bank.injectFault({ name: 'interim-answers', statuses: [100, 103] });
     assert.equal((await call(gateway.url, initiation)).status, 201);

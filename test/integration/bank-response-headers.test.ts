@@ -1,4 +1,4 @@
-/** The header fields of the bank's answers, and what the gateway says beside them. */
+/** The header fields of the bank's responses, and the fields that the gateway adds. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -10,10 +10,10 @@ import { statusRead, transfers } from '../kit/request.ts';
 
 const uuid = '99391C7E-AD88-49EC-A2AD-99DDCB1F7721';
 
-/** Of another payment, so that the bank is asked again. */
+/** Of another payment, so that the bank is called again. */
 const otherRead = { method: 'GET', path: `${transfers}/another-payment/status` } as const;
 
-const own: readonly Field[] = [
+const bankFields: readonly Field[] = [
   ['Content-Type', 'application/json'],
   ['Set-Cookie', 'b=2; Path=/; HttpOnly'],
   ['X-Trading-Hours', '9-17'],
@@ -31,22 +31,22 @@ const own: readonly Field[] = [
   ['X-Empty', ''],
 ];
 
-describe("the fields of the bank's answer", () => {
-  test('stay, repeated and unknown ones included, in their order', async (t) => {
+describe("the fields of the bank's response", () => {
+  test('are passed on in their order, including repeated and unknown ones', async (t) => {
     const { bank, gateway } = await startLine(t);
-    setBankResponse(bank, { headers: [...own, ['X-Request-ID', uuid]], body: '{}' });
+    setBankResponse(bank, { headers: [...bankFields, ['X-Request-ID', uuid]], body: '{}' });
     const reply = await call(gateway.url, { ...statusRead, headers: [['X-Request-ID', uuid]] });
-    assert.deepEqual(carried(reply.fields), carried([...own, ['X-Request-ID', uuid]]));
+    assert.deepEqual(carried(reply.fields), carried([...bankFields, ['X-Request-ID', uuid]]));
   });
 
-  test("keep what the bank's own caches say, before what the gateway says", async (t) => {
+  test("keep the bank's Cache-Status before the gateway's", async (t) => {
     const { bank, gateway } = await startLine(t);
     setBankResponse(bank, { headers: [['Cache-Status', 'front; hit']] });
     const { fields } = await call(gateway.url, statusRead);
     assert.deepEqual(valuesOf(fields, 'Cache-Status'), ['front; hit', 'penstock; fwd=miss']);
   });
 
-  test('that belong to its connection do not travel on, nor do those that Connection names', async (t) => {
+  test('are removed if they are hop-by-hop or named by Connection', async (t) => {
     const { bank, gateway } = await startLine(t);
     const names = ['Keep-Alive', 'Proxy-Authenticate', 'Proxy-Connection', 'Trailer', 'X-Hop'];
     const headers = names.map((name) => [name, 'value'] as const);
@@ -58,7 +58,7 @@ describe("the fields of the bank's answer", () => {
     for (const name of names) assert.ok(!valuesOf(fields, name).includes('value'), name);
   });
 
-  test("never stand twice: Date is the bank's if it sent one, else the gateway's", async (t) => {
+  test("contain one Date: the bank's if it sent one, otherwise the gateway's", async (t) => {
     const { bank, gateway } = await startLine(t);
     const date = 'Sun, 06 Nov 1994 08:49:37 GMT';
     setBankResponse(bank, { headers: [['Date', date]] });
@@ -68,7 +68,7 @@ describe("the fields of the bank's answer", () => {
   });
 
   for (const echoed of [[], ['00000000-0000-4000-8000-000000000000'], ['not a uuid', 'twice']]) {
-    test(`hold the caller's own X-Request-ID once, even if the bank sends ${echoed.join(' and ') || 'none'}`, async (t) => {
+    test(`contain the client's X-Request-ID once if the bank sends ${echoed.join(' and ') || 'none'}`, async (t) => {
       const { bank, gateway } = await startLine(t);
       setBankResponse(bank, { headers: echoed.map((id) => ['X-Request-ID', id]) });
       const { fields } = await call(gateway.url, { ...statusRead, headers: [['X-Request-ID', uuid]] });
@@ -76,7 +76,7 @@ describe("the fields of the bank's answer", () => {
     });
   }
 
-  test('hold Cache-Control: no-store, unless the bank has its own', async (t) => {
+  test('contain Cache-Control: no-store unless the bank sends its own', async (t) => {
     const { bank, gateway } = await startLine(t);
     setBankResponse(bank, {});
     assert.deepEqual(valuesOf((await call(gateway.url, statusRead)).fields, 'Cache-Control'), ['no-store']);
@@ -86,7 +86,7 @@ describe("the fields of the bank's answer", () => {
     ]);
   });
 
-  test("cannot be taken for the gateway's own", async (t) => {
+  test('are removed if only the gateway may set them', async (t) => {
     const { bank, gateway } = await startLine(t);
     const forged: readonly Field[] = [
       ['Penstock-Environment', 'production'],
@@ -103,7 +103,7 @@ describe("the fields of the bank's answer", () => {
     for (const [name] of forged.slice(1)) assert.ok(!names.includes(name.toLowerCase()), name);
   });
 
-  test('do not show what the gateway is made of', async (t) => {
+  test('do not name the software of the gateway', async (t) => {
     const { gateway } = await startLine(t);
     const { fields } = await call(gateway.url, { method: 'PUT', path: statusRead.path });
     for (const name of ['X-Powered-By', 'Server', 'ETag', 'Via'])

@@ -1,4 +1,4 @@
-/** A body that is too large is refused as soon as that is known, and the TPP gets to read why. */
+/** A body that is too large is refused as early as possible, and the TPP can read the refusal. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -26,8 +26,8 @@ const head = (...more: readonly string[]) =>
     '\r\n',
   ].join('\r\n');
 
-describe('a body of one byte too many', () => {
-  test('is refused, and one of exactly the limit is not', async (t) => {
+describe('a body at the limit', () => {
+  test('is accepted, and refused with one byte more', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
     const fits = initiation.body.padEnd(maxBody, ' ');
     assertRefused(
@@ -40,7 +40,7 @@ describe('a body of one byte too many', () => {
     assert.equal(bank.requests[0]?.body.length, maxBody);
   });
 
-  test('counts without the framing of its chunks', async (t) => {
+  test('is measured without the framing of its chunks', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
     await onConnection(gateway.port, async (connection) => {
       const fits = initiation.body.padEnd(maxBody, ' ');
@@ -57,8 +57,8 @@ describe('a body of one byte too many', () => {
   });
 });
 
-describe('a body that is far too large', () => {
-  test('lets a TPP that sends all of it first read the answer afterwards', async (t) => {
+describe('a body that far exceeds the limit', () => {
+  test('is refused with a response that a TPP can read after it has sent all of the body', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
     const socket = connect(gateway.port, '127.0.0.1').setEncoding('latin1').pause();
     t.after(() => socket.destroy());
@@ -68,25 +68,25 @@ describe('a body that is far too large', () => {
       socket.once('error', resolve).write(head(`Content-Length: ${body.length}`));
       socket.write(body, resolve);
     });
-    assert.ifError(await within(10_000, 'the TPP to have sent all', sent));
-    const answer = await within(10_000, 'the answer', once(socket.resume(), 'data'));
+    assert.ifError(await within(10_000, 'the TPP to send the body', sent));
+    const response = await within(10_000, 'the response', once(socket.resume(), 'data'));
 
-    assert.match(String(answer[0]), /^HTTP\/1\.1 413 [\s\S]*BODY_TOO_LARGE/);
+    assert.match(String(response[0]), /^HTTP\/1\.1 413 [\s\S]*BODY_TOO_LARGE/);
     assert.equal(bank.connections, 0);
   });
 
-  test('is answered when it is announced, before any of it has come', async (t) => {
+  test('is refused when it is announced, before any of it is received', async (t) => {
     const { gateway } = await startLine(t, sections);
     await onConnection(gateway.port, async (connection) => {
       connection.send(head('Content-Length: 99999999'));
-      const answer = await connection.answer();
-      assert.equal(answer.status, 413);
-      assert.equal(answer.headers.get('connection'), 'close');
+      const response = await connection.answer();
+      assert.equal(response.status, 413);
+      assert.equal(response.headers.get('connection'), 'close');
       await connection.closed();
     });
   });
 
-  test('is answered in the middle of its chunks, and then the connection closes', async (t) => {
+  test('is refused between its chunks, and then the connection closes', async (t) => {
     const { bank, gateway } = await startLine(t, sections);
     await onConnection(gateway.port, async (connection) => {
       connection.send(head('Transfer-Encoding: chunked'));
@@ -97,34 +97,37 @@ describe('a body that is far too large', () => {
     });
   });
 
-  test('is not asked for: a TPP that waits for 100 Continue gets the refusal instead', async (t) => {
+  test('is refused instead of 100 Continue', async (t) => {
     const { gateway } = await startLine(t, sections);
     await onConnection(gateway.port, async (connection) => {
       connection.send(head('Content-Length: 99999999', 'Expect: 100-continue'));
-      await until(5_000, 'something has come', () => connection.unread().includes('\r\n\r\n'));
+      await until(5_000, 'a response is received', () => connection.unread().includes('\r\n\r\n'));
       assert.match(connection.unread(), /^HTTP\/1\.1 413 /);
     });
   });
 });
 
-describe('a body where none belongs', () => {
+describe('a body of a request that must not have one', () => {
   for (const method of ['GET', 'DELETE']) {
     for (const framing of ['Content-Length: 2', 'Transfer-Encoding: chunked']) {
-      test(`(${method} with ${framing}) is refused`, async (t) => {
+      test(`is refused for ${method} with ${framing}`, async (t) => {
         const { bank, gateway } = await startLine(t);
         await onConnection(gateway.port, async (connection) => {
           const path = `${transfers}/1${method === 'GET' ? '/status' : ''}`;
           const body = framing.startsWith('C') ? '{}' : '2\r\n{}\r\n0\r\n\r\n';
           connection.send(`${head(framing).replace(`POST ${transfers}`, `${method} ${path}`)}${body}`);
-          const answer = await connection.answer();
-          assert.deepEqual([answer.status, answer.headers.get('penstock-error')], [400, 'BODY_UNEXPECTED']);
+          const response = await connection.answer();
+          assert.deepEqual(
+            [response.status, response.headers.get('penstock-error')],
+            [400, 'BODY_UNEXPECTED'],
+          );
           assert.equal(bank.connections, 0);
         });
       });
     }
   }
 
-  test('is none if its length is 0: the request passes', async (t) => {
+  test('is not present if its length is 0, and the request is accepted', async (t) => {
     const { bank, gateway } = await startLine(t);
     assert.equal((await call(gateway.url, { ...statusRead, body: '' })).status, 404);
     assert.equal(bank.requests.length, 1);

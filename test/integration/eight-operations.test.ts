@@ -1,4 +1,4 @@
-/** The whole life of a payment, of every service and format, through the gateway and beside it: nothing differs. */
+/** The complete life cycle of payments of every service and format, through the gateway and directly at the bank. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -6,7 +6,7 @@ import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Differential, startDifferential } from '../kit/differential.ts';
 import { exampleOf } from '../kit/examples.ts';
 
-/** Service, product, and the example that orders it. */
+/** Service, product, and the example of its initiation. */
 const products = [
   ['payments', 'sepa-credit-transfers', 'initiate-payment-json'],
   ['payments', 'pain.001-sepa-credit-transfers', 'initiate-payment-pain001'],
@@ -20,11 +20,11 @@ const explicitly = ['TPP-Explicit-Authorisation-Preferred', 'true'] as const;
 const firstOf = (bank: SimulatedBank) => bank.payments[0];
 
 for (const standardVersion of ['1.3.6', '1.3.11']) {
-  describe(`in front of a bank that speaks ${standardVersion}`, () => {
+  describe(`a gateway in front of a bank with version ${standardVersion}`, () => {
     for (const [service, product, order] of products) {
       const path = `/berlingroup/v1/${service}/${product}`;
 
-      test(`${order} on /${service}/${product}: every operation passes unharmed, and so does its answer`, async (t) => {
+      test(`passes every operation and response of /${service}/${product} unchanged (${order})`, async (t) => {
         const twins = await startDifferential(t, {}, standardVersion);
         await initiate(twins, path, order, 'payment-1');
         await read(twins, service, `${path}/payment-1`);

@@ -1,4 +1,4 @@
-/** A TPP that follows a link comes back to the gateway; a payer who follows one comes to the bank. */
+/** Links for the TPP lead to the gateway, links for the payer to the bank. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -11,7 +11,7 @@ import { initiation, statusRead } from '../kit/request.ts';
 
 const product = 'v1/payments/sepa-credit-transfers';
 const styles = ['absolute', 'relative', 'relative-without-base'] as const;
-const places = [
+const locations = [
   { basePath: '', segment: 'berlingroup' },
   { basePath: '/psd2', segment: 'berlingroup' },
   { basePath: '/xs2a/bank-1', segment: 'v1/berlin-group' },
@@ -19,27 +19,27 @@ const places = [
 ] as const;
 const publicUrls = [publicUrl, `${publicUrl}/banks/one`, 'http://gateway.example:8080/'];
 
-describe('links of every style, from every place, to every public address lead to the gateway:', () => {
+describe('links of the bank’s API', () => {
   for (const links of styles) {
-    for (const { basePath, segment } of places) {
+    for (const { basePath, segment } of locations) {
       for (const address of publicUrls) {
         const prefix = segment === '' ? '' : `/${segment}`;
 
-        test(`${links}, from ${basePath}${prefix}/v1, to ${address}`, async (t) => {
+        test(`that are ${links} below ${basePath}${prefix}/v1 are rewritten to ${address}`, async (t) => {
           const options: BankOptions = { links, basePath, segment };
           const sections = { listen: { publicUrl: address }, standard: { segment } };
           const { bank, gateway } = await startLine(t, sections, options);
-          const home = `${address.replace(/\/$/, '')}${prefix}/${product}`;
+          const publicBase = `${address.replace(/\/$/, '')}${prefix}/${product}`;
 
           const created = await call(gateway.url, { ...initiation, path: `${prefix}/${product}` });
 
           const { paymentId, authorisationIds: [sca] = [] } = bank.payments[0] ?? {};
           assert.equal(created.status, 201);
-          assert.equal(created.header('Location'), `${home}/${paymentId}`);
+          assert.equal(created.header('Location'), `${publicBase}/${paymentId}`);
           assert.deepEqual(linksOf(created), {
-            self: `${home}/${paymentId}`,
-            status: `${home}/${paymentId}/status`,
-            scaStatus: `${home}/${paymentId}/authorisations/${sca}`,
+            self: `${publicBase}/${paymentId}`,
+            status: `${publicBase}/${paymentId}/status`,
+            scaStatus: `${publicBase}/${paymentId}/authorisations/${sca}`,
             scaRedirect: `https://sca.bank.example/authorise/${sca}`,
           });
         });
@@ -47,7 +47,7 @@ describe('links of every style, from every place, to every public address lead t
     }
   }
 
-  test('and can be followed, as far as they stand for one of the eight operations', async (t) => {
+  test('can be followed after they are rewritten, if they lead to one of the eight operations', async (t) => {
     const { gateway } = await startLine(t, {}, { basePath: '/psd2', links: 'relative' });
     const { self, status, scaStatus } = linksOf(await call(gateway.url, initiation));
     for (const link of [self, status, scaStatus]) {
@@ -59,7 +59,7 @@ describe('links of every style, from every place, to every public address lead t
   });
 });
 
-describe('an address stays as it is', () => {
+describe('a URL is not rewritten', () => {
   const foreign = (origin: string) => ({
     scaRedirect: { href: `${origin}/berlingroup/v1/payments/of-the-payer` },
     scaOAuth: { href: `${origin}/berlingroup/v1/.well-known/oauth-authorization-server` },
@@ -72,7 +72,7 @@ describe('an address stays as it is', () => {
     withPassword: { href: `${origin.replace('//', '//a:b@')}/berlingroup/v1/payments/1` },
   });
 
-  test("if it is the payer's, another host's, or outside of the bank's API: not a byte changes", async (t) => {
+  test("if it is for the payer, on another host, or outside of the bank's API", async (t) => {
     const { bank, gateway } = await startLine(t);
     const body = JSON.stringify(
       { _links: foreign(bank.baseUrl), href: `${bank.baseUrl}/berlingroup/v1/` },
@@ -83,14 +83,14 @@ describe('an address stays as it is', () => {
     assert.equal((await call(gateway.url, statusRead)).text, body);
   });
 
-  test('if the bank names another host than the one it is reached under', async (t) => {
+  test('if the bank uses another host name than baseUrl', async (t) => {
     const options = { publicOrigin: 'https://other-name.bank.example' };
     const { gateway } = await startLine(t, {}, options);
     const { self } = linksOf(await call(gateway.url, initiation));
     assert.match(self ?? '', /^https:\/\/other-name\.bank\.example\/berlingroup\/v1\//);
   });
 
-  test('in Location, if it leads elsewhere; Content-Location of the API changes', async (t) => {
+  test('in Location if it is outside of the API, while Content-Location is rewritten', async (t) => {
     const { bank, gateway } = await startLine(t);
     const headers = [
       ['Location', 'https://www.bank.example/maintenance'],
@@ -103,8 +103,8 @@ describe('an address stays as it is', () => {
   });
 });
 
-describe('around a link that changes', () => {
-  test('every other byte stays, odd white space and repeated members included', async (t) => {
+describe('a body with rewritten links', () => {
+  test('keeps every other byte, including unusual white space and repeated members', async (t) => {
     const { bank, gateway } = await startLine(t);
     const body = (href: string) =>
       `\r\n{ "a":1 ,"a" : 1.0e0,\t"name":"M\u00c3\u00bcller \\/ \\ud83d",\n"_links":{"self" : { "href":"${href}","x":[ ] }}} `;
@@ -117,7 +117,7 @@ describe('around a link that changes', () => {
     assert.equal(reply.header('Content-Length'), String(reply.body.length));
   });
 
-  test('errors of the bank get theirs rewritten, too', async (t) => {
+  test('may be an error of the bank', async (t) => {
     const { bank, gateway } = await startLine(t);
     const body = '{"code":"X","_links":{"startAuthorisation":{"href":"/v1/payments/p/1/authorisations"}}}';
     setBankResponse(bank, {
@@ -130,7 +130,7 @@ describe('around a link that changes', () => {
   });
 });
 
-describe('a compressed answer', () => {
+describe('a compressed response', () => {
   const withLink = '{"_links":{"self":{"href":"/v1/payments/p/1"}}}';
   const headers = [
     ['Content-Type', 'application/json'],
@@ -138,7 +138,7 @@ describe('a compressed answer', () => {
     ['ETag', '"of-these-bytes"'],
   ] as const;
 
-  test('with links is unpacked and rewritten, and claims nothing about its bytes any more', async (t) => {
+  test('with links is decompressed and rewritten, without fields that describe the original bytes', async (t) => {
     const { bank, gateway } = await startLine(t);
     setBankResponse(bank, { headers, body: gzipSync(withLink).toString('latin1') });
     const reply = await call(gateway.url, { ...statusRead, headers: [['Accept-Encoding', 'gzip']] });
@@ -150,10 +150,10 @@ describe('a compressed answer', () => {
 
   test('without links keeps its bytes and its coding', async (t) => {
     const { bank, gateway } = await startLine(t);
-    const packed = gzipSync('{"transactionStatus":"ACCP"}');
-    setBankResponse(bank, { headers, body: packed.toString('latin1') });
+    const compressed = gzipSync('{"transactionStatus":"ACCP"}');
+    setBankResponse(bank, { headers, body: compressed.toString('latin1') });
     const reply = await call(gateway.url, statusRead);
-    assert.deepEqual(reply.body, packed);
+    assert.deepEqual(reply.body, compressed);
     assert.equal(reply.header('Content-Encoding'), 'gzip');
     assert.equal(reply.header('ETag'), '"of-these-bytes"');
   });

@@ -1,4 +1,4 @@
-/** Both doors are open, or neither is: nobody reaches a gateway that cannot serve. */
+/** Either both listeners are open or none: a gateway that cannot serve accepts no connections. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -17,15 +17,15 @@ const configFor = (tppPort: number, adminPort: number) =>
     environments: { sandbox: { baseUrl: 'https://bank.example' } },
   });
 
-describe('when a port is taken', () => {
-  test("and it is the TPP systems', the operators' door is closed, too", async (t) => {
+describe('a gateway whose port is in use', () => {
+  test('closes the admin listener if the public port is in use', async (t) => {
     const adminPort = await freePort();
     const gateway = createGateway(configFor(await takenPort(t), adminPort), silent);
     await assert.rejects(gateway.start(), { code: 'EADDRINUSE' });
     assert.equal(await isOpen(adminPort), false);
   });
 
-  test("and it is the operators', the TPP systems' door is closed, too", async (t) => {
+  test('closes the public listener if the admin port is in use', async (t) => {
     const tppPort = await freePort();
     const gateway = createGateway(configFor(tppPort, await takenPort(t)), silent);
     await assert.rejects(gateway.start(), { code: 'EADDRINUSE' });
@@ -33,8 +33,8 @@ describe('when a port is taken', () => {
   });
 });
 
-describe("the operators' door", () => {
-  test('says that the process lives and that it can serve', async (t) => {
+describe('the admin listener', () => {
+  test('reports that the process is live and ready', async (t) => {
     const { gateway } = await startLine(t);
     for (const path of ['/health/live', '/health/ready']) {
       const reply = await call(gateway.adminUrl, { method: 'GET', path });
@@ -43,7 +43,7 @@ describe("the operators' door", () => {
     }
   });
 
-  test('is ready though the bank is not: its health is not the gateway\u2019s', async (t) => {
+  test('reports ready although the bank is unreachable', async (t) => {
     const { bank, gateway } = await startLine(t);
     await bank.stop();
     const { status, text } = await call(gateway.adminUrl, { method: 'GET', path: '/health/ready' });
@@ -51,7 +51,7 @@ describe("the operators' door", () => {
     assert.equal(jsonOf({ text }).status, 'ready');
   });
 
-  test('offers nothing of the other door, nor the other way round', async (t) => {
+  test('has no routes of the public API, and the public API has no admin routes', async (t) => {
     const { bank, gateway } = await startLine(t);
     const headers = [['Authorization', `Bearer ${adminToken}`]] as const;
     for (const path of [transfers, '/health', '/health/live/', '/HEALTH/live', '/health/ready/x']) {

@@ -1,4 +1,4 @@
-/** A client's quota is counted at the door: by all instances together, and before anything else is done for it. */
+/** Quotas of clients, which all instances count together. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -16,14 +16,14 @@ import {
   withEnvironmentHeader,
 } from '../kit/two-environments.ts';
 
-/** The clients of both sides; those of the first tenant may send two requests, and then one an hour. */
+/** The clients of the first tenant may send two requests, and then one per hour. */
 const limited = clientSettings().map((client) =>
   client.tenant === 'shop' ? { ...client, quota: { rate: '1/h', burst: 2 } } : client,
 );
 const byShop = { ...statusRead, headers: [['X-API-Key', apiKeyOf('shop')]] } as const;
 
 describe('a client with a quota', () => {
-  test('is refused beyond it, and the bank sees nothing of that', async (t) => {
+  test('is refused when its quota is used up, and the bank receives nothing', async (t) => {
     const { send, callCounts } = await startTwoEnvironments(t, { clients: limited });
     for (const left of [1, 0]) {
       const reply = await send('shop', initiation);
@@ -38,7 +38,7 @@ describe('a client with a quota', () => {
     assert.deepEqual(callCounts(), [2, 0]);
   });
 
-  test('takes nothing from another client of its tenant, nor from one without a quota', async (t) => {
+  test('does not use the quota of another client of its tenant', async (t) => {
     const { send } = await startTwoEnvironments(t, { clients: limited });
     for (let one = 0; one < 3; one++) await send('shop', initiation);
     assert.equal((await send('till', initiation)).status, 201);
@@ -46,7 +46,7 @@ describe('a client with a quota', () => {
     assert.deepEqual([free.status, free.header('RateLimit')], [201, undefined]);
   });
 
-  test('is told of it by refusals that come later, and not charged for those that come before', async (t) => {
+  test('is not charged for requests that are refused before the quota check', async (t) => {
     const { send } = await startTwoEnvironments(t, { clients: limited, listen: { maxBody: '64KiB' } });
     for (let one = 0; one < 3; one++) {
       const reply = await send('till', withEnvironmentHeader('production', initiation));
@@ -60,7 +60,7 @@ describe('a client with a quota', () => {
     assertRefused(both, 429, 'QUOTA_EXCEEDED', 'ACCESS_EXCEEDED');
   });
 
-  test("reads its own quota, not the bank's", async (t) => {
+  test("gets the RateLimit fields of the gateway instead of the bank's", async (t) => {
     const bank = await startBank(t);
     const headers = { RateLimit: '"bank";r=7;t=1', 'RateLimit-Policy': '"bank";q=9' };
     bank.injectFault({ name: 'status', status: 200, headers, body: '{}' });
@@ -80,7 +80,7 @@ describe('a client with a quota', () => {
   });
 });
 
-test('two instances count together', { skip: skipWithoutRedis }, async (t) => {
+test('two instances count the requests of a client together', { skip: skipWithoutRedis }, async (t) => {
   const bank = await startBank(t);
   const url = await sharedRedisUrl(t);
   const instances = await startInstances(t, bank, url, { clients: limited });

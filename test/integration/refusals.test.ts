@@ -1,4 +1,4 @@
-/** What the door refuses: in which order, in which words, and never at the bank. */
+/** Refusals of the public API: their order, their formats, and that the bank receives nothing. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,8 +8,8 @@ import { startLine } from '../kit/gateway.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, statusRead, transfers } from '../kit/request.ts';
 
-/** One fault each, from the first that is looked for to the last, and how it makes a request worse. */
-const faults: readonly (readonly [code: string, status: number, tppCode: string, (call: Call) => Call])[] = [
+/** Errors in the order in which they are checked, and how to add each to a request. */
+const errors: readonly (readonly [code: string, status: number, tppCode: string, (call: Call) => Call])[] = [
   ['HEADER_MALFORMED', 400, 'FORMAT_ERROR', withFields(['PSU-ID', 'one'], ['PSU-ID', 'two'])],
   ['PATH_MALFORMED', 400, 'FORMAT_ERROR', (one) => ({ ...one, path: `${one.path}//` })],
   ['PATH_UNKNOWN', 404, 'RESOURCE_UNKNOWN', (one) => ({ ...one, path: '/berlingroup/v1/accounts/1/2/3/4' })],
@@ -23,21 +23,21 @@ function withFields(...fields: NonNullable<Call['headers']>): (call: Call) => Ca
   return (one) => ({ ...one, headers: [...(one.headers ?? []), ...fields] });
 }
 
-describe('of several faults the first in the order is told', () => {
-  for (const [index, [code, status, tppCode]] of faults.entries()) {
-    const later = faults.slice(index + 1).map(([name]) => name);
-    test(`${code}${later.length > 0 ? ` before ${later.join(', ')}` : ' at last'}`, async (t) => {
+describe('a request with several errors', () => {
+  for (const [index, [code, status, tppCode]] of errors.entries()) {
+    const later = errors.slice(index + 1).map(([name]) => name);
+    test(`is refused with ${code}${later.length > 0 ? ` before ${later.join(', ')}` : ' if there is no other error'}`, async (t) => {
       const sections = {
         listen: { maxBody: '64KiB' },
         standard: { paymentProducts: ['sepa-credit-transfers'] },
       };
       const { bank, gateway } = await startLine(t, sections);
-      const worst = faults
+      const request = errors
         .slice(index)
         .toReversed()
-        .reduce<Call>((one, [, , , worsen]) => worsen(one), initiation);
+        .reduce<Call>((one, [, , , addError]) => addError(one), initiation);
 
-      assertRefused(await call(gateway.url, worst), status, code, tppCode);
+      assertRefused(await call(gateway.url, request), status, code, tppCode);
       assert.equal(bank.connections, 0);
     });
   }
@@ -46,7 +46,7 @@ describe('of several faults the first in the order is told', () => {
 const refusals: Readonly<Record<string, readonly [Call, status: number, code: string, tppCode: string]>> = {
   'a query': [{ ...statusRead, path: `${statusRead.path}?a=b` }, 400, 'PATH_MALFORMED', 'FORMAT_ERROR'],
   'a trailing slash': [{ ...statusRead, path: `${transfers}/` }, 400, 'PATH_MALFORMED', 'FORMAT_ERROR'],
-  'a path beyond the eight': [
+  'a path of no operation': [
     { ...statusRead, path: '/berlingroup/v1/consents' },
     404,
     'PATH_UNKNOWN',
@@ -79,7 +79,7 @@ const refusals: Readonly<Record<string, readonly [Call, status: number, code: st
     'ENVIRONMENT_UNKNOWN',
     'FORMAT_ERROR',
   ],
-  'an expectation nobody meets': [
+  'an unknown expectation': [
     { ...statusRead, headers: [['Expect', 'more']] },
     417,
     'EXPECTATION_FAILED',
@@ -87,13 +87,13 @@ const refusals: Readonly<Record<string, readonly [Call, status: number, code: st
   ],
 };
 
-describe('a refusal says in either format what is wrong:', () => {
+describe('a refusal', () => {
   for (const [what, [request, status, code, tppCode]] of Object.entries(refusals)) {
     for (const [accept, type] of [
       ['*/*', 'application/json'],
       ['application/json;q=0.5, application/problem+json', 'application/problem+json'],
     ] as const) {
-      test(`${what}, as ${type}`, async (t) => {
+      test(`of ${what} is sent in ${type}`, async (t) => {
         const { bank, gateway } = await startLine(t, {
           standard: { paymentServices: ['payments'], paymentProducts: ['sepa-credit-transfers'] },
         });
@@ -111,7 +111,7 @@ describe('a refusal says in either format what is wrong:', () => {
   }
 });
 
-describe('an X-Request-ID that cannot be echoed', () => {
+describe('an invalid X-Request-ID', () => {
   const ids = {
     missing: undefined,
     empty: [''],
@@ -122,7 +122,7 @@ describe('an X-Request-ID that cannot be echoed', () => {
     ...ids,
     repeated: ['99391c7e-ad88-49ec-a2ad-99ddcb1f7721', '99391c7e-ad88-49ec-a2ad-99ddcb1f7722'],
   })) {
-    test(`(${what}) is refused with a new one, and the message names the header`, async (t) => {
+    test(`(${what}) is refused with a new id, and the message names the header`, async (t) => {
       const { bank, gateway } = await startLine(t);
       const headers = values.map((value) => ['X-Request-ID', value] as const);
 

@@ -1,4 +1,4 @@
-/** A body is a row of bytes: what was hashed or signed by the TPP is what the bank reads. */
+/** Request bodies reach the bank byte for byte, so that the TPP's digests and signatures stay valid. */
 
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
@@ -15,17 +15,17 @@ const payments = '/berlingroup/v1/payments';
 const xml = exampleOf('initiate-payment-pain001').body ?? '';
 const json = exampleOf('initiate-payment-json').body ?? '';
 const multipart = exampleOf('initiate-periodic-payment-multipart').body ?? '';
-const inParts = 'multipart/form-data; boundary=AaaBbbCcc';
+const multipartType = 'multipart/form-data; boundary=AaaBbbCcc';
 
-/** What is sent, as which type, to which path, and what the bank says to it. */
+/** Body, content type, path, and the bank's status. */
 const bodies: Readonly<Record<string, readonly [Buffer, type: string, path: string, status: number]>> = {
-  'JSON with odd white space and CRLF': [
+  'JSON with unusual white space and CRLF': [
     Buffer.from(`\r\n\t ${json.replaceAll(',', ' ,\r\n\t')}\r\n\r\n`),
     'application/json',
     transfers,
     201,
   ],
-  'JSON with members repeated, numbers no double can hold, and escapes': [
+  'JSON with repeated members, numbers of high precision, and escapes': [
     Buffer.from('{"a":1,"a":2,"amount":123.500000000000000000001,"name":"M\\u00fcller \\/ \\ud83d"}'),
     'application/json;charset=UTF-8',
     transfers,
@@ -37,7 +37,7 @@ const bodies: Readonly<Record<string, readonly [Buffer, type: string, path: stri
     transfers,
     201,
   ],
-  'JSON behind a byte order mark, which the bank refuses': [
+  'JSON with a byte order mark, which the bank refuses': [
     Buffer.from(`\ufeff${json}`),
     'application/json',
     transfers,
@@ -58,13 +58,13 @@ const bodies: Readonly<Record<string, readonly [Buffer, type: string, path: stri
     `${payments}/pain.001-sepa-credit-transfers`,
     201,
   ],
-  'a standing order in parts, separators included': [
+  'a standing order in multipart format': [
     Buffer.from(`a preamble\r\n${multipart}an epilogue`),
-    inParts,
+    multipartType,
     '/berlingroup/v1/periodic-payments/pain.001-sepa-credit-transfers',
     201,
   ],
-  'every byte there is, which the bank refuses': [
+  'all 256 byte values, which the bank refuses': [
     Buffer.from(Array.from({ length: 256 }, (_, byte) => byte)),
     'application/octet-stream',
     transfers,
@@ -72,9 +72,9 @@ const bodies: Readonly<Record<string, readonly [Buffer, type: string, path: stri
   ],
 };
 
-describe('a Digest still verifies at the bank', () => {
+describe('the Digest of a request', () => {
   for (const [what, [body, type, path, status]] of Object.entries(bodies)) {
-    test(`over ${what}`, async (t) => {
+    test(`is valid at the bank for ${what}`, async (t) => {
       const { send, bank, directBank } = await startDifferential(t);
       for (const hash of ['SHA-256', 'SHA-512']) {
         const headers = [
@@ -90,7 +90,7 @@ describe('a Digest still verifies at the bank', () => {
     });
   }
 
-  test('over no body at all', async (t) => {
+  test('is valid at the bank for an empty body', async (t) => {
     const { send, bank, directBank } = await startDifferential(t);
     for (const one of [bank, directBank]) one.nextPaymentId('known');
     const headers = [...initiation.headers, ['TPP-Decoupled-Preferred', 'true']] as const;
@@ -103,7 +103,7 @@ describe('a Digest still verifies at the bank', () => {
     assert.equal((await send({ method: 'GET', path, headers: [digest] })).status, 200);
   });
 
-  test('and one that does not fit is refused by the bank, so that the others prove something', async (t) => {
+  test('is refused by the bank if it does not match the body', async (t) => {
     const { send } = await startDifferential(t);
     const headers = [...initiation.headers, ['Digest', 'SHA-256=bm90IHRoZSBoYXNo'] as const];
     const { status, text } = await send({ ...initiation, path: () => transfers, headers });
@@ -112,8 +112,8 @@ describe('a Digest still verifies at the bank', () => {
   });
 });
 
-describe('a body that is sent in pieces', () => {
-  test('chunked, with extensions and a trailer, arrives whole, with its length and without the trailer', async (t) => {
+describe('a body that is sent in parts', () => {
+  test('in chunks with extensions and a trailer reaches the bank with its length and without the trailer', async (t) => {
     const { bank, gateway } = await startLine(t);
     await onConnection(gateway.port, async (connection) => {
       connection.send(`${head()}Transfer-Encoding: chunked\r\nTrailer: X-Later\r\n\r\n`);
@@ -130,12 +130,12 @@ describe('a body that is sent in pieces', () => {
     });
   });
 
-  test('byte by byte arrives whole, and nothing reaches the bank before its last one', async (t) => {
+  test('byte by byte reaches the bank only after its last byte', async (t) => {
     const { bank, gateway } = await startLine(t);
     await onConnection(gateway.port, async (connection) => {
       connection.send(`${head()}Content-Length: ${json.length}\r\nExpect: 100-continue\r\n\r\n`);
       for (const byte of json.slice(0, -1)) connection.send(byte);
-      assert.equal((await call(gateway.url, statusRead)).status, 404); // meanwhile another request has gone all the way
+      assert.equal((await call(gateway.url, statusRead)).status, 404); // another request is completed before
       assert.equal(bank.requests.length, 1);
       connection.send(json.slice(-1));
 
@@ -144,7 +144,7 @@ describe('a body that is sent in pieces', () => {
     });
   });
 
-  test('of exactly the limit passes', async (t) => {
+  test('reaches the bank if it has exactly the maximum size', async (t) => {
     const { bank, gateway } = await startLine(t, { listen: { maxBody: '64KiB' } });
     await onConnection(gateway.port, async (connection) => {
       const body = json.padEnd(64 * 1024, ' ');

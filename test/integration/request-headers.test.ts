@@ -1,4 +1,4 @@
-/** Which header fields of a request reach the bank, and which stay. */
+/** The header fields of a request that are sent to the bank, and those that are not. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,8 +8,8 @@ import { startLine } from '../kit/gateway.ts';
 import { sendRaw } from '../kit/raw.ts';
 import { initiation, statusRead, transfers } from '../kit/request.ts';
 
-/** Those that the standard knows, as 1.3.6 and 1.3.11 declare them, and those that banks and TPPs add. */
-const travelling: readonly Field[] = [
+/** Fields of the standard (1.3.6 and 1.3.11), and fields that banks and TPPs add. */
+const forwarded: readonly Field[] = [
   ['X-Request-ID', '99391C7E-AD88-49EC-A2AD-99DDCB1F7721'],
   ['PSU-IP-Address', '2001:db8::1'],
   ['PSU-IP-Port', '1234'],
@@ -59,8 +59,8 @@ const travelling: readonly Field[] = [
   ['X-Long', 'x'.repeat(1_000)],
 ];
 
-/** Those of one connection, those that proxies make, and those meant for the gateway. */
-const staying: readonly Field[] = [
+/** Hop-by-hop fields, fields of proxies, and fields for the gateway. */
+const removed: readonly Field[] = [
   ['Keep-Alive', 'timeout=5'],
   ['Proxy-Connection', 'keep-alive'],
   ['Proxy-Authorization', 'Basic c2VjcmV0'],
@@ -80,19 +80,19 @@ const staying: readonly Field[] = [
 
 const lower = (fields: readonly Field[]) => fields.map(([name]) => name.toLowerCase());
 
-describe('what reaches the bank', () => {
-  test('is every end-to-end field as it was sent, and none that the TPP did not send', async (t) => {
+describe('the request that the bank receives', () => {
+  test('has every end-to-end field as it was sent, and no other', async (t) => {
     const { bank, gateway } = await startLine(t);
 
-    await call(gateway.url, { ...initiation, headers: [...travelling, ...staying] });
+    await call(gateway.url, { ...initiation, headers: [...forwarded, ...removed] });
 
-    const arrived = pairs(bank.requests[0]?.rawHeaders ?? []);
-    assert.deepEqual(carried(arrived), carried(travelling));
-    const added = lower(but(lower(travelling), arrived));
+    const received = pairs(bank.requests[0]?.rawHeaders ?? []);
+    assert.deepEqual(carried(received), carried(forwarded));
+    const added = lower(but(lower(forwarded), received));
     assert.deepEqual(added.toSorted(), ['connection', 'content-length', 'host']);
   });
 
-  test('holds a repeated field as often as it was sent, in its order', async (t) => {
+  test('has repeated fields in their order', async (t) => {
     const { bank, gateway } = await startLine(t);
     const headers: readonly Field[] = [
       ['X-Bank-Hint', 'b, with a comma'],
@@ -105,20 +105,20 @@ describe('what reaches the bank', () => {
 
     await call(gateway.url, { ...statusRead, headers });
 
-    const arrived = pairs(bank.requests[0]?.rawHeaders ?? []);
-    assert.deepEqual(valuesOf(arrived, 'X-Bank-Hint'), ['b, with a comma', 'a', '']);
-    assert.deepEqual(valuesOf(arrived, 'Accept'), ['application/json', 'application/xml']);
+    const received = pairs(bank.requests[0]?.rawHeaders ?? []);
+    assert.deepEqual(valuesOf(received, 'X-Bank-Hint'), ['b, with a comma', 'a', '']);
+    assert.deepEqual(valuesOf(received, 'Accept'), ['application/json', 'application/xml']);
   });
 
-  test("names the bank's own Host, whatever the TPP called the gateway", async (t) => {
+  test("has the bank's own Host", async (t) => {
     const { bank, gateway } = await startLine(t, {}, { basePath: '/psd2' });
     await call(gateway.url, statusRead);
-    const arrived = pairs(bank.requests[0]?.rawHeaders ?? []);
-    assert.deepEqual(valuesOf(arrived, 'Host'), [new URL(bank.baseUrl).host]);
+    const received = pairs(bank.requests[0]?.rawHeaders ?? []);
+    assert.deepEqual(valuesOf(received, 'Host'), [new URL(bank.baseUrl).host]);
     assert.equal(bank.requests[0]?.url, `/psd2${statusRead.path}`);
   });
 
-  test('has a path built anew: what a client had encoded is decoded, once', async (t) => {
+  test('has a path whose encoded characters are decoded once', async (t) => {
     const { bank, gateway } = await startLine(t);
     await call(gateway.url, { method: 'GET', path: `${transfers}/GJv0KO..Fg%3D%3D_%3D_bS6p%40a` });
     assert.equal(bank.requests[0]?.url, `${transfers}/GJv0KO..Fg==_=_bS6p@a`);
@@ -128,7 +128,7 @@ describe('what reaches the bank', () => {
     ['GET', ''],
     ['POST', '{}'],
   ] as const) {
-    test(`with a ${method} has fields of latin-1 as they were sent, byte for byte`, async (t) => {
+    test(`has fields with Latin-1 characters byte for byte as they were sent (${method})`, async (t) => {
       const { bank, gateway } = await startLine(t);
       const target = method === 'GET' ? statusRead.path : transfers;
       const head = [
@@ -144,8 +144,8 @@ describe('what reaches the bank', () => {
   }
 });
 
-describe('what stays at the gateway', () => {
-  for (const [name, value] of staying) {
+describe('a field that the bank does not receive', () => {
+  for (const [name, value] of removed) {
     test(`is ${name}`, async (t) => {
       const { bank, gateway } = await startLine(t);
       await call(gateway.url, { ...initiation, headers: [...initiation.headers, [name, value]] });
@@ -154,7 +154,7 @@ describe('what stays at the gateway', () => {
     });
   }
 
-  test('is every field that Connection names, in any case, in any of its lines', async (t) => {
+  test('is every field that Connection names, in any case and in several lines', async (t) => {
     const { bank, gateway } = await startLine(t);
     const headers: readonly Field[] = [
       ['X-Secret-Hop', '1'],

@@ -1,4 +1,4 @@
-/** Eight operations and no more: every other method on every shape is refused, and the bank never hears of it. */
+/** Every method that is not one of the eight operations is refused, and the bank receives nothing. */
 
 import assert from 'node:assert/strict';
 import { METHODS } from 'node:http';
@@ -11,7 +11,7 @@ import { assertRefused } from '../kit/refusal.ts';
 const prefix = '/berlingroup/v1';
 const product = 'sepa-credit-transfers';
 
-/** Every shape there is, written out, with the methods that the standard gives it. */
+/** All path shapes with their methods, independent of the operations table. */
 const shapes: Readonly<Record<string, readonly string[]>> = {
   [`${prefix}/payments/${product}`]: ['POST'],
   [`${prefix}/bulk-payments/${product}`]: ['POST'],
@@ -30,12 +30,12 @@ const shapes: Readonly<Record<string, readonly string[]>> = {
   ),
 };
 
-/** CONNECT names a host instead of a path; it has a test of its own. */
+/** CONNECT has an authority instead of a path, and a separate test. */
 const methods = METHODS.filter((method) => method !== 'CONNECT');
 
-describe('a method that a path is not offered for gets 405, with those that it is:', () => {
+describe('a request with a wrong method', () => {
   for (const [path, allowed] of Object.entries(shapes)) {
-    test(`${path} takes ${allowed.join(' and ')} alone`, async (t) => {
+    test(`gets 405 with Allow for every method except ${allowed.join(' and ')} on ${path}`, async (t) => {
       const { bank, gateway } = await startLine(t);
       for (const method of methods.filter((one) => !allowed.includes(one))) {
         const reply = await call(gateway.url, { method, path });
@@ -54,41 +54,41 @@ describe('a method that a path is not offered for gets 405, with those that it i
     });
   }
 
-  test('PUT on an authorisation is told that embedded SCA is not to be had here', async (t) => {
+  test('gets 405 with an explanation of embedded SCA for PUT on an authorisation', async (t) => {
     const { gateway } = await startLine(t);
     const path = `${prefix}/payments/${product}/1/authorisations/2`;
     const { text } = await call(gateway.url, { method: 'PUT', path, body: '{}' });
     assert.match(text, /embedded SCA/);
   });
 
-  test('HEAD is told so although the body that it announces has not come', async (t) => {
+  test('gets 405 for HEAD although its announced body is missing', async (t) => {
     const { gateway } = await startLine(t);
-    const said = await onConnection(gateway.port, async (connection) => {
+    const received = await onConnection(gateway.port, async (connection) => {
       connection.send(`HEAD ${prefix}/payments/${product} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n`);
       await connection.closed();
       return connection.unread();
     });
-    assert.match(said, /^HTTP\/1\.1 405 .*\r\nAllow: POST\r\n.*\r\n\r\n$/s);
+    assert.match(received, /^HTTP\/1\.1 405 .*\r\nAllow: POST\r\n.*\r\n\r\n$/s);
   });
 });
 
-describe('what is no request for a path at all', () => {
-  test('CONNECT opens no tunnel', async (t) => {
+describe('a request without a path of the API', () => {
+  test('gets 405 for CONNECT, and no tunnel is opened', async (t) => {
     const { bank, gateway } = await startLine(t);
     const target = new URL(bank.baseUrl).host;
-    const answer = await sendRaw(gateway.port, `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
-    assert.equal(answer.status, 405);
-    assert.equal(answer.headers.get('penstock-error'), 'METHOD_NOT_ALLOWED');
-    assert.equal(answer.headers.get('allow'), '');
+    const response = await sendRaw(gateway.port, `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+    assert.equal(response.status, 405);
+    assert.equal(response.headers.get('penstock-error'), 'METHOD_NOT_ALLOWED');
+    assert.equal(response.headers.get('allow'), '');
     assert.equal(bank.connections, 0);
   });
 
-  test('a method that HTTP does not know is no HTTP', async (t) => {
+  test('gets 400 for a method that HTTP does not define', async (t) => {
     const { bank, gateway } = await startLine(t);
     const path = `${prefix}/payments/${product}`;
-    const answer = await sendRaw(gateway.port, `PAY ${path} HTTP/1.1\r\nHost: gateway.example\r\n\r\n`);
-    assert.equal(answer.status, 400);
-    assert.equal(answer.headers.get('penstock-error'), 'HEADER_MALFORMED');
+    const response = await sendRaw(gateway.port, `PAY ${path} HTTP/1.1\r\nHost: gateway.example\r\n\r\n`);
+    assert.equal(response.status, 400);
+    assert.equal(response.headers.get('penstock-error'), 'HEADER_MALFORMED');
     assert.equal(bank.connections, 0);
   });
 });
