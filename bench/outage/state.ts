@@ -1,0 +1,132 @@
+/** What an outage of Redis costs. */
+
+import { readAdminApi, switchEnvironment } from '../../test/kit/admin-api.ts';
+import { type Call, call, jsonOf } from '../../test/kit/call.ts';
+import { type Instance, startFleet } from '../../test/kit/fleet.ts';
+import { startSingleRedis } from '../../test/kit/fleet-redis.ts';
+import { startGateway } from '../../test/kit/gateway.ts';
+import { startLatencyProxy } from '../../test/kit/latency-proxy.ts';
+import type { Life } from '../../test/kit/life.ts';
+import { type Exchange, exchange, startLoad } from '../../test/kit/load.ts';
+import { type RedisServer, startRedis } from '../../test/kit/redis.ts';
+import { initiation, transfers } from '../../test/kit/request.ts';
+import { startStubBank, statusResponse } from '../../test/kit/stub-bank.ts';
+import { until } from '../../test/kit/within.ts';
+import { type Measure, ms, type Row, spreadOf, timeOf, timesOf } from './measure.ts';
+
+const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
+
+const outages: Readonly<
+  Record<string, (redis: RedisServer) => readonly [begin: () => unknown, end: () => unknown]>
+> = {
+  killed: (redis) => [redis.kill, redis.restart],
+  frozen: (redis) => [redis.freeze, redis.thaw],
+};
+
+/** Reads of known payments before and during an outage, refusals of new ones, and the recovery; 2 s of outage each. */
+export const measureFleet: Measure = async (life) => {
+  const rows: Row[] = [];
+  for (const [how, outage] of Object.entries(outages)) {
+    const redis = await startSingleRedis(life, ['--appendonly', 'yes', '--appendfsync', 'always']);
+    const { one, other } = await startFleet(life, redis);
+    const [begin, end] = outage(redis);
+    const instances = [one, other];
+    const ids = await Promise.all(Array.from({ length: 50 }, () => one.pay('shop')));
+    for (const instance of instances) await Promise.all(ids.map((id) => instance.ask('shop', statusOf(id))));
+
+    const load = startLoad(life, { perSecond: 200, maxInFlight: Infinity }, (number) =>
+      exchange(statusOf(ids[number % ids.length] ?? ''), (read) =>
+        (number % 2 === 0 ? one : other).ask('shop', read),
+      ),
+    );
+    await load.hasSent(400);
+    await begin();
+    const beganAtMs = performance.now();
+    const refusals: Exchange[] = [];
+    while (performance.now() < beganAtMs + 2_000)
+      refusals.push(await exchange(initiation, (payment) => one.ask('shop', payment)));
+    const endedAtMs = performance.now();
+    await end();
+    const recoveryMs = await timeOf(Promise.all(instances.map(takesPayments)));
+
+    const reads = await load.stop();
+    const tookMs = (exchanges: readonly Exchange[]) => exchanges.map((one) => one.tookMs);
+    const before = reads.filter(({ sentAtMs }) => sentAtMs < beganAtMs);
+    const meanwhile = reads.filter(({ sentAtMs }) => sentAtMs > beganAtMs && sentAtMs < endedAtMs);
+    rows.push(
+      [`${how}: status reads before`, spreadOf(tookMs(before), 0.99), ''],
+      [`${how}: status reads during the outage`, spreadOf(tookMs(meanwhile), 0.99), 'p99 at most 50 ms more'],
+      [
+        `${how}: ${refusals.length} refusals of payments`,
+        spreadOf(tookMs(refusals), 0.95),
+        'p95 below 50 ms',
+      ],
+      [`${how}: until both instances take payments again`, ms(recoveryMs), '2 s'],
+    );
+  }
+  return rows;
+};
+
+const takesPayments = (instance: Instance) =>
+  until(30_000, 'it takes payments', async () => (await instance.ask('shop', initiation)).status === 201);
+
+/** With one environment and one tenant, every status read is answered by the bank. */
+export const measureStatusReads: Measure = async (life) => {
+  const harms: Readonly<Record<string, (redis: RedisServer) => unknown>> = {
+    killed: (redis) => redis.kill(),
+    frozen: (redis) => redis.freeze(),
+    full: (redis) => redis.command('CONFIG', 'SET', 'maxmemory', '1'),
+  };
+  const rows: Row[] = [];
+  for (const [how, harm] of Object.entries(harms)) {
+    const redis = await startRedis(life);
+    const read = await startReader(life, redis.url);
+    const before = await timesOf(50, read);
+    await harm(redis);
+    const during = await timesOf(100, (number) => read(number % 7));
+    rows.push(
+      [`${how}: before`, spreadOf(before, 0.95), ''],
+      [`${how}: during`, spreadOf(during, 0.95), '60 ms more'],
+    );
+  }
+  const proxy = await startLatencyProxy(life, (await startRedis(life)).port);
+  const read = await startReader(life, `redis://127.0.0.1:${proxy.port}`);
+  const before = await timesOf(50, read);
+  proxy.delayBy(25);
+  const during = await timesOf(50, (number) => read(100 + number));
+  rows.push(
+    ['25 ms of latency: before', spreadOf(before, 0.95), ''],
+    ['25 ms of latency: during, never cached', spreadOf(during, 0.95), '60 ms more'],
+  );
+  return rows;
+};
+
+async function startReader(life: Life, redisUrl: string) {
+  const bank = await startStubBank(life, () => statusResponse('RCVD'));
+  const gateway = await startGateway(life, {
+    environments: { sandbox: { baseUrl: bank.baseUrl } },
+    state: { redis: redisUrl },
+  });
+  return (number: number) => call(gateway.url, statusOf(`payment-${number}`));
+}
+
+/** How soon the other instance follows a switch, and both notice that Redis was emptied. */
+export const measureSwitch: Measure = async (life) => {
+  const redis = await startSingleRedis(life);
+  const { one, other } = await startFleet(life, redis);
+  const isActive = async () => (await readAdminApi(other, '/api/environments')).active === 'production';
+  await switchEnvironment(one, 'production');
+  const followedMs = await timeOf(until(20_000, 'the other instance follows', isActive));
+  await redis.flush();
+  const noticedMs = await timeOf(Promise.all([one, other].map(noticesEmptyRedis)));
+  return [
+    ['until the other instance has followed the switch', ms(followedMs), '1 s'],
+    ['until both instances report that Redis was emptied', ms(noticedMs), '2 s'],
+  ];
+};
+
+const noticesEmptyRedis = ({ adminUrl }: Instance) =>
+  until(20_000, 'it is noticed', async () => {
+    const { reasons } = jsonOf(await call(adminUrl, { method: 'GET', path: '/health/ready' }));
+    return /was emptied/.test(String(reasons));
+  });
