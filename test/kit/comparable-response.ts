@@ -1,13 +1,12 @@
-/** What a caller can learn from an answer. */
+/** Responses without the headers that differ in every response, for comparison. */
 
 import type { Reply } from './call.ts';
 import { but, type Field } from './fields.ts';
 
-/** An answer without what is new in every one. */
 export interface ComparableResponse {
   readonly status: number;
   readonly fields: readonly Field[];
-  /** The bytes, one character each. */
+  /** One character per byte. */
   readonly body: string;
 }
 

@@ -1,4 +1,4 @@
-/** Two banks that differ in their port alone: one is called directly, the other through a gateway. */
+/** Differential test: the same calls to two equal banks, to one directly and to the other through a gateway. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -10,23 +10,22 @@ import { carried, valuesOf } from './fields.ts';
 import { publicUrl, type Sections, startBank, startGateway } from './gateway.ts';
 
 export interface Differential {
-  /** The one behind the gateway. */
+  /** The bank behind the gateway. */
   readonly bank: SimulatedBank;
-  /** The one that is called directly. */
   readonly directBank: SimulatedBank;
-  /** Stands still at noon for both, until it is advanced. */
+  /** The clock of both banks; stands at noon until the test advances it. */
   readonly clock: Clock;
   readonly gatewayUrl: string;
   /**
-   * Makes the same call on both sides and proves that the gateway changed nothing but what it must: the
-   * addresses of the bank's API. `path` is made for each bank, for authorisations have ids of their own.
+   * Makes the same call on both sides, and asserts that the gateway changed nothing but the URLs of the bank's API.
+   * `path` is evaluated for each bank, because their authorisations have different ids.
    *
-   * @returns the answer that came through the gateway
+   * @returns the response that came through the gateway
    */
   send(call: Omit<Call, 'path'> & { readonly path: (bank: SimulatedBank) => string }): Promise<Reply>;
 }
 
-/** Both banks and the gateway, started; closed when the test ends. */
+/** Starts both banks and the gateway, until the test ends. */
 export async function startDifferential(
   t: TestContext,
   options: BankOptions = {},
@@ -36,21 +35,25 @@ export async function startDifferential(
   const noon = Date.parse('2026-01-01T12:00:00Z');
   const clock = createClock(() => noon);
   const bank = await startBank(t, { ...options, clock });
-  const other = await startBank(t, { ...options, clock });
+  const directBank = await startBank(t, { ...options, clock });
   const sandbox = { baseUrl: bank.baseUrl, standardVersion };
   const { url } = await startGateway(t, { environments: { sandbox }, ...sections });
 
   return {
     bank,
-    directBank: other,
+    directBank,
     clock,
     gatewayUrl: url,
     send: async ({ path, ...message }) => {
       const headers = [['X-Request-ID', randomUUID()] as const, ...(message.headers ?? [])];
-      const direct = await call(new URL(other.baseUrl).origin, { ...message, headers, path: path(other) });
+      const direct = await call(new URL(directBank.baseUrl).origin, {
+        ...message,
+        headers,
+        path: path(directBank),
+      });
       const through = await call(url, { ...message, headers, path: path(bank) });
-      assertSameRequest(bank, other);
-      assertSameAnswer({ through, bank }, { direct, other });
+      assertSameRequest(bank, directBank);
+      assertSameResponse({ through, bank }, { direct, directBank });
       const isStatus = path(bank).endsWith('/status');
       assert.equal(through.header('Cache-Status'), isStatus ? 'penstock; fwd=miss' : undefined);
       return through;
@@ -58,29 +61,35 @@ export async function startDifferential(
   };
 }
 
-function assertSameRequest(bank: SimulatedBank, other: SimulatedBank): void {
-  const [came, sent] = [bank.requests.at(-1), other.requests.at(-1)];
-  assert.equal(bank.requests.length, other.requests.length);
-  assert.equal(came?.method, sent?.method);
-  assert.equal(came?.operation, sent?.operation);
-  assert.equal(maskAuthorisationIds(came?.url), maskAuthorisationIds(sent?.url));
-  assert.deepEqual(came?.body, sent?.body);
-  assert.deepEqual(carried(pairs(came?.rawHeaders ?? [])), carried(pairs(sent?.rawHeaders ?? [])));
-  assert.deepEqual(valuesOf(pairs(came?.rawHeaders ?? []), 'host'), [new URL(bank.baseUrl).host]);
+function assertSameRequest(bank: SimulatedBank, directBank: SimulatedBank): void {
+  const [throughGateway, direct] = [bank.requests.at(-1), directBank.requests.at(-1)];
+  assert.equal(bank.requests.length, directBank.requests.length);
+  assert.equal(throughGateway?.method, direct?.method);
+  assert.equal(throughGateway?.operation, direct?.operation);
+  assert.equal(maskAuthorisationIds(throughGateway?.url), maskAuthorisationIds(direct?.url));
+  assert.deepEqual(throughGateway?.body, direct?.body);
+  assert.deepEqual(
+    carried(pairs(throughGateway?.rawHeaders ?? [])),
+    carried(pairs(direct?.rawHeaders ?? [])),
+  );
+  assert.deepEqual(valuesOf(pairs(throughGateway?.rawHeaders ?? []), 'host'), [new URL(bank.baseUrl).host]);
 }
 
-interface Answers {
+interface GatewayResponse {
   readonly through: Reply;
   readonly bank: SimulatedBank;
 }
-interface DirectAnswers {
+interface DirectResponse {
   readonly direct: Reply;
-  readonly other: SimulatedBank;
+  readonly directBank: SimulatedBank;
 }
 
-function assertSameAnswer({ through, bank }: Answers, { direct, other }: DirectAnswers): void {
+function assertSameResponse(
+  { through, bank }: GatewayResponse,
+  { direct, directBank }: DirectResponse,
+): void {
   const expected = (text: string) =>
-    maskAuthorisationIds(text.replaceAll(`${other.baseUrl}/`, `${publicUrl}/`));
+    maskAuthorisationIds(text.replaceAll(`${directBank.baseUrl}/`, `${publicUrl}/`));
   assert.equal(through.status, direct.status);
   assert.equal(
     maskAuthorisationIds(through.body.toString('latin1')),
@@ -90,10 +99,10 @@ function assertSameAnswer({ through, bank }: Answers, { direct, other }: DirectA
     carried(through.fields).map(([name, value]) => [name, maskAuthorisationIds(value)]),
     carried(direct.fields).map(([name, value]) => [name, expected(value)]),
   );
-  assert.ok(!through.text.includes(bank.baseUrl), 'no address of the bank may reach the TPP');
+  assert.ok(!through.text.includes(bank.baseUrl), 'the response contains no URL of the bank');
   assert.equal(through.header('Penstock-Environment'), 'sandbox');
   assert.equal(through.header('Cache-Control'), direct.header('Cache-Control') ?? 'no-store');
 }
 
-/** Each bank draws its authorisations' ids. */
+/** Authorisation ids are random in each bank. */
 const maskAuthorisationIds = (text = '') => text.replaceAll(/sca-[0-9a-f]{12}/g, 'sca-id');

@@ -1,4 +1,4 @@
-/** Both sides of a bank behind one gateway, and clients of two tenants before it. */
+/** A gateway with two environments, sandbox and production, and clients of two tenants. */
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -8,7 +8,7 @@ import { type Call, call, jsonOf, type Reply } from './call.ts';
 import { type GatewayUnderTest, type Sections, startBank, startGateway } from './gateway.ts';
 import { initiation } from './request.ts';
 
-/** `till` belongs to the tenant of `shop`, but may use the sandbox alone; `rival` is another tenant. */
+/** `till` belongs to the tenant of `shop`, but may use only the sandbox; `rival` belongs to another tenant. */
 export type ClientName = 'shop' | 'till' | 'rival';
 
 export interface TwoEnvironments {
@@ -19,11 +19,11 @@ export interface TwoEnvironments {
   send(client: ClientName, call: Call): Promise<Reply>;
   /** Initiates a payment. @returns its id */
   pay(client: ClientName, environment?: string): Promise<string>;
-  /** How many calls have reached the sandbox and production; the pre-flights do not count. */
+  /** How many calls each bank received, without preflight checks. */
   callCounts(): readonly [sandbox: number, production: number];
 }
 
-/** Everything started, the sandbox active; closed when the test ends. */
+/** Starts two banks and the gateway, until the test ends; the sandbox is active. */
 export async function startTwoEnvironments(
   t: TestContext,
   sections: Sections = {},
@@ -40,16 +40,16 @@ export async function startTwoEnvironments(
     ...sections,
   });
 
-  const ask = (client: ClientName, { headers = [], ...rest }: Call) =>
+  const send = (client: ClientName, { headers = [], ...rest }: Call) =>
     call(gateway.url, { ...rest, headers: [...headers, ['X-API-Key', apiKeyOf(client)]] });
 
   return {
     sandbox,
     production,
     gateway,
-    send: ask,
+    send,
     async pay(client, environment) {
-      const reply = await ask(
+      const reply = await send(
         client,
         environment === undefined ? initiation : withEnvironmentHeader(environment, initiation),
       );
@@ -60,20 +60,19 @@ export async function startTwoEnvironments(
   };
 }
 
-/** The clients as they stand in the configuration. */
+/** The setting `clients`. */
 export const clientSettings = () => [
   { name: 'shop', tenant: 'shop', apiKeySha256: sha256(apiKeyOf('shop')) },
   { name: 'till', tenant: 'shop', apiKeySha256: sha256(apiKeyOf('till')), environments: ['sandbox'] },
   { name: 'rival', tenant: 'rival', apiKeySha256: sha256(apiKeyOf('rival')) },
 ];
 
-/** The call with an environment named. */
+/** The call with the header `Penstock-Environment`. */
 export const withEnvironmentHeader = (environment: string, { headers = [], ...rest }: Call): Call => ({
   ...rest,
   headers: [...headers, ['Penstock-Environment', environment]],
 });
 
-/** The key that a client sends. */
 export const apiKeyOf = (client: ClientName) => `key of ${client}`;
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');

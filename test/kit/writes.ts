@@ -1,4 +1,4 @@
-/** The three kinds of write, each with an X-Request-ID of its own, and what the bank has seen of it. */
+/** The three kinds of write, each with its own X-Request-ID, and how often the bank received and executed it. */
 
 import { randomUUID } from 'node:crypto';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
@@ -8,26 +8,26 @@ import { initiation, transfers } from './request.ts';
 
 export type WriteName = 'initiation' | 'cancellation' | 'authorisation';
 
-/** A write that can be sent, and sent again. */
 export interface Write {
   readonly name: WriteName;
   readonly requestId: string;
   readonly call: Call;
-  /** How often it has reached the bank. */
+  /** How often the bank received it. */
   timesReceived(): number;
-  /** How many payments or authorisations have come of it; a cancellation leaves nothing to count. */
+  /** How many payments or authorisations it created; `undefined` for a cancellation. */
   effectCount(): number | undefined;
 }
 
-const makers: Readonly<Record<WriteName, (bank: SimulatedBank) => Promise<Made>>> = {
+const factories: Readonly<Record<WriteName, (bank: SimulatedBank) => Promise<PreparedCall>>> = {
   initiation: async (bank: SimulatedBank) => ({
     call: initiation,
-    effects: (requestId: string) => bank.payments.filter((payment) => payment.requestId === requestId).length,
+    effectCount: (requestId: string) =>
+      bank.payments.filter((payment) => payment.requestId === requestId).length,
   }),
   cancellation: async (bank: SimulatedBank) => {
     const paymentId = await createPayment(bank);
-    bank.setStatus(paymentId, 'ACTC'); // it is answered with a body then, which can go wrong as well
-    return { call: { method: 'DELETE', path: `${transfers}/${paymentId}` }, effects: () => undefined };
+    bank.setStatus(paymentId, 'ACTC'); // the response to the cancellation then has a body, which faults can affect
+    return { call: { method: 'DELETE', path: `${transfers}/${paymentId}` }, effectCount: () => undefined };
   },
   authorisation: async (bank: SimulatedBank) => {
     const paymentId = await createPayment(bank);
@@ -35,44 +35,44 @@ const makers: Readonly<Record<WriteName, (bank: SimulatedBank) => Promise<Made>>
     const started = () => bank.payments.find((payment) => payment.paymentId === paymentId)?.authorisationIds;
     return {
       call: { ...exampleOf('start-authorisation'), method: 'POST', path },
-      effects: () => started()?.length,
+      effectCount: () => started()?.length,
     };
   },
 };
 
-interface Made {
+interface PreparedCall {
   readonly call: Call;
-  readonly effects: (requestId: string) => number | undefined;
+  readonly effectCount: (requestId: string) => number | undefined;
 }
 
 export const writeNames: readonly WriteName[] = ['initiation', 'cancellation', 'authorisation'];
 
-/** A write that the bank would gladly carry out; the payment it is about, if there must be one, is there already. */
+/** A write that the bank accepts; creates the payment that it refers to, if there must be one. */
 export async function newWrite(bank: SimulatedBank, name: WriteName): Promise<Write> {
-  const { call: made, effects } = await makers[name](bank);
+  const { call: prepared, effectCount } = await factories[name](bank);
   const requestId = randomUUID();
-  const headers = (made.headers ?? []).filter(([field]) => field !== 'X-Request-ID');
-  const { method, path, body } = made;
+  const headers = (prepared.headers ?? []).filter(([field]) => field !== 'X-Request-ID');
+  const { method, path, body } = prepared;
   return {
     name,
     requestId,
     call: { method, path, body, headers: [['X-Request-ID', requestId], ...headers] },
     timesReceived: () => bank.requests.filter(({ rawHeaders }) => rawHeaders.includes(requestId)).length,
-    effectCount: () => effects(requestId),
+    effectCount: () => effectCount(requestId),
   };
 }
 
-/** What a TPP is told: the status, and the gateway's own code or that it is a replay. */
+/** A response in short: the status, and the gateway's error code or `replayed`. */
 export function outcomeOf(reply: Reply): string {
   const code = reply.header('Penstock-Error');
   const replayed = reply.header('Idempotent-Replayed') === 'true' ? ' replayed' : '';
   return `${reply.status}${code === undefined ? replayed : ` ${code}`}`;
 }
 
-/** A payment that nobody has begun to authorise, initiated at the bank itself. @returns its id */
+/** Initiates a payment without authorisation directly at the bank. @returns its id */
 async function createPayment(bank: SimulatedBank): Promise<string> {
-  const wish = 'TPP-Explicit-Authorisation-Preferred';
-  const others = initiation.headers.filter(([name]) => name !== wish);
-  const headers = [...others, [wish, 'true'] as const];
+  const preference = 'TPP-Explicit-Authorisation-Preferred';
+  const others = initiation.headers.filter(([name]) => name !== preference);
+  const headers = [...others, [preference, 'true'] as const];
   return String(jsonOf(await call(bank.baseUrl, { ...initiation, headers })).paymentId);
 }
