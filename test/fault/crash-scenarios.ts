@@ -1,66 +1,70 @@
-/** What becomes of a write at each step of its entry when its instance is killed, or stands still for longer than its lease. */
+/** What happens to a write at each stage when its instance is killed, or suspended for longer than its lease. */
 
 import type { WriteOutcome, WriteStage } from '../kit/breakpoint-writes.ts';
 
-/** What TPP systems are told of one write, and what the bank has seen of it. */
+/** The responses to one write and its repeats, and what the bank and the operators see. */
 export interface CrashOutcome {
-  /** The repeat that is sent at once to the instance that lives. */
+  /** The repeat to the live instance right after the crash; `-` if the write is not repeated. */
   readonly atOnce: WriteOutcome;
-  /** The repeat when the lease of the other instance has ended. */
-  readonly later: WriteOutcome;
-  /** Whether operators are told of it then, and in the end. */
-  readonly listedThen: boolean;
-  readonly listed: boolean;
-  /** The first request itself, when its instance goes on. */
+  /** The repeat to the live instance after the lease of the crashed one has expired. */
+  readonly afterLease: WriteOutcome;
+  /** Whether the write is listed as in doubt then. */
+  readonly listedAfterLease: boolean;
+  /** The first request itself, after its instance has resumed. */
   readonly first: WriteOutcome;
   /** The repeat after that. */
   readonly last: WriteOutcome;
-  readonly sent: number;
+  /** Whether the write is listed as in doubt at the end. */
+  readonly listed: boolean;
+  readonly timesReceived: number;
 }
-/** One for each step. */
 export type CrashOutcomes = Readonly<Record<WriteStage, CrashOutcome>>;
 
 export const inFlight = '409 DUPLICATE_IN_FLIGHT';
 const inDoubt = '409 DUPLICATE_IN_DOUBT';
 const notSent = '503 STATE_UNAVAILABLE';
 
-const known = { later: 'replayed', last: 'replayed', sent: 1, listedThen: false, listed: false };
-const doubted = { atOnce: inFlight, later: inDoubt, last: inDoubt, listedThen: true };
+const known = {
+  ...{ afterLease: 'replayed', last: 'replayed' },
+  ...{ timesReceived: 1, listedAfterLease: false, listed: false },
+};
+const doubted = { atOnce: inFlight, afterLease: inDoubt, last: inDoubt, listedAfterLease: true };
 
-/** Nothing is known of what the dead instance had begun to send, even where not a byte of it has left. */
+/** A write that the dead instance had marked as sending is in doubt, even if no byte was sent. */
 export const killed: CrashOutcomes = {
   'before the claim': { ...known, atOnce: 'proper', first: 'lost' },
-  claimed: { ...known, atOnce: inFlight, later: 'proper', first: 'lost' },
-  sending: { ...doubted, first: 'lost', sent: 0, listed: true },
-  'at the bank': { ...doubted, first: 'lost', sent: 1, listed: true },
-  answered: { ...doubted, first: 'lost', sent: 1, listed: true },
+  claimed: { ...known, atOnce: inFlight, afterLease: 'proper', first: 'lost' },
+  sending: { ...doubted, first: 'lost', timesReceived: 0, listed: true },
+  'at the bank': { ...doubted, first: 'lost', timesReceived: 1, listed: true },
+  answered: { ...doubted, first: 'lost', timesReceived: 1, listed: true },
   stored: { ...known, atOnce: 'replayed', first: 'lost' },
 };
 
-const cleared = { ...doubted, first: 'proper', last: 'replayed', sent: 1, listed: false };
+const resolved = { ...doubted, first: 'proper', last: 'replayed', timesReceived: 1, listed: false };
 
-/** Whoever stood still finds out that others have decided meanwhile; what it learns afterwards ends the doubt. */
-export const stopped: CrashOutcomes = {
+/** The resumed instance respects what others decided in between; the response that it receives ends the doubt. */
+export const suspended: CrashOutcomes = {
   'before the claim': { ...known, atOnce: 'proper', first: 'replayed' },
-  claimed: { ...known, atOnce: inFlight, later: 'proper', first: inFlight },
-  sending: { ...cleared, first: notSent, last: 'proper' },
-  'at the bank': cleared,
-  answered: cleared,
+  claimed: { ...known, atOnce: inFlight, afterLease: 'proper', first: inFlight },
+  sending: { ...resolved, first: notSent, last: 'proper' },
+  'at the bank': resolved,
+  answered: resolved,
   stored: { ...known, atOnce: 'replayed', first: 'proper' },
 };
 
-/** Of those that nobody repeats meanwhile, operators are told all the same. */
-export const withoutRepeats = (
-  stories: CrashOutcomes,
-  claimedByFirst: Partial<CrashOutcome>,
-): CrashOutcomes => {
-  const quiet = (moment: WriteStage): CrashOutcome => ({ ...stories[moment], atOnce: '-', later: '-' });
+/**
+ * The same for writes that are not repeated before the end: they are listed as well.
+ *
+ * @param unclaimed what differs for writes that no other instance has executed
+ */
+export const withoutRepeats = (outcomes: CrashOutcomes, unclaimed: Partial<CrashOutcome>): CrashOutcomes => {
+  const outcome = (stage: WriteStage): CrashOutcome => ({ ...outcomes[stage], atOnce: '-', afterLease: '-' });
   return {
-    'before the claim': { ...quiet('before the claim'), ...claimedByFirst },
-    claimed: { ...quiet('claimed'), ...claimedByFirst },
-    sending: quiet('sending'),
-    'at the bank': quiet('at the bank'),
-    answered: quiet('answered'),
-    stored: quiet('stored'),
+    'before the claim': { ...outcome('before the claim'), ...unclaimed },
+    claimed: { ...outcome('claimed'), ...unclaimed },
+    sending: outcome('sending'),
+    'at the bank': outcome('at the bank'),
+    answered: outcome('answered'),
+    stored: outcome('stored'),
   };
 };

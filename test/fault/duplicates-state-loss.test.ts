@@ -1,4 +1,4 @@
-/** The state forgets too early, or too late: what this instance knows of a payment is known all the same (F1, F2, G). */
+/** The state loses entries too early or too late: the instance that knows the outcome stores it again (F1, F2, G). */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -9,48 +9,48 @@ import { call } from '../kit/call.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { newWrite, outcomeOf, writeNames } from '../kit/writes.ts';
 
-async function startLine(t: TestContext, state: State, sections: Sections = {}) {
+async function startGatewayOn(t: TestContext, state: State, sections: Sections = {}) {
   const bank = await startBank(t);
   const environments = { sandbox: { baseUrl: bank.baseUrl } };
   return { bank, gateway: await startGateway(t, { environments, ...sections }, state) };
 }
 
-/** A state that can lose all it holds, as a Redis that is emptied. */
-function createLosingState() {
+/** A state that can lose all data, like a Redis that is flushed. */
+function createErasableState() {
   let { keyValues, sets, ...rest } = createMemoryState();
   const state: State = {
     ...rest,
     keyValues: {
-      read: (...asked) => keyValues.read(...asked),
-      write: (...asked) => keyValues.write(...asked),
-      writeIfAbsent: (...asked) => keyValues.writeIfAbsent(...asked),
-      replace: (...asked) => keyValues.replace(...asked),
-      remove: (...asked) => keyValues.remove(...asked),
+      read: (...all) => keyValues.read(...all),
+      write: (...all) => keyValues.write(...all),
+      writeIfAbsent: (...all) => keyValues.writeIfAbsent(...all),
+      replace: (...all) => keyValues.replace(...all),
+      remove: (...all) => keyValues.remove(...all),
     },
     sets: {
-      add: (...asked) => sets.add(...asked),
-      remove: (...asked) => sets.remove(...asked),
-      members: (...asked) => sets.members(...asked),
+      add: (...all) => sets.add(...all),
+      remove: (...all) => sets.remove(...all),
+      members: (...all) => sets.members(...all),
     },
   };
   return {
     state,
-    empty() {
+    erase() {
       ({ keyValues, sets } = createMemoryState());
     },
   };
 }
 
-describe('a state that is emptied while the bank has a write', () => {
+describe('a write during which the state loses all data', () => {
   for (const name of writeNames) {
-    test(`is told the answer to the ${name}, and a repeat gets it`, async (t) => {
-      const { state, empty } = createLosingState();
-      const { bank, gateway } = await startLine(t, state);
+    test(`is answered, and a repeat gets the stored response: ${name}`, async (t) => {
+      const { state, erase } = createErasableState();
+      const { bank, gateway } = await startGatewayOn(t, state);
       const write = await newWrite(bank, name);
       bank.injectFault({ name: 'latency', ms: 200, strikes: 'before-effect' }, { times: 1 });
       const first = call(gateway.url, write.call);
       await bank.waitUntil(() => write.timesReceived() === 1);
-      empty();
+      erase();
       assert.match(outcomeOf(await first), /^20[12]$/);
       assert.match(outcomeOf(await call(gateway.url, write.call)), /^20[12] replayed$/);
       assert.equal(write.timesReceived(), 1);
@@ -59,11 +59,11 @@ describe('a state that is emptied while the bank has a write', () => {
       );
     });
 
-    test(`is told that the ${name} is in doubt, and operators see it`, async (t) => {
-      const { state, empty } = createLosingState();
+    test(`is in doubt without a response, and is listed: ${name}`, async (t) => {
+      const { state, erase } = createErasableState();
       const deadlines = { connect: '200ms', write: '400ms' };
       const shaping = { maxWait: { write: '100ms' } };
-      const { bank, gateway } = await startLine(t, state, {
+      const { bank, gateway } = await startGatewayOn(t, state, {
         deadlines,
         shaping,
         idempotency: { wait: '50ms' },
@@ -72,22 +72,22 @@ describe('a state that is emptied while the bank has a write', () => {
       bank.injectFault({ name: 'never-answer', strikes: 'before-effect' }, { times: 1 });
       const first = call(gateway.url, write.call);
       await bank.waitUntil(() => write.timesReceived() === 1);
-      empty();
+      erase();
       assert.equal(outcomeOf(await first), '504 OUTCOME_UNKNOWN');
       assert.equal(outcomeOf(await call(gateway.url, write.call)), '409 DUPLICATE_IN_DOUBT');
       assert.equal(write.timesReceived(), 1);
-      const [doubt] = (await readAdminApi(gateway, '/api/in-doubt')) as unknown as Record<string, unknown>[];
-      assert.equal(doubt?.xRequestId, write.requestId);
+      const [listed] = (await readAdminApi(gateway, '/api/in-doubt')) as unknown as Record<string, unknown>[];
+      assert.equal(listed?.xRequestId, write.requestId);
     });
   }
 });
 
-describe('a state that still shows what was given back', () => {
-  test('as a Redis whose clock is behind may, does not keep a repeat from being carried out', async (t) => {
+describe('the marker of a released write', () => {
+  test('does not block a repeat if it does not expire in time, as in a Redis with a slow clock', async (t) => {
     const { keyValues, ...rest } = createMemoryState();
     const replace: typeof keyValues.replace = (key, expected, value, ttlMs) =>
       keyValues.replace(key, expected, value, value === '' ? undefined : ttlMs);
-    const { bank, gateway } = await startLine(t, { ...rest, keyValues: { ...keyValues, replace } });
+    const { bank, gateway } = await startGatewayOn(t, { ...rest, keyValues: { ...keyValues, replace } });
     const write = await newWrite(bank, 'initiation');
     bank.injectFault({ name: 'too-many-requests' }, { times: 1 });
     assert.equal(outcomeOf(await call(gateway.url, write.call)), '429');

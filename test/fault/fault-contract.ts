@@ -1,4 +1,4 @@
-/** What is promised of every call that a fault strikes, whatever the fault. */
+/** What every request that meets a fault of the bank must fulfil, whatever the fault. */
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -9,7 +9,7 @@ import { type GatewayUnderTest, type Sections, startLine } from '../kit/gateway.
 import { type NewCall, newCall, transfers } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 
-/** How the gateway tells a TPP that the bank failed. */
+/** The error that a TPP gets when the bank fails. */
 export interface ExpectedFailure {
   readonly status: number;
   readonly code: string;
@@ -17,72 +17,72 @@ export interface ExpectedFailure {
   readonly proxyError: string;
 }
 
-/** A gateway in front of a bank that holds one payment. */
+/** A gateway, and a bank with one payment. */
 export interface FaultTestSetup {
   readonly bank: SimulatedBank;
   readonly gateway: GatewayUnderTest;
   readonly paymentPath: string;
 }
 
-/** A read, an initiation and a cancellation: each must survive every fault. */
+/** A read, an initiation and a cancellation. */
 export const methods: readonly Method[] = ['GET', 'POST', 'DELETE'];
 
-/** Deadlines of a few hundred milliseconds, for faults that are only noticed when one passes. */
+/** For faults that are only noticed at a deadline. */
 export const shortDeadlines: Sections = {
   deadlines: { connect: '200ms', status: '500ms', read: '500ms', write: '600ms' },
   shaping: { maxWait: { write: '400ms', read: '400ms', status: '400ms' } },
   idempotency: { wait: '100ms' },
 };
 
-/** Longer than every deadline in `short`, with room for a busy machine. Milliseconds. */
-const patienceMs = 4_000;
+/** Longer than every deadline in `shortDeadlines`, on a busy machine as well. */
+const maxWaitMs = 4_000;
 
 export async function startWithPayment(t: TestContext, sections: Sections = {}): Promise<FaultTestSetup> {
   const { bank, gateway } = await startLine(t, sections);
   const { status, text } = await call(gateway.url, newCall('POST', transfers));
   assert.equal(status, 201);
   const { paymentId }: { paymentId: string } = JSON.parse(text);
-  bank.setStatus(paymentId, 'ACTC'); // from here on a cancellation is answered with a body, too
+  bank.setStatus(paymentId, 'ACTC'); // the response to a cancellation then has a body
   return { bank, gateway, paymentPath: `${transfers}/${paymentId}` };
 }
 
-/** A call of that method which the bank would gladly answer. */
+/** A call that succeeds without the fault. */
 export const callOn = ({ paymentPath }: FaultTestSetup, method: Method): NewCall =>
   newCall(method, method === 'POST' ? transfers : paymentPath);
 
-/** The whole promise, for a read, an initiation and a cancellation. */
+/** Defines one test per method. */
 export function testEveryMethodFails(fault: Fault, failure: ExpectedFailure, sections?: Sections): void {
   for (const method of methods) {
     const sent = timesSent(fault, method);
-    const howOften = sent === 1 ? 'once' : 'twice';
-    test(`${nameOf(fault)}: a ${method} is answered ${failure.status} ${failure.code}, reaches the bank ${howOften}, and the next call works`, async (t) => {
-      const line = await startWithPayment(t, sections);
-      const { bank, gateway } = line;
-      const earlier = { requests: bank.requests.length, payments: bank.payments.length };
+    const times = sent === 1 ? 'once' : 'twice';
+    test(`a ${method} fails with ${failure.status} ${failure.code}, reaches the bank ${times}, and the next call succeeds: ${nameOf(fault)}`, async (t) => {
+      const setup = await startWithPayment(t, sections);
+      const { bank, gateway } = setup;
+      const before = { requests: bank.requests.length, payments: bank.payments.length };
       bank.injectFault(fault);
 
-      const request = callOn(line, method);
-      const reply = await within(patienceMs, 'an answer', call(gateway.url, request));
+      const request = callOn(setup, method);
+      const reply = await within(maxWaitMs, 'the response', call(gateway.url, request));
       assertFailure(gateway, request, reply, failure);
 
       bank.clearFaults();
-      const next = await within(patienceMs, 'the next answer', call(gateway.url, callOn(line, 'GET')));
+      const next = await within(maxWaitMs, 'the next response', call(gateway.url, callOn(setup, 'GET')));
       assert.equal(next.status, 200);
-      assert.equal(bank.requests.length - earlier.requests, sent + 1, 'and one for the next call');
+      assert.equal(bank.requests.length - before.requests, sent + 1, 'the bank received the next call');
       const paid = method === 'POST' && momentOf(fault) === 'after-effect';
-      assert.equal(bank.payments.length - earlier.payments, paid ? 1 : 0);
+      assert.equal(bank.payments.length - before.payments, paid ? 1 : 0);
     });
   }
 }
 
 /**
- * A read is sent once more on another connection if a kept one breaks without a byte of an answer: the bank may have
- * closed it before. A write never is.
+ * A read is retried once if a pooled connection breaks before the first byte of a response: the bank may have closed the
+ * connection just before. A write is never retried.
  */
 const timesSent = ({ name }: Fault, method: Method): number =>
   method === 'GET' && (name === 'reset' || name === 'close-before-answering') ? 2 : 1;
 
-/** The answer says what failed in the standard's format, and one line of the log says the same. */
+/** The response and a single log line report the failure. */
 export function assertFailure(
   gateway: GatewayUnderTest,
   request: Call,
@@ -113,7 +113,6 @@ export function assertFailure(
   );
 }
 
-/** Reading moves no money: only after a write that the bank may have seen, paying again would be paying twice. */
 function adviceFor({ method }: Call, { code }: ExpectedFailure): RegExp {
   if (code === 'UPSTREAM_UNREACHED' || code === 'QUEUE_TIMEOUT')
     return /nothing was sent\. Try again[^:]*\.$/;
@@ -121,7 +120,7 @@ function adviceFor({ method }: Call, { code }: ExpectedFailure): RegExp {
   return /The bank may have acted on the request: do not initiate again; read the status of the payment, or ask with the same X-Request-ID\.$/;
 }
 
-/** The one line that the log has about this request, beside a doubt. */
+/** The only log line about this request, except that it is in doubt. */
 export function logLineOf({ logLines }: GatewayUnderTest, { requestId }: Call): Record<string, unknown> {
   const lines = logLines
     .map((line) => JSON.parse(line))
@@ -130,7 +129,7 @@ export function logLineOf({ logLines }: GatewayUnderTest, { requestId }: Call): 
   return lines[0];
 }
 
-/** Name and parameters, as far as they are not the defaults. */
+/** Name and parameters of a fault. */
 function nameOf({ name, ...parameters }: Fault): string {
   const values = Object.values(parameters).map((value) => JSON.stringify(value).slice(0, 24));
   return [name, ...values].join(' ');

@@ -1,4 +1,4 @@
-/** One X-Request-ID on two instances that share a Redis: one effect at the bank, and one answer for all. */
+/** Repeats to two instances that share a Redis: one effect at the bank, and the same response for all. */
 
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
@@ -17,29 +17,29 @@ import { newWrite, outcomeOf, type Write, writeNames } from '../kit/writes.ts';
 const life = lifeOfAllTests();
 const redis = lazy(() => sharedRedisUrl(life));
 
-/** Two instances before one bank. @param firstWay what the first one's way to the state is made of */
-async function startPair(t: TestContext, sections: object = {}, firstWay = (state: State) => state) {
+/** @param firstConnection wraps the state of the first instance */
+async function startPair(t: TestContext, sections: object = {}, firstConnection = (state: State) => state) {
   const bank = await startBank(t);
   const all = { environments: { sandbox: { baseUrl: bank.baseUrl } }, ...sections };
-  const way = redisStateFactory(await redis());
-  const one = await startGateway(t, all, firstWay(way()));
-  return { bank, one, other: await startGateway(t, all, way()) };
+  const newState = redisStateFactory(await redis());
+  const one = await startGateway(t, all, firstConnection(newState()));
+  return { bank, one, other: await startGateway(t, all, newState()) };
 }
 
-/** A gate at the first claim: shut until it is opened. */
-function gateAtClaim() {
-  const [claimed, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const through = (state: State) =>
+/** Blocks the first instance right after its claim. */
+function blockAtClaim() {
+  const [reached, resumed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const connection = (state: State) =>
     createBreakpointState(state, async (_requestId, step) => {
       if (step !== 'claimed') return;
-      claimed.resolve();
-      await opened.promise;
+      reached.resolve();
+      await resumed.promise;
     });
-  return { through, claimed: claimed.promise, open: opened.resolve };
+  return { connection, reached: reached.promise, resume: resumed.resolve };
 }
 
-/** Sends a write on a connection that can be hung up. */
-function hangingUp(url: string, write: Write) {
+/** Sends a write. @returns closes the connection */
+function sendDisconnectable(url: string, write: Write) {
   const agent = new Agent();
   const reply = call(url, write.call, agent);
   return async () => {
@@ -48,9 +48,9 @@ function hangingUp(url: string, write: Write) {
   };
 }
 
-describe('one X-Request-ID on two instances', { skip: skipWithoutRedis }, () => {
+describe('a write to two instances', { skip: skipWithoutRedis }, () => {
   for (const name of writeNames) {
-    test(`a hundred times at once is one ${name}: a hundred equal answers, ninety-nine of them replayed`, async (t) => {
+    test(`is executed once if a hundred equal requests arrive at once, and ninety-nine responses are replays: ${name}`, async (t) => {
       const { bank, one, other } = await startPair(t);
       const write = await newWrite(bank, name);
       const { replies } = await sendAtOnce(t, [one, other], write.call, 100);
@@ -62,36 +62,36 @@ describe('one X-Request-ID on two instances', { skip: skipWithoutRedis }, () => 
       assert.equal(write.effectCount() ?? 1, 1);
     });
 
-    test(`is carried out once if the TPP hangs up before the bank has the ${name}, and the repeat gets its answer`, async (t) => {
-      const gate = gateAtClaim();
-      const { bank, one, other } = await startPair(t, {}, gate.through);
+    test(`is executed once if the TPP disconnects before it reaches the bank, and a repeat gets the response: ${name}`, async (t) => {
+      const breakpoint = blockAtClaim();
+      const { bank, one, other } = await startPair(t, {}, breakpoint.connection);
       const write = await newWrite(bank, name);
-      const hangUp = hangingUp(one.url, write);
-      await gate.claimed;
-      await hangUp();
+      const disconnect = sendDisconnectable(one.url, write);
+      await breakpoint.reached;
+      await disconnect();
       assert.equal(write.timesReceived(), 0);
-      gate.open();
-      const again = await call(other.url, write.call);
-      assert.match(outcomeOf(again), /^20[12] replayed$/);
+      breakpoint.resume();
+      const repeat = await call(other.url, write.call);
+      assert.match(outcomeOf(repeat), /^20[12] replayed$/);
       assert.equal(write.timesReceived(), 1);
       assert.equal(write.effectCount() ?? 1, 1);
     });
 
-    test(`is carried out once if the TPP hangs up when the bank has the ${name}, and the repeat gets its answer`, async (t) => {
+    test(`is executed once if the TPP disconnects after it reached the bank, and a repeat gets the response: ${name}`, async (t) => {
       const { bank, one, other } = await startPair(t);
       const write = await newWrite(bank, name);
       bank.injectFault({ name: 'latency', ms: 200, strikes: 'before-effect' }, { times: 1 });
-      const hangUp = hangingUp(one.url, write);
+      const disconnect = sendDisconnectable(one.url, write);
       await bank.waitUntil(() => write.timesReceived() === 1);
-      await hangUp();
-      const again = await call(other.url, write.call);
-      assert.match(outcomeOf(again), /^20[12] replayed$/);
+      await disconnect();
+      const repeat = await call(other.url, write.call);
+      assert.match(outcomeOf(repeat), /^20[12] replayed$/);
       assert.equal(write.timesReceived(), 1);
       assert.equal(write.effectCount() ?? 1, 1);
     });
   }
 
-  test('of two tenants is two payments, each with its own answer', async (t) => {
+  test('is two payments if two tenants use the same X-Request-ID', async (t) => {
     const { bank, one, other } = await startPair(t, { clients: clientSettings() });
     const write = await newWrite(bank, 'initiation');
     const as = (client: ClientName, { url }: { readonly url: string }) =>

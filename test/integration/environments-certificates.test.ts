@@ -1,4 +1,4 @@
-/** TPP systems at a door that speaks TLS: which of them get a connection, and who is known by a certificate. */
+/** The listener with TLS: which TPP systems get a connection, and which are identified by a certificate. */
 
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
@@ -22,14 +22,18 @@ import { until, within } from '../kit/within.ts';
 const life = lifeOfAllTests();
 const authority = createAuthority(life);
 const stranger = createAuthority(life, 'stranger');
-const [door, shop] = [authority.issue('door'), authority.issue('shop')];
+const [listener, shop] = [authority.issue('listener'), authority.issue('shop')];
 
 const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex');
 const fingerprint = ({ cert }: IssuedCertificate) => sha256(new X509Certificate(cert).raw);
 
-/** A door with TLS before one bank, for a shop known by its certificate and a till known by its key. */
-async function startDoor(t: TestContext, clientCertificate: 'off' | 'optional' | 'required', known = shop) {
-  const own = copyCertificateFiles(temporaryFolder(t), 'door', door);
+/** A gateway with TLS; the client `shop` has a certificate, the client `till` an API key. */
+async function startTlsGateway(
+  t: TestContext,
+  clientCertificate: 'off' | 'optional' | 'required',
+  known = shop,
+) {
+  const own = copyCertificateFiles(temporaryFolder(t), 'listener', listener);
   const bank = await startBank(t);
   const gateway = await startGateway(t, {
     listen: {
@@ -51,28 +55,28 @@ async function startDoor(t: TestContext, clientCertificate: 'off' | 'optional' |
   return { bank, gateway, own };
 }
 
-/** Asks for a payment; the status and error of the answer, or `no connection`. */
-function ask(port: number, shown?: IssuedCertificate, key?: string): Promise<string> {
+/** Reads the status of a payment. @returns the status and error code of the response, or `no connection` */
+function readStatus(port: number, clientCertificate?: IssuedCertificate, key?: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const asked = request({
+  const outgoing = request({
     host: '127.0.0.1',
     port,
     agent: false,
     ca: authority.cert,
     path: statusRead.path,
-    ...(shown && { cert: shown.cert, key: shown.key }),
+    ...(clientCertificate && { cert: clientCertificate.cert, key: clientCertificate.key }),
     headers: { 'X-Request-ID': 'b773ae46-5188-4f11-9e1e-c899ab83a6e7', ...(key && { 'X-API-Key': key }) },
   });
-  asked.on('response', (response) => {
+  outgoing.on('response', (response) => {
     response.resume();
     resolve(`${response.statusCode} ${response.headers['penstock-error'] ?? 'bank'}`);
   });
-  asked.on('error', () => resolve('no connection'));
-  asked.end();
+  outgoing.on('error', () => resolve('no connection'));
+  outgoing.end();
   return within(4_000, 'an answer', promise);
 }
 
-/** The version that is agreed upon if this one alone is offered, or `refused`. */
+/** @returns the negotiated TLS version if the client offers only this one, or `refused` */
 function handshake(port: number, version: SecureVersion): Promise<string> {
   const ciphers = 'DEFAULT@SECLEVEL=0'; // or the client itself would not offer the older versions
   const offered = { minVersion: version, maxVersion: version, ciphers };
@@ -84,34 +88,34 @@ function handshake(port: number, version: SecureVersion): Promise<string> {
   return within(4_000, 'a handshake', promise).finally(() => socket.destroy());
 }
 
-describe('a door with TLS', () => {
-  test('speaks 1.2 and 1.3, and nothing older', async (t) => {
-    const { gateway } = await startDoor(t, 'off');
+describe('the listener with TLS', () => {
+  test('accepts TLS 1.2 and 1.3 and no older version', async (t) => {
+    const { gateway } = await startTlsGateway(t, 'off');
     assert.equal(await handshake(gateway.port, 'TLSv1.3'), 'TLSv1.3');
     assert.equal(await handshake(gateway.port, 'TLSv1.2'), 'TLSv1.2');
     assert.equal(await handshake(gateway.port, 'TLSv1.1'), 'refused');
     assert.equal(await handshake(gateway.port, 'TLSv1'), 'refused');
   });
 
-  test('takes no notice of certificates that it does not ask for', async (t) => {
-    const { gateway } = await startDoor(t, 'off');
-    assert.equal(await ask(gateway.port, shop), '401 CLIENT_UNKNOWN');
-    assert.equal(await ask(gateway.port, shop, apiKeyOf('till')), '404 bank');
+  test('ignores client certificates that it did not request', async (t) => {
+    const { gateway } = await startTlsGateway(t, 'off');
+    assert.equal(await readStatus(gateway.port, shop), '401 CLIENT_UNKNOWN');
+    assert.equal(await readStatus(gateway.port, shop, apiKeyOf('till')), '404 bank');
   });
 
-  test('shows a new certificate when its files have changed, and lets nobody go', async (t) => {
-    const { gateway, own } = await startDoor(t, 'required');
-    const kept = connect({
+  test('presents a new certificate when its files change, and keeps open connections', async (t) => {
+    const { gateway, own } = await startTlsGateway(t, 'required');
+    const open = connect({
       port: gateway.port,
       host: '127.0.0.1',
       ca: authority.cert,
       cert: shop.cert,
       key: shop.key,
     });
-    t.after(() => kept.destroy());
-    const next = authority.issue('next-door');
+    t.after(() => open.destroy());
+    const next = authority.issue('next-listener');
     replaceCertificateFiles(own, next);
-    const shownNow = async () => {
+    const currentCertificate = async () => {
       const socket = connect({
         port: gateway.port,
         host: '127.0.0.1',
@@ -123,69 +127,73 @@ describe('a door with TLS', () => {
       socket.once('secureConnect', () => resolve(String(socket.getPeerCertificate().subject.CN)));
       return within(2_000, 'a handshake', promise).finally(() => socket.destroy());
     };
-    await until(5_000, 'the new one is shown', async () => (await shownNow()) === 'next-door');
-    assert.equal(kept.destroyed, false);
-    assert.equal(await ask(gateway.port, shop), '404 bank', 'and certificates are still asked for');
-    assert.equal(await ask(gateway.port), 'no connection');
+    await until(
+      5_000,
+      'the new certificate is presented',
+      async () => (await currentCertificate()) === 'next-listener',
+    );
+    assert.equal(open.destroyed, false);
+    assert.equal(await readStatus(gateway.port, shop), '404 bank', 'client certificates are still requested');
+    assert.equal(await readStatus(gateway.port), 'no connection');
   });
 });
 
-describe('a client known by its certificate', () => {
-  test('gets in with it, and nobody does without', async (t) => {
-    const { bank, gateway } = await startDoor(t, 'optional');
-    assert.equal(await ask(gateway.port, shop), '404 bank');
+describe('a client that is identified by its certificate', () => {
+  test('is accepted with the certificate, and an unknown client is refused', async (t) => {
+    const { bank, gateway } = await startTlsGateway(t, 'optional');
+    assert.equal(await readStatus(gateway.port, shop), '404 bank');
     assert.equal(bank.requests.length, 1);
-    assert.equal(await ask(gateway.port), '401 CLIENT_UNKNOWN');
+    assert.equal(await readStatus(gateway.port), '401 CLIENT_UNKNOWN');
     assert.equal(bank.requests.length, 1);
   });
 
-  test('is refused if the fingerprint is another', async (t) => {
-    const { bank, gateway } = await startDoor(t, 'optional', authority.issue('somebody-else'));
-    assert.equal(await ask(gateway.port, shop), '401 CLIENT_UNKNOWN');
+  test('is refused if the fingerprint does not match', async (t) => {
+    const { bank, gateway } = await startTlsGateway(t, 'optional', authority.issue('somebody-else'));
+    assert.equal(await readStatus(gateway.port, shop), '401 CLIENT_UNKNOWN');
     assert.equal(bank.requests.length, 0);
   });
 
-  test('need not show one where it is optional: an API key will do', async (t) => {
-    const { gateway } = await startDoor(t, 'optional');
-    assert.equal(await ask(gateway.port, undefined, apiKeyOf('till')), '404 bank');
-    assert.equal(await ask(gateway.port, undefined, 'wrong'), '401 CLIENT_UNKNOWN');
+  test('can use an API key instead if the certificate is optional', async (t) => {
+    const { gateway } = await startTlsGateway(t, 'optional');
+    assert.equal(await readStatus(gateway.port, undefined, apiKeyOf('till')), '404 bank');
+    assert.equal(await readStatus(gateway.port, undefined, 'wrong'), '401 CLIENT_UNKNOWN');
   });
 
-  test('does not even get a connection without one where it is required, whatever its key', async (t) => {
-    const { bank, gateway } = await startDoor(t, 'required');
-    assert.equal(await ask(gateway.port), 'no connection');
-    assert.equal(await ask(gateway.port, undefined, apiKeyOf('till')), 'no connection');
+  test('gets no connection without a certificate if it is required, whatever its API key', async (t) => {
+    const { bank, gateway } = await startTlsGateway(t, 'required');
+    assert.equal(await readStatus(gateway.port), 'no connection');
+    assert.equal(await readStatus(gateway.port, undefined, apiKeyOf('till')), 'no connection');
     assert.equal(bank.requests.length, 0);
-    assert.equal(await ask(gateway.port, shop), '404 bank');
+    assert.equal(await readStatus(gateway.port, shop), '404 bank');
     assert.equal(
-      await ask(gateway.port, authority.issue('any'), apiKeyOf('till')),
+      await readStatus(gateway.port, authority.issue('any'), apiKeyOf('till')),
       '404 bank',
-      'with a key as well',
+      'any trusted certificate is enough for the connection',
     );
   });
 
-  test('is nobody with a certificate of another authority, of the same name, or one that has expired', async (t) => {
+  test('is not accepted with an expired certificate or one of another authority', async (t) => {
     const foreign = stranger.issue('shop');
     const expired = authority.issue('expired-shop', { from: inDays(-10), until: inDays(-1) });
-    for (const [shown, known] of [
+    for (const [presented, known] of [
       [foreign, foreign],
       [expired, expired],
     ] as const) {
-      const optional = await startDoor(t, 'optional', known);
-      assert.equal(await ask(optional.gateway.port, shown), '401 CLIENT_UNKNOWN');
+      const optional = await startTlsGateway(t, 'optional', known);
+      assert.equal(await readStatus(optional.gateway.port, presented), '401 CLIENT_UNKNOWN');
       assert.equal(
-        await ask(optional.gateway.port, shown, apiKeyOf('till')),
+        await readStatus(optional.gateway.port, presented, apiKeyOf('till')),
         '404 bank',
-        'its key is as good as any',
+        'the API key is accepted',
       );
-      const required = await startDoor(t, 'required', known);
-      assert.equal(await ask(required.gateway.port, shown), 'no connection');
+      const required = await startTlsGateway(t, 'required', known);
+      assert.equal(await readStatus(required.gateway.port, presented), 'no connection');
       assert.equal(required.bank.requests.length, 0);
     }
   });
 
-  test('cannot use the key of another with it', async (t) => {
-    const { gateway } = await startDoor(t, 'optional');
-    assert.equal(await ask(gateway.port, shop, apiKeyOf('till')), '401 CLIENT_UNKNOWN');
+  test('is refused with the API key of another client', async (t) => {
+    const { gateway } = await startTlsGateway(t, 'optional');
+    assert.equal(await readStatus(gateway.port, shop, apiKeyOf('till')), '401 CLIENT_UNKNOWN');
   });
 });

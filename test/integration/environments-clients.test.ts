@@ -1,4 +1,4 @@
-/** A client that may use the sandbox alone reaches production by nothing that it can send. */
+/** A client that may use only the sandbox cannot reach production, whatever it sends. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -10,7 +10,7 @@ import { apiKeyOf, startTwoEnvironments, withEnvironmentHeader } from '../kit/tw
 const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
 const cancel = (id: string): Call => ({ method: 'DELETE', path: `${transfers}/${id}` });
 
-describe('a client that may use the sandbox alone', () => {
+describe('a client that may use only the sandbox', () => {
   test('pays there, whichever environment is active', async (t) => {
     const { pay, gateway, callCounts } = await startTwoEnvironments(t);
     await switchEnvironment(gateway, 'production');
@@ -19,7 +19,7 @@ describe('a client that may use the sandbox alone', () => {
     assert.deepEqual(callCounts(), [1, 1]);
   });
 
-  test('cannot name production', async (t) => {
+  test('cannot request production', async (t) => {
     const { send, pay, callCounts } = await startTwoEnvironments(t);
     const own = await pay('till');
     for (const one of [initiation, statusOf(own), cancel(own), statusOf('never-seen')]) {
@@ -30,7 +30,7 @@ describe('a client that may use the sandbox alone', () => {
     assert.deepEqual(callCounts(), [1, 0]);
   });
 
-  test('cannot name it in another spelling, twice, or by a list', async (t) => {
+  test('cannot request production in another spelling, twice, or in a list', async (t) => {
     const { send, callCounts } = await startTwoEnvironments(t);
     for (const name of [
       'Production',
@@ -54,7 +54,7 @@ describe('a client that may use the sandbox alone', () => {
     assert.deepEqual(callCounts(), [0, 0]);
   });
 
-  test('cannot reach it by a path', async (t) => {
+  test('cannot reach production by a path', async (t) => {
     const { send, production, callCounts } = await startTwoEnvironments(t);
     const paths = [
       `/psd2${transfers}`,
@@ -70,7 +70,7 @@ describe('a client that may use the sandbox alone', () => {
     assert.deepEqual(callCounts(), [0, 0]);
   });
 
-  test("cannot reach it by an id: its tenant's, another tenant's, or one that nobody has seen", async (t) => {
+  test('cannot reach production by a payment id: of its tenant, of another tenant, or unknown', async (t) => {
     const { send, pay, callCounts } = await startTwoEnvironments(t);
     const [ofTenant, foreign] = [await pay('shop', 'production'), await pay('rival', 'production')];
     const before = callCounts();
@@ -87,15 +87,15 @@ describe('a client that may use the sandbox alone', () => {
     assert.deepEqual(callCounts(), before);
   });
 
-  test('sees what its tenant paid in the sandbox, whichever of its clients paid', async (t) => {
+  test('can read all payments of its tenant in the sandbox', async (t) => {
     const { send, pay } = await startTwoEnvironments(t);
     assert.equal((await send('till', statusOf(await pay('shop')))).status, 200);
     assert.equal((await send('shop', statusOf(await pay('till')))).status, 200);
   });
 });
 
-describe('a caller that nobody knows', () => {
-  test('is 401 with the same answer, whatever it asks for, and reaches nothing', async (t) => {
+describe('an unknown client', () => {
+  test('gets the same 401 response for every request, and reaches no bank', async (t) => {
     const { gateway, pay, callCounts } = await startTwoEnvironments(t);
     const id = await pay('shop');
     const before = callCounts();

@@ -1,4 +1,4 @@
-/** Two sides of a bank may give the same id to two payments: then only the header says which one is meant. */
+/** Two banks may assign the same id to two payments; then only the header tells which one is meant. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -7,20 +7,20 @@ import type { Call } from '../kit/call.ts';
 import { transfers } from '../kit/request.ts';
 import { startTwoEnvironments, withEnvironmentHeader } from '../kit/two-environments.ts';
 
-const status: Call = { method: 'GET', path: `${transfers}/twin/status` };
-const cancellation: Call = { method: 'DELETE', path: `${transfers}/twin` };
+const status: Call = { method: 'GET', path: `${transfers}/same-id/status` };
+const cancellation: Call = { method: 'DELETE', path: `${transfers}/same-id` };
 
-async function startTwinPayments(t: TestContext) {
-  const sides = await startTwoEnvironments(t);
-  for (const side of [sides.sandbox, sides.production]) side.nextPaymentId('twin');
-  await sides.pay('shop', 'sandbox');
-  await sides.pay('shop', 'production');
-  return sides;
+async function startWithSameId(t: TestContext) {
+  const setup = await startTwoEnvironments(t);
+  for (const bank of [setup.sandbox, setup.production]) bank.nextPaymentId('same-id');
+  await setup.pay('shop', 'sandbox');
+  await setup.pay('shop', 'production');
+  return setup;
 }
 
-describe('an id that lives in both environments', () => {
-  test('is never guessed: without the header nothing is sent, whichever is active', async (t) => {
-    const { send, callCounts, gateway } = await startTwinPayments(t);
+describe('a payment id that exists in both environments', () => {
+  test('is refused without the header, whichever environment is active', async (t) => {
+    const { send, callCounts, gateway } = await startWithSameId(t);
     for (const active of ['production', 'sandbox']) {
       await switchEnvironment(gateway, active);
       for (const one of [status, cancellation]) {
@@ -32,8 +32,8 @@ describe('an id that lives in both environments', () => {
     assert.deepEqual(callCounts(), [1, 1]);
   });
 
-  test('is what the header says, and the other one stays untouched', async (t) => {
-    const { send, sandbox, production } = await startTwinPayments(t);
+  test('is the payment in the requested environment, and the other one is not changed', async (t) => {
+    const { send, sandbox, production } = await startWithSameId(t);
     for (const environment of ['sandbox', 'production']) {
       const reply = await send('shop', withEnvironmentHeader(environment, status));
       assert.deepEqual([reply.status, reply.header('Penstock-Environment')], [200, environment]);
@@ -43,14 +43,14 @@ describe('an id that lives in both environments', () => {
     assert.notEqual(sandbox.payments[0]?.transactionStatus, 'CANC');
   });
 
-  test("is not guessed for a client that may use one of them alone either: it must mean the tenant's other one, too", async (t) => {
-    const { send, callCounts } = await startTwinPayments(t);
+  test('is refused without the header even for a client that may use only one of them', async (t) => {
+    const { send, callCounts } = await startWithSameId(t);
     assert.equal((await send('till', status)).status, 409);
     assert.deepEqual(callCounts(), [1, 1]);
     assert.equal((await send('till', withEnvironmentHeader('sandbox', status))).status, 200);
   });
 
-  test('once it lives in one only, a header that names another one is refused, and nothing is sent', async (t) => {
+  test('is refused if it exists in one environment and the other one is requested', async (t) => {
     const { send, pay, callCounts } = await startTwoEnvironments(t);
     const id = await pay('shop', 'sandbox');
     const reply = await send(

@@ -1,14 +1,14 @@
 /**
- * Two TPPs behind one gateway. One of them has seen a payment id of the other: in a log, in a link, or by guessing.
+ * Two tenants of one gateway. One of them knows a payment id of the other: from a log, from a link, or by guessing.
  *
- * It must not learn even whether there is such a payment: neither from the answer, nor by anything the bank would do.
+ * It must not learn whether the payment exists, neither from the response nor from anything that the bank does.
  */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { switchEnvironment } from '../kit/admin-api.ts';
-import type { Call, Reply } from '../kit/call.ts';
-import { but } from '../kit/fields.ts';
+import type { Call } from '../kit/call.ts';
+import { comparableResponse } from '../kit/comparable-response.ts';
 import { transfers } from '../kit/request.ts';
 import { startTwoEnvironments, withEnvironmentHeader } from '../kit/two-environments.ts';
 
@@ -21,17 +21,10 @@ const operationsOn = (id: string): readonly Call[] => [
   { method: 'GET', path: `${transfers}/${id}/authorisations/sca-1` },
 ];
 
-/** All that a caller sees but what is new in every answer. */
-const seen = ({ status, fields, body }: Reply) => ({
-  status,
-  fields: but(['x-request-id', 'date'], fields),
-  body: body.toString('latin1'),
-});
-
 const unknown = 'production-ffffffffffff';
 
 describe("another tenant's payment", () => {
-  test('looks byte for byte like one that does not exist, in every operation and environment, and no bank is asked', async (t) => {
+  test('gets the same response as one that does not exist, for every operation and environment, and no bank is called', async (t) => {
     const { send, pay, callCounts, gateway } = await startTwoEnvironments(t);
     for (const active of ['sandbox', 'production'] as const) {
       await switchEnvironment(gateway, active);
@@ -40,9 +33,9 @@ describe("another tenant's payment", () => {
       for (const [index, own] of operationsOn(foreign).entries()) {
         const never = operationsOn(unknown)[index] ?? assert.fail();
         for (const named of [undefined, 'sandbox', 'production']) {
-          const place = (one: Call) => (named === undefined ? one : withEnvironmentHeader(named, one));
-          const [one, other] = [await send('rival', place(own)), await send('rival', place(never))];
-          assert.deepEqual(seen(one), seen(other));
+          const withHeader = (one: Call) => (named === undefined ? one : withEnvironmentHeader(named, one));
+          const [one, other] = [await send('rival', withHeader(own)), await send('rival', withHeader(never))];
+          assert.deepEqual(comparableResponse(one), comparableResponse(other));
           assert.deepEqual([one.status, one.header('Penstock-Error')], [404, 'PAYMENT_UNKNOWN']);
           assert.equal(one.header('Penstock-Environment'), undefined);
         }
@@ -51,7 +44,7 @@ describe("another tenant's payment", () => {
     }
   });
 
-  test('looks so in the other format of errors, too', async (t) => {
+  test('gets the same response in the format problem+json as well', async (t) => {
     const { send, pay } = await startTwoEnvironments(t);
     const headers = [['Accept', 'application/problem+json']] as const;
     const foreign = await send('rival', {
@@ -61,10 +54,10 @@ describe("another tenant's payment", () => {
     });
     const never = await send('rival', { method: 'GET', path: `${transfers}/${unknown}`, headers });
     assert.equal(foreign.header('Content-Type'), 'application/problem+json');
-    assert.deepEqual(seen(foreign), seen(never));
+    assert.deepEqual(comparableResponse(foreign), comparableResponse(never));
   });
 
-  test('stays what it was, and its own tenant still gets it', async (t) => {
+  test('is not changed, and its own tenant can still read it', async (t) => {
     const { send, pay, sandbox } = await startTwoEnvironments(t);
     const id = await pay('shop');
     const before = sandbox.payments;
@@ -73,22 +66,22 @@ describe("another tenant's payment", () => {
     assert.equal((await send('shop', { method: 'GET', path: `${transfers}/${id}` })).status, 200);
   });
 
-  test('with the same id as one of its own is never mixed up with it', async (t) => {
+  test('is not confused with an own payment that has the same id', async (t) => {
     const { send, pay, sandbox, production } = await startTwoEnvironments(t);
-    sandbox.nextPaymentId('twin');
-    production.nextPaymentId('twin');
+    sandbox.nextPaymentId('same-id');
+    production.nextPaymentId('same-id');
     await pay('shop', 'sandbox');
     await pay('rival', 'production');
     for (const [client, environment] of [
       ['shop', 'sandbox'],
       ['rival', 'production'],
     ] as const) {
-      const reply = await send(client, { method: 'GET', path: `${transfers}/twin/status` });
+      const reply = await send(client, { method: 'GET', path: `${transfers}/same-id/status` });
       assert.deepEqual([reply.status, reply.header('Penstock-Environment')], [200, environment]);
     }
     const wrong = await send(
       'rival',
-      withEnvironmentHeader('sandbox', { method: 'GET', path: `${transfers}/twin/status` }),
+      withEnvironmentHeader('sandbox', { method: 'GET', path: `${transfers}/same-id/status` }),
     );
     assert.equal(wrong.status, 409);
     assert.ok(!wrong.text.includes('shop'));

@@ -1,4 +1,4 @@
-/** Two sides of the bank: each request goes to exactly one, and every answer says to which. */
+/** Two environments: each request goes to exactly one of them, and the response names it. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -8,24 +8,24 @@ import { assertRefused } from '../kit/refusal.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
 
-const startBoth = (t: TestContext) => startTwoEnvironments(t, { clients: [] });
+const startWithoutClients = (t: TestContext) => startTwoEnvironments(t, { clients: [] });
 
-const named = (environment: string) => [
+const headersWith = (environment: string) => [
   ...initiation.headers,
   ['Penstock-Environment', environment] as const,
 ];
 
-describe('in front of two sides of the bank', () => {
-  test('a payment goes to the active one if none is named', async (t) => {
-    const { sandbox, production, gateway } = await startBoth(t);
+describe('the choice between two environments', () => {
+  test('is the active one for a payment if none is requested', async (t) => {
+    const { sandbox, production, gateway } = await startWithoutClients(t);
     const reply = await call(gateway.url, initiation);
     assert.deepEqual([reply.status, reply.header('Penstock-Environment')], [201, 'sandbox']);
     assert.deepEqual([sandbox.payments.length, production.requests.length], [1, 0]);
   });
 
-  test('a payment goes to the one that is named, which is not told of it', async (t) => {
-    const { sandbox, production, gateway } = await startBoth(t);
-    const reply = await call(gateway.url, { ...initiation, headers: named('production') });
+  test('is the requested one for a payment, and the header is not sent to the bank', async (t) => {
+    const { sandbox, production, gateway } = await startWithoutClients(t);
+    const reply = await call(gateway.url, { ...initiation, headers: headersWith('production') });
     assert.deepEqual([reply.status, reply.header('Penstock-Environment')], [201, 'production']);
     assert.match(String(jsonOf(reply).paymentId), /^production-/);
     assert.deepEqual([sandbox.requests.length, production.payments.length], [0, 1]);
@@ -33,25 +33,25 @@ describe('in front of two sides of the bank', () => {
   });
 
   for (const name of ['staging', 'Production', 'active', '', '__proto__']) {
-    test(`"${name}" is refused, and the message says which names there are`, async (t) => {
-      const { sandbox, production, gateway } = await startBoth(t);
-      const reply = await call(gateway.url, { ...initiation, headers: named(name) });
+    test(`fails for the unknown name "${name}" with the list of known names`, async (t) => {
+      const { sandbox, production, gateway } = await startWithoutClients(t);
+      const reply = await call(gateway.url, { ...initiation, headers: headersWith(name) });
       assertRefused(reply, 400, 'ENVIRONMENT_UNKNOWN', 'FORMAT_ERROR');
       assert.match(reply.text, /sandbox, production/);
       assert.deepEqual([sandbox.connections, production.connections], [0, 0]);
     });
   }
 
-  test('naming two is refused', async (t) => {
-    const { sandbox, production, gateway } = await startBoth(t);
-    const headers = [...named('production'), ['Penstock-Environment', 'sandbox'] as const];
+  test('fails if two environments are requested', async (t) => {
+    const { sandbox, production, gateway } = await startWithoutClients(t);
+    const headers = [...headersWith('production'), ['Penstock-Environment', 'sandbox'] as const];
     const reply = await call(gateway.url, { ...initiation, headers });
     assertRefused(reply, 400, 'HEADER_MALFORMED', 'FORMAT_ERROR');
     assert.deepEqual([sandbox.connections, production.connections], [0, 0]);
   });
 
-  test('one that is out of reach is never replaced by the other, and the error says which it was', async (t) => {
-    const { sandbox, production, gateway } = await startBoth(t);
+  test('never falls back to the other environment if a bank is unreachable', async (t) => {
+    const { sandbox, production, gateway } = await startWithoutClients(t);
     await production.stop();
     const headers = [['Penstock-Environment', 'production']] as const;
     const reply = await call(gateway.url, { ...statusRead, headers });
