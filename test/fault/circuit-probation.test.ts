@@ -67,7 +67,7 @@ describe('write circuit with traffic of payments only', { concurrency: true }, (
     for (let calls = 0; calls < minimumCalls; calls++) await ask(gateway, 'write');
     await waitForCircuit(gateway, 'write', 'probation');
     const before = paymentsAt(bank).length;
-    bank.injectFault({ name: 'latency', ms: 300, strikes: 'before-effect' });
+    bank.injectFault({ name: 'latency', ms: 3_000, strikes: 'before-effect' });
     const first = ask(gateway, 'write');
     await bank.waitUntil(() => paymentsAt(bank).length === before + 1);
     const others = await Promise.all(Array.from({ length: 20 }, () => ask(gateway, 'write')));

@@ -81,11 +81,12 @@ describe('the memory for incomplete bodies', { skip: process.platform !== 'linux
     const body = ' '.repeat(1024 * 1024 - 1);
     const head = `Content-Length: ${1024 * 1024}`;
     for (const { send } of senders) send(initiation(body, head));
-    await Promise.all(senders.map(({ sent }) => sent(60_000)));
+    // The budget is 256 MiB, so that 544 of 800 bodies of nearly 1 MiB exceed it.
+    const oldest = await Promise.all(senders.slice(0, 544).map(({ answer }) => answer()));
+    for (const response of oldest) assert.deepEqual(refusalOf(response), [503, 'OVERLOADED']);
     const after = mebibytesOf(command.pid);
-    const [first] = senders;
-    assert.deepEqual(first && refusalOf(await first.answer()), [503, 'OVERLOADED']);
     t.diagnostic(`${before} MiB before, ${after} MiB with 800 incomplete bodies`);
-    assert.ok(after < before + 500, `${after} MiB`); // 800 MiB more without a limit
+    // Refused bodies are garbage for a while. The process holds 800 MiB more if it does not release them.
+    assert.ok(after < before + 650, `${after} MiB`);
   });
 });
