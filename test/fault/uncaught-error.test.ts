@@ -5,24 +5,24 @@ import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { connectRaw } from '../kit/raw.ts';
 
-/** What a bug would do, done when the process gets a signal. */
+/** Bugs, triggered by a signal. */
 const bugs: Readonly<Record<string, string>> = {
-  'an error that nobody catches': "throw new Error('can' + 'ary')",
-  'a rejection that nobody handles': "Promise.reject(new Error('can' + 'ary'))",
+  'an uncaught error': "throw new Error('can' + 'ary')",
+  'an unhandled rejection': "Promise.reject(new Error('can' + 'ary'))",
 };
 
-const loadedFirst = (bug: string) => {
+const variablesWith = (bug: string) => {
   const text = `process.on('SIGUSR2', () => { ${bug}; })`;
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(text)}` };
 };
 
-describe('a bug of the gateway itself', () => {
+describe('a bug in the gateway', () => {
   for (const [name, bug] of Object.entries(bugs)) {
-    test(`H3: after ${name}, what runs gets its answer, and the process ends with 70`, async (t) => {
+    test(`H3: running requests are answered after ${name}, and the process exits with 70`, async (t) => {
       const bank = await startBank(t);
       bank.injectFault({ name: 'latency', ms: 500 });
       const environments = { sandbox: { baseUrl: bank.baseUrl } };
-      const served = await startGatewayProcess(t, { environments }, { variables: loadedFirst(bug) });
+      const served = await startGatewayProcess(t, { environments }, { variables: variablesWith(bug) });
       const connection = await connectRaw(served.port);
       t.after(connection.destroy);
       connection.send(statusRead());

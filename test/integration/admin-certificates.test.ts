@@ -28,13 +28,13 @@ const seal = authority.issue('seal', {
   until: inDays(12.5),
   extensions: psd2Statements('seal', 'PSP_PI'),
 });
-const door = authority.issue('door', { until: inDays(29.5) });
+const listenerCertificate = authority.issue('listener', { until: inDays(29.5) });
 
-/** A gateway with a certificate for every use; production has none. */
+/** A gateway with a certificate for each use. Environment `production` has none. */
 async function startCertified(t: TestContext) {
   const used = copyCertificateFiles(temporaryFolder(t), 'seal', seal);
   const gateway = await startGateway(t, {
-    listen: { tls: { certFile: door.certFile, keyFile: door.keyFile } },
+    listen: { tls: { certFile: listenerCertificate.certFile, keyFile: listenerCertificate.keyFile } },
     environments: {
       active: 'sandbox',
       sandbox: {
@@ -59,8 +59,8 @@ async function startCertified(t: TestContext) {
   return { gateway, used, ready, expiries };
 }
 
-describe('operators', () => {
-  test('see whose certificates they are, what they may do, and how long they last', async (t) => {
+describe('the certificates of a gateway', () => {
+  test('are shown by the admin API with subject, roles and expiry', async (t) => {
     const { gateway } = await startCertified(t);
     const { environments } = await readAdminApi(gateway, '/api/environments');
     const [sandbox, production] = environments as Record<string, Record<string, unknown>>[]; // as the API has it
@@ -77,7 +77,7 @@ describe('operators', () => {
     assert.deepEqual([production?.certificate, production?.signingCertificate], [null, null]);
   });
 
-  test('have a metric of every one, which follows the files', async (t) => {
+  test('have an expiry metric, which follows the files', async (t) => {
     const { used, expiries } = await startCertified(t);
     const [listener, qseal, qwac, ...more] = await expiries();
     assert.match(listener ?? '', /\{environment="",use="listener"\} \d+$/);
@@ -87,12 +87,12 @@ describe('operators', () => {
     replaceCertificateFiles(used, authority.issue('next-seal', { until: '20991231120000Z' }));
     await until(
       5_000,
-      'the metric follows',
+      'the metric shows the new certificate',
       async () => (await expiries())[1]?.endsWith(' 4102401600') === true,
     );
   });
 
-  test('are warned for thirty days, and the gateway stays ready', async (t) => {
+  test('are named in /health/ready for their last thirty days, while the gateway stays ready', async (t) => {
     const { ready, used } = await startCertified(t);
     const { status, reasons } = await ready();
     assert.equal(status, 200);
@@ -100,6 +100,6 @@ describe('operators', () => {
     assert.match(reasons[0] ?? '', /^the certificate of the listener expires in 29 days, on 20/);
     assert.match(reasons[1] ?? '', /^the QSEAL of sandbox expires in 12 days, on 20/);
     replaceCertificateFiles(used, authority.issue('renewed-seal'));
-    await until(5_000, 'the warning is over', async () => (await ready()).reasons.length === 1);
+    await until(5_000, 'the warning ends', async () => (await ready()).reasons.length === 1);
   });
 });

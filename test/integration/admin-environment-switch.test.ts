@@ -1,4 +1,4 @@
-/** The safest click of the day, over HTTP and before real banks: proven, confirmed, and on record. */
+/** An operator switches the active environment: with pre-flight, confirmation and audit record. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -9,7 +9,7 @@ import { apiKeyOf, startTwoEnvironments } from '../kit/two-environments.ts';
 const active = '/api/environments/active';
 
 describe('an operator', () => {
-  test('sees both sides and which is active, and sees a switch at once', async (t) => {
+  test('sees both environments and which one is active, also after a switch', async (t) => {
     const { gateway, sandbox, production } = await startTwoEnvironments(t);
     const { environments, ...rest } = await readAdminApi(gateway, '/api/environments');
     assert.deepEqual(rest, { active: 'sandbox', version: 1 });
@@ -25,7 +25,7 @@ describe('an operator', () => {
     assert.equal((await readAdminApi(gateway, '/api/environments')).active, 'production');
   });
 
-  test('cannot switch to a side of the bank that is down, sees why, and can by force', async (t) => {
+  test('cannot switch to an environment that is down, sees the reason, and can force the switch', async (t) => {
     const { gateway, production, pay } = await startTwoEnvironments(t);
     await production.stop();
     const order = { environment: 'production', reason: 'go-live', confirm: 'production' };
@@ -42,7 +42,7 @@ describe('an operator', () => {
     assert.equal((await readAdminApi(gateway, '/api/environments')).active, 'production');
   });
 
-  test('does not get to production unconfirmed: the bank there is not even asked', async (t) => {
+  test('cannot switch to production without confirmation, and no pre-flight runs', async (t) => {
     const { gateway, production } = await startTwoEnvironments(t);
     for (const confirm of [{}, { confirm: 'PRODUCTION' }, { confirm: '' }, { confirm: 'production ' }]) {
       const order = { environment: 'production', reason: 'go-live', force: true, ...confirm };
@@ -52,7 +52,7 @@ describe('an operator', () => {
     assert.equal((await readAdminApi(gateway, '/api/environments')).version, 1);
   });
 
-  test('finds every order in the audit log, refused ones included, and in the log stream', async (t) => {
+  test('finds every switch in the audit log and in the log, including refused ones', async (t) => {
     const { gateway, production } = await startTwoEnvironments(t);
     await callAdminApi(gateway, 'PUT', active, { environment: 'production', reason: 'a slip' });
     await switchEnvironment(gateway, 'production');
@@ -96,7 +96,7 @@ describe('an operator', () => {
     );
   });
 
-  test('sees the configuration, and none of its secrets', async (t) => {
+  test('sees the configuration without its secrets', async (t) => {
     const operators = [{ name: 'olga', tokenSha256: 'ab'.repeat(32), role: 'read' }];
     const { gateway } = await startTwoEnvironments(t, { admin: { operators } });
     const { text } = await callAdminApi(gateway, 'GET', '/api/config');

@@ -1,4 +1,4 @@
-/** Operators hold circuits open or closed: on all instances, for a time, across restarts, and on record. */
+/** Operators hold circuits open or closed: on all instances, for a limited time, across restarts, with audit records. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -16,7 +16,7 @@ const path = '/api/circuits/sandbox/write';
 const circuit = { minimumCalls: 3, openFor: '100ms' };
 
 describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, () => {
-  test('open stops the lane on both instances, probes included, until it is lifted; and is on record', async (t) => {
+  test('open stops all calls of the lane on both instances until it is lifted, and is recorded in the audit log', async (t) => {
     const bank = await startBank(t);
     const [here, there] = await startInstances(t, bank, await sharedRedisUrl(t), { circuit });
     const held = await callAdminApi(here, 'PUT', path, {
@@ -27,7 +27,7 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
     assert.equal(held.status, 200);
     await until(
       2_500,
-      'the other instance knows',
+      'the other instance shows the hold',
       async () => (await circuitOf(there, 'write')).hold === 'open',
     );
 
@@ -39,20 +39,20 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
       assertRefused(refused, 503, 'CIRCUIT_OPEN', 'SERVICE_UNAVAILABLE');
       assert.equal(refused.header('Retry-After'), '60');
       assert.match(refused.text, /stopped by the operators.* nothing was sent/);
-      assert.equal((await ask(instance, 'read')).header('Penstock-Error'), undefined, 'other lanes go on');
+      assert.equal((await ask(instance, 'read')).header('Penstock-Error'), undefined, 'other lanes continue');
     }
     assert.equal(bank.requests.filter(({ method }) => method === 'POST').length, 0);
 
     assert.equal((await callAdminApi(there, 'PUT', path, { hold: null, reason: 'all is well' })).status, 200);
     await until(
       2_500,
-      'the first instance knows',
+      'the first instance shows its end',
       async () => (await circuitOf(here, 'write')).hold === null,
     );
     assert.equal((await ask(here, 'write')).status, 201);
 
     const records = JSON.parse((await callAdminApi(here, 'GET', '/api/audit')).text);
-    const told = JSON.stringify(records);
+    const auditLog = JSON.stringify(records);
     for (const part of [
       'hold circuit',
       'the bank has called',
@@ -60,14 +60,18 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
       '"lane":"write"',
       '"outcome":"done"',
     ])
-      assert.ok(told.includes(part), `${part} in ${told}`);
+      assert.ok(auditLog.includes(part), `${part} in ${auditLog}`);
   });
 
-  test('closed lets everything through, whatever the bank answers, on both instances', async (t) => {
+  test('closed lets all calls through on both instances, although the bank fails', async (t) => {
     const bank = await startBank(t);
     const instances = await startInstances(t, bank, await sharedRedisUrl(t), { circuit });
     await callAdminApi(instances[0], 'PUT', path, { hold: 'closed', reason: 'a test run', for: '1min' });
-    await until(2_500, 'both know', async () => (await circuitOf(instances[1], 'write')).hold === 'closed');
+    await until(
+      2_500,
+      'both instances show the hold',
+      async () => (await circuitOf(instances[1], 'write')).hold === 'closed',
+    );
     bank.injectFault({ name: 'status', status: 500 });
     for (const instance of instances) {
       for (let calls = 0; calls < 10; calls++) assert.equal((await ask(instance, 'write')).status, 500);
@@ -75,7 +79,7 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
     }
   });
 
-  test('ends by itself when its time is over', async (t) => {
+  test('ends when its time has passed', async (t) => {
     const bank = await startBank(t);
     const [here, there] = await startInstances(t, bank, await sharedRedisUrl(t), { circuit });
     const held = await callAdminApi(here, 'PUT', path, {
@@ -86,12 +90,16 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
     assert.equal(held.status, 200, held.text);
     assert.equal((await ask(here, 'write')).header('Penstock-Error'), 'CIRCUIT_OPEN');
     for (const instance of [here, there]) {
-      await until(5_000, 'it is over', async () => (await circuitOf(instance, 'write')).hold === null);
+      await until(
+        5_000,
+        'the hold has ended',
+        async () => (await circuitOf(instance, 'write')).hold === null,
+      );
       assert.equal((await ask(instance, 'write')).status, 201);
     }
   });
 
-  test('survives a restart, from the first request on; penstock circuits shows it', async (t) => {
+  test('survives a restart, and penstock circuits shows it', async (t) => {
     const bank = await startBank(t);
     const state = { redis: await sharedRedisUrl(t), prefix: `test-${randomUUID()}:` };
     const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, state };
@@ -121,7 +129,7 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
     ['for too long', { hold: 'open', reason: 'a slip', for: '25h' }],
     ['as something else', { hold: 'shut', reason: 'a slip' }],
   ] as const) {
-    test(`is refused ${what}, and nothing changes`, async (t) => {
+    test(`is refused ${what}, and changes nothing`, async (t) => {
       const bank = await startBank(t);
       const [here] = await startInstances(t, bank, await sharedRedisUrl(t), { circuit });
       assert.equal((await callAdminApi(here, 'PUT', path, wrong)).status, 400);

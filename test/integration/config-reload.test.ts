@@ -1,4 +1,4 @@
-/** A gateway that is told to read its configuration again (SIGHUP), without a request being lost. */
+/** A gateway process reloads its configuration on SIGHUP, without losing a request. */
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -18,7 +18,7 @@ const client = (name: string) => ({
   apiKeySha256: createHash('sha256').update(name).digest('hex'),
 });
 
-/** What comes of a payment by a client, whose key is its name. */
+/** Initiates a payment as a client, whose API key is its name. @returns status and environment */
 async function initiateAs(
   { url }: GatewayProcess,
   name: string,
@@ -41,7 +41,7 @@ async function start(t: TestContext, more: Sections = {}) {
   return { sandbox, production, served, sections, environments };
 }
 
-/** Rewrites the file, and waits until the gateway has said what it made of it. @returns the line of its log */
+/** Rewrites the file and waits until the gateway logs the result. @returns that line of the log */
 async function reload(
   { command, rewrite }: GatewayProcess,
   content: Sections | string,
@@ -54,12 +54,12 @@ async function reload(
   const before = about().length;
   rewrite(content);
   command.kill('SIGHUP');
-  await until(10_000, 'the gateway has read its configuration', () => about().length > before);
+  await until(10_000, 'the gateway has loaded its configuration', () => about().length > before);
   return JSON.parse(about().at(-1) ?? '{}');
 }
 
 describe('a reload (H5)', () => {
-  test('lets a new client in, and keeps one out that is gone', async (t) => {
+  test('accepts a new client, and refuses a removed one', async (t) => {
     const { served, sections } = await start(t);
     assert.deepEqual(
       [(await initiateAs(served, 'one'))[0], (await initiateAs(served, 'two'))[0]],
@@ -73,7 +73,7 @@ describe('a reload (H5)', () => {
     );
   });
 
-  test('brings in an environment that can be switched to, and leaves the active one alone', async (t) => {
+  test('adds an environment that can be switched to, and does not change the active one', async (t) => {
     const { served, sections, environments, production } = await start(t);
     const both = { ...environments, active: 'production', production: { baseUrl: production.baseUrl } };
     await reload(served, { ...sections, environments: both });
@@ -84,11 +84,11 @@ describe('a reload (H5)', () => {
   });
 
   for (const [what, content] of [
-    ['is faulty', { environments: { sandbox: { baseUrl: 'nowhere' } } }],
-    ['is no YAML', 'environments: {{'],
+    ['is invalid', { environments: { sandbox: { baseUrl: 'nowhere' } } }],
+    ['is not YAML', 'environments: {{'],
     ['is empty', ''],
   ] as const) {
-    test(`keeps the old configuration if the new one ${what}, and says every fault`, async (t) => {
+    test(`keeps the old configuration if the new one ${what}, and logs every error`, async (t) => {
       const { served } = await start(t);
       const { level, message, faults } = await reload(served, content);
       assert.deepEqual([level, message], ['error', 'the configuration is faulty; the old one stays']);
@@ -97,7 +97,7 @@ describe('a reload (H5)', () => {
     });
   }
 
-  test('names the settings that need a restart, and takes over the others', async (t) => {
+  test('logs the settings that need a restart, and applies the others', async (t) => {
     const { served, sections } = await start(t);
     const { level, needRestart } = await reload(served, {
       ...sections,
@@ -109,10 +109,10 @@ describe('a reload (H5)', () => {
     assert.deepEqual([level, needRestart], ['info', 'listen.host, payments, log']);
     assert.equal((await initiateAs(served, 'two'))[0], 201);
     const again = await reload(served, sections);
-    assert.equal(again.needRestart, undefined, 'back to what it was started with');
+    assert.equal(again.needRestart, undefined, 'the settings of the start need no restart');
   });
 
-  test('keeps to the pause that the bank has asked for', async (t) => {
+  test('continues the pause that the bank has requested', async (t) => {
     const { served, sections, sandbox } = await start(t);
     sandbox.injectFault({ name: 'rate-limit', perSecond: 0.001, burst: 1, retryAfterSeconds: 60 });
     const pay = async () => (await initiateAs(served, 'one'))[0];
@@ -123,7 +123,7 @@ describe('a reload (H5)', () => {
     assert.equal(sandbox.requests.length, 2);
   });
 
-  test('while Redis is out of reach does not give the rate anew, and the end of that is told of', {
+  test('does not refill the rate while Redis is unavailable, and the gauge of the own share returns to 0 afterwards', {
     skip: skipWithoutRedisServer,
   }, async (t) => {
     const redis = await startRedis(t);
@@ -140,14 +140,22 @@ describe('a reload (H5)', () => {
     assert.equal((await read()).status, 404);
     redis.freeze();
     t.after(redis.thaw);
-    await until(10_000, 'it is alone', async () => (await read()).status === 503 && alone());
+    await until(
+      10_000,
+      'the instance uses its own share',
+      async () => (await read()).status === 503 && alone(),
+    );
     await reload(served, sections);
     assert.equal((await read()).status, 503);
     redis.thaw();
-    await until(10_000, 'it is told of', async () => (await read()).status === 404 && !(await alone()));
+    await until(
+      10_000,
+      'the instance shares the rate again',
+      async () => (await read()).status === 404 && !(await alone()),
+    );
   });
 
-  test('shows in the configuration that operators see', async (t) => {
+  test('changes the configuration that the admin API shows', async (t) => {
     const { served, sections } = await start(t);
     await reload(served, { ...sections, clients: [client('one'), client('two')] });
     const { clients } = await readAdminApi(served, '/api/config');

@@ -1,4 +1,4 @@
-/** A gateway that is told to end, by an operator or by the machine that it runs on. */
+/** The shutdown of a gateway process by a signal. */
 
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
@@ -14,7 +14,7 @@ const request = `GET ${statusRead.path} HTTP/1.1\r\nHost: gateway\r\nX-Request-I
 const answer =
   'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 28\r\n\r\n{"transactionStatus":"ACSC"}';
 
-/** A gateway with one request on its way, which the bank answers when it is told to. */
+/** A gateway with one running request, which `respond` lets the bank answer. */
 async function startBusy(t: TestContext) {
   const asked: Socket[] = [];
   const bank = await startPlainServer(t, (socket, piece) => {
@@ -26,17 +26,17 @@ async function startBusy(t: TestContext) {
   const tpp = await connectRaw(served.port);
   t.after(tpp.destroy);
   tpp.send(request);
-  await until(10_000, 'the bank has been asked', () => asked.length === 1);
-  return { ...served, tpp, answerIt: () => void asked[0]?.write(answer) };
+  await until(10_000, 'the request reaches the bank', () => asked.length === 1);
+  return { ...served, tpp, respond: () => void asked[0]?.write(answer) };
 }
 
-describe('a gateway that is told to end (H1)', () => {
+describe('a gateway that gets a signal to stop (H1)', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    test(`by ${signal} is not ready any more, lets the running request end with Connection: close, and exits with 0`, async (t) => {
-      const { command, adminUrl, tpp, answerIt } = await startBusy(t);
+    test(`is not ready after ${signal}, answers the running request with Connection: close, and exits with 0`, async (t) => {
+      const { command, adminUrl, tpp, respond } = await startBusy(t);
       command.kill(signal);
       let last = '';
-      await until(5_000, 'it is not ready any more', async () => {
+      await until(5_000, 'the gateway is not ready', async () => {
         const { status, text } = await call(adminUrl, { method: 'GET', path: '/health/ready' });
         last = text;
         return status === 503;
@@ -45,7 +45,7 @@ describe('a gateway that is told to end (H1)', () => {
       assert.deepEqual([readiness, reasons[0]], ['not ready', 'draining']);
       assert.equal((await call(adminUrl, { method: 'GET', path: '/health/live' })).status, 200);
 
-      answerIt();
+      respond();
       const { status, headers, body } = await tpp.answer();
       assert.deepEqual(
         [status, headers.get('connection'), body],
@@ -57,21 +57,21 @@ describe('a gateway that is told to end (H1)', () => {
     });
   }
 
-  test('still takes a new connection for as long as load balancers need to notice, and closes it behind the answer', async (t) => {
-    const { command, url, answerIt } = await startBusy(t);
+  test('accepts new connections for a moment, so that load balancers notice, and closes them after the response', async (t) => {
+    const { command, url, respond } = await startBusy(t);
     command.kill('SIGTERM');
     await command.waitForOutput('"stopping');
     const { status, header } = await call(url, { method: 'GET', path: '/nothing' });
     assert.deepEqual([status, header('Connection')], [404, 'close']);
-    answerIt();
+    respond();
     assert.equal(await command.exitCode(), 0);
   });
 
-  test('a second time ends at once, whatever still runs, and says by its exit code that it was not done', async (t) => {
+  test('exits with 1 at the second signal, without waiting for running requests', async (t) => {
     const { command } = await startBusy(t);
     command.kill('SIGTERM');
     await command.waitForOutput('"stopping');
     command.kill('SIGTERM');
-    assert.equal(await within(2_000, 'the end', command.exitCode()), 1);
+    assert.equal(await within(2_000, 'the process to exit', command.exitCode()), 1);
   });
 });

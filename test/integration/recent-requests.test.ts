@@ -1,4 +1,4 @@
-/** "Why was my call refused?" is answered by the instance that refused it, under the caller's X-Request-ID. */
+/** An instance reports its recent requests by X-Request-ID: the admin API, and `penstock explain`. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -14,9 +14,9 @@ import { until } from '../kit/within.ts';
 
 type AdminListener = Parameters<typeof callAdminApi>[0];
 
-/** What the gateway remembers of an id. */
-async function reportsOf(door: AdminListener, id: string): Promise<readonly RequestReport[]> {
-  const reply = await callAdminApi(door, 'GET', `/api/decisions/${id}`);
+/** The reports of the gateway for an id. */
+async function reportsOf(gateway: AdminListener, id: string): Promise<readonly RequestReport[]> {
+  const reply = await callAdminApi(gateway, 'GET', `/api/decisions/${id}`);
   assert.equal(reply.status, 200, reply.text);
   return jsonOf(reply) as unknown as readonly RequestReport[]; // its shape is the contract that these tests check
 }
@@ -26,30 +26,30 @@ const withId = (id: string) => ({
   headers: [['X-Request-ID', id], ...initiation.headers] as const,
 });
 
-/** The steps of an account, without their times. */
-const stepsOf = (account: RequestReport | undefined) =>
-  account?.steps.map((step) =>
+/** The steps of a report, without their times. */
+const stepsOf = (report: RequestReport | undefined) =>
+  report?.steps.map((step) =>
     Object.fromEntries(Object.entries(step).filter(([name]) => !name.endsWith('Ms'))),
   );
 
-const whole = (account: RequestReport | undefined) =>
-  account && { operation: account.operation, status: account.status, error: account.error };
+const summaryOf = (report: RequestReport | undefined) =>
+  report && { operation: report.operation, status: report.status, error: report.error };
 
-test('a payment is told from the ledger to the bank, under its id in any letter case', async (t) => {
+test('the report of a payment lists its steps from the ledger to the bank, and is found by its id in any letter case', async (t) => {
   const { gateway } = await startLine(t);
   const id = randomUUID();
   await call(gateway.url, withId(id));
 
-  const [account, ...more] = await reportsOf(gateway, id.toUpperCase());
+  const [report, ...more] = await reportsOf(gateway, id.toUpperCase());
   assert.equal(more.length, 0);
-  assert.deepEqual(stepsOf(account), [
+  assert.deepEqual(stepsOf(report), [
     { what: 'ledger', verdict: 'claimed' },
     { what: 'environment', environment: 'sandbox', why: 'only-one' },
     { what: 'turn' },
     { what: 'call', attempt: 1, connection: 'new', status: 201 },
     { what: 'recorded', as: 'answered' },
   ]);
-  const { at, xRequestId, durationMs, steps, ...rest } = account ?? assert.fail();
+  const { at, xRequestId, durationMs, steps, ...rest } = report ?? assert.fail();
   assert.deepEqual(rest, {
     operation: 'initiatePayment',
     client: 'anonymous',
@@ -68,7 +68,7 @@ test('a payment is told from the ledger to the bank, under its id in any letter 
   assert.ok(Number(durationMs) >= Number(times.at(-1)) - 0.1);
 });
 
-test('a repeat is another element, the newest first', async (t) => {
+test('a repeated request has its own report, before that of the first one', async (t) => {
   const { gateway } = await startLine(t);
   const id = randomUUID();
   for (const _ of [1, 2]) await call(gateway.url, withId(id));
@@ -77,29 +77,29 @@ test('a repeat is another element, the newest first', async (t) => {
   assert.deepEqual([repeat?.servedFrom, first?.servedFrom], ['ledger', 'bank']);
 });
 
-test('a refusal at the door is told, and so is one by an open circuit', async (t) => {
+test('a request refused by the listener and one refused by an open circuit have reports', async (t) => {
   const { bank, gateway } = await startLine(t, { circuit: { minimumCalls: 2 } });
   bank.injectFault({ name: 'status', status: 500 });
   const ids = Array.from({ length: 4 }, () => randomUUID());
-  const [lost = '', one = '', two = '', three = ''] = ids;
-  await call(gateway.url, { method: 'GET', path: '/nowhere', headers: [['X-Request-ID', lost]] });
+  const [unknownPath = '', one = '', two = '', three = ''] = ids;
+  await call(gateway.url, { method: 'GET', path: '/nowhere', headers: [['X-Request-ID', unknownPath]] });
   for (const id of [one, two, three])
     await call(gateway.url, { ...statusRead, headers: [['X-Request-ID', id]] });
 
-  const [atTheDoor] = await reportsOf(gateway, lost);
-  assert.deepEqual(whole(atTheDoor), { operation: null, status: 404, error: 'PATH_UNKNOWN' });
-  assert.deepEqual(stepsOf(atTheDoor), []);
+  const [byListener] = await reportsOf(gateway, unknownPath);
+  assert.deepEqual(summaryOf(byListener), { operation: null, status: 404, error: 'PATH_UNKNOWN' });
+  assert.deepEqual(stepsOf(byListener), []);
   const [refused] = await reportsOf(gateway, three);
-  assert.deepEqual(whole(refused), { operation: 'getPaymentStatus', status: 503, error: 'CIRCUIT_OPEN' });
+  assert.deepEqual(summaryOf(refused), { operation: 'getPaymentStatus', status: 503, error: 'CIRCUIT_OPEN' });
   assert.match(refused?.why ?? '', /nothing was sent/i);
   assert.deepEqual(stepsOf(refused)?.at(-1), { what: 'circuit-refused', state: 'open' });
 });
 
-test('a call whose connection was not made is told with its second attempt', async (t) => {
+test('the report of a call whose connection failed lists both attempts', async (t) => {
   const bank = await startBank(t);
-  const door = await startTlsBankProxy(t, bank);
-  const gateway = await startGateway(t, { environments: { sandbox: door.environment } });
-  door.onNextConnection((socket) => socket.resetAndDestroy());
+  const proxy = await startTlsBankProxy(t, bank);
+  const gateway = await startGateway(t, { environments: { sandbox: proxy.environment } });
+  proxy.onNextConnection((socket) => socket.resetAndDestroy());
   const id = randomUUID();
   await call(gateway.url, withId(id));
   const steps = stepsOf((await reportsOf(gateway, id))[0]);
@@ -110,7 +110,7 @@ test('a call whose connection was not made is told with its second attempt', asy
   ]);
 });
 
-test('an answer that comes late is added to what was told, counted, and has a line in the log', async (t) => {
+test('a late response of the bank is added to the report, counted and logged', async (t) => {
   const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
   const shaping = { maxWait: { write: '100ms', read: '100ms', status: '100ms' } };
   const { bank, gateway } = await startLine(t, { deadlines, shaping, idempotency: { wait: '50ms' } });
@@ -134,16 +134,16 @@ test('an answer that comes late is added to what was told, counted, and has a li
   assert.match(text, /^penstock_late_answers_total\{environment="sandbox",operation="initiatePayment"\} 1$/m);
 });
 
-test('of an id that was never seen nothing is told, and nobody without a token is told anything', async (t) => {
+test('an unknown id has no report, and the reports require a token', async (t) => {
   const { gateway } = await startLine(t);
   const path = `/api/decisions/${randomUUID()}`;
   const unknown = await callAdminApi(gateway, 'GET', path);
   assert.equal(unknown.status, 404);
-  assert.match(String(jsonOf(unknown).error), /remembers no request/);
+  assert.match(String(jsonOf(unknown).error), /has no record of this X-Request-ID/);
   assert.equal((await call(gateway.adminUrl, { method: 'GET', path })).status, 401);
 });
 
-test('penstock explain prints it', async (t) => {
+test('penstock explain prints the report of a request', async (t) => {
   const bank = await startBank(t);
   const served = await startGatewayProcess(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
   const id = randomUUID();
@@ -156,5 +156,5 @@ test('penstock explain prints it', async (t) => {
 
   const none = served.run('explain', randomUUID());
   assert.equal(await none.exitCode(), 1);
-  assert.match(none.stdout(), /remembers no request/);
+  assert.match(none.stdout(), /has no record of this X-Request-ID/);
 });

@@ -1,4 +1,4 @@
-/** A request can be followed from the TPP's own trace to the bank's: by spans that a collector gets, and by traceparent. */
+/** Traces lead from the TPP to the bank: spans are exported, and `traceparent` is passed on. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -12,9 +12,9 @@ import { initiation, statusRead } from '../kit/request.ts';
 import { requestRecord } from '../kit/request-records.ts';
 import { until } from '../kit/within.ts';
 
-const callers = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const callerTraceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
-/** A gateway that traces, its bank and its collector. */
+/** A gateway with tracing, its bank and its collector. */
 async function startTraced(t: TestContext, sections: Sections = {}, sample = '100%') {
   const collector = await startOtlpCollector(t);
   return { collector, ...(await startLine(t, { tracing: { otlpUrl: collector.url, sample }, ...sections })) };
@@ -27,8 +27,8 @@ async function spanOf(collector: OtlpCollector, name: string): Promise<Collected
   return spansNamed(collector, name)[0] ?? assert.fail();
 }
 
-/** What the bank was told of the trace at its last call. */
-function toldBank({
+/** The `traceparent` values of the last request to the bank. */
+function traceparentsAtBank({
   requests,
 }: {
   readonly requests: readonly { readonly rawHeaders: readonly string[] }[];
@@ -42,14 +42,14 @@ const withFields = (...fields: readonly (readonly [string, string])[]) => ({
   headers: [...fields, ...initiation.headers],
 });
 
-test('a payment is one span in the trace of its caller, with a span for each wait and for the call', async (t) => {
+test("a payment is exported as one span in the caller's trace, with child spans for each wait and for the call", async (t) => {
   const { collector, bank, gateway } = await startTraced(t);
   const id = randomUUID();
   const before = Date.now();
-  await call(gateway.url, withFields(['traceparent', callers], ['X-Request-ID', id]));
+  await call(gateway.url, withFields(['traceparent', callerTraceparent], ['X-Request-ID', id]));
 
   const payment = await spanOf(collector, 'initiatePayment');
-  const [, traceId, parentId] = callers.split('-');
+  const [, traceId, parentId] = callerTraceparent.split('-');
   assert.deepEqual([payment.traceId, payment.parentSpanId, payment.kind], [traceId, parentId, 2]);
   assert.deepEqual(payment.attributes, {
     'penstock.request_id': id,
@@ -67,40 +67,40 @@ test('a payment is one span in the trace of its caller, with a span for each wai
   }
   assert.ok(payment.startMs >= before - 1 && payment.endMs <= Date.now() + 1);
   const toBank = await spanOf(collector, 'call the bank');
-  assert.deepEqual(toldBank(bank), [`00-${traceId}-${toBank.spanId}-01`]);
+  assert.deepEqual(traceparentsAtBank(bank), [`00-${traceId}-${toBank.spanId}-01`]);
   assert.equal(toBank.attributes['http.response.status_code'], 201);
   assert.deepEqual([...collector.services], ['penstock']);
 });
 
-test('a request without a trace begins one, and one with an unreadable traceparent too', async (t) => {
+test('a request with no traceparent, or an invalid one, starts a new trace', async (t) => {
   const { collector, bank, gateway } = await startTraced(t);
   await call(gateway.url, withFields(['traceparent', '00-not-a-trace'], ['tracestate', 'vendor=1']));
   const payment = await spanOf(collector, 'initiatePayment');
   assert.equal(payment.parentSpanId, undefined);
-  assert.match(toldBank(bank)[0] ?? '', new RegExp(`^00-${payment.traceId}-[0-9a-f]{16}-01$`));
+  assert.match(traceparentsAtBank(bank)[0] ?? '', new RegExp(`^00-${payment.traceId}-[0-9a-f]{16}-01$`));
   assert.ok(!bank.requests[0]?.rawHeaders.some((field) => /tracestate/i.test(field)));
 });
 
-test('a caller who does not sample is not sampled, and one who does is, whatever the configured part', async (t) => {
+test('the sampling decision of the caller overrides tracing.sample', async (t) => {
   const { collector, bank, gateway } = await startTraced(t, {}, '0%');
   await call(gateway.url, initiation);
-  assert.match(toldBank(bank)[0] ?? '', /-00$/);
-  await call(gateway.url, withFields(['traceparent', callers.replace(/01$/, '00')]));
-  assert.match(toldBank(bank)[0] ?? '', /^00-0af7651916cd43dd8448eb211c80319c-.{16}-00$/);
-  await call(gateway.url, withFields(['traceparent', callers]));
+  assert.match(traceparentsAtBank(bank)[0] ?? '', /-00$/);
+  await call(gateway.url, withFields(['traceparent', callerTraceparent.replace(/01$/, '00')]));
+  assert.match(traceparentsAtBank(bank)[0] ?? '', /^00-0af7651916cd43dd8448eb211c80319c-.{16}-00$/);
+  await call(gateway.url, withFields(['traceparent', callerTraceparent]));
   await spanOf(collector, 'initiatePayment');
   assert.equal(spansNamed(collector, 'initiatePayment').length, 1);
 });
 
-test('without tracing, what a TPP says of its trace reaches the bank as it is', async (t) => {
+test('without tracing, the trace headers of a TPP reach the bank unchanged', async (t) => {
   const { bank, gateway } = await startLine(t);
   const odd = '00-NOT even A trace';
   await call(gateway.url, withFields(['TraceParent', odd], ['tracestate', 'vendor=1']));
-  assert.deepEqual(toldBank(bank), [odd]);
+  assert.deepEqual(traceparentsAtBank(bank), [odd]);
   assert.ok(bank.requests[0]?.rawHeaders.includes('vendor=1'));
 });
 
-test('a call that outlives its request has its span all the same, and a refusal is an error', async (t) => {
+test('a call that ends after its request is exported, and the span of the failed request is an error', async (t) => {
   const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
   const shaping = { maxWait: { write: '100ms', read: '100ms', status: '100ms' } };
   const { collector, bank, gateway } = await startTraced(t, {
@@ -118,7 +118,7 @@ test('a call that outlives its request has its span all the same, and a refusal 
   assert.equal(spansNamed(collector, 'call the bank').length, 1);
 });
 
-test('a collector that fails, or does not answer, harms no request, and the log says so once', async (t) => {
+test('a collector that fails or hangs does not affect requests, and is logged once', async (t) => {
   const { collector, gateway } = await startTraced(t);
   const lost = () => gateway.logLines.filter((line) => line.includes('traces cannot be sent')).length;
   collector.respondWith(400);
@@ -129,7 +129,7 @@ test('a collector that fails, or does not answer, harms no request, and the log 
   assert.equal(lost(), 1);
 });
 
-test('spans that wait are sent when the gateway stops, and a collector that hangs holds it up for 2 s at most', async (t) => {
+test('a stopping gateway exports the remaining spans, and does not wait for a collector that hangs', async (t) => {
   const collector = await startOtlpCollector(t);
   const { bank } = await startLine(t);
   const sections = {

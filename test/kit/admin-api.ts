@@ -1,11 +1,10 @@
-/** An operator: calls the operators' door with the token of the gateways under test. */
+/** Calls the admin API with the operator's token of the gateways under test. */
 
 import { call, jsonOf, type Reply } from './call.ts';
 import { adminToken, type GatewayUnderTest } from './gateway.ts';
 
 type AdminListener = Pick<GatewayUnderTest, 'adminUrl'>;
 
-/** One call, with a body if there is something to say. */
 export function callAdminApi(
   { adminUrl }: AdminListener,
   method: string,
@@ -20,16 +19,16 @@ export function callAdminApi(
 }
 
 /** Sends new payments to another environment, confirmed by its name. */
-export async function switchEnvironment(door: AdminListener, environment: string): Promise<void> {
-  const order = { environment, reason: 'a test', confirm: environment };
-  const { status, text } = await callAdminApi(door, 'PUT', '/api/environments/active', order);
+export async function switchEnvironment(gateway: AdminListener, environment: string): Promise<void> {
+  const body = { environment, reason: 'a test', confirm: environment };
+  const { status, text } = await callAdminApi(gateway, 'PUT', '/api/environments/active', body);
   if (status !== 200) throw new Error(text);
 }
 
-/** What the operators' API tells about something. */
+/** The JSON object at this path. */
 export async function readAdminApi(
-  door: AdminListener,
+  gateway: AdminListener,
   path: string,
 ): Promise<Readonly<Record<string, unknown>>> {
-  return jsonOf(await callAdminApi(door, 'GET', path));
+  return jsonOf(await callAdminApi(gateway, 'GET', path));
 }

@@ -1,4 +1,4 @@
-/** The command line as a process of its own. */
+/** Runs commands as processes of their own. */
 
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -9,21 +9,21 @@ import { until, within } from './within.ts';
 
 export const root = join(import.meta.dirname, '../..');
 
-/** What a command has written so far and, when it has ended, how. */
+/** A running command, its output and its exit code. */
 export interface RunningCommand {
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Waits until the output holds a text. */
+  /** Waits until standard output contains this text. */
   waitForOutput(text: string): Promise<void>;
-  /** The exit code, or the name of the signal that ended it. */
+  /** Waits for the end. @returns the exit code, or the name of the signal */
   exitCode(): Promise<number | string>;
   kill(signal: NodeJS.Signals): void;
-  /** Leaves what it writes in the pipe, which is full at some time, until it has exited. */
+  /** Stops reading standard output until the process exits: the pipe fills up. */
   stopReading(): void;
   readonly pid: number | undefined;
 }
 
-/** Starts a program, in the repository's folder if no other is named; killed when the test ends, if it still runs. */
+/** Starts a program, by default in the folder of the repository. Killed when the test ends. */
 export function startCommand(
   t: Life,
   program: string,
@@ -47,29 +47,30 @@ export function startCommand(
   return {
     stdout: () => written.stdout,
     stderr: () => written.stderr,
-    waitForOutput: (text) => until(20_000, `the command says ${text}`, () => written.stdout.includes(text)),
+    waitForOutput: (text) =>
+      until(20_000, `the command to print ${text}`, () => written.stdout.includes(text)),
     exitCode: () => within(30_000, 'the command to end', end),
     kill: (signal) => void child.kill(signal),
     stopReading() {
       child.stdout.pause();
-      child.once('exit', () => child.stdout.resume()); // or it would never count as closed
+      child.once('exit', () => child.stdout.resume()); // otherwise `close` is never emitted
     },
     pid: child.pid,
   };
 }
 
-/** The environment variables of this process, without those that would configure a gateway or Node. */
+/** The environment variables of this process, except those that configure a gateway or Node. */
 export const cleanVariables = (): Readonly<Record<string, string | undefined>> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name)));
 
-/** A file with this text, such as a configuration; removed when the test ends. */
+/** Writes a configuration file, removed when the test ends. */
 export function writeConfigFile(t: Life, text: string): string {
   const file = join(temporaryFolder(t), 'penstock.yaml');
   writeFileSync(file, text);
   return file;
 }
 
-/** The machine's own Node, if there is one that cannot run TypeScript by itself (before 24.14). */
+/** A Node on the PATH that is too old to run TypeScript (before 24.14), if there is one. */
 export function findOlderNode(): string | undefined {
   const candidates = (process.env.PATH ?? '')
     .split(delimiter)

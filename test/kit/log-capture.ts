@@ -1,4 +1,4 @@
-/** A log that remembers what was said. */
+/** A log that stores its lines. */
 
 import type { Log, LogFields, LogLevel } from '../../src/telemetry/log.ts';
 
@@ -8,7 +8,6 @@ export interface LogLine {
   readonly fields: LogFields;
 }
 
-/** A log with no lines yet. */
 export function captureLog(): { readonly log: Log; readonly lines: readonly LogLine[] } {
   const lines: LogLine[] = [];
   return { log: (level, message, fields = {}) => void lines.push({ level, message, fields }), lines };

@@ -1,4 +1,4 @@
-/** A collector of spans: takes OTLP over HTTP, in JSON. */
+/** A collector of spans that accepts OTLP over HTTP, as JSON. */
 
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -45,15 +45,15 @@ export interface CollectedSpan {
 
 export interface OtlpCollector {
   readonly url: string;
-  /** What has come so far. */
+  /** All spans received. */
   readonly spans: readonly CollectedSpan[];
-  /** Every body as it came. */
+  /** The bodies of all requests. */
   readonly bodies: readonly string[];
-  /** Names of whoever sent them. */
+  /** The values of `service.name`. */
   readonly services: ReadonlySet<unknown>;
-  /** How often somebody sent something, taken or not. */
+  /** Number of requests, including refused ones. */
   requests(): number;
-  /** Answers so from now on; 0 does not answer at all. */
+  /** Sets the status of further responses; 0 = no response. */
   respondWith(status: number): void;
 }
 

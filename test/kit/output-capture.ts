@@ -1,4 +1,4 @@
-/** An installation of which everything is heard that it tells: to the log, to operators, to a collector, to Redis, to TPPs. */
+/** A gateway whose output is captured completely: log, admin API, console, spans, Redis commands, errors to TPPs. */
 
 import { createHash } from 'node:crypto';
 import type { TestContext } from 'node:test';
@@ -18,15 +18,15 @@ import { type RawAnswer, sendRaw } from './raw.ts';
 import { skipWithoutRedisServer, startRedis } from './redis.ts';
 import { within } from './within.ts';
 
-/** The ways by which something can come out, and what each says if it says anything at all. */
+/** All channels of output, each with a pattern that its output matches if the channel works. */
 export const outputChannels = {
   'the log, as JSON': /"message":"/,
   'the log, as text': / INFO | WARN /,
   'the console and warnings': /^/,
   metrics: /penstock_requests_total/,
-  'decisions, and penstock explain': /answered \d+/,
-  'the stream of events': /"samples":/,
-  'what operators are shown': /"standardVersion":/,
+  'reports, and penstock explain': /answered \d+/,
+  'the event stream': /"samples":/,
+  'the admin API': /"standardVersion":/,
   spans: /penstock\.request_id|"resourceSpans"/,
   'errors to TPPs': /^/,
   'keys in Redis': /penstock:/,
@@ -38,24 +38,24 @@ export interface CapturedGateway {
   readonly bank: SimulatedBank;
   readonly port: number;
   readonly adminUrl: string;
-  /** Every line of the log so far, at its most talkative. */
+  /** All lines of the log, at level trace. */
   readonly lines: readonly string[];
-  /** What stands in the configuration and must never be told. */
+  /** Secrets of the configuration that no output may contain. */
   readonly secrets: readonly string[];
-  /** A connection to its Redis, if there is one here. */
+  /** A client of its Redis, if there is one. */
   readonly redis: Redis | undefined;
-  /** Sends a request; what is known of it will be asked for. */
+  /** Sends a request, whose report `outputs` will contain. */
   send(request: string): Promise<RawAnswer>;
-  /** Stops the gateway. @returns everything it has told, by way; none by Redis if there is none here */
+  /** Stops the gateway. @returns all output by channel, without those of Redis if there is none */
   outputs(): Promise<Partial<Readonly<Record<OutputChannel, string>>>>;
 }
 
-/** What differs from the installation that most tests want. */
+/** Differences from the gateway that most tests need. */
 export interface CaptureOptions {
   readonly bank?: BankOptions;
-  /** Of the environment, besides its address. */
+  /** Settings of the environment other than its base URL. */
   readonly environment?: object;
-  /** Of the configuration. */
+  /** Sections of the configuration. */
   readonly sections?: Sections;
   readonly secrets?: readonly string[];
 }
@@ -64,7 +64,7 @@ export interface CaptureOptions {
 export const redisPassword = 'canary-redis-password';
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** A gateway, a bank, a collector and, if there is one, a Redis: all that is said is kept. Ended with the test. */
+/** A gateway, a bank, a collector and, if available, a Redis. Stopped when the test ends. */
 export async function startCapturedGateway(
   t: TestContext,
   options: CaptureOptions = {},
@@ -94,10 +94,11 @@ export async function startCapturedGateway(
     redis && { PENSTOCK_STATE_REDIS: redis.url },
   );
   const { operators } = configuredOperators(config.admin, adminToken);
-  // Patient, so that on a busy machine nothing but what a test does makes the state unavailable.
-  const onTrouble = (trouble?: string) => captured.log('warn', 'the state', { why: trouble ?? 'is well' });
+  // A long deadline: on a busy machine, only the test may make the state unavailable.
+  const onProblem = (problem?: string) =>
+    captured.log('warn', 'the state', { why: problem ?? 'has no problem' });
   const state =
-    redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onTrouble, 500);
+    redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onProblem, 500);
   const gateway = createGateway(config, captured.log, operators, state);
   const { tppPort: port, adminPort } = await gateway.start();
   t.after(() => gateway.stop());
@@ -122,7 +123,7 @@ export async function startCapturedGateway(
         'the console and warnings': captured.elsewhere.join('\n'),
         ...shown,
         spans: collector.bodies.join('\n'),
-        // What is not an error of the gateway's own is the bank's answer, passed on as it is.
+        // All other responses are those of the bank, passed on unchanged.
         'errors to TPPs': answers
           .filter(({ headers }) => headers.has('penstock-error'))
           .map(({ headers, body }) => JSON.stringify([...headers]) + body)
@@ -133,7 +134,7 @@ export async function startCapturedGateway(
   };
 }
 
-/** The log in both formats, and whatever comes out elsewhere. */
+/** The log in both formats, the console and process warnings. */
 function captureLogsAndConsole(t: TestContext) {
   const [json, text, elsewhere]: [string[], string[], string[]] = [[], [], []];
   const logs = [
@@ -156,11 +157,11 @@ function disconnectAfter(t: TestContext, client: Redis): Redis {
   return client.on('error', () => {});
 }
 
-/** A Redis with a password, and every command that it gets, with its keys and values. */
+/** A Redis with a password, and all commands that it receives, with keys and values. */
 async function startMonitoredRedis(t: TestContext) {
   const { port } = await startRedis(t, ['--requirepass', redisPassword]);
   const url = `redis://:${redisPassword}@127.0.0.1:${port}`;
-  // Nothing is said on either connection while the second one begins to listen: ioredis would take it for an answer.
+  // Both connections are idle while the second one starts MONITOR: ioredis would take its output for a reply.
   const client = disconnectAfter(t, new Redis(url, { enableReadyCheck: false }));
   await client.ping();
   const monitor = disconnectAfter(t, await client.monitor());
@@ -173,29 +174,29 @@ const pages = ['environments', 'circuits', 'in-doubt', 'audit', 'audit/verify', 
   (page) => `/api/${page}`,
 );
 
-/** What operators see: pages, metrics, the console's stream, and what became of each request. */
-async function adminOutputs(door: Pick<CapturedGateway, 'adminUrl'>, answers: readonly RawAnswer[]) {
-  const textAt = async (path: string) => (await callAdminApi(door, 'GET', path)).text;
-  const accounts: string[] = [];
+/** The output of the admin listener: pages, metrics, event stream, and a report of each request. */
+async function adminOutputs(gateway: Pick<CapturedGateway, 'adminUrl'>, answers: readonly RawAnswer[]) {
+  const textAt = async (path: string) => (await callAdminApi(gateway, 'GET', path)).text;
+  const reports: string[] = [];
   for (const { headers } of answers) {
     const id = headers.get('x-request-id') ?? '';
-    accounts.push(await textAt(`/api/decisions/${id}`));
+    reports.push(await textAt(`/api/decisions/${id}`));
     const callAdmin = async (method: string, path: string) => {
-      const { status, text } = await callAdminApi(door, method, `/api${path}`);
+      const { status, text } = await callAdminApi(gateway, method, `/api${path}`);
       return { ok: status === 200, status, body: JSON.parse(text) };
     };
-    accounts.push(...(await explain(callAdmin, id)).lines);
+    reports.push(...(await explain(callAdmin, id)).lines);
   }
   const shown = await Promise.all([...pages, '/health/live', '/health/ready', '/'].map(textAt));
   return {
-    'decisions, and penstock explain': accounts.join('\n'),
-    'what operators are shown': shown.join('\n'),
+    'reports, and penstock explain': reports.join('\n'),
+    'the admin API': shown.join('\n'),
     metrics: await textAt('/metrics'),
-    'the stream of events': await firstEvents(door.adminUrl),
+    'the event stream': await firstEvents(gateway.adminUrl),
   };
 }
 
-/** The snapshot, and the tick after it. */
+/** The snapshot and the first tick. */
 async function firstEvents(adminUrl: string): Promise<string> {
   const headers = { Authorization: `Bearer ${adminToken}` };
   const { body } = await fetch(`${adminUrl}/api/events`, { headers });

@@ -1,12 +1,12 @@
 /**
- * Reads the text format of Prometheus (version 0.0.4), and fails on whatever it does not allow.
+ * Parses the text format of Prometheus (version 0.0.4), and fails on invalid input.
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 
 import assert from 'node:assert/strict';
 
 export interface MetricSample {
-  /** With `_bucket`, `_sum` or `_count`, of a histogram. */
+  /** Including `_bucket`, `_sum` or `_count` for a histogram. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
@@ -22,16 +22,16 @@ const sampleLine = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$/;
 const labelPart = /([a-zA-Z_]\w*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)/gy;
 const suffixes = { histogram: ['_bucket', '_sum', '_count'], summary: ['', '_sum', '_count'] };
 
-/** Families by name: each said once, with HELP and TYPE before its samples, no sample twice, buckets that only grow. */
+/** Families by name. Each occurs once, with HELP and TYPE before its samples; samples are unique, buckets cumulative. */
 export function parsePrometheus(text: string): ReadonlyMap<string, MetricFamily> {
-  assert.ok(text.endsWith('\n'), 'the last line ends');
+  assert.ok(text.endsWith('\n'), 'the last line ends with a line break');
   const families = new Map<string, { type: string; help: string; samples: MetricSample[] }>();
   const seen = new Set<string>();
   let name = '';
   for (const line of text.split('\n').filter((one) => one !== '')) {
     const [, keyword, subject = '', rest = ''] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? [];
     if (keyword === 'HELP') {
-      assert.ok(!families.has(subject), `${subject} is said twice`);
+      assert.ok(!families.has(subject), `${subject} occurs twice`);
       families.set(subject, { type: '', help: rest, samples: [] });
       name = subject;
     } else if (keyword === 'TYPE') {
@@ -39,15 +39,15 @@ export function parsePrometheus(text: string): ReadonlyMap<string, MetricFamily>
       assert.match(rest, /^(counter|gauge|histogram|summary)$/);
       Object.assign(families.get(subject) ?? {}, { type: rest });
     } else {
-      const family = families.get(name) ?? assert.fail(`before any family: ${line}`);
+      const family = families.get(name) ?? assert.fail(`no family before ${line}`);
       const sample = sampleOf(line);
       const ends = suffixes[family.type as 'histogram'] ?? ['']; // any other type has none
       assert.ok(
         ends.some((end) => sample.name === name + end),
-        `${sample.name} stands below ${name}`,
+        `${sample.name} is not a sample of ${name}`,
       );
       const key = JSON.stringify([sample.name, Object.entries(sample.labels).toSorted()]);
-      assert.ok(!seen.has(key), `twice: ${line}`);
+      assert.ok(!seen.has(key), `duplicate sample: ${line}`);
       seen.add(key);
       family.samples.push(sample);
     }
@@ -58,11 +58,12 @@ export function parsePrometheus(text: string): ReadonlyMap<string, MetricFamily>
 }
 
 function sampleOf(line: string): MetricSample {
-  const [, name = '', labels = '', value = ''] = sampleLine.exec(line) ?? assert.fail(`no sample: ${line}`);
+  const [, name = '', labels = '', value = ''] =
+    sampleLine.exec(line) ?? assert.fail(`not a sample: ${line}`);
   labelPart.lastIndex = 0;
   const found = [...labels.matchAll(labelPart)];
   assert.equal(found.map(([part]) => part).join(''), labels, line);
-  // As Go's ParseFloat takes it: that knows NaN in any letter case.
+  // Go's ParseFloat accepts NaN in any letter case.
   assert.ok(value === '+Inf' || /^nan$/i.test(value) || Number.isFinite(Number(value)), line);
   return {
     name,
@@ -80,6 +81,6 @@ function assertCumulative(family: string, samples: readonly MetricSample[]): voi
       assert.ok(value >= (last.get(key) ?? 0), `${name} shrinks at ${le}`);
       last.set(key, value);
     }
-    if (name === `${family}_count`) assert.equal(value, last.get(key), `${name} is the last bucket`);
+    if (name === `${family}_count`) assert.equal(value, last.get(key), `${name} equals the last bucket`);
   }
 }

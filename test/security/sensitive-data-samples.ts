@@ -135,7 +135,7 @@ export const sensitiveDataSources = (
       await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
       await waitForLog('"why":"Redis');
       await redis.config('SET', 'requirepass', redisPassword);
-      await waitForLog('is well');
+      await waitForLog('has no problem');
     },
   },
   'corrupt values in Redis': {

@@ -1,4 +1,4 @@
-/** The commands of operators, as processes of their own beside a gateway that serves. */
+/** The commands that call the admin API of a running gateway, each as a process of its own. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -9,14 +9,14 @@ import { type GatewayProcess, startGatewayProcess } from '../../kit/gateway-proc
 import { initiation } from '../../kit/request.ts';
 import { until } from '../../kit/within.ts';
 
-/** A command, once it has ended. */
-async function ran(served: GatewayProcess, ...args: readonly string[]) {
+/** Runs a command to its end. */
+async function run(served: GatewayProcess, ...args: readonly string[]) {
   const command = served.run(...args);
   const exitCode = await command.exitCode();
-  return { exitCode, out: command.stdout(), complaint: command.stderr() };
+  return { exitCode, stdout: command.stdout(), stderr: command.stderr() };
 }
 
-test('penstock environment shows, refuses and switches, and penstock audit verify finds it all on record', async (t) => {
+test('penstock environment shows, refuses and performs switches, and penstock audit verify finds their records', async (t) => {
   const [sandbox, production] = [
     await startBank(t, { name: 'sandbox' }),
     await startBank(t, { name: 'production' }),
@@ -28,80 +28,77 @@ test('penstock environment shows, refuses and switches, and penstock audit verif
   };
   const served = await startGatewayProcess(t, { environments });
 
-  const before = await ran(served, 'environment');
+  const before = await run(served, 'environment');
   assert.deepEqual(before, {
     exitCode: 0,
-    out: `* sandbox      1.3.11   ${sandbox.baseUrl}\n  production   1.3.6    ${production.baseUrl}\n`,
-    complaint: '',
+    stdout: `* sandbox      1.3.11   ${sandbox.baseUrl}\n  production   1.3.6    ${production.baseUrl}\n`,
+    stderr: '',
   });
 
   const use = ['environment', 'use', 'production'];
-  const silent = await ran(served, ...use);
-  assert.deepEqual([silent.exitCode, silent.complaint], [64, 'Say why, for the audit log: --reason TEXT\n']);
+  const silent = await run(served, ...use);
+  assert.deepEqual([silent.exitCode, silent.stderr], [64, 'Say why, for the audit log: --reason TEXT\n']);
 
-  const slip = await ran(served, ...use, '--reason', 'a slip');
+  const slip = await run(served, ...use, '--reason', 'a slip');
   assert.equal(slip.exitCode, 1);
-  assert.match(slip.out, /^Not switched: switching to production must be confirmed by its name\.$/m);
+  assert.match(slip.stdout, /^Not switched: switching to production must be confirmed by its name\.$/m);
 
-  const done = await ran(served, ...use, '--reason', 'go-live', '--confirm', 'production');
-  assert.equal(done.exitCode, 0, done.complaint);
-  assert.match(done.out, /^ok {5}tcp .*\nok {5}answer .*\nNew payments go to production now\.\n$/);
+  const done = await run(served, ...use, '--reason', 'go-live', '--confirm', 'production');
+  assert.equal(done.exitCode, 0, done.stderr);
+  assert.match(done.stdout, /^ok {5}tcp .*\nok {5}answer .*\nNew payments go to production now\.\n$/);
   assert.equal((await call(served.url, initiation)).header('Penstock-Environment'), 'production');
 
-  const verified = await ran(served, 'audit', 'verify');
+  const verified = await run(served, 'audit', 'verify');
   assert.equal(verified.exitCode, 0);
-  assert.match(verified.out, /whole: 2 records/);
+  assert.match(verified.stdout, /whole: 2 records/);
 });
 
-test('a command says where it looked if no gateway runs there, and fails', async (t) => {
+test('a command fails and names the address if no gateway runs there', async (t) => {
   const served = await startGatewayProcess(t, {
     environments: { sandbox: { baseUrl: 'https://bank.example' } },
   });
   served.command.kill('SIGKILL');
   await served.command.exitCode();
-  const { exitCode, complaint } = await ran(served, 'environment');
+  const { exitCode, stderr } = await run(served, 'environment');
   assert.equal(exitCode, 1);
-  assert.equal(
-    complaint,
-    `No gateway answers at ${served.adminUrl}: is it running with this configuration?\n`,
-  );
+  assert.equal(stderr, `No gateway answers at ${served.adminUrl}: is it running with this configuration?\n`);
 });
 
-test('penstock in-doubt lists, resolves and leaves a record; the metric counts what is left', async (t) => {
+test('penstock in-doubt lists and resolves a request in doubt, which updates the metric and the audit log', async (t) => {
   const bank = await startBank(t);
   const served = await startGatewayProcess(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
-  assert.equal((await ran(served, 'in-doubt')).out, 'Nothing is in doubt.\n');
+  assert.equal((await run(served, 'in-doubt')).stdout, 'Nothing is in doubt.\n');
 
   bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
   const lost = { ...initiation, headers: [...initiation.headers, ['X-Request-ID', randomUUID()] as const] };
   assert.equal((await call(served.url, lost)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
-  const { out } = await ran(served, 'in-doubt');
+  const { stdout } = await run(served, 'in-doubt');
   assert.match(
-    out,
+    stdout,
     /^[0-9a-f][\w-]{35}\.[\w-]{43}\n {2}initiatePayment of anonymous in sandbox, X-Request-ID .*\n {2}OUTCOME_UNKNOWN: /,
   );
-  const [id = ''] = out.split('\n');
+  const [id = ''] = stdout.split('\n');
   await until(8_000, 'the metric counts it', async () =>
     (await metricsOf(served)).includes('penstock_in_doubt 1'),
   );
 
   const [payment = ''] = bank.payments.map(({ paymentId }) => paymentId);
-  const silent = await ran(served, 'in-doubt', id, 'happened');
-  assert.deepEqual([silent.exitCode, silent.complaint], [64, 'Say why, for the audit log: --reason TEXT\n']);
-  const foreign = await ran(served, 'in-doubt', 'no-such-id', 'happened', '--reason', 'a slip');
-  assert.deepEqual([foreign.exitCode, foreign.out], [1, 'Nothing is in doubt under this id.\n']);
+  const silent = await run(served, 'in-doubt', id, 'happened');
+  assert.deepEqual([silent.exitCode, silent.stderr], [64, 'Say why, for the audit log: --reason TEXT\n']);
+  const foreign = await run(served, 'in-doubt', 'no-such-id', 'happened', '--reason', 'a slip');
+  assert.deepEqual([foreign.exitCode, foreign.stdout], [1, 'Nothing is in doubt under this id.\n']);
   const said = ['--payment', payment, '--reason', 'the bank, by telephone'];
-  const done = await ran(served, 'in-doubt', id, 'happened', ...said);
+  const done = await run(served, 'in-doubt', id, 'happened', ...said);
   assert.deepEqual(
-    [done.exitCode, done.out],
+    [done.exitCode, done.stdout],
     [0, 'Resolved: it happened. A repeated request is answered with that.\n'],
   );
 
-  assert.equal((await ran(served, 'in-doubt')).out, 'Nothing is in doubt.\n');
+  assert.equal((await run(served, 'in-doubt')).stdout, 'Nothing is in doubt.\n');
   await until(8_000, 'the metric counts it', async () =>
     (await metricsOf(served)).includes('penstock_in_doubt 0'),
   );
-  assert.match((await ran(served, 'audit', 'verify')).out, /whole: 1 record,/);
+  assert.match((await run(served, 'audit', 'verify')).stdout, /whole: 1 record,/);
 });
 
 const metricsOf = async ({ adminUrl }: GatewayProcess) =>

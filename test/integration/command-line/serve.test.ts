@@ -1,4 +1,4 @@
-/** `penstock serve` and the demo, as whoever runs them sees them. */
+/** `penstock serve` and the demo as processes: output, exit codes, signals. */
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -16,7 +16,7 @@ environments:
   sandbox: { baseUrl: "${baseUrl}" }
 `;
 
-/** One payment through a gateway that was started in this way, and a polite end. */
+/** Starts a gateway in this way, sends a payment, and stops it by SIGTERM. */
 async function servesAndStops(t: TestContext, program: string, first: string): Promise<void> {
   const bank = await startBank(t);
   const file = writeConfigFile(t, settings(bank.baseUrl, 0));
@@ -35,15 +35,15 @@ async function servesAndStops(t: TestContext, program: string, first: string): P
 const addressIn = (command: RunningCommand) => /"tppSystems":"([^"]+)"/.exec(command.stdout())?.[1];
 
 describe('penstock serve', () => {
-  test('says when it serves, does, and ends with 0 on SIGTERM', async (t) => {
+  test('reports that it serves, serves, and exits with 0 on SIGTERM', async (t) => {
     await servesAndStops(t, process.execPath, 'src/main.ts');
   });
 
-  test('does the same when it is started by the bin', async (t) => {
+  test('runs from the bin', async (t) => {
     await servesAndStops(t, process.execPath, 'bin/penstock.cjs');
   });
 
-  test('does the same on a Node too old for it, by way of the one that is installed beside it', async (t) => {
+  test('runs from the bin on a Node that is too old, by means of the installed Node', async (t) => {
     const node = findOlderNode();
     if (node === undefined) {
       t.diagnostic('NOT TESTED: this machine has no Node before 24.14 on its PATH');
@@ -53,13 +53,13 @@ describe('penstock serve', () => {
     await servesAndStops(t, node, 'bin/penstock.cjs');
   });
 
-  test('passes the exit code on from there, too', async (t) => {
+  test('passes on the exit code of the installed Node', async (t) => {
     const node = findOlderNode();
     if (node === undefined) return t.skip('this machine has no Node before 24.14 on its PATH');
     assert.equal(await startCommand(t, node, ['bin/penstock.cjs', 'swim']).exitCode(), 64);
   });
 
-  test('ends with 1 and says why if its port is taken', async (t) => {
+  test('exits with 1 and reports the reason if its port is in use', async (t) => {
     const file = writeConfigFile(t, settings('https://bank.example', await takenPort(t)));
     const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
     assert.equal(await command.exitCode(), 1);
@@ -70,7 +70,7 @@ describe('penstock serve', () => {
     assert.doesNotMatch(command.stdout(), /"serving"/);
   });
 
-  test('starts nothing with a configuration that is faulty, and ends with 78', async (t) => {
+  test('exits with 78 if the configuration is invalid', async (t) => {
     const file = writeConfigFile(t, 'environments: { sandbox: { baseUrl: "nowhere" } }');
     const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
     assert.equal(await command.exitCode(), 78);
@@ -79,15 +79,19 @@ describe('penstock serve', () => {
 });
 
 describe('the demo', () => {
-  test('says what to try, or what stands in its way', async (t) => {
+  test('prints next steps, or the reason why it cannot start', async (t) => {
     const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts']);
-    const settled = () =>
+    const hasPrinted = () =>
       /Three things to try/.test(command.stdout()) || /stop what listens there/.test(command.stderr());
-    await until(10_000, 'the demo has said something', () => settled() || /Error/.test(command.stderr()));
-    assert.ok(settled(), command.stderr());
+    await until(
+      10_000,
+      'the demo has printed something',
+      () => hasPrinted() || /Error/.test(command.stderr()),
+    );
+    assert.ok(hasPrinted(), command.stderr());
   });
 
-  test('plays its tour to the end and exits with 0', async (t) => {
+  test('completes its tour and exits with 0', async (t) => {
     const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts', '--tour']);
     assert.equal(await command.exitCode(), 0, command.stderr());
     assert.match(command.stdout(), /cancel it/);

@@ -8,8 +8,8 @@ import { temporaryFolder } from '../../kit/folder.ts';
 import { configOf } from '../../kit/gateway.ts';
 import { listen } from '../../kit/ports.ts';
 
-/** The settings of a gateway whose operators' door is this one. */
-async function doorIs(t: TestContext, serve: RequestListener) {
+/** The settings of a gateway whose admin listener is this server. */
+async function serveAdmin(t: TestContext, serve: RequestListener) {
   const server = createServer(serve);
   t.after(() => server.close());
   return settingsFor(t, await listen(server));
@@ -25,10 +25,10 @@ function settingsFor(t: TestContext, port: number, token = 'secret') {
   });
 }
 
-describe('a command that speaks to the gateway', () => {
-  test('identifies itself by the token, and sends what it has to say as JSON', async (t) => {
+describe('the client of the admin API', () => {
+  test('authenticates with the token and sends the body as JSON', async (t) => {
     const seen: unknown[] = [];
-    const config = await doorIs(t, (request, response) => {
+    const config = await serveAdmin(t, (request, response) => {
       request
         .setEncoding('utf8')
         .on('data', (body) => seen.push(request.method, request.url, request.headers.authorization, body));
@@ -43,13 +43,16 @@ describe('a command that speaks to the gateway', () => {
     assert.deepEqual(seen, ['PUT', '/api/environments/active', 'Bearer secret', '{"environment":"sandbox"}']);
   });
 
-  test('says what to do if there is no token', () => {
+  test('explains what to do if there is no token', () => {
     const config = configOf({ environments: { sandbox: { baseUrl: 'https://bank.example' } } });
     assert.throws(() => createAdminClient(config), /No token: set PENSTOCK_ADMIN_TOKEN/);
   });
 
-  test('says where it looked if no gateway runs there, or something else does', async (t) => {
-    const config = await doorIs(t, (_request, response) => void response.end('<html>another program</html>'));
+  test('names the address if no gateway, or another program, listens there', async (t) => {
+    const config = await serveAdmin(
+      t,
+      (_request, response) => void response.end('<html>another program</html>'),
+    );
     const call = createAdminClient(config);
     await assert.rejects(
       call('GET', '/environments'),

@@ -4,14 +4,14 @@ import { verifyAudit } from '../../../src/commands/audit.ts';
 import { fakeAdminClient } from './fake-admin-client.ts';
 
 describe('penstock audit verify', () => {
-  test('says that the log is whole, and of how many records', async () => {
-    const { call, asked } = fakeAdminClient(200, { records: 3 });
+  test('reports an intact log and its number of records', async () => {
+    const { call, calls } = fakeAdminClient(200, { records: 3 });
     const lines = ['The audit log is whole: 3 records, each following the one before.'];
     assert.deepEqual(await verifyAudit(call), { lines, exitCode: 0 });
-    assert.deepEqual(asked, [['GET', '/audit/verify']]);
+    assert.deepEqual(calls, [['GET', '/audit/verify']]);
   });
 
-  test('fails and says where the log is broken', async () => {
+  test('fails and reports where the log is broken', async () => {
     const { call } = fakeAdminClient(200, { records: 3, broken: 'record 2 was altered' });
     assert.deepEqual(await verifyAudit(call), {
       lines: ['The audit log is broken: record 2 was altered.'],
@@ -19,7 +19,7 @@ describe('penstock audit verify', () => {
     });
   });
 
-  test('fails if the log cannot be read: that is no proof', async () => {
+  test('fails if the log cannot be read', async () => {
     const { lines, exitCode } = await verifyAudit(
       fakeAdminClient(503, { error: 'The shared state cannot be reached.' }).call,
     );

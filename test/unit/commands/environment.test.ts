@@ -12,15 +12,15 @@ const environments = [
   },
   { name: 'production', baseUrl: 'https://bank.example/psd2', standardVersion: '1.3.6' },
 ];
-const order = { environment: 'production', reason: 'go-live', confirm: 'production', force: false };
+const options = { environment: 'production', reason: 'go-live', confirm: 'production', force: false };
 const steps = [
   { step: 'tcp', ok: true, detail: '192.0.2.1:443' },
   { step: 'certificate', ok: false, detail: 'CERT_HAS_EXPIRED' },
 ];
 
 describe('penstock environment', () => {
-  test('shows one line for each, and marks the active one', async () => {
-    const { call, asked } = fakeAdminClient(200, { active: 'production', version: 2, environments });
+  test('shows one line for each environment, and marks the active one', async () => {
+    const { call, calls } = fakeAdminClient(200, { active: 'production', version: 2, environments });
     assert.deepEqual(await showEnvironments(call), {
       lines: [
         '  sandbox      1.3.11   https://sandbox.bank.example',
@@ -28,16 +28,16 @@ describe('penstock environment', () => {
       ],
       exitCode: 0,
     });
-    assert.deepEqual(asked, [['GET', '/environments']]);
+    assert.deepEqual(calls, [['GET', '/environments']]);
   });
 
-  test('marks none while nobody knows which is active', async () => {
+  test('marks none while the active environment is unknown', async () => {
     const { call } = fakeAdminClient(200, { active: null, version: null, environments });
     const { lines } = await showEnvironments(call);
     assert.ok(lines.every((line) => line.startsWith('  ')));
   });
 
-  test('says what the gateway says if it refuses', async () => {
+  test('prints the error of the gateway if it refuses', async () => {
     const { call } = fakeAdminClient(401, { error: 'Send the token of an operator.' });
     assert.deepEqual(await showEnvironments(call), {
       lines: ['Send the token of an operator.'],
@@ -47,33 +47,33 @@ describe('penstock environment', () => {
 });
 
 describe('penstock environment use', () => {
-  test('sends the order, and prints the steps of the pre-flight', async () => {
+  test('requests the switch, and prints the steps of the pre-flight', async () => {
     const body = {
       active: 'production',
       from: 'sandbox',
       version: 2,
       preflight: { ok: true, steps: steps.slice(0, 1) },
     };
-    const { call, asked } = fakeAdminClient(200, body);
-    assert.deepEqual(await useEnvironment(call, order), {
+    const { call, calls } = fakeAdminClient(200, body);
+    assert.deepEqual(await useEnvironment(call, options), {
       lines: ['ok     tcp          192.0.2.1:443', 'New payments go to production now.'],
       exitCode: 0,
     });
-    assert.deepEqual(asked, [['PUT', '/environments/active', order]]);
+    assert.deepEqual(calls, [['PUT', '/environments/active', options]]);
   });
 
-  test('sends nothing but the order, whatever else stood on the command line', async () => {
-    const { call, asked } = fakeAdminClient(200, {});
-    await useEnvironment(call, Object.assign({ config: 'penstock.yaml' }, order));
-    assert.deepEqual(asked, [['PUT', '/environments/active', order]]);
+  test('does not send other options of the command line', async () => {
+    const { call, calls } = fakeAdminClient(200, {});
+    await useEnvironment(call, Object.assign({ config: 'penstock.yaml' }, options));
+    assert.deepEqual(calls, [['PUT', '/environments/active', options]]);
   });
 
-  test('prints the steps and the reason if the switch is refused, and fails', async () => {
+  test('fails and prints the steps and the reason if the switch is refused', async () => {
     const { call } = fakeAdminClient(409, {
       error: 'Not switched: the pre-flight failed.',
       preflight: { ok: false, steps },
     });
-    assert.deepEqual(await useEnvironment(call, order), {
+    assert.deepEqual(await useEnvironment(call, options), {
       lines: [
         'ok     tcp          192.0.2.1:443',
         'FAILED certificate  CERT_HAS_EXPIRED',
@@ -83,12 +83,12 @@ describe('penstock environment use', () => {
     });
   });
 
-  test('fails without a pre-flight to show, too', async () => {
+  test('fails if the switch is refused without a pre-flight', async () => {
     for (const [body, line] of [
       [{ error: 'The shared state cannot be reached.' }, 'The shared state cannot be reached.'],
       [{}, 'refused'],
     ] as const) {
-      assert.deepEqual(await useEnvironment(fakeAdminClient(503, body).call, order), {
+      assert.deepEqual(await useEnvironment(fakeAdminClient(503, body).call, options), {
         lines: [line],
         exitCode: 1,
       });

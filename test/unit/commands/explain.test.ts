@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { explain } from '../../../src/commands/explain.ts';
 import { fakeAdminClient } from './fake-admin-client.ts';
 
-const account = {
+const report = {
   at: '2026-01-31T12:00:00.000Z',
   xRequestId: 'an-id',
   operation: 'initiatePayment',
@@ -12,7 +12,7 @@ const account = {
   environment: 'sandbox',
   status: 503,
   error: 'CIRCUIT_OPEN',
-  why: 'The bank is left alone.',
+  why: 'The circuit is open.',
   durationMs: 3.4,
   steps: [
     { afterMs: 0.2, what: 'ledger', verdict: 'claimed', waitedMs: 0.1 },
@@ -21,32 +21,34 @@ const account = {
 };
 
 describe('penstock explain', () => {
-  test('tells a request step by step, and why it was refused', async () => {
-    const { call, asked } = fakeAdminClient(200, [account]);
+  test('prints each step of a request, and why it was refused', async () => {
+    const { call, calls } = fakeAdminClient(200, [report]);
     assert.deepEqual(await explain(call, 'an-id'), {
       lines: [
         '2026-01-31T12:00:00.000Z  initiatePayment by shop of merchants in sandbox',
         '       0.2 ms  ledger          verdict=claimed waitedMs=0.1',
         '       3.1 ms  circuit-refused state=open',
         '  answered 503 CIRCUIT_OPEN, after 3.4 ms',
-        '  The bank is left alone.',
+        '  The circuit is open.',
       ],
       exitCode: 0,
     });
-    assert.deepEqual(asked, [['GET', '/decisions/an-id']]);
+    assert.deepEqual(calls, [['GET', '/decisions/an-id']]);
   });
 
-  test('tells of a refusal at the door what is known of it', async () => {
+  test('prints what is known of a request that was refused before its operation was known', async () => {
     const unknown = { operation: null, client: null, tenant: null, environment: null };
-    const { call } = fakeAdminClient(200, [{ ...account, ...unknown, status: 404, steps: [] }]);
+    const { call } = fakeAdminClient(200, [{ ...report, ...unknown, status: 404, steps: [] }]);
     const { lines } = await explain(call, 'an-id');
     assert.equal(lines[0], '2026-01-31T12:00:00.000Z  refused before its operation was known');
   });
 
-  test("fails with the gateway's own sentence if it remembers none, whatever is asked for", async () => {
-    const { call, asked } = fakeAdminClient(404, { error: 'This instance remembers no request.' });
-    const printed = { lines: ['This instance remembers no request.'], exitCode: 1 };
+  test('fails with the error of the gateway for an unknown id, and escapes the id in the path', async () => {
+    const { call, calls } = fakeAdminClient(404, {
+      error: 'This instance has no record of this X-Request-ID.',
+    });
+    const printed = { lines: ['This instance has no record of this X-Request-ID.'], exitCode: 1 };
     assert.deepEqual(await explain(call, '../audit'), printed);
-    assert.deepEqual(asked, [['GET', '/decisions/..%2Faudit']]);
+    assert.deepEqual(calls, [['GET', '/decisions/..%2Faudit']]);
   });
 });

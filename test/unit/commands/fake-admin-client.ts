@@ -1,13 +1,13 @@
-/** Stands for a running gateway, to which commands speak. */
+/** A fake of the admin API for tests of commands. */
 
 import type { AdminClient, AdminResponse } from '../../../src/commands/admin-client.ts';
 
-/** Answers every call like this. @returns the call, and what was asked */
+/** A client that returns the same response to every call, and the arguments of all calls. */
 export function fakeAdminClient(status: number, body: unknown) {
-  const asked: unknown[][] = [];
+  const calls: unknown[][] = [];
   const call: AdminClient = async (...words): Promise<AdminResponse> => {
-    asked.push(words);
+    calls.push(words);
     return { ok: status < 300, status, body };
   };
-  return { call, asked };
+  return { call, calls };
 }

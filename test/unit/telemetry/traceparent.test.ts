@@ -5,7 +5,7 @@ import { startTrace } from '../../../src/telemetry/traceparent.ts';
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const parentId = 'b7ad6b7169203331';
-const begun = (...values: readonly string[]) =>
+const startWith = (...values: readonly string[]) =>
   startTrace(
     values.map((value) => ['Traceparent', value] as const),
     0,
@@ -20,7 +20,7 @@ describe('the traceparent of a caller', () => {
       ['03', true],
       ['02', false],
     ] as const) {
-      const { trace, headers } = begun(`00-${traceId}-${parentId}-${flags}`);
+      const { trace, headers } = startWith(`00-${traceId}-${parentId}-${flags}`);
       assert.deepEqual([trace.traceId, trace.parentId, trace.sampled], [traceId, parentId, sampled]);
       assert.deepEqual(headers, [
         ['traceparent', `00-${traceId}-${trace.upstreamSpanId}-${sampled ? '01' : '00'}`],
@@ -30,7 +30,7 @@ describe('the traceparent of a caller', () => {
 
   test('of a later version is accepted', () => {
     for (const value of [`01-${traceId}-${parentId}-01`, `cc-${traceId}-${parentId}-01-what-else`])
-      assert.equal(begun(value).trace.parentId, parentId);
+      assert.equal(startWith(value).trace.parentId, parentId);
   });
 
   for (const value of [
@@ -45,7 +45,7 @@ describe('the traceparent of a caller', () => {
     `00-${traceId}-${parentId}-zz`,
   ])
     test(`starts a new trace if it is invalid: ${value}`, () => {
-      const { trace } = begun(value);
+      const { trace } = startWith(value);
       assert.equal(trace.parentId, undefined);
       assert.notEqual(trace.traceId, traceId);
       assert.match(trace.traceId, /^[0-9a-f]{32}$/);
@@ -53,7 +53,7 @@ describe('the traceparent of a caller', () => {
 
   test('starts a new trace if it occurs twice', () => {
     const one = `00-${traceId}-${parentId}-01`;
-    assert.equal(begun(one, one).trace.parentId, undefined);
+    assert.equal(startWith(one, one).trace.parentId, undefined);
   });
 });
 
