@@ -3,7 +3,7 @@
  *
  * The configured environment is only the initial value. The value has a version, and the highest version wins: if the
  * state lost the value or was restored from an old backup, an instance that knows a higher version writes it again. The
- * value also has an epoch: a new epoch tells every instance that the shared state was emptied.
+ * value also has an epoch: a new epoch means that the shared state was emptied.
  */
 
 import { randomUUID } from 'node:crypto';

@@ -2,7 +2,7 @@
  * STAGE 2. One X-Request-ID has at most one effect at the bank.
  *
  * The first request claims its X-Request-ID and runs to completion, even if the TPP disconnects. A repeat gets the
- * response of the first request, or learns that it is still running or that its outcome is unknown. A repeat reaches the
+ * response of the first request, or an error if that is still running or its outcome is unknown. A repeat reaches the
  * bank only if the first request provably did not.
  */
 

@@ -1,10 +1,12 @@
 /**
  * The ledger: one entry for each use of an `X-Request-ID` by a tenant.
  *
- *   (none) ---> claimed ---> sending ---> answered         A claimed or sending entry is released if the request
- *                               \                           provably did not reach the bank. If its instance dies, a
- *                                --> in-doubt ---> answered | happened | (none)      claim is taken over and a sending
- *                                                                                    entry is put in doubt.
+ *   (none) ---> claimed ---> sending ---> answered
+ *                               \
+ *                                --> in-doubt ---> answered | happened | (none)
+ *
+ * A claimed or sending entry is released if the request provably did not reach the bank. If its instance dies, a claimed
+ * entry is taken over by the next request, and a sending entry is put in doubt.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -140,7 +142,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
 
     await instanceLeases.register();
     if (await store.create(id, own, ttlMs).catch(onUncertain)) return claimed();
-    return claimExisting().catch(() => running); // an entry exists, and the state cannot tell more
+    return claimExisting().catch(() => running); // an entry exists, but it cannot be read now
   }
 
   /** The state may have stored a claim that no request will execute: releases it, as long as it could block repeats. */

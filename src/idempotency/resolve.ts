@@ -1,4 +1,4 @@
-/** Resolution of a write in doubt by an operator, after the bank has told its outcome. */
+/** Resolution of a write in doubt by an operator who knows its outcome from the bank. */
 
 import type { AuditEvent, AuditRecorder } from '../request/audit-event.ts';
 import type { PendingWrites } from '../state/pending-writes.ts';
