@@ -32,24 +32,24 @@ const doubted = { atOnce: inFlight, afterLease: inDoubt, last: inDoubt, listedAf
 
 /** A write that the dead instance had marked as sending is in doubt, even if no byte was sent. */
 export const killed: CrashOutcomes = {
-  'before the claim': { ...known, atOnce: 'proper', first: 'lost' },
-  claimed: { ...known, atOnce: inFlight, afterLease: 'proper', first: 'lost' },
+  'before the claim': { ...known, atOnce: 'succeeded', first: 'lost' },
+  claimed: { ...known, atOnce: inFlight, afterLease: 'succeeded', first: 'lost' },
   sending: { ...doubted, first: 'lost', timesReceived: 0, listed: true },
   'at the bank': { ...doubted, first: 'lost', timesReceived: 1, listed: true },
   answered: { ...doubted, first: 'lost', timesReceived: 1, listed: true },
   stored: { ...known, atOnce: 'replayed', first: 'lost' },
 };
 
-const resolved = { ...doubted, first: 'proper', last: 'replayed', timesReceived: 1, listed: false };
+const resolved = { ...doubted, first: 'succeeded', last: 'replayed', timesReceived: 1, listed: false };
 
 /** The resumed instance respects what others decided in between; the response that it receives ends the doubt. */
 export const suspended: CrashOutcomes = {
-  'before the claim': { ...known, atOnce: 'proper', first: 'replayed' },
-  claimed: { ...known, atOnce: inFlight, afterLease: 'proper', first: inFlight },
-  sending: { ...resolved, first: notSent, last: 'proper' },
+  'before the claim': { ...known, atOnce: 'succeeded', first: 'replayed' },
+  claimed: { ...known, atOnce: inFlight, afterLease: 'succeeded', first: inFlight },
+  sending: { ...resolved, first: notSent, last: 'succeeded' },
   'at the bank': resolved,
   answered: resolved,
-  stored: { ...known, atOnce: 'replayed', first: 'proper' },
+  stored: { ...known, atOnce: 'replayed', first: 'succeeded' },
 };
 
 /**

@@ -72,7 +72,7 @@ const kill = {
   crash: (instance: BreakpointGateway) => instance.kill(),
   resume: () => {},
   repeated: killed,
-  unrepeated: withoutRepeats(killed, { last: 'proper' }),
+  unrepeated: withoutRepeats(killed, { last: 'succeeded' }),
 } as const;
 
 const scenarios: Readonly<Record<string, Scenario>> = {
@@ -83,7 +83,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     crash: (instance) => instance.freeze(),
     resume: (instance) => instance.thaw(),
     repeated: suspended,
-    unrepeated: withoutRepeats(suspended, { first: 'proper' }),
+    unrepeated: withoutRepeats(suspended, { first: 'succeeded' }),
   },
   'its instance is killed, with the state in a file': { state: 'file', ...kill },
 };
@@ -105,7 +105,7 @@ describe('a write at any stage', { concurrency: 4 }, () => {
 
       const isRepeated = (write: StagedWrite) => repeated.includes(write);
       const expectedOf = (write: StagedWrite) =>
-        (isRepeated(write) ? scenario.repeated : scenario.unrepeated)[write.moment];
+        (isRepeated(write) ? scenario.repeated : scenario.unrepeated)[write.stage];
       /** Repeats a write until the outcome is awaited; returns the last outcome. */
       const repeatUntil =
         (isAwaited: (outcome: WriteOutcome, write: StagedWrite) => boolean) => (staged: StagedWrite) =>
@@ -133,7 +133,7 @@ describe('a write at any stage', { concurrency: 4 }, () => {
       const listed = await readInDoubt();
 
       for (const [index, staged] of all.entries()) {
-        const { moment: stage, write } = staged;
+        const { stage, write } = staged;
         const outcome = {
           atOnce: atOnce[index],
           afterLease: afterLease[index],

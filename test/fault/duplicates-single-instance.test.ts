@@ -20,11 +20,11 @@ import { within } from '../kit/within.ts';
 /** The outcomes of the first request and of the repeat that arrives while the instance is suspended. */
 type Outcomes = readonly [first: WriteOutcome, repeat: WriteOutcome];
 
-const replayed: Outcomes = ['proper', 'replayed'];
+const replayed: Outcomes = ['succeeded', 'replayed'];
 const expected: Readonly<Record<WriteStage, Outcomes>> = {
-  'before the claim': replayed,
+  'before the claim': ['replayed', 'succeeded'], // in alphabetical order, see below
   claimed: replayed,
-  sending: ['503 STATE_UNAVAILABLE', 'proper'], // the write-ahead mark is older than a second, so nothing is sent
+  sending: ['503 STATE_UNAVAILABLE', 'succeeded'], // the write-ahead mark is older than a second, so nothing is sent
   'at the bank': replayed,
   answered: replayed,
   stored: replayed,
@@ -55,7 +55,7 @@ describe('a suspended single instance', { concurrency: 4 }, () => {
       gateway.thaw();
 
       const [firsts, repeats] = [await Promise.all(pendingFirsts), await pendingRepeats];
-      for (const [index, { moment: stage, write }] of writes.entries()) {
+      for (const [index, { stage, write }] of writes.entries()) {
         const outcomes = [firsts[index] ?? '', repeats[index] ?? ''] as const;
         // Neither request has claimed the id yet, so either can be the first.
         const actual = stage === 'before the claim' ? outcomes.toSorted() : outcomes;

@@ -17,7 +17,7 @@ export const writeStages: readonly WriteStage[] = [
 ];
 
 export interface StagedWrite {
-  readonly moment: WriteStage;
+  readonly stage: WriteStage;
   readonly write: Write;
 }
 
@@ -27,17 +27,17 @@ export async function newWrites(
   stages: readonly WriteStage[] = writeStages,
   names: readonly WriteName[] = writeNames,
 ): Promise<readonly StagedWrite[]> {
-  const pairs = stages.flatMap((moment) => names.map((name) => ({ moment, name })));
-  return Promise.all(pairs.map(async ({ moment, name }) => ({ moment, write: await newWrite(bank, name) })));
+  const pairs = stages.flatMap((stage) => names.map((name) => ({ stage, name })));
+  return Promise.all(pairs.map(async ({ stage, name }) => ({ stage, write: await newWrite(bank, name) })));
 }
 
 /** The breakpoints for `startBreakpointGateway`. */
 export const breakpointsOf = (writes: readonly StagedWrite[]): Readonly<Record<string, Breakpoint>> =>
   Object.fromEntries(
-    writes.flatMap(({ moment, write }) => (moment === 'at the bank' ? [] : [[write.requestId, moment]])),
+    writes.flatMap(({ stage, write }) => (stage === 'at the bank' ? [] : [[write.requestId, stage]])),
   );
 
-/** `proper` if the bank's success is returned, `replayed` if the ledger replays it, `lost` if the connection breaks, or an error. */
+/** `succeeded` if the bank's success is returned, `replayed` if the ledger replays it, `lost` if the connection breaks, or an error. */
 export type WriteOutcome = string;
 
 /**
@@ -52,8 +52,8 @@ export async function sendToStages(
   writes: readonly StagedWrite[],
   hold: Fault,
 ): Promise<readonly Promise<WriteOutcome>[]> {
-  const atBank = writes.filter(({ moment }) => moment === 'at the bank');
-  const others = writes.filter(({ moment }) => moment !== 'at the bank');
+  const atBank = writes.filter(({ stage }) => stage === 'at the bank');
+  const others = writes.filter(({ stage }) => stage !== 'at the bank');
   const outcomes = new Map<Write, Promise<WriteOutcome>>();
   const send = ({ write }: StagedWrite) => outcomes.set(write, sendWrite(gateway, bank, write));
 
@@ -87,6 +87,6 @@ const success = { initiation: '201', cancellation: '202', authorisation: '201' }
 
 function describeOutcome(reply: Reply, { name }: Write): WriteOutcome {
   const outcome = outcomeOf(reply);
-  if (outcome === success[name]) return 'proper';
+  if (outcome === success[name]) return 'succeeded';
   return outcome === `${success[name]} replayed` ? 'replayed' : outcome;
 }
