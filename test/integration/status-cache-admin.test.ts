@@ -123,7 +123,7 @@ test('stores no credentials and no personal data readably in Redis', {
 }, async (t) => {
   const redis = await startRedis(t);
   const bank = await startStubBank(t, () => statusResponse('ACTC'));
-  const [gateway] = await startInstances(t, bank, redis.url, { state: { redis: redis.url, prefix: 'p:' } });
+  const [gateway] = await startInstances(t, bank, redis.url);
   const secrets = ['payment-42', 'token-42', 'anna-42', 'consent-42'];
   const headers = [
     ['Authorization', 'Bearer token-42'],
@@ -133,12 +133,12 @@ test('stores no credentials and no personal data readably in Redis', {
   assert.equal((await call(gateway.url, readOf('payment-42', ...headers))).status, 200);
 
   const keys = (await redis.command('KEYS', '*')) as readonly string[]; // as Redis documents it
-  assert.ok(keys.some((key) => /^p:status:[\w-]{43}$/.test(key)));
+  assert.ok(keys.some((key) => /^test-[\w-]{36}:status:[\w-]{43}$/.test(key)));
   for (const key of keys) {
-    assert.match(key, /^p:(status|environment|payment|audit|ledger|bucket):/);
+    assert.match(key, /^test-[\w-]{36}:(status|environment|payment|audit|ledger|bucket):/);
     const stored = String(await redis.command('GET', key).catch(() => ''));
     for (const secret of secrets) assert.ok(!`${key} ${stored}`.includes(secret), `${secret} in ${key}`);
-    if (!/^p:(status:secret|environment)/.test(key))
+    if (!/:(status:secret|environment)/.test(key))
       assert.ok(Number(await redis.command('PTTL', key)) > 0, `${key} never expires`);
   }
 });

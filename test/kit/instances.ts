@@ -1,22 +1,25 @@
-/** Two instances of one installation: two gateways of one configuration, on one Redis. */
+/** Starts two gateways in this process, with one configuration and one Redis. */
 
 import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { type GatewayUnderTest, type Sections, startGateway } from './gateway.ts';
+import { redisStateFactory } from './redis.ts';
 
 export type Instances = readonly [GatewayUnderTest, GatewayUnderTest];
 
-/** Both started; closed when the test ends. @param baseUrl where the bank is, as the environment `sandbox` */
+/** Both are closed when the test ends. @param baseUrl the bank's, as the environment `sandbox` */
 export async function startInstances(
   t: TestContext,
   { baseUrl }: { readonly baseUrl: string },
   redisUrl: string,
   sections: Sections = {},
 ): Promise<Instances> {
+  const prefix = `test-${randomUUID()}:`;
   const shared = {
     environments: { active: 'sandbox', sandbox: { baseUrl, standardVersion: '1.3.11' } },
-    state: { redis: redisUrl, prefix: `test-${randomUUID()}:` },
+    state: { redis: redisUrl, prefix },
     ...sections,
   };
-  return [await startGateway(t, shared), await startGateway(t, shared)];
+  const createState = redisStateFactory(redisUrl, prefix);
+  return [await startGateway(t, shared, createState()), await startGateway(t, shared, createState())];
 }
