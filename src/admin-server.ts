@@ -51,7 +51,7 @@ export function createAdminServer({
   const events = createEventStream({
     ...sources,
     shapers: () => requestHandlers.current.upstreams.limiters(),
-    inDoubt: services.inDoubtCount,
+    inDoubt: ledger.inDoubtCount,
     readiness: readiness.withoutCertificates,
     listenerCertificate() {
       const [certificate] = listenerCertificate.certificates();

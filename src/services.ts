@@ -29,8 +29,6 @@ export interface Services {
   readonly affinity: AffinityStore;
   readonly audit: AuditLog;
   readonly ledger: LedgerServices;
-  /** Number of payments in doubt of all instances; `undefined` before the first count. */
-  readonly inDoubtCount: () => number | undefined;
   readonly statusCache: StatusCacheServices;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
@@ -57,10 +55,10 @@ export function createServices(config: Config, log: Log, state: State): Services
   const activeEnvironment = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinityStore(state, config.payments.rememberFor, log);
   const encryptedState = { ...state, keyValues: withEncryption(state, config.state) };
-  let inDoubtCount: number | undefined;
-  const ledger = createLedgerServices(encryptedState, log, (count) => {
-    inDoubtCount = count;
-    metrics.set('penstock_in_doubt', {}, count);
+  const ledger = createLedgerServices(encryptedState, log);
+  metrics.addGaugeSource('penstock_in_doubt', () => {
+    const count = ledger.inDoubtCount();
+    return count === undefined ? [] : [{ labels: {}, value: count }];
   });
   const statusCache = createStatusCacheServices(encryptedState);
 
@@ -92,7 +90,6 @@ export function createServices(config: Config, log: Log, state: State): Services
     affinity,
     audit: createAuditLog(state.keyValues, log),
     ledger,
-    inDoubtCount: () => inDoubtCount,
     statusCache,
     holds,
     upstream: { permits, adaptiveRates, holds },

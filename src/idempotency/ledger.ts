@@ -38,6 +38,8 @@ export interface LedgerServices extends ClaimDependencies {
   readonly instanceLeases: InstanceLeases;
   readonly entryChanges: ChangeWaiter;
   readonly inDoubt: InDoubtWrites;
+  /** Number of writes in doubt of all instances at the last scan; `undefined` before the first one. */
+  inDoubtCount(): number | undefined;
   /** Retries pending writes, and looks for entries of dead instances. To be called every second. */
   maintain(): Promise<void>;
   /** Ends the lease of this instance; writes that it is still sending are put in doubt. Never fails. */
@@ -47,11 +49,9 @@ export interface LedgerServices extends ClaimDependencies {
 /** `maintain` scans the index on every fifth call. */
 const callsPerScan = 5;
 
-/** @param onInDoubtCount receives the number of writes in doubt after every scan */
 export function createLedgerServices(
   { keyValues, sets, pubsub }: Pick<State, 'keyValues' | 'sets' | 'pubsub'>,
   log: Log,
-  onInDoubtCount: (count: number) => void,
 ): LedgerServices {
   const store = createLedgerStore(keyValues);
   const unresolvedIndex = createUnresolvedIndex(sets);
@@ -61,18 +61,20 @@ export function createLedgerServices(
   const notifyChanged = entryChanges.notify;
   const inDoubt = createInDoubtWrites({ store, unresolvedIndex, instanceLeases, notifyChanged, log });
   let calls = 0;
+  let inDoubtCount: number | undefined;
   return {
     store,
     unresolvedIndex,
     instanceLeases,
     inDoubt,
+    inDoubtCount: () => inDoubtCount,
     entryChanges,
     notifyChanged,
     pendingWrites,
     log,
     async maintain() {
       await pendingWrites.flush().catch(() => {}); // the next call retries
-      if (calls++ % callsPerScan === 0) onInDoubtCount(await inDoubt.scan());
+      if (calls++ % callsPerScan === 0) inDoubtCount = await inDoubt.scan();
     },
     deregister: () => instanceLeases.deregister().catch(() => {}), // the lease expires by itself
   };

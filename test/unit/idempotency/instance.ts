@@ -55,11 +55,8 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
   const events: RequestEvent[] = [];
   const recordedAffinities: string[] = [];
   const auditEvents: Readonly<Record<string, unknown>>[] = [];
-  let inDoubtCount: number | undefined;
   const log = (level: string, message: string) => void logged.push(`${level}: ${message}`);
-  const services = createLedgerServices(state, log, (count) => {
-    inDoubtCount = count;
-  });
+  const services = createLedgerServices(state, log);
   const dependencies = createIdempotencyDependencies(config, services);
   const stage = enforceIdempotency(dependencies);
   const lookUp = (request = initiation()) => dependencies.ledger.claim(identityOf(request), request);
@@ -87,7 +84,7 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
       },
       windowMs: () => config.idempotency.window,
     }),
-    inDoubtCount: () => inDoubtCount,
+    inDoubtCount: services.inDoubtCount,
   };
 }
 
