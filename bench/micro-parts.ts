@@ -65,8 +65,8 @@ const observation = {
   responses: { [cacheKey.variant]: cachedResponse },
 };
 const cachedPayment = serializeCachedPayment(withObservation(parseCachedPayment(undefined), observation));
-const home = { environment: 'sandbox', tenant: 'shop' };
-const record = serializeAffinityRecord({ affinities: [home], renewedAt: 0, retention: 'expiring' });
+const affinity = { environment: 'sandbox', tenant: 'shop' };
+const record = serializeAffinityRecord({ affinities: [affinity], renewedAt: 0, retention: 'expiring' });
 
 const toPublic = createUrlMapper('https://gateway.example', 'berlingroup')(payment);
 const withLinks = Buffer.from(initiationResponse(id));
@@ -88,7 +88,7 @@ export const parts: readonly Part[] = [
   { name: 'status cache: parse a payment, 600 B', body: () => parseCachedPayment(cachedPayment) },
   { name: 'status cache: response from the cache', body: () => toPisResponse(cachedResponse, 'sandbox') },
   { name: 'status cache: time to live', body: () => statusTtlMs(freshness, 'payments', 'ACCP', 5_000) },
-  { name: 'token bucket: reserve a turn', body: () => reservePermit(0, 1_000, rate, 3_000) },
+  { name: 'token bucket: reserve a permit', body: () => reservePermit(0, 1_000, rate, 3_000) },
 ];
 
 function operationOf(method: string, path: string): Operation {

@@ -1,4 +1,4 @@
-/** Parses YAML, and finds the line of each setting. */
+/** Parses YAML, and finds the line number of each setting. */
 
 import {
   type Document,
@@ -17,7 +17,7 @@ export interface YamlText {
   /** Whether the text was YAML at all; if not, the tree may lack parts of it. */
   readonly isReadable: boolean;
   readonly errors: readonly { readonly line: number; readonly message: string }[];
-  /** The line, from 1, of the value at a path, or of its closest existing parent. */
+  /** The line number, from 1, of the value at a path, or of its closest existing parent. */
   lineOf(path: SettingPath): number;
 }
 

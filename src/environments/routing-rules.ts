@@ -65,7 +65,7 @@ function requireAllowed(environment: string, environments: readonly string[]): s
 
 function otherEnvironmentError(): GatewayError {
   const text =
-    'The payment does not live in the environment that Penstock-Environment names; leave the header out.';
+    'This payment belongs to another environment than Penstock-Environment names; omit the header.';
   return new GatewayError('ENVIRONMENT_MISMATCH', text, { field: 'Penstock-Environment' });
 }
 

@@ -169,6 +169,6 @@ export function createClaim(
 
 function takenOverError(): GatewayError {
   const text =
-    'This instance stood still meanwhile, and another one carries the request out; ask again with the same X-Request-ID.';
+    'This instance was suspended, and another one executes the request; repeat it with the same X-Request-ID.';
   return new GatewayError('DUPLICATE_IN_FLIGHT', text);
 }

@@ -171,7 +171,7 @@ function replay(response: PisResponse, { environments }: Client): PisResponse {
 }
 
 function mismatchError(): GatewayError {
-  const text = 'This X-Request-ID stood on another request before; give every new request a new one.';
+  const text = 'X-Request-ID was already used for a different request; use a new value for each new request.';
   return new GatewayError('DUPLICATE_MISMATCH', text, { field: 'X-Request-ID' });
 }
 

@@ -14,12 +14,12 @@ export function createConditionWaiter(): ConditionWaiter {
   events.setMaxListeners(0);
   return {
     notify: () => {
-      events.emit('news');
+      events.emit('change');
     },
     waitUntil: async (condition, withinMs = 5_000) => {
       const signal = AbortSignal.timeout(withinMs);
       while (!condition()) {
-        await once(events, 'news', { signal }).catch((cause) => {
+        await once(events, 'change', { signal }).catch((cause) => {
           throw new Error(`not so at the bank within ${withinMs} ms: ${condition}`, { cause });
         });
       }

@@ -24,10 +24,10 @@ export function checkSignature(authority: string, headers: HeaderFields, body: B
     throw new BankError(401, 'SIGNATURE_MISSING', 'Signature is missing', { path: 'Signature' });
   const { keyId = '', algorithm = '', headers: list = '', signature = '' } = parametersOf(value);
 
-  const seal = sealCertificateOf(headers, authority);
-  if (!keyId.startsWith(`SN=${seal.serialNumber},CA=`))
+  const certificate = sealCertificateOf(headers, authority);
+  if (!keyId.startsWith(`SN=${certificate.serialNumber},CA=`))
     throw invalid('keyId does not begin with the serial number');
-  if (!sameParts(keyId.slice(keyId.indexOf('CA=') + 3), seal.issuer))
+  if (!sameParts(keyId.slice(keyId.indexOf('CA=') + 3), certificate.issuer))
     throw invalid('keyId does not name the issuer of the certificate');
 
   const names = list.split(' ');
@@ -41,13 +41,13 @@ export function checkSignature(authority: string, headers: HeaderFields, body: B
   if (strange !== undefined) throw invalid('a header is signed that must not be, or is not there');
 
   const row = algorithms[algorithm];
-  if (!row || seal.publicKey.asymmetricKeyType !== row.keyType)
+  if (!row || certificate.publicKey.asymmetricKeyType !== row.keyType)
     throw invalid('the algorithm does not fit the key');
   const text = names.map((name) => `${name}: ${headerValue(headers, name)}`).join('\n');
   const signed = verify(
     row.hash,
     Buffer.from(text, 'latin1'),
-    seal.publicKey,
+    certificate.publicKey,
     Buffer.from(signature, 'base64'),
   );
   if (!signed) throw invalid('the signature is not one over these headers');
@@ -65,13 +65,14 @@ const parametersOf = (value: string): Readonly<Record<string, string>> =>
 function sealCertificateOf(headers: HeaderFields, authority: string): X509Certificate {
   const field = headerValue(headers, 'tpp-signature-certificate') ?? '';
   const path = 'TPP-Signature-Certificate';
-  const seal = parseSealCertificate(field);
-  if (!seal) throw new BankError(400, 'FORMAT_ERROR', `${path} holds no certificate in base64`, { path });
+  const certificate = parseSealCertificate(field);
+  if (!certificate)
+    throw new BankError(400, 'FORMAT_ERROR', `${path} holds no certificate in base64`, { path });
   const issuer = new X509Certificate(authority);
   const now = Date.now();
-  const valid = seal.validFromDate.getTime() <= now && now <= seal.validToDate.getTime();
-  if (valid && seal.checkIssued(issuer) && seal.verify(issuer.publicKey)) return seal;
-  throw new BankError(401, 'CERTIFICATE_INVALID', 'The certificate of the signature is not believed', {
+  const valid = certificate.validFromDate.getTime() <= now && now <= certificate.validToDate.getTime();
+  if (valid && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)) return certificate;
+  throw new BankError(401, 'CERTIFICATE_INVALID', 'The certificate of the signature is not trusted', {
     path,
   });
 }

@@ -51,7 +51,7 @@ function describeConnectError(cause: unknown): string {
   const code = errorCodeOf(cause);
   const kind = proxyErrorOf(code);
   if (kind === 'tls_certificate_error')
-    return bankCertificateErrors[code] ?? "The bank's certificate is not believed";
+    return bankCertificateErrors[code] ?? "The bank's certificate is not trusted";
   if (kind === 'tls_alert_received')
     return clientCertificateAlerts[tlsAlertOf(code)] ?? 'The bank has refused to speak TLS';
   return kind === 'tls_protocol_error'
@@ -70,7 +70,7 @@ const clientCertificateAlerts: Readonly<Record<string, string>> = {
   CERTIFICATE_REVOKED: "The bank has refused the gateway's client certificate as revoked",
   CERTIFICATE_EXPIRED: "The bank has refused the gateway's client certificate as expired",
   CERTIFICATE_REQUIRED: 'The bank wants a client certificate and was shown none',
-  UNKNOWN_CA: "The bank does not believe the issuer of the gateway's client certificate",
+  UNKNOWN_CA: "The bank does not trust the issuer of the gateway's client certificate",
   ACCESS_DENIED: "The bank does not let the gateway's client certificate in",
 };
 

@@ -70,7 +70,7 @@ describe('client certificate that the bank refuses', () => {
       'because of an unknown issuer': [
         stranger.issue(`of-a-stranger${version}`),
         [],
-        /does not believe the issuer of the gateway's client certificate/,
+        /does not trust the issuer of the gateway's client certificate/,
       ],
     };
     for (const [why, [issued, options, text]] of Object.entries(cases)) {
@@ -107,7 +107,7 @@ describe('certificate of the bank that the gateway refuses', () => {
     'its issuer is unknown': [
       stranger.issue('bank-of-a-stranger'),
       {},
-      /^The bank's certificate is not believed; nothing was sent/,
+      /^The bank's certificate is not trusted; nothing was sent/,
     ],
   };
   for (const [why, [{ cert, key }, tls, text]] of Object.entries(refused)) {
