@@ -52,6 +52,13 @@ export const suspended: CrashOutcomes = {
   stored: { ...known, atOnce: 'replayed', first: 'succeeded' },
 };
 
+/** On a slow machine, the lease of the crashed instance has expired before the first repeat. */
+export const afterExpiry = (expected: CrashOutcome): CrashOutcome => ({
+  ...expected,
+  atOnce: expected.afterLease,
+  afterLease: expected.afterLease === 'succeeded' ? 'replayed' : expected.afterLease,
+});
+
 /**
  * The same for writes that are not repeated before the end: they are listed as well.
  *

@@ -113,7 +113,7 @@ const faultCases: readonly FaultCase[] = [
   withFault({ name: 'drip', everyMs: 20 }, ...unknown, shortDeadlines),
   withFault({ name: 'drip', everyMs: 20, from: 'body' }, ...unknown, shortDeadlines),
   withFault({ name: 'latency', ms: 10_000 }, ...unknown, shortDeadlines),
-  withFault({ name: 'latency', ms: 1_500 }, unknown[0], 'in doubt until the late response', shortDeadlines),
+  withFault({ name: 'latency', ms: 3_000 }, unknown[0], 'in doubt until the late response', shortDeadlines),
   withFault({ name: 'latency', ms: 50 }, ...success),
   withFault({ name: 'status', status: 500 }, '500', 'replayed'),
   withFault({ name: 'status', status: 501 }, '501', 'replayed'),
