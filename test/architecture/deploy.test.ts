@@ -65,7 +65,7 @@ function labelsOf(name: string): readonly string[] | undefined {
   return families.has(name) || name === 'up' ? ofPrometheus : undefined;
 }
 
-/** Every metric in an expression, with the labels that stand in its braces. */
+/** Every metric in an expression, with the labels in its braces. */
 const metricsIn = (expr: string) =>
   Array.from(
     expr.matchAll(/\b((?:penstock|process|nodejs)_\w+|up)\b(?:\{([^}]*)\})?/g),
@@ -75,8 +75,8 @@ const metricsIn = (expr: string) =>
     }),
   );
 
-describe('what is deployed beside the gateway', () => {
-  test('asks only for metrics that exist, by labels that they have', () => {
+describe('the dashboards and alert rules', () => {
+  test('query only metrics that exist, with labels that they have', () => {
     for (const expr of asked) {
       const found = metricsIn(expr);
       assert.ok(found.length > 0, expr);
@@ -89,24 +89,24 @@ describe('what is deployed beside the gateway', () => {
     }
   });
 
-  test('shows only labels that are left of the expression', () => {
+  test('show only labels that the expression keeps', () => {
     for (const { expr, legendFormat } of targets)
       for (const [, label = ''] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
         assert.ok(label === 'instance' || expr.includes(label), `${label} of ${expr}`);
   });
 
-  test('names every alarm once, and every panel', () => {
+  test('give every alert and every panel a unique name', () => {
     for (const names of [rules.map(({ alert }) => alert), panels.map(({ title }) => title)])
       assert.equal(new Set(names).size, names.length);
   });
 
-  test('closes every bracket', () => {
+  test('contain expressions with balanced brackets', () => {
     for (const expr of asked)
       for (const [open, close] of ['()', '{}', '[]'] as const)
         assert.equal(expr.split(String(open)).length, expr.split(String(close)).length, expr);
   });
 
-  test('watches or shows every metric of the gateway but what was built', () => {
+  test('use every metric of the gateway except the build information', () => {
     const used = asked.flatMap(metricsIn).map(({ name }) => name.replace(/_(bucket|sum|count)$/, ''));
     const unused = Object.keys(metricsTable).filter((name) => !used.includes(name));
     assert.deepEqual(unused, ['penstock_build_info']);

@@ -26,15 +26,15 @@ const packages = packagesOf('.');
 const project: Readonly<Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Versions>> =
   JSON.parse(textOf('package.json'));
 
-/** The oldest that is free of a known hole, each with where that is told. */
+/** The oldest version without a known vulnerability, with its identifier. */
 const atLeast: Readonly<Record<string, string>> = {
   'path-to-regexp': '8.4.0', // CVE-2026-4867, -4923, -4926: endless matching
-  'http-proxy-middleware': '4.1.1', // CVE-2026-55602, -55603: routing by Host, bodies written anew
+  'http-proxy-middleware': '4.1.1', // CVE-2026-55602, -55603: routing by Host, bodies rewritten
   httpxy: '0.5.5', // GHSA-ggv3-7p47-pfv8: request smuggling
 };
 
-describe('what others have written', () => {
-  test('H14: is locked by its hash, and none of it runs when it is installed', () => {
+describe('the dependencies', () => {
+  test('H14: are locked by their hashes, and run no scripts when they are installed', () => {
     assert.deepEqual(
       packages.filter(([, { integrity }]) => !integrity).map(([path]) => path),
       [],
@@ -45,7 +45,7 @@ describe('what others have written', () => {
     );
   });
 
-  test('H14: does not say otherwise where it is installed', () => {
+  test('H14: are installed as the lock file says', () => {
     const installed = packages.filter(([path]) => existsSync(join(root, path, 'package.json')));
     assert.ok(installed.length > 100, 'npm ci has been run');
     for (const [path, { version }] of installed) {
@@ -56,14 +56,14 @@ describe('what others have written', () => {
     }
   });
 
-  test('comes from whatever registry is asked: no lock file names a host', () => {
+  test('come from any registry: no lock file names a host', () => {
     for (const folder of ['.', 'bench']) {
       for (const [path, { resolved }] of packagesOf(folder)) assert.equal(resolved, undefined, path);
       assert.doesNotMatch(textOf(join(folder, 'package-lock.json')), /"(git|file|link)[+:"]|\.tgz/);
     }
   });
 
-  test('is exactly one version each, and the lock file knows the same', () => {
+  test('have one exact version each, the same in the lock file', () => {
     const { dependencies, devDependencies, optionalDependencies } = project;
     const locked = new Map(packages);
     for (const [name, version] of Object.entries({
@@ -76,7 +76,7 @@ describe('what others have written', () => {
     }
   });
 
-  test('may be used as we do: every licence is one of those that we allow', () => {
+  test('have only licences that the project allows', () => {
     for (const folder of ['.', 'bench'])
       for (const [path, { license = 'none' }] of packagesOf(folder))
         assert.ok(isAllowed(license), `${path}: ${license}`);
@@ -92,7 +92,7 @@ describe('what others have written', () => {
       assert.ok(!isAllowed(other), other);
   });
 
-  test('has its reason: ADR 20 has a row for each, and for no other', () => {
+  test('are the ones that ADR 20 explains', () => {
     const page = textOf('docs/architecture/adr/0020-dependencies.md');
     const [, serving = '', developing = ''] = page.split(/^\| (?=package |for development )/m);
     const namesIn = (table: string) =>
@@ -104,7 +104,7 @@ describe('what others have written', () => {
     assert.deepEqual(namesIn(developing), Object.keys(devDependencies).toSorted());
   });
 
-  test('B7, B8: is new enough where old versions have holes', () => {
+  test('B7, B8: are newer than the versions with known vulnerabilities', () => {
     for (const [name, oldest] of Object.entries(atLeast)) {
       const versions = packages.filter(([path]) => path.endsWith(`node_modules/${name}`));
       assert.ok(versions.length > 0, name);
@@ -115,7 +115,7 @@ describe('what others have written', () => {
     }
   });
 
-  test('B8: is not used where it decides by what a TPP has sent', () => {
+  test('B8: are not used where a request would decide about the target', () => {
     for (const { path, text } of sources) assert.doesNotMatch(text, /fixRequestBody|pathFilter/, path);
   });
 });

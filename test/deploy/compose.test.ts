@@ -31,7 +31,7 @@ describe('compose.yaml', () => {
     for (const [name, service] of services) assert.ok(at(service, 'image') || at(service, 'build'), name);
   });
 
-  test('has gateways that share a port and have an operators’ port each', () => {
+  test('starts gateways that share the public port and have an admin port each', () => {
     const [one, other] = configs;
     assert.ok(one?.listen.reusePort && other?.listen.reusePort);
     assert.equal(one.listen.port, other.listen.port);
@@ -40,14 +40,14 @@ describe('compose.yaml', () => {
     assert.match(reusePortWarning('/nonexistent') ?? '', /net\.ipv4\.tcp_migrate_req=1/);
   });
 
-  test('gives a gateway longer to stop than it may take', () => {
+  test('gives a gateway more time to stop than it needs at most', () => {
     for (const [index, gateway] of gateways.entries()) {
       const seconds = Number(/^(\d+)s$/.exec(String(at(gateway, 'stop_grace_period')))?.[1]);
       assert.ok(seconds * 1_000 > (configs[index]?.deadlines.write ?? Number.NaN) + 6_000);
     }
   });
 
-  test('has the banks where the gateways look for them', () => {
+  test('starts the banks at the addresses that the gateways use', () => {
     const wanted = configs[0]?.environments.all.map(({ baseUrl }) => baseUrl);
     const offered = banks.map((bank) => {
       const option = (name: string) => listAt(bank, 'command')[listAt(bank, 'command').indexOf(name) + 1];
@@ -59,14 +59,14 @@ describe('compose.yaml', () => {
       assert.equal(at(service, 'network_mode'), 'service:bank-sandbox');
   });
 
-  test('has a Redis that forgets nothing, where the gateways look for it', () => {
+  test('starts a Redis that evicts nothing, at the address that the gateways use', () => {
     const command = listAt(services.get('redis'), 'command').join(' ');
     assert.match(command, /--maxmemory-policy noeviction/);
     assert.match(command, /--appendonly yes/);
     assert.deepEqual(configs[0]?.state.redis, { kind: 'single', url: 'redis://redis:6379/0' });
   });
 
-  test('publishes on this machine alone, each port once, and the ones that are listened on', () => {
+  test('publishes each listening port once, and on the loopback interface only', () => {
     const published = [...services.values()].flatMap((service) => listAt(service, 'ports').map(String));
     const outside = published.map(
       (port) => /^127\.0\.0\.1:(\d+):(\d+)$/.exec(port)?.slice(1).map(Number) ?? [],
@@ -78,7 +78,7 @@ describe('compose.yaml', () => {
     assert.deepEqual(inside, [8080, ...configs.map(({ admin }) => admin.port)]);
   });
 
-  test('mounts what is there', () => {
+  test('mounts only files that exist', () => {
     for (const [name, service] of services)
       for (const mount of listAt(service, 'volumes')
         .map(String)
@@ -86,7 +86,7 @@ describe('compose.yaml', () => {
         assert.ok(existsSync(join(root, mount.split(':')[0] ?? '')), `${name}: ${mount}`);
   });
 
-  test('has Prometheus ask both operators’ ports, by a name they are reached by', () => {
+  test('lets Prometheus scrape both admin ports under a name that resolves', () => {
     const [prometheus] = documentsIn('deploy/prometheus/prometheus.yaml');
     const targets = listAt(prometheus, 'scrape_configs', 0, 'static_configs', 0, 'targets');
     assert.deepEqual(
@@ -98,7 +98,7 @@ describe('compose.yaml', () => {
     assert.equal(at(datasources, 'datasources', 0, 'url'), 'http://prometheus:9090');
   });
 
-  test('lets the processes of ours write nothing', () => {
+  test('runs the gateways and banks with a read-only file system', () => {
     for (const service of [...gateways, ...banks]) {
       assert.equal(at(service, 'read_only'), true);
       assert.deepEqual(at(service, 'cap_drop'), ['ALL']);

@@ -18,7 +18,7 @@ export function documentsIn(file: string): readonly unknown[] {
   });
 }
 
-/** What stands at a path in a tree, or `undefined`. */
+/** The value at a path in a tree, or `undefined`. */
 export const at = (tree: unknown, ...path: readonly (string | number)[]): unknown =>
   path.reduce<unknown>((node, name) => Object(node)[name], tree);
 

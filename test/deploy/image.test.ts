@@ -30,20 +30,20 @@ const excluded = textOf('.dockerignore')
   .split('\n')
   .filter((line) => /^[^#!*]/.test(line));
 
-describe('the image', () => {
-  test('is of the Node that the package asks for, and runs as somebody who is not root', () => {
+describe('the container image', () => {
+  test('contains the Node version that package.json requires, and does not run as root', () => {
     const [major] = /\d+/.exec(JSON.parse(textOf('package.json')).engines.node) ?? [];
     assert.deepEqual(of('FROM'), [`node:${major}-bookworm-slim`]);
     assert.deepEqual(of('USER'), ['1000:1000']);
   });
 
-  test('is made of what .dockerignore lets through', () => {
+  test('copies only files that .dockerignore does not exclude', () => {
     const allowed = [...textOf('.dockerignore').matchAll(/^!(\S+)$/gm)].map(([, name]) => name);
     const copied = of('COPY').flatMap((rest) => rest.split(' ').slice(0, -1));
     assert.deepEqual(copied.toSorted(), allowed.toSorted());
   });
 
-  test('installs, serves, tells that it is well, and ends with 0, from what it is made of alone', async (t) => {
+  test('installs, serves, reports that it is healthy and stops with code 0, with nothing but the copied files', async (t) => {
     const folder = temporaryFolder(t);
     for (const line of of('COPY')) {
       const [target = '', ...sources] = line.split(' ').reverse();

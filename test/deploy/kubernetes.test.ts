@@ -23,7 +23,7 @@ const ports = new Map(
 const portOf = (name: unknown) => ports.get(name) ?? name;
 
 describe('the Kubernetes base', () => {
-  test('consists of the resources that one expects, each with its kind and its name', () => {
+  test('consists of the expected resources, with their kinds and names', () => {
     const found = resources.map(
       (one) => `${at(one, 'apiVersion')} ${at(one, 'kind')} ${at(one, 'metadata', 'name')}`,
     );
@@ -47,7 +47,7 @@ describe('the Kubernetes base', () => {
     assert.deepEqual(used.toSorted(), there.toSorted());
   });
 
-  test('has a configuration that the gateway takes', () => {
+  test('contains a valid configuration of the gateway', () => {
     assert.equal(config.listen.tls?.certFile, '/etc/penstock/tls/tls.crt');
     assert.equal(
       config.shaping.expectedInstances,
@@ -55,7 +55,7 @@ describe('the Kubernetes base', () => {
     );
   });
 
-  test('opens the ports that the gateway listens on, reachable from outside the pod', () => {
+  test('exposes the ports that the gateway listens on outside the pod', () => {
     assert.deepEqual(
       [...ports],
       [
@@ -70,7 +70,7 @@ describe('the Kubernetes base', () => {
       for (const port of listAt(rule, 'ports')) assert.ok(ports.has(at(port, 'port')));
   });
 
-  test('probes what the operators’ door answers without a token', () => {
+  test('probes paths that the admin listener serves without a token', () => {
     const paths = {
       startupProbe: '/health/live',
       livenessProbe: '/health/live',
@@ -103,7 +103,7 @@ describe('the Kubernetes base', () => {
     assert.equal(at(ofKind('HorizontalPodAutoscaler')[0], 'spec', 'scaleTargetRef', 'kind'), 'Deployment');
   });
 
-  test('gives a pod longer to stop than the gateway may take', () => {
+  test('gives a pod more time to stop than the gateway needs at most', () => {
     const { status, read, write } = config.deadlines;
     const longestMs = 1_000 + Math.max(status, read, write) + 5_000;
     const sleepMs = Number(at(container, 'lifecycle', 'preStop', 'sleep', 'seconds')) * 1_000;
@@ -129,7 +129,7 @@ describe('the Kubernetes base', () => {
     assert.ok(mounts.every((mount) => at(mount, 'readOnly') === true));
   });
 
-  test('lets the process do nothing but serve', () => {
+  test('runs the process without privileges and with a read-only file system', () => {
     assert.equal(at(pod, 'securityContext', 'runAsNonRoot'), true);
     assert.equal(at(pod, 'automountServiceAccountToken'), false);
     assert.deepEqual(at(container, 'securityContext'), {

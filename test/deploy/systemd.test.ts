@@ -17,8 +17,8 @@ const valuesOf = (key: string) =>
   lines.flatMap((text, index) => (index % 2 === 0 && text === key ? [lines[index + 1] ?? ''] : []));
 const variables = Object.fromEntries(valuesOf('Environment').map((text) => text.split('=', 2)));
 
-describe('the unit of systemd', () => {
-  test('starts processes that share a port, each with an operators’ port of its own', () => {
+describe('the systemd unit', () => {
+  test('starts processes that share the public port and have an admin port each', () => {
     const redis = { PENSTOCK_STATE_REDIS: 'rediss://redis.example:6379/0' };
     const config = configIn('config/demo.yaml', { ...variables, ...redis });
     assert.equal(config.listen.reusePort, true);
@@ -26,7 +26,7 @@ describe('the unit of systemd', () => {
     assert.deepEqual(valuesOf('User'), ['penstock'], 'one user for all');
   });
 
-  test('runs a program that is there, from the folder in which it is', () => {
+  test('runs a program that exists, from its own folder', () => {
     const [program = ''] = valuesOf('ExecStart');
     const [, , script = '', command] = program.split(' ');
     assert.ok(existsSync(join(root, script.replace('/opt/penstock/', ''))), script);
@@ -35,18 +35,18 @@ describe('the unit of systemd', () => {
       assert.ok(existsSync(join(root, page.replace('file:/opt/penstock/', ''))), page);
   });
 
-  test('gives it longer to stop than it may take, and does not insist on a faulty configuration', () => {
+  test('gives the gateway more time to stop than it needs at most, and does not restart it with an invalid configuration', () => {
     const { deadlines } = configIn('config/demo.yaml', {});
     assert.ok(Number(valuesOf('TimeoutStopSec')[0]) * 1_000 > deadlines.write + 6_000);
     assert.deepEqual(valuesOf('RestartPreventExitStatus'), ['64 78']);
   });
 
-  test('has it started again however often it has failed', () => {
+  test('restarts the gateway after any number of failures', () => {
     assert.deepEqual(valuesOf('Restart'), ['on-failure']);
     assert.deepEqual(valuesOf('StartLimitIntervalSec'), ['0']);
   });
 
-  test('comes with the kernel setting that the gateway asks for', () => {
+  test('is installed with the kernel setting that the gateway asks for', () => {
     const setting = /^net\.\S+ = 1$/m.exec(textOf('deploy/systemd/penstock.conf'))?.[0] ?? '';
     assert.ok(reusePortWarning('/nonexistent')?.includes(setting.replaceAll(' ', '')), setting);
   });

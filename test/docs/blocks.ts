@@ -1,4 +1,4 @@
-/** The commands that stand in the documents, and what they show of the answers. */
+/** Reads the commands in the documents, and the output that the documents show for them. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export interface Block {
   readonly shown: readonly string[];
 }
 
-/** The blocks marked `sh` of a page; a block marked `text` right behind one shows what comes out. */
+/** The blocks of a page that are marked `sh`; a block marked `text` directly after one shows its output. */
 export function blocksOf(page: string): readonly Block[] {
   const text = readFileSync(join(root, page), 'utf8');
   const found = text.matchAll(/^```sh\n([\s\S]*?)^```(?:\n\n```text\n([\s\S]*?)^```)?/gm);

@@ -9,12 +9,12 @@ import { copyOfRepository } from './demo.ts';
 
 /** What is not run, and why. */
 const notRun: readonly (readonly [RegExp, string])[] = [
-  [/^npm ci\b/, 'whoever runs the tests has done it'],
+  [/^npm ci\b/, 'it was done before the tests'],
   [/^npm cit\b/, 'it runs this'],
   [/^(BENCH_\S+ \S+ )?npm run (check|bench)\b/, 'these are tests themselves'],
   [/^npm run (demo|bank)\b/, 'serves until it is stopped: test/integration/command-line, tutorial.test.ts'],
   [/^npm start\b/, 'serves until it is stopped: test/integration/command-line'],
-  [/^(install|mv)\b/, 'needs a certificate that is not there: test/fault/certificate-rotation.test.ts'],
+  [/^(install|mv)\b/, 'needs a certificate that does not exist: test/fault/certificate-rotation.test.ts'],
   [/^BENCH_NODE_OPTIONS/, 'a measurement'],
   [/^docker\b/, 'there is no container engine: test/deploy plays the Dockerfile by hand'],
   [/^curl -N\b/, 'reads events until it is stopped: test/contract/admin-events.test.ts'],
@@ -47,7 +47,7 @@ function commandsIn(block: string): readonly string[] {
   return commands;
 }
 
-/** What stands for something of the reader's own. */
+/** Placeholders for values of the reader. */
 const filledIn = (command: string) =>
   command
     .replaceAll('--config FILE', '--config config/demo.yaml')
@@ -60,7 +60,7 @@ describe('the commands in the documents', () => {
   );
   const run = all.filter(({ command }) => !notRun.some(([pattern]) => pattern.test(command)));
 
-  test('work, one after the other, before the demo', async (t) => {
+  test('work in the order of the pages, before the demo', async (t) => {
     const copy = await copyOfRepository(t);
     const start =
       'npm run demo > demo.log 2>&1 &\nexport PENSTOCK_ADMIN_TOKEN=demo TOKEN=demo\n' +
@@ -71,7 +71,7 @@ describe('the commands in the documents', () => {
     t.diagnostic(`${run.length} of ${all.length} commands were run`);
   });
 
-  test('are left out for a reason that still is one', () => {
+  test('are omitted for a reason that still holds', () => {
     assert.ok(run.length > 10);
     for (const [pattern] of notRun.filter(([{ source }]) => !/docker|kubectl|check/.test(source)))
       assert.ok(

@@ -17,7 +17,7 @@ const anchorsIn = (text: string): readonly string[] =>
       .replaceAll(' ', '-'),
   );
 
-test('every link in a document leads to a file that is there, and to a heading in it', () => {
+test('every link in a document leads to an existing file and heading', () => {
   const broken = pages.flatMap((page) => {
     const text = readFileSync(join(root, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
     const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);

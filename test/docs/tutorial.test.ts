@@ -5,14 +5,14 @@ import { test } from 'node:test';
 import { blocksOf, missingIn } from './blocks.ts';
 import { copyOfRepository } from './demo.ts';
 
-/** Stands in the output where the next block begins. */
+/** Marks in the output where the next block begins. */
 const mark = (number: number) => `--- block ${number} ---`;
 
-test('the tutorial works as it is written, and its commands say what it shows', async (t) => {
+test('the commands of the tutorial work and print the output that it shows', async (t) => {
   const [first, ...rest] = blocksOf('docs/operations/tutorial.md');
   assert.ok(first && rest.length > 5);
   const [install, ...start] = first.commands.split('\n');
-  assert.equal(install, 'npm ci'); // whoever runs the tests has done that
+  assert.equal(install, 'npm ci'); // it was done before the tests
   const blocks = [{ ...first, commands: start.join('\n') }, ...rest];
 
   const copy = await copyOfRepository(t);

@@ -14,7 +14,7 @@ import { copyCertificateFiles, createAuthority, replaceCertificateFiles } from '
 import { initiation, transfers } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 
-/** A gateway, a process of its own, that shows `old` on both sides; the bank lets in whoever the authority vouches for. */
+/** A gateway process with the certificates `old-*`, in front of a bank that accepts clients of the authority. */
 async function startExchangeable(t: TestContext) {
   const authority = createAuthority(t);
   const server = authority.issue('bank');
@@ -29,11 +29,11 @@ async function startExchangeable(t: TestContext) {
     timings: { authorisedAfterMs: 600_000 },
   });
   const [oldQwac, nextQwac] = [authority.issue('old-qwac'), authority.issue('next-qwac')];
-  const [oldDoor, nextDoor] = [authority.issue('old-door'), authority.issue('next-door')];
+  const [oldListener, nextListener] = [authority.issue('old-listener'), authority.issue('next-listener')];
   const qwac = copyCertificateFiles(join(authority.folder, 'qwac'), 'qwac', oldQwac);
-  const door = copyCertificateFiles(join(authority.folder, 'door'), 'door', oldDoor);
+  const listener = copyCertificateFiles(join(authority.folder, 'listener'), 'listener', oldListener);
   const served = await startGatewayProcess(t, {
-    listen: { port: 0, tls: { certFile: door.certFile, keyFile: door.keyFile } },
+    listen: { port: 0, tls: { certFile: listener.certFile, keyFile: listener.keyFile } },
     environments: {
       sandbox: {
         baseUrl: bank.baseUrl,
@@ -51,21 +51,22 @@ async function startExchangeable(t: TestContext) {
     served,
     qwac,
     nextQwac,
-    door,
-    nextDoor,
+    listener,
+    nextListener,
     ask: (one: Call) => call(url, one, agent),
   };
 }
 
 describe('a certificate that is replaced on the disk', () => {
   test('is used for the bank and for TPPs without a restart, and no request fails', async (t) => {
-    const { bank, served, ask, qwac, nextQwac, door, nextDoor, authority } = await startExchangeable(t);
+    const { bank, served, ask, qwac, nextQwac, listener, nextListener, authority } =
+      await startExchangeable(t);
     const paid = await Promise.all(Array.from({ length: 5 }, () => ask(initiation)));
     const ids = paid.map(({ status, text }) => {
       assert.equal(status, 201, text);
       return String(JSON.parse(text).paymentId);
     });
-    bank.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' }); // some calls are always on their way
+    bank.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' }); // so that some calls are always in progress
 
     const load = startLoad(t, { perSecond: 60 }, (number) =>
       timed(
@@ -75,8 +76,8 @@ describe('a certificate that is replaced on the disk', () => {
     );
     await load.hasSent(120);
     replaceCertificateFiles(qwac, nextQwac);
-    replaceCertificateFiles(door, nextDoor);
-    const isShown = async () => (await subjectAt(served.port, authority.cert)) === 'next-door';
+    replaceCertificateFiles(listener, nextListener);
+    const isShown = async () => (await subjectAt(served.port, authority.cert)) === 'next-listener';
     await until(20_000, 'TPPs see the new certificate', isShown);
     const isNew = ({ clientCertificate }: LoggedRequest) => clientCertificate === 'next-qwac';
     await bank.waitUntil(() => bank.requests.slice(-20).every(isNew), 20_000);
@@ -115,7 +116,7 @@ describe('a certificate that is replaced on the disk', () => {
   });
 });
 
-/** The CN in the certificate that is shown to whoever connects now. */
+/** The CN of the certificate that a new connection receives. */
 function subjectAt(port: number, ca: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', ca });
   const { promise, resolve, reject } = Promise.withResolvers<string>();

@@ -42,10 +42,10 @@ const sections = {
 const probesAt = ({ requests }: SimulatedBank) =>
   requests.filter(({ operation }) => operation === undefined).length;
 
-describe('a bank', { concurrency: true }, () => {
+describe('the circuit of a bank', { concurrency: true }, () => {
   for (const [failure, begin] of Object.entries(failures)) {
     for (const lane of lanes) {
-      test(`that ${failure} gets no more calls of the lane ${lane} after ${minimumCalls} failures, until it answers a probe`, async (t) => {
+      test(`that ${failure} stops the calls of the lane ${lane} after ${minimumCalls} failures, until a probe succeeds`, async (t) => {
         const { bank, gateway } = await startLine(t, sections);
         const end = await begin(bank);
         for (let calls = 0; calls < minimumCalls; calls++) {

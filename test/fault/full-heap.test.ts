@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { startCommand } from '../kit/command.ts';
 
-/** Keeps more and more, as requests would that are taken, for as long as payments are. */
+/** Allocates memory that stays in use, as requests would, as long as payments are accepted. */
 const program = `
   import { createLoadShedder } from './src/http/load-shedding.ts';
   const some = () => Array.from({ length: 1_000 }, () => ({ at: Math.random() }));
@@ -17,8 +17,8 @@ const program = `
   take();
 `;
 
-describe('a heap that grows full', () => {
-  test('H4: takes nothing more before it is too late, however small it is', async (t) => {
+describe('a gateway whose heap fills up', () => {
+  test('H4: refuses every request before V8 ends the process', async (t) => {
     const args = ['--max-old-space-size=128', '--input-type=module', '-e', program];
     const command = startCommand(t, process.execPath, args);
     assert.equal(await command.exitCode(), 0, command.stderr());

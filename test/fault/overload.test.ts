@@ -6,7 +6,7 @@ import { startLine } from '../kit/gateway.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
-/** Keeps the event loop of this process, which is also the gateway's, late by that much until it is told to stop. */
+/** Delays the event loop of this process, in which the gateway runs as well. @returns ends that */
 function keepBusy(t: TestContext, taskMs: number): () => void {
   let busy = true;
   const work = async () => {
@@ -26,10 +26,10 @@ function keepBusy(t: TestContext, taskMs: number): () => void {
 
 const isShed = ({ status, header }: Reply) => status === 503 && header('Penstock-Error') === 'OVERLOADED';
 
-describe('a gateway that cannot keep up', () => {
-  test('H4: refuses status reads and says when to come back, and goes on with payments and its health', async (t) => {
+describe('an overloaded gateway', () => {
+  test('H4: refuses status reads with Retry-After, and still accepts payments and health checks', async (t) => {
     const { bank, gateway } = await startLine(t);
-    const rest = keepBusy(t, 250);
+    const stopWork = keepBusy(t, 250);
     await until(20_000, 'status reads are shed', async () => isShed(await call(gateway.url, statusRead)));
     const before = bank.requests.length;
 
@@ -42,7 +42,7 @@ describe('a gateway that cannot keep up', () => {
     const metrics = await call(gateway.adminUrl, { method: 'GET', path: '/metrics' });
     assert.match(metrics.text, /^penstock_shedding\{what="status-reads"\} 1$/m);
 
-    rest();
+    stopWork();
     await until(20_000, 'nothing is shed', async () => !isShed(await call(gateway.url, statusRead)));
     const told = gateway.logLines.filter((line) => line.includes('keep'));
     assert.deepEqual(
@@ -51,14 +51,14 @@ describe('a gateway that cannot keep up', () => {
     );
   });
 
-  test('H4: refuses payments, too, when that is not enough, and lets end what it has taken', async (t) => {
+  test('H4: refuses every request when it is very late, and completes the requests that it has accepted', async (t) => {
     const { bank, gateway } = await startLine(t);
     bank.injectFault({ name: 'latency', ms: 4_000, strikes: 'before-effect' }, { times: 1 });
     const taken = call(gateway.url, initiation);
     await bank.waitUntil(() => bank.requests.length === 1);
-    const rest = keepBusy(t, 1_200);
+    const stopWork = keepBusy(t, 1_200);
     await until(30_000, 'all is shed', async () => isShed(await call(gateway.url, initiation)));
-    rest();
+    stopWork();
     assert.equal((await taken).status, 201);
     await until(20_000, 'nothing is shed', async () => (await call(gateway.url, initiation)).status === 201);
   });

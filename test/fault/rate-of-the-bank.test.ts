@@ -35,7 +35,7 @@ async function startThree(t: TestContext) {
   return { redis, bank, gateways };
 }
 
-/** So many reads at once, to each gateway in turn. @returns has those leave that still wait */
+/** Sends that many reads at once, to the gateways in turn. @returns closes the connections of those that wait */
 function offer(t: TestContext, gateways: readonly GatewayUnderTest[], count: number) {
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
@@ -99,7 +99,7 @@ describe('the rate limit of a bank', { concurrency: true }, () => {
     redis.freeze();
     t.after(redis.thaw);
     const leave = offer(t, gateways, 500);
-    await until(20_000, 'each is alone', async () =>
+    await until(20_000, 'each instance limits the rate by itself', async () =>
       (await Promise.all(gateways.map(isAlone))).every(Boolean),
     );
     const before = bank.requests.length;

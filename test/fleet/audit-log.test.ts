@@ -1,4 +1,4 @@
-/** What was altered in the audit log behind the back of the gateways is found by a command of either. */
+/** A command on either instance finds an audit record that was altered in Redis. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,7 +8,7 @@ import { startSingleRedis } from '../kit/fleet-redis.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 
 describe('penstock audit verify', { skip: skipWithoutRedisServer }, () => {
-  test('finds one byte that was changed in Redis', async (t) => {
+  test('reports a record of which one byte was changed in Redis', async (t) => {
     const redis = await startSingleRedis(t);
     const { one, other } = await startFleet(t, redis);
     for (const [instance, environment] of [

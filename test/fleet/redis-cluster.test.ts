@@ -1,19 +1,19 @@
-/** Two instances on a cluster of Redis keep every payment where it was born. */
+/** Two instances on a Redis Cluster keep every payment in the environment that created it. */
 
 import { describe } from 'node:test';
 import { lazy, startClusterRedis } from '../kit/fleet-redis.ts';
 import { lifeOfAllTests } from '../kit/life.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
-import { promisesOfBoundaries } from './promises-of-boundaries.ts';
-import { promisesOfRefusedSwitches } from './promises-of-refused-switches.ts';
-import { promisesOfRestarts } from './promises-of-restarts.ts';
-import { promisesOfSwitching } from './promises-of-switching.ts';
+import { testBoundaries } from './boundaries-contract.ts';
+import { testRefusedSwitches } from './refused-switches-contract.ts';
+import { testRestarts } from './restarts-contract.ts';
+import { testSwitching } from './switching-contract.ts';
 
-describe('two instances on a cluster of Redis', { skip: skipWithoutRedisServer }, () => {
+describe('two instances on a Redis Cluster', { skip: skipWithoutRedisServer }, () => {
   const life = lifeOfAllTests();
   const redis = lazy(() => startClusterRedis(life));
-  promisesOfSwitching(redis);
-  promisesOfBoundaries(redis);
-  promisesOfRefusedSwitches(redis);
-  promisesOfRestarts(redis);
+  testSwitching(redis);
+  testBoundaries(redis);
+  testRefusedSwitches(redis);
+  testRestarts(redis);
 });

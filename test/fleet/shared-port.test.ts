@@ -1,4 +1,4 @@
-/** Two processes on one port: one after the other is started anew under load, and one is killed. */
+/** Two processes on one port: both are restarted in turn under load, and one is killed. */
 
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
@@ -14,17 +14,17 @@ import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { apiKeyOf } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
-import { mixed } from './mixed.ts';
+import { mixed } from './mixed-load.ts';
 
 describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
   if (reusePortWarning() !== undefined) {
-    test('say at start what is lost where the system does not hand connections on', async (t) => {
+    test('warn at the start if the kernel does not migrate pending connections', async (t) => {
       const { one, other } = await startFleet(t, await startSingleRedis(t), { port: 'shared' });
       for (const instance of [one, other]) assert.equal(warningsOf(instance).length, 1);
     });
 
-    // Where the system resets what a stopping process has not taken yet, the promises below are not the gateway's to keep.
-    test('keep their promises in a network where connections move on', {
+    // Where the kernel resets connections that a stopping process has not accepted, the gateway cannot prevent failures.
+    test('restart and fail without loss in a network namespace that migrates pending connections', {
       skip: withoutOwnNetwork(),
     }, async () => {
       const { code, said } = await runInOwnNetwork(import.meta.filename);
@@ -34,12 +34,12 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
     return;
   }
 
-  test('are started anew one after the other, and no request fails', async (t) => {
+  test('can be restarted one after the other without a failed request', async (t) => {
     const { one, other, sandbox } = await startFleet(t, await startSingleRedis(t), { port: 'shared' });
     const ids = await Promise.all(Array.from({ length: 10 }, () => one.pay('shop')));
     sandbox.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
     assert.deepEqual([one, other].flatMap(warningsOf), []);
-    const ask = asker(t, one);
+    const ask = createClient(t, one);
 
     const load = startLoad(t, { perSecond: 300 }, (number) =>
       exchange(mixed(ids, number), (sent) => ask(sent, number)),
@@ -57,12 +57,12 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
     assert.equal(sandbox.payments.length, ids.length + initiated.length, 'each payment once');
   });
 
-  test('lose one that is killed: only what it was about to answer fails, and the other lists its payments in doubt', async (t) => {
+  test('lose only the requests in progress when one is killed, and the other lists its payments in doubt', async (t) => {
     const fleet = await startFleet(t, await startSingleRedis(t), { port: 'shared' });
     const { one, other, sandbox } = fleet;
     const ids = await Promise.all(Array.from({ length: 10 }, () => one.pay('shop')));
     const before = sandbox.payments.length;
-    const ask = asker(t, one);
+    const ask = createClient(t, one);
     sandbox.injectFault(
       { name: 'latency', ms: 2_000, strikes: 'after-effect' },
       { operation: 'initiatePayment' },
@@ -81,7 +81,7 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
     const exchanges = [...(await Promise.all(payments)), ...(await load.stop())];
     const lost = exchanges.filter(({ came }) => came instanceof Error || came.status >= 300);
     for (const { sentAtMs, came } of lost) {
-      assert.ok(came instanceof Error, 'the connection broke, nothing else');
+      assert.ok(came instanceof Error, 'the connection broke, and nothing else failed');
       assert.ok(
         sentAtMs <= goneAtMs,
         `sent ${Math.round(sentAtMs - goneAtMs)} ms after the process was gone`,
@@ -98,14 +98,14 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
 /** Waits until a process has taken its part of the load: it logs a line for each request. */
 const hasServed = (instance: Instance) => until(20_000, 'it serves', () => instance.logged().length > 50);
 
-/** What it says of the system's setting. */
+/** Its warnings about the kernel setting. */
 const warningsOf = (instance: Instance) =>
   instance
     .logged()
     .filter(({ level, message }) => level === 'warn' && /tcp_migrate_req/.test(String(message)));
 
 /** Sends two of three requests on connections that are kept, and each third one on a new one. */
-function asker(t: TestContext, { url }: Instance) {
+function createClient(t: TestContext, { url }: Instance) {
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
   return ({ headers = [], ...rest }: Call, number: number) => {

@@ -1,4 +1,4 @@
-/** One instance alone: what it still knows when it was killed, with its state in a file and without. */
+/** A single instance: what it still knows after it was killed, with its state in a file and without. */
 
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -8,11 +8,11 @@ import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { startAlone } from '../kit/fleet.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { initiation, transfers } from '../kit/request.ts';
-import { homesOf, reasonsOf } from './asked.ts';
+import { environmentsOf, readinessReasons } from './instance-queries.ts';
 
-test('with its state in a file, an instance that was killed knows the active environment and the home of every payment', async (t) => {
+test('an instance with a state file that was killed still knows the active environment and the environment of every payment', async (t) => {
   const instance = await startAlone(t, { file: `${temporaryFolder(t)}/state` });
-  assert.deepEqual(await reasonsOf(instance), []);
+  assert.deepEqual(await readinessReasons(instance), []);
   const born = [await instance.pay('shop')];
   await switchEnvironment(instance, 'production');
   born.push(await instance.pay('shop'));
@@ -22,22 +22,22 @@ test('with its state in a file, an instance that was killed knows the active env
 
   const { active, version } = await readAdminApi(instance, '/api/environments');
   assert.deepEqual([active, version], ['production', 2]);
-  assert.deepEqual(await homesOf(born, instance), ['sandbox', 'production']);
+  assert.deepEqual(await environmentsOf(born, instance), ['sandbox', 'production']);
   assert.match(await instance.pay('shop'), /^production-/);
   assert.equal(await instance.run('audit', 'verify').exitCode(), 0);
-  assert.deepEqual(await reasonsOf(instance), []);
+  assert.deepEqual(await readinessReasons(instance), []);
   assert.ok(instance.logged().every(({ level }) => level !== 'error'));
 });
 
-test('without a file, it says in the log and to whoever asks for its readiness what a restart forgets', async (t) => {
+test('an instance without a state file reports in its log and in /health/ready what a restart loses', async (t) => {
   const instance = await startAlone(t, {});
   const says =
     /kept in memory: a restart forgets which X-Request-IDs were used, which payments are in doubt, the environment of each payment/;
-  assert.match(String(await reasonsOf(instance)), says);
+  assert.match(String(await readinessReasons(instance)), says);
   assert.ok(instance.logged().some(({ level, message }) => level === 'warn' && says.test(`${message}`)));
 });
 
-test('an instance whose file is in use does not start, and says why', async (t) => {
+test('an instance whose state file is in use does not start, and reports the reason', async (t) => {
   const file = `${temporaryFolder(t)}/state`;
   await startAlone(t, { file });
   await assert.rejects(startAlone(t, { file }), (error: Error) => {
@@ -49,8 +49,11 @@ test('an instance whose file is in use does not start, and says why', async (t) 
 });
 
 for (const [how, isEncrypted] of [
-  ['without a key, the bank\u2019s answer about a status can be read in the file', false],
-  ['with one, nothing of it can be, and it is served all the same, after a restart, too', true],
+  ['the state file contains the status response of the bank in plain text without an encryption key', false],
+  [
+    'the state file does not contain the status response of the bank in plain text with an encryption key, and it is served after a restart',
+    true,
+  ],
 ] as const) {
   test(how, async (t) => {
     const folder = temporaryFolder(t);
@@ -73,7 +76,7 @@ for (const [how, isEncrypted] of [
   });
 }
 
-test('answers to payments are kept encrypted, and replayed after a restart and after a change of keys', async (t) => {
+test('responses to payments are stored encrypted, and replayed after a restart and a change of keys', async (t) => {
   const folder = temporaryFolder(t);
   const [file, encryptionKeyFile] = [`${folder}/state`, `${folder}/keys`];
   const [old, fresh] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')];
@@ -105,6 +108,6 @@ test('answers to payments are kept encrypted, and replayed after a restart and a
   assert.equal(
     lost.header('Penstock-Error'),
     'DUPLICATE_IN_DOUBT',
-    'what nobody can read is never sent again',
+    'a payment whose record cannot be decrypted is never sent again',
   );
 });

@@ -9,7 +9,7 @@ import { exchange, failuresIn, startLoad } from '../kit/load.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { transfers } from '../kit/request.ts';
 import { apiKeyOf } from '../kit/two-environments.ts';
-import { mixed } from './mixed.ts';
+import { mixed } from './mixed-load.ts';
 
 /** How a TPP system sends a call to an instance. */
 type Way = (instance: Instance, call: Call) => Promise<Reply>;

@@ -1,4 +1,4 @@
-/** A Redis that would forget what it is told is no place for payments. */
+/** A gateway does not start on a Redis that may evict keys. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -6,8 +6,8 @@ import { startSingleRedis } from '../kit/fleet-redis.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 
-describe('a Redis that may evict', { skip: skipWithoutRedisServer }, () => {
-  test('is not started on: the exit code is 1, and the log says what to change', async (t) => {
+describe('a gateway on a Redis that may evict keys', { skip: skipWithoutRedisServer }, () => {
+  test('does not start, exits with 1, and logs what to change', async (t) => {
     const { settings } = await startSingleRedis(t, [
       '--maxmemory',
       '100mb',

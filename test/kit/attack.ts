@@ -1,4 +1,4 @@
-/** What an attack on the TPP systems' door is made of: requests as plain text, and what is promised of each. */
+/** Attacks on the public API: requests as plain text, and the assertions about their responses. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -7,27 +7,27 @@ import type { GatewayUnderTest } from './gateway.ts';
 import { onConnection, type RawAnswer, sendRaw } from './raw.ts';
 import { transfers } from './request.ts';
 
-/** Where an attack is aimed at. */
+/** The target of an attack. */
 export interface Line {
   readonly bank: SimulatedBank;
   readonly gateway: GatewayUnderTest;
 }
 
-/** How the gateway says no: the status and `Penstock-Error`. */
+/** A refusal of the gateway: the status and `Penstock-Error`. */
 export type Refusal = readonly [status: number, code: string];
 
 export const paymentsPath = transfers;
 
-/** The path of a status read that nobody has made before. */
+/** The path of a status read that was never made before. */
 export const newStatusPath = () => `${paymentsPath}/${randomUUID()}/status`;
 
-/** A request as text; the fields stand behind `Host` and a new `X-Request-ID`. */
+/** A request as text; the fields follow `Host` and a new `X-Request-ID`. */
 export function requestText(requestLine: string, fields: readonly string[] = [], body = ''): string {
   const head = [requestLine, 'Host: gateway.example', `X-Request-ID: ${randomUUID()}`, ...fields];
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** A status read of a payment that nobody has read before. */
+/** A status read of a payment that was never read before. */
 export const statusRead = (...fields: readonly string[]) =>
   requestText(`GET ${newStatusPath()} HTTP/1.1`, fields);
 
@@ -37,7 +37,7 @@ export function initiation(body: string, ...fields: readonly string[]): string {
   return requestText(`POST ${paymentsPath} HTTP/1.1`, [...usual, ...fields], body);
 }
 
-/** Whether the gateway said it by itself, rather than the bank. */
+/** The status and the gateway's own error code, or `none` for a response of the bank. */
 export const refusalOf = ({ status, headers }: RawAnswer): Refusal => [
   status,
   headers.get('penstock-error') ?? 'none',
@@ -53,8 +53,8 @@ export async function assertRefused({ bank, gateway }: Line, bytes: string, refu
 }
 
 /**
- * The gateway refuses these bytes and closes the connection: whoever reads them differently may take the request
- * behind them for part of them, or part of them for a request, so nothing behind them is believed either.
+ * The gateway refuses these bytes and closes the connection without reading further: a proxy that parses them
+ * differently may take the next request for a part of them, or a part of them for a request.
  */
 export async function assertCutOff({ bank, gateway }: Line, bytes: string, refusal: Refusal): Promise<void> {
   const before = bank.requests.length;

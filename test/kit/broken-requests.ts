@@ -1,4 +1,4 @@
-/** Requests that the door refuses, marked with canaries: well-formed HTTP that is not accepted, and bytes that are no HTTP. */
+/** Requests that the listener refuses, marked with canaries: HTTP that is not accepted, and bytes that are not HTTP. */
 
 import { orderWithCanaries, paymentIdWithCanary, requestWithCanaries } from './canaries.ts';
 import { transfers } from './request.ts';

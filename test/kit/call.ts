@@ -1,4 +1,4 @@
-/** A client that sends exactly the fields it is given and shows the answer exactly as it came. */
+/** The TPP client of the tests: it sends exactly the fields that it is given, and returns the response unchanged. */
 
 import { randomUUID } from 'node:crypto';
 import { type Agent, request as requestHttp } from 'node:http';
@@ -10,7 +10,7 @@ import { until, within } from './within.ts';
 /** One request; fields keep their order, case and repetitions. */
 export interface Call {
   readonly method: string;
-  /** The request target, sent as it stands. */
+  /** The request target, sent unchanged. */
   readonly path: string;
   /** Without `Host` and the framing. */
   readonly headers?: readonly Field[];

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { type Fault, type FaultName, faultRows } from '../../src/simulated-bank/faults.ts';
 import { transfers } from './request.ts';
 
-/** A value that tells where it stood. */
+/** A value that names its position in the request. */
 const canary = (place: string) => `canary-${place}`;
 
 /** Well-formed ones, for code that would only take notice of these: IBAN, card, address, mail, token, key. */

@@ -2,10 +2,10 @@
 
 export type Field = readonly [name: string, value: string];
 
-/** What belongs to one connection, or is made by whoever sends: it may differ between two sides. */
+/** Fields of one connection, or made by each sender: they may differ between the two connections. */
 const ofTheConnection = ['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'host', 'date'];
 
-/** What the gateway itself says in every answer, or in that to a status read. */
+/** Fields that the gateway adds to every response, or to a status response. */
 const ofTheGateway = ['penstock-environment', 'cache-control', 'cache-status'];
 
 /** The fields that must be the same on both sides, in an order that can be compared: repetitions keep theirs. */

@@ -6,7 +6,7 @@ import { onPath } from './on-path.ts';
 export const chromiumProgram = (): string | undefined =>
   process.env.CHROMIUM_BIN ?? onPath('chromium') ?? onPath('chromium-browser') ?? onPath('google-chrome');
 
-/** What to type so that there is one. */
+/** How to install one. */
 export const howToGetChromium =
   'apt-get install chromium, or apk add chromium, or brew install --cask chromium, or CHROMIUM_BIN with the path of one';
 

@@ -9,7 +9,7 @@ export const redisProgram = (): string | undefined =>
 /** The address of a Redis that runs already, if the environment names one. */
 export const runningRedis = (): string | undefined => process.env.REDIS_URL;
 
-/** What to type so that there is one. */
+/** How to install one. */
 export const howToGetRedis =
   'apt-get install redis-server, or brew install redis, or apk add redis, or ' +
   'docker run -p 6379:6379 redis:7 with REDIS_URL=redis://127.0.0.1:6379';

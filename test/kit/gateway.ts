@@ -19,7 +19,7 @@ export const publicUrl = 'https://gateway.example';
 export const adminToken = 'token-of-the-tests';
 
 export interface GatewayUnderTest {
-  /** Origin of the TPP systems' door on this machine. */
+  /** Origin of the public API on this machine. */
   readonly url: string;
   readonly port: number;
   readonly adminUrl: string;

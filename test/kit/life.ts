@@ -1,14 +1,14 @@
-/** How long something started for tests lasts: as long as one test, or all of a file. */
+/** The lifetime of what tests start: one test, or all tests of a file. */
 
 import { after } from 'node:test';
 
-/** What knows its end; every test's context does. */
+/** A scope with hooks at its end; the context of every test is one. */
 export interface Life {
-  /** Has this done at the end. */
+  /** Runs a function at the end. */
   after(end: () => unknown): void;
 }
 
-/** The life of all tests of the file, or of the `describe`, that calls this; what came last ends first. */
+/** A scope that ends after all tests of the file or `describe` that calls this; hooks run in reverse order. */
 export function lifeOfAllTests(): Life {
   const ends: (() => unknown)[] = [];
   after(async () => {

@@ -21,11 +21,11 @@ export interface Exchange {
   readonly came: Reply | Error;
 }
 
-/** A load that has begun. */
+/** A running load. */
 export interface Load {
-  /** Waits until so many requests were sent. */
+  /** Waits until that many requests have been sent. */
   hasSent(count: number): Promise<void>;
-  /** Waits until so many more requests were sent. */
+  /** Waits until that many more requests have been sent. */
   hasSentMore(count: number): Promise<void>;
   /** All exchanges, in the order of sending, when the last one is over. */
   readonly ended: Promise<readonly Exchange[]>;
@@ -82,7 +82,7 @@ export async function exchange(one: Call, ask: (one: Call) => Promise<Reply>): P
   return { call: one, sentAtMs, tookMs: performance.now() - sentAtMs, came };
 }
 
-/** What did not end well, in words; each sort once, with how often it came. */
+/** A description of each kind of failure, with the number of its occurrences. */
 export function failuresIn(exchanges: readonly Exchange[]): Readonly<Record<string, number>> {
   const sorts = exchanges
     .filter((one) => !isWell(one))

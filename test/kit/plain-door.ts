@@ -1,4 +1,4 @@
-/** The TPP systems' door with limits of one's own, before any application. */
+/** A listener with its own limits and no application. */
 
 import type { RequestListener } from 'node:http';
 import type { TestContext } from 'node:test';
@@ -28,7 +28,7 @@ export interface PlainDoor {
   readonly refusals: readonly string[];
 }
 
-/** Opens a door; closed when the test ends. @param limits those that are not to be the short ones */
+/** Starts a listener; closed when the test ends. @param limits those that differ from the short ones */
 export async function startDoor(
   t: TestContext,
   serve: RequestListener,

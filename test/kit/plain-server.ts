@@ -1,4 +1,4 @@
-/** A port that speaks plain TCP, for what no HTTP server would do. */
+/** A plain TCP server, for responses that no HTTP server sends. */
 
 import { createServer, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';

@@ -1,4 +1,4 @@
-/** A plain connection, for what no HTTP client would send. */
+/** A raw TCP connection, for bytes that no HTTP client sends. */
 
 import { connect } from 'node:net';
 import { until, within } from './within.ts';
@@ -14,17 +14,17 @@ export interface RawAnswer {
 export interface RawConnection {
   /** Text goes out as Latin-1: one byte a character. */
   send(bytes: string | Buffer): void;
-  /** Comes back when all that was sent is with the system. */
+  /** Waits until the system has taken all bytes that were sent. */
   sent(ms?: number): Promise<void>;
   /** The next whole answer on this connection; interim ones are passed over. */
   answer(): Promise<RawAnswer>;
-  /** What has come and was not taken by `answer` yet. */
+  /** Received bytes that `answer` has not returned yet. */
   unread(): string;
-  /** Comes back when the other side has closed. */
+  /** Waits until the other side has closed. */
   closed(ms?: number): Promise<void>;
   /** Sends an end of file. */
   end(): void;
-  /** Hangs up. */
+  /** Closes the connection at once. */
   destroy(): void;
 }
 
@@ -71,7 +71,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   };
 }
 
-/** A connection for the time that `use` takes: hung up in any case, so that no gateway waits for it. */
+/** A connection that is closed when `use` ends, so that no gateway waits for it. */
 export async function onConnection<Value>(
   port: number,
   use: (connection: RawConnection) => Promise<Value>,

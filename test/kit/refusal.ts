@@ -1,4 +1,4 @@
-/** What every answer must hold that the gateway itself gives instead of the bank. */
+/** Asserts that a response is a complete refusal of the gateway. */
 
 import assert from 'node:assert/strict';
 import { jsonOf, type Reply } from './call.ts';

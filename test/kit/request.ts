@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { Call, Method } from './call.ts';
 import { exampleOf } from './examples.ts';
 
-/** Where payments are initiated, and what stands there afterwards. */
+/** The path at which payments are initiated and read. */
 export const transfers = '/berlingroup/v1/payments/sepa-credit-transfers';
 
 /** A complete initiation in JSON, after the published example; with a new X-Request-ID at every call. */

@@ -1,4 +1,4 @@
-/** Time that passes when a test says so, for parts that wait. */
+/** Simulated time for code that waits: it passes only when a test advances it. */
 
 import type { TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';

@@ -1,12 +1,12 @@
-/** What an instance of a fleet tells when it is asked. */
+/** Reads the environments of payments and the readiness of an instance. */
 
 import assert from 'node:assert/strict';
 import { call, jsonOf } from '../kit/call.ts';
 import type { Instance } from '../kit/fleet.ts';
 import { transfers } from '../kit/request.ts';
 
-/** Where an instance finds these payments. */
-export async function homesOf(
+/** The environment of each payment according to an instance, or the error code. */
+export async function environmentsOf(
   ids: readonly string[],
   instance: Instance,
 ): Promise<readonly (string | undefined)[]> {
@@ -18,8 +18,8 @@ export async function homesOf(
   );
 }
 
-/** What there is to say about its readiness. */
-export async function reasonsOf({ adminUrl }: Instance): Promise<readonly unknown[]> {
+/** The reasons in /health/ready. */
+export async function readinessReasons({ adminUrl }: Instance): Promise<readonly unknown[]> {
   const { reasons } = jsonOf(await call(adminUrl, { method: 'GET', path: '/health/ready' }));
   assert.ok(Array.isArray(reasons));
   return reasons;

@@ -12,19 +12,19 @@ import { type Exchange, exchange, failuresIn, startLoad } from '../kit/load.ts';
 import { initiation, transfers } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
-const bornBefore = 50;
+const paymentsBefore = 50;
 
 /** @param redis the one that the instances share */
-export function promisesOfSwitching(redis: () => Promise<FleetRedis>): void {
-  test('fifty payments finish in the sandbox, new ones go to production on both instances, and no request fails', async (t) => {
+export function testSwitching(redis: () => Promise<FleetRedis>): void {
+  test('after a switch under load, old payments finish in the sandbox and new ones go to production on both instances', async (t) => {
     const fleet = await startFleet(t, await redis());
     const ids = await Promise.all(
-      Array.from({ length: bornBefore }, (_, number) => turn(fleet, number).pay('shop')),
+      Array.from({ length: paymentsBefore }, (_, number) => instanceFor(fleet, number).pay('shop')),
     );
 
     const load = startLoad(t, { perSecond: 200 }, (number) =>
       exchange(mixed(ids, number), (one) =>
-        repeatWhile('STATE_UNAVAILABLE', () => turn(fleet, number).ask('shop', one)),
+        repeatWhile('STATE_UNAVAILABLE', () => instanceFor(fleet, number).ask('shop', one)),
       ),
     );
     await load.hasSent(400);
@@ -38,9 +38,9 @@ export function promisesOfSwitching(redis: () => Promise<FleetRedis>): void {
     const followedAtMs = performance.now();
     await load.hasSentMore(400);
     const during = await load.stop();
-    const farewell = await startLoad(t, { perSecond: 200, forMs: (1_000 * bornBefore) / 200 }, (number) =>
+    const farewell = await startLoad(t, { perSecond: 200, forMs: (1_000 * paymentsBefore) / 200 }, (number) =>
       exchange(cancellation(ids[number] ?? ''), (one) =>
-        repeatWhile('STATE_UNAVAILABLE', () => turn(fleet, number + 1).ask('shop', one)),
+        repeatWhile('STATE_UNAVAILABLE', () => instanceFor(fleet, number + 1).ask('shop', one)),
       ),
     ).ended;
 
@@ -58,12 +58,12 @@ export function promisesOfSwitching(redis: () => Promise<FleetRedis>): void {
     assert.equal(callsOn(ids, fleet.production), 0);
     const toProduction = initiated.filter(isIn('production')).length;
     assert.equal(fleet.production.payments.length, toProduction);
-    assert.equal(fleet.sandbox.payments.length, bornBefore + initiated.length - toProduction);
+    assert.equal(fleet.sandbox.payments.length, paymentsBefore + initiated.length - toProduction);
   });
 }
 
-/** The instances take turns. */
-const turn = ({ one, other }: Fleet, number: number): Instance => (number % 2 === 0 ? one : other);
+/** The instances in turn. */
+const instanceFor = ({ one, other }: Fleet, number: number): Instance => (number % 2 === 0 ? one : other);
 
 /** A quarter new payments, a quarter authorisations, and status reads; each sort on both instances. */
 function mixed(ids: readonly string[], number: number): Call {
@@ -88,7 +88,7 @@ const cancellation = (id: string): Call => ({ method: 'DELETE', path: `${transfe
 const environmentOf = ({ came }: Exchange) =>
   came instanceof Error ? undefined : came.header('Penstock-Environment');
 
-/** What neither came out of the cache nor was another one's answer. */
+/** Whether the response came neither from the cache nor from a shared call. */
 const askedTheBank = ({ came }: Exchange) =>
   !(came instanceof Error) && !/hit|collapsed/.test(came.header('Cache-Status') ?? '');
 

@@ -1,4 +1,4 @@
-/** An outage of Redis under load: what goes on, what is refused at once, and that it is over soon after its end. */
+/** An outage of Redis under load: known statuses are served, new payments are refused, and nothing is lost. */
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -13,7 +13,7 @@ import { initiation, transfers } from '../kit/request.ts';
 import type { ClientName } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
-/** How Redis goes away, and how it comes back. */
+/** How the outage of Redis begins and ends. */
 export interface Outage {
   begin(): void | Promise<void>;
   end(): void | Promise<void>;
@@ -22,17 +22,19 @@ export interface Outage {
 const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
 
 /** A read every 5 ms, of 50 payments that both instances remember, and an outage in the middle of it. */
-export async function playOutage(t: TestContext, redis: FleetRedis, outage: Outage): Promise<void> {
+export async function testOutage(t: TestContext, redis: FleetRedis, outage: Outage): Promise<void> {
   const fleet = await startFleet(t, redis);
   const instances = [fleet.one, fleet.other];
   await switchEnvironment(fleet.one, 'production');
-  const ids = await Promise.all(Array.from({ length: 50 }, (_, number) => turn(fleet, number).pay('shop')));
+  const ids = await Promise.all(
+    Array.from({ length: 50 }, (_, number) => instanceFor(fleet, number).pay('shop')),
+  );
   for (const instance of instances) await Promise.all(ids.map((id) => instance.ask('shop', statusOf(id))));
   const knownToOne = await fleet.one.pay('shop', 'sandbox');
 
   const load = startLoad(t, { perSecond: 200 }, (number) =>
     exchange(statusOf(ids[number % ids.length] ?? ''), (one) =>
-      turn(fleet, Math.floor(number / 50)).ask('shop', one),
+      instanceFor(fleet, Math.floor(number / 50)).ask('shop', one),
     ),
   );
   await load.hasSent(200);
@@ -54,7 +56,7 @@ export async function playOutage(t: TestContext, redis: FleetRedis, outage: Outa
   await assertNothingIsLost(fleet, [...ids, knownToOne], inTheMoment);
 }
 
-/** Redis has kept what it was told, is told what it has missed, and both instances follow a switch. */
+/** Redis has kept its data and receives what it missed, and both instances follow a switch. */
 async function assertNothingIsLost(fleet: Fleet, known: readonly string[], untold: string): Promise<void> {
   await until(
     20_000,
@@ -71,11 +73,11 @@ async function assertNothingIsLost(fleet: Fleet, known: readonly string[], untol
   for (const instance of [fleet.one, fleet.other]) assert.match(await instance.pay('shop'), /^sandbox-/);
 }
 
-const turn = ({ one, other }: Fleet, number: number): Instance => (number % 2 === 0 ? one : other);
+const instanceFor = ({ one, other }: Fleet, number: number): Instance => (number % 2 === 0 ? one : other);
 
 const paymentsAt = ({ sandbox, production }: Fleet) => [sandbox.payments.length, production.payments.length];
 
-/** A payment that the bank has taken when Redis goes away. @returns the payment's id, still on its way */
+/** Begins the outage when the bank has accepted a payment, before it responds. @returns the promise of the payment's id */
 async function acceptedAtTheBeginningOf(outage: Outage, { one, production }: Fleet) {
   const before = production.payments.length;
   production.injectFault({ name: 'latency', ms: 150 }, { times: 1, operation: 'initiatePayment' });
@@ -88,7 +90,7 @@ async function acceptedAtTheBeginningOf(outage: Outage, { one, production }: Fle
 /** How often each attempt is made during an outage. */
 const rounds = 10;
 
-/** Tries what cannot be known without the state, on both instances; nothing of it reaches a bank. */
+/** Sends requests that need the state to both instances; all are refused, and none reaches a bank. */
 async function assertRefused(
   { one, other, sandbox, production }: Fleet,
   foreign: string,
@@ -112,7 +114,8 @@ async function assertRefused(
   for (const { came } of refused)
     assert.equal(came instanceof Error ? came : came.header('Penstock-Error'), 'STATE_UNAVAILABLE');
   const [first, ...more] = refused.filter(({ call: { method } }) => method === 'GET').map(seenIn);
-  for (const answer of more) assert.deepEqual(answer, first, 'nobody learns whether there is such a payment');
+  for (const answer of more)
+    assert.deepEqual(answer, first, 'the response does not reveal whether the payment exists');
   assert.equal(callsOn('never-seen', sandbox) + callsOn('never-seen', production), 0);
   assert.equal(callsOn(unknownToOther, sandbox), 0);
 }
@@ -124,7 +127,7 @@ const callsOn = (id: string, { requests }: SimulatedBank) =>
 
 /** Waits until an instance takes new payments again, and knows which payments it does not know. */
 const recovered = (instance: Instance): Promise<void> =>
-  until(20_000, 'it works again', async () => {
+  until(20_000, 'the instance works again', async () => {
     const [paid, unknown] = [
       await instance.ask('shop', initiation),
       await instance.ask('shop', statusOf('never-seen')),

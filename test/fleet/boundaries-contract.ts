@@ -1,4 +1,4 @@
-/** What no client gets across, whichever instance it asks: to an environment, another tenant's payment, or a guess. */
+/** Clients cannot reach other environments or other tenants' payments through any instance. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -17,8 +17,8 @@ const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${i
 const cancel = (id: string): Call => ({ method: 'DELETE', path: `${transfers}/${id}` });
 
 /** @param redis the one that the instances share */
-export function promisesOfBoundaries(redis: () => Promise<FleetRedis>): void {
-  test('a client of the sandbox reaches production by nothing that it sends while both instances switch back and forth', async (t) => {
+export function testBoundaries(redis: () => Promise<FleetRedis>): void {
+  test('no request of a sandbox client reaches production while both instances switch back and forth', async (t) => {
     const fleet = await startFleet(t, await redis());
     const own = await fleet.one.pay('till');
     const ofItsTenant = await fleet.other.pay('shop', 'production');
@@ -39,7 +39,7 @@ export function promisesOfBoundaries(redis: () => Promise<FleetRedis>): void {
     const byTill = exchanges.filter((_, number) => number % 10 >= 2);
     for (const { call: one, came } of byTill) {
       assert.ok(!(came instanceof Error), `${one.method} ${one.path}: ${came}`);
-      // A machine that stands still for 50 ms looks like a Redis that does: such a refusal reaches nothing either.
+      // On a machine that stalls for 50 ms the gateway reports that Redis is unavailable; such a request reaches no bank.
       const forWantOfState = came.header('Penstock-Error') === 'STATE_UNAVAILABLE';
       const proper = [200, 201, 204, 400, 403, 404, 405, 409].includes(came.status);
       assert.ok(proper || forWantOfState, came.text);
@@ -58,11 +58,11 @@ export function promisesOfBoundaries(redis: () => Promise<FleetRedis>): void {
     assert.ok(byTill.some(({ call: one }) => reached.has(requestIdIn(one))));
     assert.ok(
       fleet.production.payments.length > 10 && switches > 5,
-      'the others went to production meanwhile',
+      'other clients reached production during the switches',
     );
   });
 
-  test("another tenant's payment looks like one that nobody knows, on the instance that remembers it and on the other", async (t) => {
+  test("the responses about another tenant's payment and about an unknown payment are the same on both instances", async (t) => {
     const fleet = await startFleet(t, await redis());
     const unknown = 'production-ffffffffffff';
     const reachedBanks = () => [fleet.sandbox.requests.length, fleet.production.requests.length];
@@ -86,7 +86,7 @@ export function promisesOfBoundaries(redis: () => Promise<FleetRedis>): void {
     }
   });
 
-  test('an id that lives in both environments is never guessed, although the other instance has learnt of the second', async (t) => {
+  test('an id that exists in both environments is refused, also on an instance that knew only one of them', async (t) => {
     const fleet = await startFleet(t, await redis());
     const guesses: (string | undefined)[] = [];
     for (let round = 0; round < 30; round += 1) {
@@ -104,7 +104,7 @@ export function promisesOfBoundaries(redis: () => Promise<FleetRedis>): void {
   });
 }
 
-/** Everything that can be said about a payment, in every way to say where it lives; and new payments likewise. */
+/** Every request about a payment, and an initiation, with every form of Penstock-Environment. */
 function attemptsOn(id: string): readonly Call[] {
   const path = `${transfers}/${id}`;
   const calls: readonly Call[] = [
@@ -147,7 +147,7 @@ const requestIdsAt = ({ requests }: SimulatedBank): ReadonlySet<string> =>
     ),
   );
 
-/** Production through one instance, the sandbox through the other, as often as it goes. @returns how often */
+/** Switches to production on one instance and back on the other, until the load ends. @returns the number of switches */
 async function switchUntilItEnds({ one, other }: Fleet, load: Load): Promise<number> {
   let [switches, over] = [0, false];
   const ended = load.ended.then(() => {

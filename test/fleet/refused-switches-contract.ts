@@ -1,4 +1,4 @@
-/** A switch to a side of the bank that is not well is refused, says why, and stands on record, by force as well. */
+/** A switch to an environment that fails its checks is refused with the reason, and recorded, also if it is forced. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,9 +12,9 @@ import { certificateValid, key } from '../unit/simulated-bank/certificate.ts';
 
 const toProduction = ['environment', 'use', 'production', '--reason', 'go-live', '--confirm', 'production'];
 
-/** Played on any kind of Redis. */
-export function promisesOfRefusedSwitches(redis: () => Promise<FleetRedis>): void {
-  test('is refused while it is down, and all instances stay; forced, it is done, and both stand on record', async (t) => {
+/** @param redis the one that the instances share */
+export function testRefusedSwitches(redis: () => Promise<FleetRedis>): void {
+  test('a switch to an unreachable environment is refused unless it is forced, and the audit log contains both', async (t) => {
     const fleet = await startFleet(t, await redis());
     await fleet.production.stop();
 
@@ -31,7 +31,7 @@ export function promisesOfRefusedSwitches(redis: () => Promise<FleetRedis>): voi
     }
   });
 
-  test('is refused if its certificate has expired, and says so on record; forced, not even a payment gets there', async (t) => {
+  test('a switch to an environment with an expired certificate is refused; after a forced one, no payment is sent there', async (t) => {
     const expired = certificateValid('230101000000Z', '231231235959Z');
     const production = await startBank(t, { name: 'production', tls: { key, cert: expired } });
     const variables = { NODE_EXTRA_CA_CERTS: writeConfigFile(t, expired) };

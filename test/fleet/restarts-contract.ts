@@ -1,4 +1,4 @@
-/** What a fleet still knows when it was started anew, and what it does when Redis has forgotten. */
+/** What a fleet still knows after a restart, and what it does when Redis was emptied. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,15 +6,15 @@ import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { type Instance, startFleet } from '../kit/fleet.ts';
 import type { FleetRedis } from '../kit/fleet-redis.ts';
 import { until } from '../kit/within.ts';
-import { homesOf, reasonsOf } from './asked.ts';
+import { environmentsOf, readinessReasons } from './instance-queries.ts';
 
 /** @param redis the one that the instances share */
-export function promisesOfRestarts(redis: () => Promise<FleetRedis>): void {
-  test('when both instances were started anew, the active environment and the home of every payment are as before', async (t) => {
+export function testRestarts(redis: () => Promise<FleetRedis>): void {
+  test('after a restart of both instances, the active environment and the environment of every payment are as before', async (t) => {
     const { one, other } = await startFleet(t, await redis());
-    const born = [await one.pay('shop'), await other.pay('shop')];
+    const ids = [await one.pay('shop'), await other.pay('shop')];
     await switchEnvironment(one, 'production');
-    born.push(await one.pay('shop'), await other.pay('shop'));
+    ids.push(await one.pay('shop'), await other.pay('shop'));
 
     assert.deepEqual(await Promise.all([one.stop(), other.stop()]), [0, 0]);
     await Promise.all([one.start(), other.start()]);
@@ -22,13 +22,18 @@ export function promisesOfRestarts(redis: () => Promise<FleetRedis>): void {
     for (const instance of [one, other]) {
       const { active, version } = await readAdminApi(instance, '/api/environments');
       assert.deepEqual([active, version], ['production', 2]);
-      assert.deepEqual(await homesOf(born, instance), ['sandbox', 'sandbox', 'production', 'production']);
+      assert.deepEqual(await environmentsOf(ids, instance), [
+        'sandbox',
+        'sandbox',
+        'production',
+        'production',
+      ]);
       assert.match(await instance.pay('shop'), /^production-/);
-      assert.deepEqual(await reasonsOf(instance), []);
+      assert.deepEqual(await readinessReasons(instance), []);
     }
   });
 
-  test('when Redis was emptied, both say so, and the active environment is restored to what it was', async (t) => {
+  test('when Redis was emptied, both instances report it, and the active environment is restored', async (t) => {
     const { one, other } = await startFleet(t, await redis());
     const instances = [one, other];
     await switchEnvironment(one, 'production');
@@ -39,13 +44,15 @@ export function promisesOfRestarts(redis: () => Promise<FleetRedis>): void {
         ),
       ),
     );
-    const born = await one.pay('shop');
+    const id = await one.pay('shop');
 
     const { flush } = await redis();
     await flush();
     await Promise.all(
       instances.map((instance) =>
-        until(20_000, 'it is noticed', async () => /was emptied/.test((await reasonsOf(instance)).join())),
+        until(20_000, 'it is noticed', async () =>
+          /was emptied/.test((await readinessReasons(instance)).join()),
+        ),
       ),
     );
 
@@ -57,7 +64,11 @@ export function promisesOfRestarts(redis: () => Promise<FleetRedis>): void {
       assert.deepEqual([active, version], ['production', 2]);
       assert.match(await instance.pay('shop'), /^production-/);
     }
-    assert.deepEqual(await homesOf([born], one), ['production'], 'who was told goes on');
+    assert.deepEqual(
+      await environmentsOf([id], one),
+      ['production'],
+      'the instance that created it still knows it',
+    );
   });
 }
 

@@ -1,4 +1,4 @@
-/** What TPP systems send to a fleet under load. */
+/** The requests of a load on a fleet. */
 
 import type { Call } from '../kit/call.ts';
 import { initiation, transfers } from '../kit/request.ts';
