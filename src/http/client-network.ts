@@ -9,7 +9,7 @@ export type NetworkOf = (peer: string | undefined, fields: HeaderFields) => stri
 /**
  * Reads `X-Forwarded-For` as far as it was written by trusted proxies.
  *
- * Each proxy appends the address that it was called from, so the list is read from its end: whatever stands before the
+ * Each proxy appends the address that it was called from, so the list is read from its end: the entries before the
  * first address that is not a trusted proxy may be forged.
  *
  * @param trusted addresses, and networks such as `10.0.0.0/8`

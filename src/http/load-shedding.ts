@@ -45,8 +45,8 @@ export interface LoadShedder {
   stop(): void;
 }
 
-/** @param changed called with what is shed from now on, and the reading that caused it */
-export function createLoadShedder(changed: (shedding: Shedding, reading: LoadReading) => void): LoadShedder {
+/** @param onChange called with what is shed from now on, and the reading that caused it */
+export function createLoadShedder(onChange: (shedding: Shedding, reading: LoadReading) => void): LoadShedder {
   let shedding: Shedding = 'nothing';
   let timer: NodeJS.Timeout | undefined;
   let delayMs = 0;
@@ -55,7 +55,7 @@ export function createLoadShedder(changed: (shedding: Shedding, reading: LoadRea
   const change = (next: Shedding) => {
     if (next === shedding) return;
     shedding = next;
-    changed(shedding, { delayMs, heap });
+    onChange(shedding, { delayMs, heap });
   };
   const delays = createDelayReader((readMs) => {
     delayMs = readMs;
@@ -161,6 +161,8 @@ const isYoung = (space: string) => space.startsWith('new_');
  * `--max-old-space-size` that is 192 MiB that the old generation can never use, with the default limit hardly anything.
  */
 const heapLimit = ((): number => {
-  const asked = [...nodeFlags().matchAll(/--max[-_]old[-_]space[-_]size[= ](\d+)/g)].at(-1)?.[1];
-  return asked === undefined ? getHeapStatistics().heap_size_limit : Number(asked) * 1024 * 1024;
+  const configuredMiB = [...nodeFlags().matchAll(/--max[-_]old[-_]space[-_]size[= ](\d+)/g)].at(-1)?.[1];
+  return configuredMiB === undefined
+    ? getHeapStatistics().heap_size_limit
+    : Number(configuredMiB) * 1024 * 1024;
 })();

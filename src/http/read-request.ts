@@ -2,7 +2,7 @@
  * Reads a request of the public API, or refuses it.
  *
  * Refusals come in a fixed order: framing and path (400), shape (404), method (405), overload (503), client (401),
- * headers (400), environment (403), quota (429), body (413). The bank has seen nothing of a request that is refused here.
+ * headers (400), environment (403), quota (429), body (413). The bank has received nothing of a request that is refused here.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -34,7 +34,7 @@ interface RequestReaderSettings {
 
 /**
  * @param addField adds a field to the response, whatever that will be
- * @throws GatewayError with a code whose request the bank cannot have seen
+ * @throws GatewayError with a code whose request the bank cannot have received
  */
 export type ReadRequest = (
   incoming: IncomingMessage,

@@ -1,4 +1,4 @@
-/** Stage 5: replaces URLs of the bank's API in responses with URLs of the gateway. */
+/** STAGE 5. Replaces URLs of the bank's API in responses with URLs of the gateway. */
 
 import { type HeaderField, headerValue, lowerCase, withoutFields } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';

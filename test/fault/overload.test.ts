@@ -44,9 +44,9 @@ describe('an overloaded gateway', () => {
 
     stopWork();
     await until(20_000, 'nothing is shed', async () => !isShed(await call(gateway.url, statusRead)));
-    const told = gateway.logLines.filter((line) => line.includes('keep'));
+    const changes = gateway.logLines.filter((line) => line.includes('overload'));
     assert.deepEqual(
-      told.map((line) => JSON.parse(line).shed),
+      changes.map((line) => JSON.parse(line).shed),
       ['status-reads', 'nothing'],
     );
   });
