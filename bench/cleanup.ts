@@ -1,9 +1,9 @@
 /** Runs cleanup functions after a measurement. */
 
-import type { Life } from '../test/kit/life.ts';
+import type { TestScope } from '../test/kit/test-scope.ts';
 
 /** Runs a function, then its registered cleanups in reverse order, also after an error or SIGINT. */
-export async function withCleanup(act: (life: Life) => Promise<void>): Promise<void> {
+export async function withCleanup(act: (life: TestScope) => Promise<void>): Promise<void> {
   const cleanups: (() => unknown)[] = [];
   const cleanUp = async () => {
     for (const one of cleanups.splice(0).toReversed()) await one();

@@ -5,9 +5,9 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { redisProgram } from '../test/kit/find-redis.ts';
 import { temporaryFolder } from '../test/kit/folder.ts';
-import type { Life } from '../test/kit/life.ts';
 import { freePort } from '../test/kit/ports.ts';
 import { startRedisProcess } from '../test/kit/redis-process.ts';
+import type { TestScope } from '../test/kit/test-scope.ts';
 import type { Contender } from './contenders/contender.ts';
 import { nginxBank } from './contenders/nginx.ts';
 import { assignCores, type CoreAssignment, pinThisProcess } from './measure/cores.ts';
@@ -31,7 +31,7 @@ export interface Testbed {
 }
 
 /** @param processes of the largest contender @param life stops the bank and Redis at its end */
-export async function openTestbed(life: Life, processes: number): Promise<Testbed> {
+export async function openTestbed(life: TestScope, processes: number): Promise<Testbed> {
   const cores = assignCores(processes);
   pinThisProcess(cores.others);
   const withoutDisk = () => ['--save', '', '--appendonly', 'no'];

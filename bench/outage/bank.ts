@@ -4,8 +4,8 @@ import { Agent } from 'node:http';
 import { arrivalsOf, excessMs, ratesOver } from '../../test/kit/arrivals.ts';
 import { call } from '../../test/kit/call.ts';
 import { ask, callOf, circuitOf } from '../../test/kit/circuits.ts';
-import { startBank, startGateway, startLine } from '../../test/kit/gateway.ts';
-import { type Exchange, exchange, startLoad } from '../../test/kit/load.ts';
+import { startBank, startGateway, startGatewayWithBank } from '../../test/kit/gateway.ts';
+import { type Exchange, measureExchange, startLoad } from '../../test/kit/load.ts';
 import { redisStateFactory, startRedis } from '../../test/kit/redis.ts';
 import { initiation } from '../../test/kit/request.ts';
 import { until } from '../../test/kit/within.ts';
@@ -15,7 +15,7 @@ import { closedWith, type Measure, ms, spreadOf, timesOf } from './measure.ts';
 /** Refusals on one connection, while the bank answers 503. */
 export const measureCircuit: Measure = async (life) => {
   const sections = { circuit: { minimumCalls: 5, openFor: '1min' }, statusCache: { enabled: false } };
-  const { bank, gateway } = await startLine(life, sections);
+  const { bank, gateway } = await startGatewayWithBank(life, sections);
   bank.injectFault({ name: 'status', status: 503 });
   await until(20_000, 'the circuit is open', async () => {
     await ask(gateway, 'read');
@@ -70,15 +70,16 @@ const pauseMs = 3_000;
 
 /** One payment and 15 reads per second, for 42 s, to a bank that asks for a pause of 3 s with each 429. */
 export const measureLearntRate: Measure = async (life) => {
-  const { bank, gateway } = await startLine(life, { shaping: { rate: '50/s', burst: 50 } });
+  const { bank, gateway } = await startGatewayWithBank(life, { shaping: { rate: '50/s', burst: 50 } });
   bank.injectFault({ name: 'rate-limit', perSecond: 5, burst: 5, retryAfterSeconds: pauseMs / 1_000 });
   const forMs = learningMs + measuredMs;
   const beganAtMs = performance.now();
   const [payments, reads] = await Promise.all([
-    startLoad(life, { perSecond: 1, forMs }, () => exchange(initiation, (one) => call(gateway.url, one)))
-      .ended,
+    startLoad(life, { perSecond: 1, forMs }, () =>
+      measureExchange(initiation, (one) => call(gateway.url, one)),
+    ).ended,
     startLoad(life, { perSecond: 15, forMs, maxInFlight: Infinity }, () =>
-      exchange(callOf.read, (one) => call(gateway.url, one)),
+      measureExchange(callOf.read, (one) => call(gateway.url, one)),
     ).ended,
   ]);
 

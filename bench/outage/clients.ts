@@ -13,11 +13,11 @@ import {
 import { call } from '../../test/kit/call.ts';
 import { startBank } from '../../test/kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../test/kit/gateway-process.ts';
-import type { Life } from '../../test/kit/life.ts';
-import { exchange, startLoad } from '../../test/kit/load.ts';
+import { measureExchange, startLoad } from '../../test/kit/load.ts';
 import { copyCertificateFiles, createAuthority, replaceCertificateFiles } from '../../test/kit/openssl.ts';
 import { initiation } from '../../test/kit/request.ts';
 import { connectSlowReader, type SlowReader } from '../../test/kit/slow-reader.ts';
+import type { TestScope } from '../../test/kit/test-scope.ts';
 import { until } from '../../test/kit/within.ts';
 import { memoryMiB } from '../measure/proc.ts';
 import { percentile } from '../measure/statistics.ts';
@@ -32,7 +32,7 @@ export const measureSlowClients: Measure = async (life) => {
   const read = async () => {
     const agent = new Agent({ keepAlive: true });
     const load = startLoad(life, { perSecond: 100, forMs: 3_000, maxInFlight: Infinity }, () =>
-      exchange({ method: 'GET', path: newStatusPath() }, (one) => call(gateway.url, one, agent)),
+      measureExchange({ method: 'GET', path: newStatusPath() }, (one) => call(gateway.url, one, agent)),
     );
     const times = (await load.ended).map(({ tookMs }) => tookMs);
     agent.destroy();
@@ -111,7 +111,7 @@ export const measureQueue: Measure = async (life) => {
 };
 
 /** Opens connections with a request begun on each. */
-async function holdConnections(life: Life, port: number, count: number): Promise<void> {
+async function holdConnections(life: TestScope, port: number, count: number): Promise<void> {
   const sockets: Socket[] = [];
   life.after(() => {
     for (const socket of sockets) socket.destroy();

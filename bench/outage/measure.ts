@@ -2,13 +2,13 @@
 
 import type { Agent } from 'node:http';
 import type { Reply } from '../../test/kit/call.ts';
-import type { Life } from '../../test/kit/life.ts';
+import type { TestScope } from '../../test/kit/test-scope.ts';
 import { percentile } from '../measure/statistics.ts';
 
 /** What was measured, the value, and the goal if there is one. */
 export type Row = readonly [what: string, measured: string, goal: string];
 
-export type Measure = (life: Life) => Promise<readonly Row[]>;
+export type Measure = (life: TestScope) => Promise<readonly Row[]>;
 
 /** Sends that many requests one after the other. @returns how long each took, in milliseconds */
 export async function timesOf(
@@ -38,7 +38,7 @@ export const spreadOf = (times: readonly number[], part: number): string =>
   `${ms(percentile(times, 0.5))}, p${part * 100} ${ms(percentile(times, part))}`;
 
 /** Closes the agent's connections at the end. */
-export function closedWith(life: Life, agent: Agent): Agent {
+export function closedWith(life: TestScope, agent: Agent): Agent {
   life.after(() => agent.destroy());
   return agent;
 }

@@ -6,15 +6,15 @@ import { type Instance, startFleet } from '../../test/kit/fleet.ts';
 import { startSingleRedis } from '../../test/kit/fleet-redis.ts';
 import { startGateway } from '../../test/kit/gateway.ts';
 import { startLatencyProxy } from '../../test/kit/latency-proxy.ts';
-import type { Life } from '../../test/kit/life.ts';
-import { type Exchange, exchange, startLoad } from '../../test/kit/load.ts';
+import { type Exchange, measureExchange, startLoad } from '../../test/kit/load.ts';
 import { type RedisServer, startRedis } from '../../test/kit/redis.ts';
-import { initiation, transfers } from '../../test/kit/request.ts';
+import { initiation, transfersPath } from '../../test/kit/request.ts';
 import { startStubBank, statusResponse } from '../../test/kit/stub-bank.ts';
+import type { TestScope } from '../../test/kit/test-scope.ts';
 import { until } from '../../test/kit/within.ts';
 import { type Measure, ms, type Row, spreadOf, timeOf, timesOf } from './measure.ts';
 
-const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
+const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfersPath}/${id}/status` });
 
 const outages: Readonly<
   Record<string, (redis: RedisServer) => readonly [begin: () => unknown, end: () => unknown]>
@@ -35,7 +35,7 @@ export const measureFleet: Measure = async (life) => {
     for (const instance of instances) await Promise.all(ids.map((id) => instance.ask('shop', statusOf(id))));
 
     const load = startLoad(life, { perSecond: 200, maxInFlight: Infinity }, (number) =>
-      exchange(statusOf(ids[number % ids.length] ?? ''), (read) =>
+      measureExchange(statusOf(ids[number % ids.length] ?? ''), (read) =>
         (number % 2 === 0 ? one : other).ask('shop', read),
       ),
     );
@@ -44,7 +44,7 @@ export const measureFleet: Measure = async (life) => {
     const beganAtMs = performance.now();
     const refusals: Exchange[] = [];
     while (performance.now() < beganAtMs + 2_000)
-      refusals.push(await exchange(initiation, (payment) => one.ask('shop', payment)));
+      refusals.push(await measureExchange(initiation, (payment) => one.ask('shop', payment)));
     const endedAtMs = performance.now();
     await end();
     const recoveryMs = await timeOf(Promise.all(instances.map(takesPayments)));
@@ -101,7 +101,7 @@ export const measureStatusReads: Measure = async (life) => {
   return rows;
 };
 
-async function startReader(life: Life, redisUrl: string) {
+async function startReader(life: TestScope, redisUrl: string) {
   const bank = await startStubBank(life, () => statusResponse('RCVD'));
   const gateway = await startGateway(life, {
     environments: { sandbox: { baseUrl: bank.baseUrl } },

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { call } from '../kit/call.ts';
-import { adminToken, startLine } from '../kit/gateway.ts';
+import { adminToken, startGatewayWithBank } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
 import { lowContrastTexts, unnamedControls } from './accessibility.ts';
@@ -79,7 +79,7 @@ describe('the sign-in of the console', { skip: skipWithoutChromium }, () => {
   const pages = startBrowser();
 
   test('refuses a wrong token with a message, and accepts the right one afterwards', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const page = await pages.open(t, gateway);
     await page.getByLabel('Your token').fill('a-guess');
     await page.getByRole('button', { name: 'Open the console' }).click();
@@ -92,7 +92,7 @@ describe('the sign-in of the console', { skip: skipWithoutChromium }, () => {
   });
 
   test('explains that a token contains characters that no header can carry', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const page = await pages.open(t, gateway);
     await page.getByLabel('Your token').fill(`“${adminToken}”`);
     await page.keyboard.press('Enter');
@@ -104,7 +104,7 @@ describe('the sign-in of the console', { skip: skipWithoutChromium }, () => {
   });
 
   test('keeps the token in the session storage of the tab only, until sign-out', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const page = await pages.open(t, gateway);
     const urls: string[] = [];
     page.on('request', (request) => void urls.push(request.url()));

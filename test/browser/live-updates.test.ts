@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Locator } from 'playwright-core';
 import { ask } from '../kit/circuits.ts';
-import { startLine } from '../kit/gateway.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { createAuthority, inDays } from '../kit/openssl.ts';
 import { freePort } from '../kit/ports.ts';
@@ -116,7 +116,7 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
 
   test('show once that the certificate of the public listener expires soon', async (t) => {
     const { certFile, keyFile } = createAuthority(t).issue('listener', { until: inDays(5.5) });
-    const { gateway } = await startLine(t, { listen: { tls: { certFile, keyFile } } });
+    const { gateway } = await startGatewayWithBank(t, { listen: { tls: { certFile, keyFile } } });
     const page = await pages.signIn(t, gateway);
     await page.getByText('public listener: the certificate expires in 5 days.').waitFor();
     await page.getByRole('heading', { name: '1 thing needs attention' }).waitFor();
@@ -141,7 +141,7 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
   });
 
   test('do not shift the layout of the page', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const page = await pages.signIn(t, gateway);
     const inDoubtDelay = Promise.withResolvers<void>();
     await page.route('**/api/in-doubt', (route) => inDoubtDelay.promise.then(() => route.continue()));

@@ -5,8 +5,8 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
-import { startLine } from '../kit/gateway.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 import { skipWithoutChromium, startBrowser } from './browser.ts';
 
@@ -14,7 +14,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
   const pages = startBrowser();
 
   test('hold a circuit open with a reason and a time, show it as an alert, and release it', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const page = await pages.signIn(t, gateway);
     const hold = page.getByRole('button', { name: 'Hold write of sandbox' });
     await hold.click();
@@ -43,7 +43,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
   });
 
   test('resolve a payment in doubt as happened, with the payment id that the bank gave', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
     const requestId = randomUUID();
     const one = { ...initiation, headers: [['X-Request-ID', requestId] as const, ...initiation.headers] };
@@ -70,7 +70,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
   });
 
   test('resolve a payment in doubt as not happened, so that a repeat is sent to the bank', async (t) => {
-    const { bank, gateway } = await startLine(t, {
+    const { bank, gateway } = await startGatewayWithBank(t, {
       deadlines: { connect: '100ms', write: '300ms', read: '300ms', status: '300ms' },
       shaping: { maxWait: { write: '200ms', read: '200ms', status: '200ms' } },
       idempotency: { lateAnswer: '0s', wait: '100ms' },
@@ -95,11 +95,12 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
   });
 
   test('remove the cached status of one payment, and of all', async (t) => {
-    const { bank, gateway } = await startLine(t, {
+    const { bank, gateway } = await startGatewayWithBank(t, {
       statusCache: { pendingTtl: '10s', pendingTtlMax: '60s' },
     });
     const paid = JSON.parse((await call(gateway.url, initiation)).text);
-    const read = () => call(gateway.url, { method: 'GET', path: `${transfers}/${paid.paymentId}/status` });
+    const read = () =>
+      call(gateway.url, { method: 'GET', path: `${transfersPath}/${paid.paymentId}/status` });
     const statusReads = () =>
       bank.requests.filter(({ operation }) => operation === 'getPaymentStatus').length;
     await read();
@@ -120,7 +121,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
   });
 
   test('show the audit log as it grows, and verify its hash chain', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const page = await pages.signIn(t, gateway);
     await page.getByText('Nothing is recorded yet.').waitFor();
     const hold = { hold: 'closed', reason: '<b>a test</b> & more', for: '10min' };
@@ -142,7 +143,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
   });
 
   test('isolate the text direction of what operators wrote into the audit log', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const [environment, why] = ['\u202Enoitcudorp', 'why there is no environment of this name'];
     await callAdminApi(gateway, 'PUT', '/api/environments/active', { environment, reason: 'a test' });
     const page = await pages.signIn(t, gateway);
@@ -159,7 +160,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
   });
 
   test('explain step by step why a call was refused, and report an unknown X-Request-ID', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const page = await pages.signIn(t, gateway);
     const known = randomUUID();
     const decision = {
@@ -192,7 +193,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
 
   test('show the configuration in effect with its secrets masked', async (t) => {
     const operators = [{ name: 'rita', role: 'read', tokenSha256: 'ab'.repeat(32) }];
-    const { gateway } = await startLine(t, { admin: { operators } });
+    const { gateway } = await startGatewayWithBank(t, { admin: { operators } });
     const page = await pages.signIn(t, gateway);
     await page.getByText('The configuration in effect').click();
     const settings = page.getByRole('region', { name: 'The configuration in effect' });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
 import { type ErrorCode, GatewayError } from '../../src/request/errors.ts';
-import { transfers } from '../kit/request.ts';
+import { transfersPath } from '../kit/request.ts';
 import { requestId, startApp } from './tpp-app-fixture.ts';
 
 /** Status, the Berlin Group's code, and whether the bank can have received the request. */
@@ -57,7 +57,7 @@ describe('an error response', () => {
 
     test(`for ${code} is ${status} ${tppCode}, and ${reached === 'no' ? 'contains no advice' : 'advises not to initiate again'}`, async () => {
       const { app } = failing(code);
-      const send = () => supertest(app).post(transfers).set('X-Request-ID', requestId).send('{}');
+      const send = () => supertest(app).post(transfersPath).set('X-Request-ID', requestId).send('{}');
 
       const json = await send().expect(status);
       const problem = await send().set('Accept', 'application/problem+json').expect(status);

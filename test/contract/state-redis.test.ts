@@ -1,8 +1,8 @@
 /** The contract of the state, tested on one Redis in real time. */
 
 import { describe } from 'node:test';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
@@ -10,7 +10,7 @@ import { createRedisTestStore } from './redis-test-store.ts';
 import { testSets } from './sets-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
-const url = skipWithoutRedis ? '' : await sharedRedisUrl(lifeOfAllTests());
+const url = skipWithoutRedis ? '' : await sharedRedisUrl(scopeOfAllTests());
 
 const redis: RawStateUnderTest = {
   skip: skipWithoutRedis,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
 import { GatewayError } from '../../src/request/errors.ts';
-import { transfers } from '../kit/request.ts';
+import { transfersPath } from '../kit/request.ts';
 import { bankResponse, requestId, startApp } from './tpp-app-fixture.ts';
 
 describe('the public API', () => {
@@ -12,7 +12,7 @@ describe('the public API', () => {
     const { app, received } = startApp(async () => bankResponse({ status: 201 }));
 
     await supertest(app)
-      .post(transfers)
+      .post(transfersPath)
       .set('X-Request-ID', requestId)
       .set('Penstock-Environment', 'production')
       .set('PSU-IP-Address', '192.0.2.1')
@@ -22,7 +22,7 @@ describe('the public API', () => {
 
     const [request] = received;
     assert.equal(request?.operation.name, 'initiatePayment');
-    assert.equal(request?.operation.path, transfers);
+    assert.equal(request?.operation.path, transfersPath);
     assert.equal(request?.requestId, requestId);
     assert.equal(request?.requestedEnvironment, 'production');
     assert.equal(request?.body.toString(), '{"a" : 1}\r\n');
@@ -34,8 +34,8 @@ describe('the public API', () => {
   });
 
   for (const [path, lane, deadlineMs] of [
-    [`${transfers}/1/status`, 'status', 1_000],
-    [`${transfers}/1`, 'read', 2_000],
+    [`${transfersPath}/1/status`, 'status', 1_000],
+    [`${transfersPath}/1`, 'read', 2_000],
   ] as const) {
     test(`sets the deadline of the lane ${lane}`, async () => {
       const { app, received } = startApp(async () => bankResponse());
@@ -50,9 +50,9 @@ describe('the public API', () => {
     const { app, received, refused } = startApp(async () => bankResponse());
     const responses = await Promise.all([
       supertest(app).get('/berlingroup/v1/accounts').set('X-Request-ID', requestId).expect(404),
-      supertest(app).put(transfers).set('X-Request-ID', requestId).expect(405),
-      supertest(app).get(`${transfers}/1`).expect(400),
-      supertest(app).post(transfers).set('X-Request-ID', requestId).send('x'.repeat(1_001)).expect(413),
+      supertest(app).put(transfersPath).set('X-Request-ID', requestId).expect(405),
+      supertest(app).get(`${transfersPath}/1`).expect(400),
+      supertest(app).post(transfersPath).set('X-Request-ID', requestId).send('x'.repeat(1_001)).expect(413),
     ]);
     assert.deepEqual(received, []);
     const expected = responses.map(({ headers }) => ({
@@ -75,7 +75,10 @@ describe('a response of the public API', () => {
     ] as const;
     const { app } = startApp(async () => bankResponse({ status: 418, headers, body }));
 
-    const response = await supertest(app).get(`${transfers}/1`).set('X-Request-ID', requestId).expect(418);
+    const response = await supertest(app)
+      .get(`${transfersPath}/1`)
+      .set('X-Request-ID', requestId)
+      .expect(418);
 
     assert.deepEqual(response.body, body);
     assert.deepEqual(response.headers['set-cookie'], ['a=1', 'b=2']);
@@ -87,7 +90,10 @@ describe('a response of the public API', () => {
 
   test('with status 204 has neither a body nor a Content-Length', async () => {
     const { app } = startApp(async () => bankResponse({ status: 204, headers: [], body: Buffer.alloc(0) }));
-    const response = await supertest(app).delete(`${transfers}/1`).set('X-Request-ID', requestId).expect(204);
+    const response = await supertest(app)
+      .delete(`${transfersPath}/1`)
+      .set('X-Request-ID', requestId)
+      .expect(204);
     assert.equal(response.headers['content-length'], undefined);
     assert.equal(response.text, '');
   });
@@ -96,7 +102,10 @@ describe('a response of the public API', () => {
     const { app } = startApp(async () => {
       throw new TypeError('secret of 192.0.2.1');
     });
-    const response = await supertest(app).get(`${transfers}/1`).set('X-Request-ID', requestId).expect(500);
+    const response = await supertest(app)
+      .get(`${transfersPath}/1`)
+      .set('X-Request-ID', requestId)
+      .expect(500);
     assert.equal(response.headers['penstock-error'], 'INTERNAL');
     assert.equal(response.headers['x-request-id'], requestId);
     assert.doesNotMatch(`${response.text}${JSON.stringify(response.headers)}`, /secret|192|TypeError/);
@@ -104,7 +113,7 @@ describe('a response of the public API', () => {
 
   test('contains no fields of the framework', async () => {
     const { app } = startApp(async () => bankResponse());
-    const { headers } = await supertest(app).get(`${transfers}/1`).set('X-Request-ID', requestId);
+    const { headers } = await supertest(app).get(`${transfersPath}/1`).set('X-Request-ID', requestId);
     for (const name of ['x-powered-by', 'etag', 'server', 'vary'])
       assert.equal(headers[name], undefined, name);
   });
@@ -113,7 +122,7 @@ describe('a response of the public API', () => {
 describe('a response that cannot be written', () => {
   test('is replaced by INTERNAL, and the request does not enter the pipeline again', async () => {
     const { app, received } = startApp(async () => bankResponse({ headers: [['X-Odd', 'line\r\nbreak']] }));
-    const { status } = await supertest(app).post(transfers).set('X-Request-ID', requestId).send('{}');
+    const { status } = await supertest(app).post(transfersPath).set('X-Request-ID', requestId).send('{}');
     assert.equal(status, 500);
     assert.equal(received.length, 1);
   });
@@ -123,7 +132,7 @@ describe('a response that cannot be written', () => {
       throw new GatewayError('INTERNAL', 'Ein Fehler für 5 €.');
     });
     const { body } = await supertest(app)
-      .post(transfers)
+      .post(transfersPath)
       .set('X-Request-ID', requestId)
       .send('{}')
       .expect(500);

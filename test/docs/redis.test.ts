@@ -10,7 +10,7 @@ import { type Call, call, jsonOf } from '../kit/call.ts';
 import { root } from '../kit/command.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { type RedisServer, redisStateFactory, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
@@ -97,12 +97,12 @@ describe('the operations page on Redis', { skip: skipWithoutRedisServer }, () =>
       headers: [...initiation.headers, ['X-Request-ID', '99391c7e-ad88-49ec-a2ad-99ddcb1f7721']],
     } as const;
     await send(repeated);
-    const read = (id: string) => ({ method: 'GET', path: `${transfers}/${id}` });
-    const status = (id: string) => ({ method: 'GET', path: `${transfers}/${id}/status` });
+    const read = (id: string) => ({ method: 'GET', path: `${transfersPath}/${id}` });
+    const status = (id: string) => ({ method: 'GET', path: `${transfersPath}/${id}/status` });
 
     const requests: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
       initiation: () => pay(),
-      'cancellation, authorisation': (id) => send({ method: 'DELETE', path: `${transfers}/${id}` }),
+      'cancellation, authorisation': (id) => send({ method: 'DELETE', path: `${transfersPath}/${id}` }),
       'status, answered by the bank': (id) => send(status(id)),
       'status, from the cache': (id) => send(status(id)),
       'replay of a payment': () => send(repeated),
@@ -128,7 +128,7 @@ describe('the operations page on Redis', { skip: skipWithoutRedisServer }, () =>
     const redis = await startRedis(t);
     const { send, pay } = await startClient(t, redis.url);
     const id = await pay();
-    await send({ method: 'GET', path: `${transfers}/${id}/status` });
+    await send({ method: 'GET', path: `${transfersPath}/${id}/status` });
     await until(5_000, 'the instance is registered', async () =>
       (await keysIn(redis)).some((key) => /holder/.test(key)),
     );
@@ -148,8 +148,8 @@ describe('the operations page on Redis', { skip: skipWithoutRedisServer }, () =>
     await redis.command('ACL', 'SETUSER', 'gateway', 'reset', 'on', '>word', ...acl);
     const { send, pay } = await startClient(t, redis.url.replace('//', '//gateway:word@'));
     const id = await pay();
-    await send({ method: 'GET', path: `${transfers}/${id}/status` });
-    await send({ method: 'DELETE', path: `${transfers}/${id}` });
+    await send({ method: 'GET', path: `${transfersPath}/${id}/status` });
+    await send({ method: 'DELETE', path: `${transfersPath}/${id}` });
     const errors = String(await redis.command('INFO', 'errorstats'));
     assert.doesNotMatch(errors, /NOPERM/);
   });

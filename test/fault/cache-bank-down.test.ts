@@ -5,7 +5,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { call, jsonOf } from '../kit/call.ts';
 import type { Field } from '../kit/fields.ts';
 import { type Sections, startGateway } from '../kit/gateway.ts';
-import { transfers } from '../kit/request.ts';
+import { transfersPath } from '../kit/request.ts';
 import { type StubResponse, startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { shortDeadlines } from './fault-contract.ts';
 
@@ -26,7 +26,7 @@ async function startWithCachedPayment(t: TestContext, failure: Failure, sections
   const sandbox = { baseUrl: bank.baseUrl, standardVersion: '1.3.11' };
   const gateway = await startGateway(t, { environments: { sandbox }, ...shortDeadlines, ...sections });
   const read = (payment: string, ...headers: readonly Field[]) =>
-    call(gateway.url, { method: 'GET', path: `${transfers}/${payment}/status`, headers });
+    call(gateway.url, { method: 'GET', path: `${transfersPath}/${payment}/status`, headers });
   assert.equal((await read('cached')).status, 200);
 
   if (failure === 'refuses connections') await bank.close();

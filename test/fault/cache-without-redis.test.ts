@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { sendAtOnce } from '../kit/at-once.ts';
 import { type Call, call, jsonOf, type Reply } from '../kit/call.ts';
+import { sendConcurrently } from '../kit/concurrent-requests.ts';
 import { type Sections, startGateway } from '../kit/gateway.ts';
 import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { apiKeyOf, type ClientName, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
@@ -33,9 +33,9 @@ async function startWithRedis(t: TestContext, sections: Sections = {}) {
   const environments = { sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
   const gateway = await startGateway(t, { environments, state: { redis: redis.url }, ...sections });
   const read = (payment: string) =>
-    call(gateway.url, { method: 'GET', path: `${transfers}/${payment}/status` });
+    call(gateway.url, { method: 'GET', path: `${transfersPath}/${payment}/status` });
   const cancel = (payment: string) =>
-    call(gateway.url, { method: 'DELETE', path: `${transfers}/${payment}` });
+    call(gateway.url, { method: 'DELETE', path: `${transfersPath}/${payment}` });
   /** Delays the bank's responses until the returned function is called. */
   const holdResponses = () => {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -95,7 +95,7 @@ describe('the status cache while Redis is unavailable', { skip: skipWithoutRedis
       assert.equal((await send('shop', initiation)).status, 201);
       await outages[outage]?.(redis);
 
-      const status = { method: 'GET', path: `${transfers}/ours/status` };
+      const status = { method: 'GET', path: `${transfersPath}/ours/status` };
       for (let count = 0; count < 3; count++) {
         const reply = await send('shop', status);
         assert.deepEqual([reply.status, reply.text.includes('RCVD')], [200, true], reply.text);
@@ -121,8 +121,8 @@ describe('the status cache while Redis is unavailable', { skip: skipWithoutRedis
     await redis.kill();
     const before = bank.requests.length;
     const release = holdResponses();
-    const path = `${transfers}/popular/status`;
-    const { replies } = await sendAtOnce(t, [gateway], { method: 'GET', path }, 500);
+    const path = `${transfersPath}/popular/status`;
+    const { replies } = await sendConcurrently(t, [gateway], { method: 'GET', path }, 500);
     release();
     assert.ok((await replies).every(({ status }) => status === 200));
     assert.equal(

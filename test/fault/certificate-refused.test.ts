@@ -5,14 +5,14 @@ import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startCommand } from '../kit/command.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { createAuthority, type IssuedCertificate } from '../kit/openssl.ts';
 import { freePort } from '../kit/ports.ts';
-import { newCall, transfers } from '../kit/request.ts';
+import { newCall, transfersPath } from '../kit/request.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { within } from '../kit/within.ts';
 import { methods } from './fault-contract.ts';
 
-const life = lifeOfAllTests();
+const life = scopeOfAllTests();
 const authority = createAuthority(life);
 const stranger = createAuthority(life, 'stranger');
 const bankOwn = authority.issue('bank');
@@ -23,7 +23,7 @@ async function assertRefused(t: TestContext, environment: object, proxyError: st
   const sections: Sections = { environments: { active: 'sandbox', sandbox: environment } };
   const gateway = await startGateway(t, sections);
   for (const method of methods) {
-    const request = newCall(method, method === 'POST' ? transfers : `${transfers}/a-payment`);
+    const request = newCall(method, method === 'POST' ? transfersPath : `${transfersPath}/a-payment`);
     for (const again of ['the first time', 'with the same X-Request-ID']) {
       const reply = await within(8_000, 'an answer', call(gateway.url, request));
       assert.equal(reply.header('penstock-error'), 'UPSTREAM_UNREACHED', again);
@@ -128,6 +128,6 @@ describe('certificate of the bank that the gateway refuses', () => {
     const bank = await startBank(t, { tls: bankOwn });
     const tls = { ...tlsWith(qwac), serverName: 'localhost' };
     const gateway = await startGateway(t, { environments: { sandbox: { baseUrl: bank.baseUrl, tls } } });
-    assert.equal((await call(gateway.url, newCall('POST', transfers))).status, 201);
+    assert.equal((await call(gateway.url, newCall('POST', transfersPath))).status, 201);
   });
 });

@@ -9,9 +9,9 @@ import type { LoggedRequest } from '../../src/simulated-bank/request-log.ts';
 import { type Call, call } from '../kit/call.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
-import { failuresIn, startLoad, exchange as timed } from '../kit/load.ts';
+import { failuresIn, startLoad, measureExchange as timed } from '../kit/load.ts';
 import { copyCertificateFiles, createAuthority, replaceCertificateFiles } from '../kit/openssl.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 
 /** A gateway process with the certificates `old-*`, in front of a bank that accepts clients of the authority. */
@@ -70,7 +70,9 @@ describe('a certificate that is replaced on the disk', () => {
 
     const load = startLoad(t, { perSecond: 60 }, (number) =>
       timed(
-        number % 3 === 0 ? initiation : { method: 'GET', path: `${transfers}/${ids[number % ids.length]}` },
+        number % 3 === 0
+          ? initiation
+          : { method: 'GET', path: `${transfersPath}/${ids[number % ids.length]}` },
         ask,
       ),
     );
@@ -84,7 +86,7 @@ describe('a certificate that is replaced on the disk', () => {
     const exchanges = await load.stop();
 
     assert.deepEqual(failuresIn(exchanges), {});
-    const initiated = exchanges.filter(({ call: { path } }) => path === transfers);
+    const initiated = exchanges.filter(({ call: { path } }) => path === transfersPath);
     assert.equal(bank.payments.length, ids.length + initiated.length, 'each payment once');
     assert.deepEqual(
       new Set(bank.requests.map((one) => one.clientCertificate)),

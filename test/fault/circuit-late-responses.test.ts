@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { call, jsonOf } from '../kit/call.ts';
 import { ask, circuitOf } from '../kit/circuits.ts';
-import { startLine } from '../kit/gateway.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
@@ -16,7 +16,7 @@ const sections = {
 };
 
 test('a late write counts as failed at its deadline and frees its slot, and its late response is still recorded', async (t) => {
-  const { bank, gateway } = await startLine(t, sections);
+  const { bank, gateway } = await startGatewayWithBank(t, sections);
   bank.injectFault(
     { name: 'latency', ms: 4_000, strikes: 'before-effect' },
     { operation: 'initiatePayment', times: 2 },

@@ -5,9 +5,9 @@ import { describe, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { call, jsonOf } from '../kit/call.ts';
 import { ask, askInTurn, circuitOf, lanes, loggedCircuitChanges, waitForCircuit } from '../kit/circuits.ts';
-import { startLine } from '../kit/gateway.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
 import { assertRefused } from '../kit/refusal.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
 /** How a bank fails. @returns ends it */
@@ -46,7 +46,7 @@ describe('the circuit of a bank', { concurrency: true }, () => {
   for (const [failure, begin] of Object.entries(failures)) {
     for (const lane of lanes) {
       test(`that ${failure} stops the calls of the lane ${lane} after ${minimumCalls} failures, until a probe succeeds`, async (t) => {
-        const { bank, gateway } = await startLine(t, sections);
+        const { bank, gateway } = await startGatewayWithBank(t, sections);
         const end = await begin(bank);
         for (let calls = 0; calls < minimumCalls; calls++) {
           assert.equal((await circuitOf(gateway, lane)).state, 'closed', `after ${calls} failures`);
@@ -85,9 +85,9 @@ describe('the circuit of a bank', { concurrency: true }, () => {
 test('the gateway serves the last known status, marked as stale, while the circuit is open', async (t) => {
   const { statusCache: _, ...rest } = sections;
   const statusCache = { pendingTtl: '100ms', pendingTtlMax: '100ms' };
-  const { bank, gateway } = await startLine(t, { ...rest, statusCache });
+  const { bank, gateway } = await startGatewayWithBank(t, { ...rest, statusCache });
   const paymentId = String(jsonOf(await call(gateway.url, initiation)).paymentId);
-  const read = () => call(gateway.url, { method: 'GET', path: `${transfers}/${paymentId}/status` });
+  const read = () => call(gateway.url, { method: 'GET', path: `${transfersPath}/${paymentId}/status` });
   assert.equal((await read()).status, 200);
 
   bank.injectFault({ name: 'status', status: 500 });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { ask, circuitOf, loggedCircuitChanges, waitForCircuit } from '../kit/circuits.ts';
-import { type GatewayUnderTest, startLine } from '../kit/gateway.ts';
+import { type GatewayUnderTest, startGatewayWithBank } from '../kit/gateway.ts';
 import { until } from '../kit/within.ts';
 
 const minimumCalls = 4;
@@ -29,7 +29,7 @@ const probesAt = ({ requests }: SimulatedBank) => requests.filter(({ operation }
 
 describe('write circuit with traffic of payments only', { concurrency: true }, () => {
   test('sends a failing bank only GET probes, and payments again after a successful one', async (t) => {
-    const { bank, gateway } = await startLine(t, sections);
+    const { bank, gateway } = await startGatewayWithBank(t, sections);
     bank.injectFault({ name: 'status', status: 500 });
     await payUntil(gateway, () => probesAt(bank).length >= 4);
     const [firstProbe] = probesAt(bank);
@@ -51,7 +51,7 @@ describe('write circuit with traffic of payments only', { concurrency: true }, (
   });
 
   test('sends at most one payment per probation while only the probes succeed', async (t) => {
-    const { bank, gateway } = await startLine(t, sections);
+    const { bank, gateway } = await startGatewayWithBank(t, sections);
     bank.injectFault({ name: 'status', status: 503 }, { operation: 'initiatePayment' });
     await payUntil(gateway, () => probesAt(bank).length >= 5);
 
@@ -62,7 +62,7 @@ describe('write circuit with traffic of payments only', { concurrency: true }, (
   });
 
   test('refuses a second payment on probation while the first is active', async (t) => {
-    const { bank, gateway } = await startLine(t, sections);
+    const { bank, gateway } = await startGatewayWithBank(t, sections);
     bank.injectFault({ name: 'status', status: 500 }, { operation: 'initiatePayment', times: minimumCalls });
     for (let calls = 0; calls < minimumCalls; calls++) await ask(gateway, 'write');
     await waitForCircuit(gateway, 'write', 'probation');

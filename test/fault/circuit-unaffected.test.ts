@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { ask, callOf, circuitOf, lanes, loggedCircuitChanges, waitForCircuit } from '../kit/circuits.ts';
-import { type GatewayUnderTest, type Sections, startLine } from '../kit/gateway.ts';
+import { type GatewayUnderTest, type Sections, startGatewayWithBank } from '../kit/gateway.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
@@ -34,7 +34,7 @@ const distinct = (answers: readonly string[]) => [...new Set(answers)].toSorted(
 describe('circuit', { concurrency: true }, () => {
   for (const status of [400, 401, 403, 404, 409, 501]) {
     test(`ignores responses with status ${status}, and failures among them still open it`, async (t) => {
-      const { bank, gateway } = await startLine(t, {
+      const { bank, gateway } = await startGatewayWithBank(t, {
         ...sections,
         circuit: { minimumCalls, failureRate: '90%' },
       });
@@ -50,14 +50,14 @@ describe('circuit', { concurrency: true }, () => {
   }
 
   test('ignores 429 responses', async (t) => {
-    const { bank, gateway } = await startLine(t, sections);
+    const { bank, gateway } = await startGatewayWithBank(t, sections);
     bank.injectFault({ name: 'too-many-requests', retryAfterSeconds: 20 });
     for (const answer of await sendManyCalls(gateway)) assert.match(answer, /^(429|QUEUE_TIMEOUT)$/);
     await assertStaysClosed(gateway);
   });
 
   test('ignores TPPs that disconnect while the bank processes their calls', async (t) => {
-    const { bank, gateway } = await startLine(t, sections);
+    const { bank, gateway } = await startGatewayWithBank(t, sections);
     bank.injectFault({ name: 'latency', ms: 3_000, strikes: 'before-effect' });
     const disconnect = new AbortController();
     const calls = lanes.flatMap((lane) =>
@@ -80,7 +80,7 @@ describe('circuit', { concurrency: true }, () => {
       queue: 4,
       maxWait: { write: '200ms', read: '200ms', status: '200ms' },
     };
-    const { gateway } = await startLine(t, { ...sections, shaping });
+    const { gateway } = await startGatewayWithBank(t, { ...sections, shaping });
     const answers = await sendManyCalls(gateway);
     for (const code of ['QUEUE_FULL', 'QUEUE_TIMEOUT']) assert.ok(answers.includes(code), code);
     await assertStaysClosed(gateway);
@@ -88,7 +88,7 @@ describe('circuit', { concurrency: true }, () => {
 
   test('ignores clients that exceed their quota', async (t) => {
     const clients = clientSettings().map((client) => ({ ...client, quota: { rate: '1/h', burst: 1 } }));
-    const { gateway } = await startLine(t, { ...sections, clients });
+    const { gateway } = await startGatewayWithBank(t, { ...sections, clients });
     const headers = [['X-API-Key', apiKeyOf('shop')]] as const;
     const replies = [];
     for (let calls = 0; calls <= times; calls++)
@@ -99,7 +99,7 @@ describe('circuit', { concurrency: true }, () => {
 
   test('ignores a Redis that does not answer', { skip: skipWithoutRedisServer }, async (t) => {
     const redis = await startRedis(t);
-    const { gateway } = await startLine(t, { ...sections, state: { redis: redis.url } });
+    const { gateway } = await startGatewayWithBank(t, { ...sections, state: { redis: redis.url } });
     redis.freeze();
     t.after(redis.thaw);
     const answers = await sendManyCalls(gateway);
@@ -112,7 +112,11 @@ describe('circuit', { concurrency: true }, () => {
   }, async (t) => {
     const redis = await startRedis(t);
     const shaping = { maxConcurrent: 1 };
-    const { bank, gateway } = await startLine(t, { ...sections, shaping, state: { redis: redis.url } });
+    const { bank, gateway } = await startGatewayWithBank(t, {
+      ...sections,
+      shaping,
+      state: { redis: redis.url },
+    });
     bank.injectFault({ name: 'latency', ms: 2_000, strikes: 'before-effect' }, { times: 1 });
     const activeCall = ask(gateway, 'read');
     await bank.waitUntil(() => bank.requests.length === 1);
@@ -134,7 +138,7 @@ describe('circuit', { concurrency: true }, () => {
 
   test('ignores calls that were sent before it opened and end after it has closed again', async (t) => {
     const circuit = { minimumCalls, openFor: '100ms' };
-    const { bank, gateway } = await startLine(t, { circuit });
+    const { bank, gateway } = await startGatewayWithBank(t, { circuit });
     bank.injectFault(
       { name: 'latency', ms: 1_000, strikes: 'before-effect' },
       { operation: 'getPayment', times },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
-import { connectRaw } from '../kit/raw.ts';
+import { connectRaw } from '../kit/raw-connection.ts';
 import { until, within } from '../kit/within.ts';
 import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 

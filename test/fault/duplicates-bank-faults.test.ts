@@ -15,8 +15,8 @@ import { call } from '../kit/call.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { startTlsBankProxy, type TlsBankProxy } from '../kit/tls-bank-proxy.ts';
 import { until } from '../kit/within.ts';
 import { newWrite, outcomeOf, type Write, writeNames } from '../kit/writes.ts';
@@ -140,7 +140,7 @@ const faultCases: readonly FaultCase[] = [
   withFault({ name: 'close-idle' }, ...success),
 ];
 
-const life = lifeOfAllTests();
+const life = scopeOfAllTests();
 const redis = lazy(() => sharedRedisUrl(life));
 
 /** The kinds of state, and the instances to which repeats are sent. */

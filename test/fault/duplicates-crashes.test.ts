@@ -22,8 +22,8 @@ import {
 import { lazy } from '../kit/fleet-redis.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 import {
   afterExpiry,
@@ -34,7 +34,7 @@ import {
   withoutRepeats,
 } from './crash-scenarios.ts';
 
-const life = lifeOfAllTests();
+const life = scopeOfAllTests();
 const redis = lazy(() => sharedRedisUrl(life));
 
 /** An instance lease expires this long after its last renewal; renewals come every second. Milliseconds. */

@@ -3,14 +3,14 @@ import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
-import { newCall, transfers } from '../kit/request.ts';
+import { newCall, transfersPath } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 
 const refusalResponse =
   'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
 
 /** The largest body that the gateway accepts: more than the socket buffers hold. */
-const large = { ...newCall('POST', transfers), body: ' '.repeat(1024 * 1024) };
+const large = { ...newCall('POST', transfersPath), body: ' '.repeat(1024 * 1024) };
 
 describe('bank that answers 413 before it has read the body', () => {
   test('has its response passed on, although the rest of the body cannot be sent', async (t) => {
@@ -36,7 +36,7 @@ describe('bank that answers 413 before it has read the body', () => {
 
     assert.equal((await within(4_000, 'an answer', call(gateway.url, large))).status, 413);
     assert.equal(bank.requests.length, 1);
-    const next = await within(4_000, 'an answer', call(gateway.url, newCall('POST', transfers)));
+    const next = await within(4_000, 'an answer', call(gateway.url, newCall('POST', transfersPath)));
     assert.equal(next.status, 201);
     assert.equal(bank.payments.length, 1);
   });

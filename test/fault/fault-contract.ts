@@ -5,8 +5,8 @@ import { type TestContext, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Fault, momentOf } from '../../src/simulated-bank/faults.ts';
 import { type Call, call, type Method, type Reply } from '../kit/call.ts';
-import { type GatewayUnderTest, type Sections, startLine } from '../kit/gateway.ts';
-import { type NewCall, newCall, transfers } from '../kit/request.ts';
+import { type GatewayUnderTest, type Sections, startGatewayWithBank } from '../kit/gateway.ts';
+import { type NewCall, newCall, transfersPath } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 
 /** The error that a TPP gets when the bank fails. */
@@ -38,17 +38,17 @@ export const shortDeadlines: Sections = {
 const maxWaitMs = 4_000;
 
 export async function startWithPayment(t: TestContext, sections: Sections = {}): Promise<FaultTestSetup> {
-  const { bank, gateway } = await startLine(t, sections);
-  const { status, text } = await call(gateway.url, newCall('POST', transfers));
+  const { bank, gateway } = await startGatewayWithBank(t, sections);
+  const { status, text } = await call(gateway.url, newCall('POST', transfersPath));
   assert.equal(status, 201);
   const { paymentId }: { paymentId: string } = JSON.parse(text);
   bank.setStatus(paymentId, 'ACTC'); // the response to a cancellation then has a body
-  return { bank, gateway, paymentPath: `${transfers}/${paymentId}` };
+  return { bank, gateway, paymentPath: `${transfersPath}/${paymentId}` };
 }
 
 /** A call that succeeds without the fault. */
 export const callOn = ({ paymentPath }: FaultTestSetup, method: Method): NewCall =>
-  newCall(method, method === 'POST' ? transfers : paymentPath);
+  newCall(method, method === 'POST' ? transfersPath : paymentPath);
 
 /** Defines one test per method. */
 export function testEveryMethodFails(fault: Fault, failure: ExpectedFailure, sections?: Sections): void {

@@ -4,12 +4,12 @@ import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { type Sections, startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
-import { newCall, transfers } from '../kit/request.ts';
+import { newCall, transfersPath } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 
 const response = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}';
-const aPayment = `${transfers}/a-payment`;
+const aPayment = `${transfersPath}/a-payment`;
 
 /** A bank that answers immediately, and a gateway that has an idle connection to it. */
 async function startWithIdleConnection(t: TestContext, sections: Sections = {}) {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { statusRead } from '../kit/attack.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
-import { connectRaw, sendRaw } from '../kit/raw.ts';
+import { connectRaw, sendRaw } from '../kit/raw-connection.ts';
 import { until } from '../kit/within.ts';
 
 describe('gateway without free file descriptors', () => {

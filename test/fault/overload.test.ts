@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { call, type Reply } from '../kit/call.ts';
-import { startLine } from '../kit/gateway.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
@@ -28,7 +28,7 @@ const isShed = ({ status, header }: Reply) => status === 503 && header('Penstock
 
 describe('an overloaded gateway', () => {
   test('H4: refuses status reads with Retry-After, and still accepts payments and health checks', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const stopWork = keepBusy(t, 250);
     await until(20_000, 'status reads are shed', async () => isShed(await call(gateway.url, statusRead)));
     const before = bank.requests.length;
@@ -52,7 +52,7 @@ describe('an overloaded gateway', () => {
   });
 
   test('H4: refuses every request when it is very late, and completes the requests that it has accepted', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'latency', ms: 4_000, strikes: 'before-effect' }, { times: 1 });
     const taken = call(gateway.url, initiation);
     await bank.waitUntil(() => bank.requests.length === 1);

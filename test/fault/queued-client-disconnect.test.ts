@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { requestText } from '../kit/attack.ts';
 import { call } from '../kit/call.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection } from '../kit/raw.ts';
-import { newCall, transfers } from '../kit/request.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection } from '../kit/raw-connection.ts';
+import { newCall, transfersPath } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 import { methods } from './fault-contract.ts';
 
@@ -12,11 +12,11 @@ import { methods } from './fault-contract.ts';
 const narrow = {
   shaping: { maxConcurrent: 1, maxWait: { write: '20s', read: '10s', status: '8s' } },
 };
-const aPayment = `${transfers}/a-payment`;
+const aPayment = `${transfersPath}/a-payment`;
 
 /** A gateway with a call to the bank that occupies its only concurrency slot for 2.5 s. */
-async function startBusy(t: Parameters<typeof startLine>[0]) {
-  const setup = await startLine(t, narrow);
+async function startBusy(t: Parameters<typeof startGatewayWithBank>[0]) {
+  const setup = await startGatewayWithBank(t, narrow);
   setup.bank.injectFault({ name: 'latency', ms: 2_500, strikes: 'before-effect' }, { times: 1 });
   const activeCall = call(setup.gateway.url, newCall('GET', aPayment));
   await setup.bank.waitUntil(() => setup.bank.requests.length === 1);
@@ -27,7 +27,7 @@ describe('disconnect of a TPP whose call is queued', { concurrency: true }, () =
   for (const method of methods) {
     test(`drops a queued ${method}, and the log shows why`, async (t) => {
       const { bank, gateway, activeCall } = await startBusy(t);
-      const queued = newCall(method, method === 'POST' ? transfers : aPayment);
+      const queued = newCall(method, method === 'POST' ? transfersPath : aPayment);
       const disconnect = new AbortController();
       const reply = call(gateway.url, { ...queued, signal: disconnect.signal });
       const last = call(gateway.url, newCall('GET', `${aPayment}/authorisations`));
@@ -47,7 +47,7 @@ describe('disconnect of a TPP whose call is queued', { concurrency: true }, () =
   }
 
   test('that closes only its sending side still receives the response', async (t) => {
-    const { bank, gateway } = await startLine(t, narrow);
+    const { bank, gateway } = await startGatewayWithBank(t, narrow);
     bank.injectFault({ name: 'latency', ms: 300, strikes: 'before-effect' });
     const activeCall = call(gateway.url, newCall('GET', aPayment));
     await bank.waitUntil(() => bank.requests.length === 1);

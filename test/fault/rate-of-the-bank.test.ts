@@ -6,8 +6,8 @@ import { describe, type TestContext, test } from 'node:test';
 import { arrivalsOf, excessMs } from '../kit/arrivals.ts';
 import { call } from '../kit/call.ts';
 import { callOf } from '../kit/circuits.ts';
-import { type GatewayUnderTest, startBank, startGateway, startLine } from '../kit/gateway.ts';
-import { exchange, startLoad } from '../kit/load.ts';
+import { type GatewayUnderTest, startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
+import { measureExchange, startLoad } from '../kit/load.ts';
 import { redisStateFactory, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
@@ -59,13 +59,13 @@ const fault = { name: 'rate-limit', perSecond: 5, burst: 5, retryAfterSeconds: 1
 
 describe('the rate limit of a bank', { concurrency: true }, () => {
   test('a gateway learns from 429 responses, refuses reads instead of payments, and says when to try again', async (t) => {
-    const { bank, gateway } = await startLine(t, { shaping: { rate: '50/s', burst: 50 } });
+    const { bank, gateway } = await startGatewayWithBank(t, { shaping: { rate: '50/s', burst: 50 } });
     bank.injectFault(fault);
     const payments = startLoad(t, { perSecond: 1 }, () =>
-      exchange(initiation, (one) => call(gateway.url, one)),
+      measureExchange(initiation, (one) => call(gateway.url, one)),
     );
     const reads = startLoad(t, { perSecond: 15 }, () =>
-      exchange(callOf.read, (one) => call(gateway.url, one)),
+      measureExchange(callOf.read, (one) => call(gateway.url, one)),
     );
     await until(60_000, 'the rate is learnt', async () => (await learntRate(gateway)) <= 6);
     await reads.hasSentMore(60);

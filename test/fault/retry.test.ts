@@ -6,8 +6,8 @@ import { describe, type TestContext, test } from 'node:test';
 import { type Call, call, jsonOf } from '../kit/call.ts';
 import { callOf } from '../kit/circuits.ts';
 import { startCommand } from '../kit/command.ts';
-import { type GatewayUnderTest, startBank, startGateway, startLine } from '../kit/gateway.ts';
-import { exchange, failuresIn, startLoad } from '../kit/load.ts';
+import { type GatewayUnderTest, startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
+import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
 import { initiation } from '../kit/request.ts';
 import { startTlsBankProxy } from '../kit/tls-bank-proxy.ts';
 
@@ -17,7 +17,7 @@ describe('call whose connection fails', { concurrency: true }, () => {
   for (const fault of ['reset', 'close-before-answering'] as const) {
     for (const read of reads) {
       test(`is retried if it is a read on a reused connection (${fault}, GET ${read.path})`, async (t) => {
-        const { bank, gateway } = await startLine(t, { statusCache: { enabled: false } });
+        const { bank, gateway } = await startGatewayWithBank(t, { statusCache: { enabled: false } });
         await call(gateway.url, read); // leaves an idle connection
         bank.injectFault({ name: fault }, { times: 1 });
         const reply = await call(gateway.url, read);
@@ -28,7 +28,7 @@ describe('call whose connection fails', { concurrency: true }, () => {
     }
 
     test(`is not retried if it is a payment on a reused connection (${fault})`, async (t) => {
-      const { bank, gateway } = await startLine(t);
+      const { bank, gateway } = await startGatewayWithBank(t);
       assert.equal((await call(gateway.url, initiation)).status, 201);
       bank.injectFault({ name: fault, strikes: 'before-effect' }, { times: 1 });
       const reply = await call(gateway.url, initiation);
@@ -37,7 +37,7 @@ describe('call whose connection fails', { concurrency: true }, () => {
     });
 
     test(`is not retried if it is a read on a new connection (${fault})`, async (t) => {
-      const { bank, gateway } = await startLine(t);
+      const { bank, gateway } = await startGatewayWithBank(t);
       bank.injectFault({ name: fault }, { times: 1 });
       assert.equal((await call(gateway.url, callOf.read)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
       assert.equal(bank.requests.length, 1);
@@ -45,7 +45,7 @@ describe('call whose connection fails', { concurrency: true }, () => {
   }
 
   test('is retried on a new connection, although other idle connections exist', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'latency', ms: 100, strikes: 'before-effect' }, { times: 3 });
     await Promise.all(Array.from({ length: 3 }, () => call(gateway.url, callOf.read)));
     assert.equal(bank.connections, 3);
@@ -55,7 +55,7 @@ describe('call whose connection fails', { concurrency: true }, () => {
   });
 
   test('is not retried after the first byte of the response', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     await call(gateway.url, callOf.read);
     bank.injectFault({ name: 'half-answer' }, { times: 1 });
     assert.equal((await call(gateway.url, callOf.read)).header('Penstock-Error'), 'UPSTREAM_MALFORMED');
@@ -103,7 +103,7 @@ describe('bank that closes connections after 20 ms without a request', { concurr
     const agent = new Agent({ keepAlive: true });
     const loads = gateways.map(({ url }, index) =>
       startLoad(t, { perSecond: callRates[index] ?? 50, forMs: 3_000 }, () =>
-        exchange(one, (again) => call(url, again, agent)),
+        measureExchange(one, (again) => call(url, again, agent)),
       ),
     );
     const ended = await Promise.all(loads.map((load) => load.ended));

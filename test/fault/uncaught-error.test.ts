@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { statusRead } from '../kit/attack.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
-import { connectRaw } from '../kit/raw.ts';
+import { connectRaw } from '../kit/raw-connection.ts';
 
 /** Bugs, triggered by a signal. */
 const bugs: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
-import { newCall, transfers } from '../kit/request.ts';
+import { newCall, transfersPath } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 import { certificate, key } from '../unit/simulated-bank/certificate.ts';
 import { assertFailure, type ExpectedFailure, methods, shortDeadlines } from './fault-contract.ts';
@@ -20,7 +20,7 @@ async function assertUnreached(t: TestContext, baseUrl: string, proxyError: stri
   const environments = { active: 'sandbox', sandbox: { baseUrl } };
   const gateway = await startGateway(t, { environments, ...sections });
   for (const method of [...methods, ...methods]) {
-    const request = newCall(method, method === 'POST' ? transfers : `${transfers}/a-payment`);
+    const request = newCall(method, method === 'POST' ? transfersPath : `${transfersPath}/a-payment`);
     const reply = await within(8_000, 'an answer', call(gateway.url, request));
     assertFailure(gateway, request, reply, unreached(proxyError));
     assert.match(JSON.parse(reply.text).tppMessages[0].text, /nothing was sent/);

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
-import { newCall, transfers } from '../kit/request.ts';
+import { newCall, transfersPath } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 import { callOn, methods, startWithPayment } from './fault-contract.ts';
 
@@ -44,7 +44,7 @@ describe('unsolicited second response of the bank', { concurrency: true }, () =>
       upstream: { maxSockets: 1 },
       shaping: { maxConcurrent: 1 },
     });
-    const request = () => call(gateway.url, newCall('GET', `${transfers}/one`));
+    const request = () => call(gateway.url, newCall('GET', `${transfersPath}/one`));
     const replies = await within(8_000, 'all responses', Promise.all(Array.from({ length: 50 }, request)));
     assert.deepEqual(new Set(replies.map(({ text }) => text)), new Set(['"own"']));
   });
@@ -53,7 +53,8 @@ describe('unsolicited second response of the bank', { concurrency: true }, () =>
     const bank = await startPlainServer(t, (socket) => void socket.write(responseWith('own')));
     const environments = { sandbox: { baseUrl: `http://127.0.0.1:${bank.port}` } };
     const gateway = await startGateway(t, { environments });
-    const get = () => within(4_000, 'an answer', call(gateway.url, newCall('GET', `${transfers}/a-payment`)));
+    const get = () =>
+      within(4_000, 'an answer', call(gateway.url, newCall('GET', `${transfersPath}/a-payment`)));
 
     for (let round = 0; round < 20; round++) {
       assert.equal((await get()).text, '"own"');

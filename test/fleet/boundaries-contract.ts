@@ -9,12 +9,12 @@ import type { Call } from '../kit/call.ts';
 import { comparableResponse } from '../kit/comparable-response.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import type { FleetRedis } from '../kit/fleet-redis.ts';
-import { exchange, type Load, startLoad } from '../kit/load.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { type Load, measureExchange, startLoad } from '../kit/load.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { withEnvironmentHeader } from '../kit/two-environments.ts';
 
-const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
-const cancel = (id: string): Call => ({ method: 'DELETE', path: `${transfers}/${id}` });
+const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfersPath}/${id}/status` });
+const cancel = (id: string): Call => ({ method: 'DELETE', path: `${transfersPath}/${id}` });
 
 /** @param redis the one that the instances share */
 export function testBoundaries(redis: () => Promise<FleetRedis>): void {
@@ -31,7 +31,7 @@ export function testBoundaries(redis: () => Promise<FleetRedis>): void {
       const attempt = honest
         ? initiation
         : (attempts[Math.floor(number / 2) % attempts.length] ?? initiation);
-      return exchange(signed(attempt), (one) => instance.ask(honest ? 'shop' : 'till', one));
+      return measureExchange(signed(attempt), (one) => instance.ask(honest ? 'shop' : 'till', one));
     });
     const switches = await switchUntilItEnds(fleet, load);
     const exchanges = await load.ended;
@@ -71,7 +71,7 @@ export function testBoundaries(redis: () => Promise<FleetRedis>): void {
       const before = reachedBanks();
       for (const instance of [fleet.other, fleet.one]) {
         for (const [index, attempt] of attemptsOn(foreign).entries()) {
-          if (attempt.path === transfers) continue;
+          if (attempt.path === transfersPath) continue;
           const never = attemptsOn(unknown)[index] ?? assert.fail();
           const [theirs, nobodys] = [
             await instance.ask('rival', attempt),
@@ -106,7 +106,7 @@ export function testBoundaries(redis: () => Promise<FleetRedis>): void {
 
 /** Every request about a payment, and an initiation, with every form of Penstock-Environment. */
 function attemptsOn(id: string): readonly Call[] {
-  const path = `${transfers}/${id}`;
+  const path = `${transfersPath}/${id}`;
   const calls: readonly Call[] = [
     initiation,
     { method: 'GET', path },

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { call, jsonOf } from '../kit/call.ts';
 import type { Instance } from '../kit/fleet.ts';
-import { transfers } from '../kit/request.ts';
+import { transfersPath } from '../kit/request.ts';
 
 /** The environment of each payment according to an instance, or the error code. */
 export async function environmentsOf(
@@ -11,7 +11,7 @@ export async function environmentsOf(
   instance: Instance,
 ): Promise<readonly (string | undefined)[]> {
   const replies = await Promise.all(
-    ids.map((id) => instance.ask('shop', { method: 'GET', path: `${transfers}/${id}/status` })),
+    ids.map((id) => instance.ask('shop', { method: 'GET', path: `${transfersPath}/${id}/status` })),
   );
   return replies.map((reply) =>
     reply.status === 200 ? reply.header('Penstock-Environment') : reply.header('Penstock-Error'),

@@ -1,11 +1,11 @@
 /** The requests of a load on a fleet. */
 
 import type { Call } from '../kit/call.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 
 /** New payments, details that may take their time, and status reads; pairs of numbers are of one sort. */
 export function mixed(ids: readonly string[], number: number): Call {
-  const path = `${transfers}/${ids[number % ids.length]}`;
+  const path = `${transfersPath}/${ids[number % ids.length]}`;
   switch (Math.floor(number / 2) % 4) {
     case 0:
       return initiation;

@@ -8,8 +8,8 @@ import type { Call } from '../kit/call.ts';
 import { comparableResponse } from '../kit/comparable-response.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import type { FleetRedis } from '../kit/fleet-redis.ts';
-import { type Exchange, exchange, failuresIn, startLoad } from '../kit/load.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { type Exchange, failuresIn, measureExchange, startLoad } from '../kit/load.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import type { ClientName } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
@@ -19,7 +19,7 @@ export interface Outage {
   end(): void | Promise<void>;
 }
 
-const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
+const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfersPath}/${id}/status` });
 
 /** A read every 5 ms, of 50 payments that both instances remember, and an outage in the middle of it. */
 export async function testOutage(t: TestContext, redis: FleetRedis, outage: Outage): Promise<void> {
@@ -33,7 +33,7 @@ export async function testOutage(t: TestContext, redis: FleetRedis, outage: Outa
   const knownToOne = await fleet.one.pay('shop', 'sandbox');
 
   const load = startLoad(t, { perSecond: 200 }, (number) =>
-    exchange(statusOf(ids[number % ids.length] ?? ''), (one) =>
+    measureExchange(statusOf(ids[number % ids.length] ?? ''), (one) =>
       instanceFor(fleet, Math.floor(number / 50)).ask('shop', one),
     ),
   );
@@ -103,12 +103,12 @@ async function assertRefused(
       [instance, 'rival', statusOf(foreign)],
     ]),
     [other, 'shop', statusOf(unknownToOther)],
-    [other, 'shop', { method: 'DELETE', path: `${transfers}/${unknownToOther}` }],
+    [other, 'shop', { method: 'DELETE', path: `${transfersPath}/${unknownToOther}` }],
   ];
   const refused: Exchange[] = [];
   for (let round = 0; round < rounds; round++) {
     for (const [instance, client, attempt] of attempts)
-      refused.push(await exchange(attempt, (call) => instance.ask(client, call)));
+      refused.push(await measureExchange(attempt, (call) => instance.ask(client, call)));
   }
 
   for (const { came } of refused)

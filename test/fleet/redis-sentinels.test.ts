@@ -2,8 +2,8 @@
 
 import { describe, test } from 'node:test';
 import { lazy, startSentinelRedis } from '../kit/fleet-redis.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { sendRedisCommand, skipWithoutRedisServer } from '../kit/redis.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 import { testBoundaries } from './boundaries-contract.ts';
 import { testOutage } from './outage-contract.ts';
@@ -12,7 +12,7 @@ import { testRestarts } from './restarts-contract.ts';
 import { testSwitching } from './switching-contract.ts';
 
 describe('two instances on Redis with Sentinel', { skip: skipWithoutRedisServer }, () => {
-  const life = lifeOfAllTests();
+  const life = scopeOfAllTests();
   const redis = lazy(() => startSentinelRedis(life));
   testSwitching(redis);
   testBoundaries(redis);

@@ -2,8 +2,8 @@
 
 import { describe, test } from 'node:test';
 import { lazy, startSingleRedis } from '../kit/fleet-redis.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { testBoundaries } from './boundaries-contract.ts';
 import { testOutage } from './outage-contract.ts';
 import { testRefusedSwitches } from './refused-switches-contract.ts';
@@ -11,7 +11,7 @@ import { testRestarts } from './restarts-contract.ts';
 import { testSwitching } from './switching-contract.ts';
 
 describe('two instances on one Redis', { skip: skipWithoutRedisServer }, () => {
-  const life = lifeOfAllTests();
+  const life = scopeOfAllTests();
   const redis = lazy(() => startSingleRedis(life));
   testSwitching(redis);
   testBoundaries(redis);

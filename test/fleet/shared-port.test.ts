@@ -8,10 +8,10 @@ import { callAdminApi } from '../kit/admin-api.ts';
 import { type Call, call, jsonOf, repeatWhile } from '../kit/call.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import { startSingleRedis } from '../kit/fleet-redis.ts';
-import { exchange, failuresIn, startLoad } from '../kit/load.ts';
-import { runInOwnNetwork, withoutOwnNetwork } from '../kit/own-network.ts';
+import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
+import { runInNetworkNamespace, skipWithoutNetworkNamespace } from '../kit/network-namespace.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { apiKeyOf } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 import { mixed } from './mixed-load.ts';
@@ -25,9 +25,9 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
 
     // Where the kernel resets connections that a stopping process has not accepted, the gateway cannot prevent failures.
     test('restart and fail without loss in a network namespace that migrates pending connections', {
-      skip: withoutOwnNetwork(),
+      skip: skipWithoutNetworkNamespace(),
     }, async () => {
-      const { code, said } = await runInOwnNetwork(import.meta.filename);
+      const { code, said } = await runInNetworkNamespace(import.meta.filename);
       assert.equal(code, 0, said);
       assert.match(said, /tests 2\n/);
     });
@@ -42,7 +42,7 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
     const ask = createClient(t, one);
 
     const load = startLoad(t, { perSecond: 300 }, (number) =>
-      exchange(mixed(ids, number), (sent) => ask(sent, number)),
+      measureExchange(mixed(ids, number), (sent) => ask(sent, number)),
     );
     for (const instance of [one, other]) {
       await hasServed(instance);
@@ -53,7 +53,7 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
     const exchanges = await load.stop();
 
     assert.deepEqual(failuresIn(exchanges), {});
-    const initiated = exchanges.filter(({ call: { path } }) => path === transfers);
+    const initiated = exchanges.filter(({ call: { path } }) => path === transfersPath);
     assert.equal(sandbox.payments.length, ids.length + initiated.length, 'each payment once');
   });
 
@@ -68,9 +68,9 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
       { operation: 'initiatePayment' },
     );
 
-    const payments = Array.from({ length: 20 }, () => exchange(initiation, (sent) => ask(sent, 0)));
+    const payments = Array.from({ length: 20 }, () => measureExchange(initiation, (sent) => ask(sent, 0)));
     const load = startLoad(t, { perSecond: 300 }, (number) =>
-      exchange(mixed(ids, 4 + (number % 4)), (sent) => ask(sent, number)),
+      measureExchange(mixed(ids, 4 + (number % 4)), (sent) => ask(sent, number)),
     );
     await load.hasSent(150);
     await sandbox.waitUntil(() => sandbox.payments.length === before + payments.length);
@@ -87,7 +87,7 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
         `sent ${Math.round(sentAtMs - goneAtMs)} ms after the process was gone`,
       );
     }
-    const lostPayments = lost.filter(({ call: { path } }) => path === transfers).length;
+    const lostPayments = lost.filter(({ call: { path } }) => path === transfersPath).length;
     assert.ok(lostPayments > 0 && lostPayments < payments.length, `${lostPayments} payments were lost`);
     await until(30_000, 'they are listed', async () => (await inDoubt(fleet)) === lostPayments);
     assert.equal(sandbox.payments.length, before + payments.length, 'each payment once');

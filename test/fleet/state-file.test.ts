@@ -5,13 +5,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
-import { startAlone } from '../kit/fleet.ts';
+import { startSingleInstance } from '../kit/fleet.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { environmentsOf, readinessReasons } from './instance-queries.ts';
 
 test('an instance with a state file that was killed still knows the active environment and the environment of every payment', async (t) => {
-  const instance = await startAlone(t, { file: `${temporaryFolder(t)}/state` });
+  const instance = await startSingleInstance(t, { file: `${temporaryFolder(t)}/state` });
   assert.deepEqual(await readinessReasons(instance), []);
   const born = [await instance.pay('shop')];
   await switchEnvironment(instance, 'production');
@@ -30,7 +30,7 @@ test('an instance with a state file that was killed still knows the active envir
 });
 
 test('an instance without a state file reports in its log and in /health/ready what a restart loses', async (t) => {
-  const instance = await startAlone(t, {});
+  const instance = await startSingleInstance(t, {});
   const says =
     /kept in memory: a restart forgets which X-Request-IDs were used, which payments are in doubt, the environment of each payment/;
   assert.match(String(await readinessReasons(instance)), says);
@@ -39,8 +39,8 @@ test('an instance without a state file reports in its log and in /health/ready w
 
 test('an instance whose state file is in use does not start, and reports the reason', async (t) => {
   const file = `${temporaryFolder(t)}/state`;
-  await startAlone(t, { file });
-  await assert.rejects(startAlone(t, { file }), (error: Error) => {
+  await startSingleInstance(t, { file });
+  await assert.rejects(startSingleInstance(t, { file }), (error: Error) => {
     assert.match(error.message, /ended with 1/);
     assert.match(error.message, /the gateway cannot start/);
     assert.ok(error.message.includes(`state.file: ${file} is in use by another process; stop that one`));
@@ -59,9 +59,9 @@ for (const [how, isEncrypted] of [
     const folder = temporaryFolder(t);
     const [file, encryptionKeyFile] = [`${folder}/state`, `${folder}/keys`];
     writeFileSync(encryptionKeyFile, randomBytes(32).toString('base64'));
-    const instance = await startAlone(t, { file, ...(isEncrypted && { encryptionKeyFile }) });
+    const instance = await startSingleInstance(t, { file, ...(isEncrypted && { encryptionKeyFile }) });
     const id = await instance.pay('shop');
-    const read = () => instance.ask('shop', { method: 'GET', path: `${transfers}/${id}/status` });
+    const read = () => instance.ask('shop', { method: 'GET', path: `${transfersPath}/${id}/status` });
     const first = await read();
     assert.equal(first.status, 200);
     await instance.stop('SIGKILL');
@@ -81,7 +81,7 @@ test('responses to payments are stored encrypted, and replayed after a restart a
   const [file, encryptionKeyFile] = [`${folder}/state`, `${folder}/keys`];
   const [old, fresh] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')];
   writeFileSync(encryptionKeyFile, old);
-  const instance = await startAlone(t, { file, encryptionKeyFile });
+  const instance = await startSingleInstance(t, { file, encryptionKeyFile });
   const one = { ...initiation, headers: [...initiation.headers, ['X-Request-ID', randomUUID()] as const] };
   const first = await instance.ask('shop', one);
   assert.equal(first.status, 201);

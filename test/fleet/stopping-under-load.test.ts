@@ -5,9 +5,9 @@ import { describe, test } from 'node:test';
 import { type Call, call, type Reply, repeatWhile } from '../kit/call.ts';
 import { type Instance, startFleet } from '../kit/fleet.ts';
 import { startSingleRedis } from '../kit/fleet-redis.ts';
-import { exchange, failuresIn, startLoad } from '../kit/load.ts';
+import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
-import { transfers } from '../kit/request.ts';
+import { transfersPath } from '../kit/request.ts';
 import { apiKeyOf } from '../kit/two-environments.ts';
 import { mixed } from './mixed-load.ts';
 
@@ -31,7 +31,7 @@ describe('an instance that is stopped under load (H1)', { skip: skipWithoutRedis
       const load = startLoad(t, { perSecond: 200 }, (number) => {
         const [first, second] = number % 2 === 0 ? [one, other] : [other, one];
         const mayBeReset = isStopping;
-        return exchange(mixed(ids, number), (sent) =>
+        return measureExchange(mixed(ids, number), (sent) =>
           repeatWhile('STATE_UNAVAILABLE', () =>
             way(first, sent).catch((error: unknown) => {
               if (isRefused(error) || (mayBeReset && isReset(error))) return way(second, sent);
@@ -47,7 +47,7 @@ describe('an instance that is stopped under load (H1)', { skip: skipWithoutRedis
       const exchanges = await load.stop();
 
       assert.deepEqual(failuresIn(exchanges), {});
-      const initiated = exchanges.filter(({ call: { path } }) => path === transfers);
+      const initiated = exchanges.filter(({ call: { path } }) => path === transfersPath);
       assert.equal(sandbox.payments.length, ids.length + initiated.length, 'each payment once');
     });
   }

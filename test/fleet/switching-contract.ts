@@ -8,8 +8,8 @@ import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { type Call, repeatWhile } from '../kit/call.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import type { FleetRedis } from '../kit/fleet-redis.ts';
-import { type Exchange, exchange, failuresIn, startLoad } from '../kit/load.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { type Exchange, failuresIn, measureExchange, startLoad } from '../kit/load.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
 const paymentsBefore = 50;
@@ -23,7 +23,7 @@ export function testSwitching(redis: () => Promise<FleetRedis>): void {
     );
 
     const load = startLoad(t, { perSecond: 200 }, (number) =>
-      exchange(mixed(ids, number), (one) =>
+      measureExchange(mixed(ids, number), (one) =>
         repeatWhile('STATE_UNAVAILABLE', () => instanceFor(fleet, number).ask('shop', one)),
       ),
     );
@@ -39,19 +39,19 @@ export function testSwitching(redis: () => Promise<FleetRedis>): void {
     await load.hasSentMore(400);
     const during = await load.stop();
     const farewell = await startLoad(t, { perSecond: 200, forMs: (1_000 * paymentsBefore) / 200 }, (number) =>
-      exchange(cancellation(ids[number] ?? ''), (one) =>
+      measureExchange(cancellation(ids[number] ?? ''), (one) =>
         repeatWhile('STATE_UNAVAILABLE', () => instanceFor(fleet, number + 1).ask('shop', one)),
       ),
     ).ended;
 
     assert.deepEqual(failuresIn([...during, ...farewell]), {});
-    const initiated = during.filter(({ call }) => call.path === transfers);
+    const initiated = during.filter(({ call }) => call.path === transfersPath);
     const late = initiated.filter(({ sentAtMs }) => sentAtMs > followedAtMs);
     const early = initiated.filter(({ sentAtMs, tookMs }) => sentAtMs + tookMs < askedAtMs);
     assert.ok(late.length > 50 && early.length > 50);
     assert.deepEqual(new Set(late.map(environmentOf)), new Set(['production']));
     assert.deepEqual(new Set(early.map(environmentOf)), new Set(['sandbox']));
-    const old = [...during, ...farewell].filter(({ call }) => call.path !== transfers);
+    const old = [...during, ...farewell].filter(({ call }) => call.path !== transfersPath);
     assert.deepEqual(new Set(old.map(environmentOf)), new Set(['sandbox']));
 
     assert.equal(callsOn(ids, fleet.sandbox), old.filter(askedTheBank).length);
@@ -67,7 +67,7 @@ const instanceFor = ({ one, other }: Fleet, number: number): Instance => (number
 
 /** A quarter new payments, a quarter authorisations, and status reads; each sort on both instances. */
 function mixed(ids: readonly string[], number: number): Call {
-  const path = `${transfers}/${ids[Math.floor(number / 2) % ids.length]}`;
+  const path = `${transfersPath}/${ids[Math.floor(number / 2) % ids.length]}`;
   switch (Math.floor(number / 2) % 4) {
     case 0:
       return initiation;
@@ -83,7 +83,7 @@ function mixed(ids: readonly string[], number: number): Call {
   }
 }
 
-const cancellation = (id: string): Call => ({ method: 'DELETE', path: `${transfers}/${id}` });
+const cancellation = (id: string): Call => ({ method: 'DELETE', path: `${transfersPath}/${id}` });
 
 const environmentOf = ({ came }: Exchange) =>
   came instanceof Error ? undefined : came.header('Penstock-Environment');

@@ -6,7 +6,6 @@ import { readAdminApi } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startGateway } from '../kit/gateway.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import {
   copyCertificateFiles,
   createAuthority,
@@ -14,9 +13,10 @@ import {
   psd2Statements,
   replaceCertificateFiles,
 } from '../kit/openssl.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 
-const authority = createAuthority(lifeOfAllTests());
+const authority = createAuthority(scopeOfAllTests());
 const subject = '/C=DE/O=Shop GmbH/organizationIdentifier=PSDDE-BAFIN-123456/CN=shop.example';
 const clientCertificate = authority.issue('qwac', {
   subject,

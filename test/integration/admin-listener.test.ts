@@ -8,7 +8,7 @@ import { describe, test } from 'node:test';
 import { callAdminApi, readAdminApi } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
 import { countConstantTimeComparisons } from '../kit/constant-time.ts';
-import { adminToken, startLine } from '../kit/gateway.ts';
+import { adminToken, startGatewayWithBank } from '../kit/gateway.ts';
 import { sendRawAdminRequest } from '../kit/raw-admin-request.ts';
 
 /** None of these is exactly `/health/live`, `/health/ready`, `/metrics` or a file of the console. */
@@ -29,7 +29,7 @@ const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'Q
 describe('the admin listener without a token', () => {
   for (const method of methods) {
     test(`answers 401 to ${method} for every spelling of a path, always with the same response, and changes nothing`, async (t) => {
-      const { gateway } = await startLine(t);
+      const { gateway } = await startGatewayWithBank(t);
       for (const path of method === 'GET' ? paths : [...paths, ...publicPaths]) {
         const { status, headers, body } = await sendRawAdminRequest(gateway, `${method} ${path}`).catch(
           (cause: unknown) => {
@@ -48,14 +48,14 @@ describe('the admin listener without a token', () => {
   }
 
   test('answers 401 to HEAD', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     for (const path of paths) {
       assert.equal((await call(gateway.adminUrl, { method: 'HEAD', path })).status, 401, path);
     }
   });
 
   test('answers 400 to a malformed request target, whatever the method', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     for (const method of methods) {
       assert.equal((await sendRawAdminRequest(gateway, `${method} ?/api/environments`)).status, 400);
       const { status, headers, body } = await sendRawAdminRequest(
@@ -69,7 +69,7 @@ describe('the admin listener without a token', () => {
   });
 
   test('answers 401 to malformed and wrong credentials, and to a token outside the Authorization header', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const credentials = [
       'Bearer',
       'Bearer ',
@@ -109,7 +109,7 @@ describe('the admin listener without a token', () => {
   });
 
   test('serves health and metrics, and health reveals only the status and its reasons', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const live = await call(gateway.adminUrl, { method: 'GET', path: '/health/live' });
     assert.deepEqual([live.status, live.text], [200, '{"status":"live"}']);
     const ready = await call(gateway.adminUrl, { method: 'GET', path: '/health/ready' });
@@ -122,7 +122,7 @@ describe('the admin listener without a token', () => {
 
 describe('the admin listener with a token', () => {
   test('answers 421 to a foreign host name (DNS rebinding), and changes nothing', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const token = `Authorization: Bearer ${adminToken}`;
     const hosts = [
       'evil.example',
@@ -143,7 +143,7 @@ describe('the admin listener with a token', () => {
   });
 
   test('accepts every IP address and localhost as host, in any letter case', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     for (const host of [
       '127.0.0.1',
       '127.0.0.1:9090',
@@ -158,7 +158,7 @@ describe('the admin listener with a token', () => {
   });
 
   test('sets no cookie, forbids caching and content sniffing, and allows no other origin', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     for (const path of [
       '/api/environments',
       '/api/config',
@@ -177,7 +177,7 @@ describe('the admin listener with a token', () => {
   });
 
   test('changes nothing on GET', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     for (const path of [
       '/api/environments/active',
       '/api/environments/active?environment=sandbox&reason=x',
@@ -188,7 +188,7 @@ describe('the admin listener with a token', () => {
   });
 
   test('answers 400 to a body with an unsupported encoding or character set', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const token = `Authorization: Bearer ${adminToken}`;
     assert.equal(
       (await sendRawAdminRequest(gateway, 'PUT /api/environments/active', [token, 'Content-Encoding: gzip']))
@@ -214,7 +214,7 @@ test('the admin listener compares a token with that of every operator, in consta
     name: `operator-${digit}`,
     tokenSha256: digit.repeat(64),
   }));
-  const { gateway } = await startLine(t, { admin: { operators } });
+  const { gateway } = await startGatewayWithBank(t, { admin: { operators } });
   for (const token of [adminToken, 'wrong']) {
     const before = comparisons();
     await call(gateway.adminUrl, {

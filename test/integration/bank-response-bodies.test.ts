@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { valuesOf } from '../kit/fields.ts';
-import { publicUrl, startLine } from '../kit/gateway.ts';
+import { publicUrl, startGatewayWithBank } from '../kit/gateway.ts';
 import { setBankResponse } from '../kit/raw-bank-response.ts';
-import { initiation, statusRead, transfers } from '../kit/request.ts';
+import { initiation, statusRead, transfersPath } from '../kit/request.ts';
 
 interface BankResponse {
   readonly status: string;
@@ -66,7 +66,7 @@ for (const framing of ['length', 'chunked', 'close'] as const) {
   describe(`a response of the bank that is framed by ${framing}`, () => {
     for (const [what, { status, type, body }] of Object.entries(responses)) {
       test(`keeps its status and bytes if it is ${what}`, async (t) => {
-        const { bank, gateway } = await startLine(t);
+        const { bank, gateway } = await startGatewayWithBank(t);
         const types = type === undefined ? [] : [type];
         setBankResponse(bank, { status, headers: types.map((one) => ['Content-Type', one]), body, framing });
 
@@ -85,16 +85,16 @@ for (const framing of ['length', 'chunked', 'close'] as const) {
 
 describe('a response of the bank', () => {
   test('has neither a body nor a length if its status is 204', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     setBankResponse(bank, { status: '204 No Content', framing: 'close' });
-    const reply = await call(gateway.url, { method: 'DELETE', path: `${transfers}/1` });
+    const reply = await call(gateway.url, { method: 'DELETE', path: `${transfersPath}/1` });
     assert.equal(reply.status, 204);
     assert.equal(reply.body.length, 0);
     assert.deepEqual(valuesOf(reply.fields, 'Content-Length'), []);
   });
 
   test('keeps its Retry-After if its status is 429, and the request is not repeated', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'too-many-requests', retryAfterSeconds: 7 });
     const reply = await call(gateway.url, statusRead);
     assert.equal(reply.status, 429);
@@ -104,24 +104,24 @@ describe('a response of the bank', () => {
 
   for (const status of ['301 Moved Permanently', '302 Found', '303 See Other', '307 Temporary Redirect']) {
     test(`is passed on and not followed if its status is ${status}`, async (t) => {
-      const { bank, gateway } = await startLine(t);
+      const { bank, gateway } = await startGatewayWithBank(t);
       setBankResponse(bank, {
         status,
-        headers: [['Location', `${bank.baseUrl}${transfers}/2`]],
+        headers: [['Location', `${bank.baseUrl}${transfersPath}/2`]],
         body: 'elsewhere',
       });
 
       const reply = await call(gateway.url, initiation);
 
       assert.equal(reply.status, Number.parseInt(status, 10));
-      assert.equal(reply.header('Location'), `${publicUrl}${transfers}/2`);
+      assert.equal(reply.header('Location'), `${publicUrl}${transfersPath}/2`);
       assert.equal(reply.text, 'elsewhere');
       assert.equal(bank.requests.length, 1);
     });
   }
 
   test('is passed on without the interim responses before it', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'interim-answers', statuses: [100, 103] });
     assert.equal((await call(gateway.url, initiation)).status, 201);
   });

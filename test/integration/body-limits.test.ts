@@ -6,10 +6,10 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection } from '../kit/raw-connection.ts';
 import { assertRefused } from '../kit/refusal.ts';
-import { initiation, statusRead, transfers } from '../kit/request.ts';
+import { initiation, statusRead, transfersPath } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 
 const maxBody = 64 * 1024;
@@ -17,7 +17,7 @@ const sections = { listen: { maxBody: '64KiB' } };
 
 const head = (...more: readonly string[]) =>
   [
-    `POST ${transfers} HTTP/1.1`,
+    `POST ${transfersPath} HTTP/1.1`,
     'Host: gateway.example',
     `X-Request-ID: ${randomUUID()}`,
     'PSU-IP-Address: 192.168.8.78',
@@ -28,7 +28,7 @@ const head = (...more: readonly string[]) =>
 
 describe('a body at the limit', () => {
   test('is accepted, and refused with one byte more', async (t) => {
-    const { bank, gateway } = await startLine(t, sections);
+    const { bank, gateway } = await startGatewayWithBank(t, sections);
     const fits = initiation.body.padEnd(maxBody, ' ');
     assertRefused(
       await call(gateway.url, { ...initiation, body: `${fits} ` }),
@@ -41,7 +41,7 @@ describe('a body at the limit', () => {
   });
 
   test('is measured without the framing of its chunks', async (t) => {
-    const { bank, gateway } = await startLine(t, sections);
+    const { bank, gateway } = await startGatewayWithBank(t, sections);
     await onConnection(gateway.port, async (connection) => {
       const fits = initiation.body.padEnd(maxBody, ' ');
       const chunks = fits.match(/.{64}/gs)?.map((chunk) => `40\r\n${chunk}\r\n`) ?? [];
@@ -59,7 +59,7 @@ describe('a body at the limit', () => {
 
 describe('a body that far exceeds the limit', () => {
   test('is refused with a response that a TPP can read after it has sent all of the body', async (t) => {
-    const { bank, gateway } = await startLine(t, sections);
+    const { bank, gateway } = await startGatewayWithBank(t, sections);
     const socket = connect(gateway.port, '127.0.0.1').setEncoding('latin1').pause();
     t.after(() => socket.destroy());
     const body = Buffer.alloc(8 * 1024 * 1024, ' ');
@@ -76,7 +76,7 @@ describe('a body that far exceeds the limit', () => {
   });
 
   test('is refused when it is announced, before any of it is received', async (t) => {
-    const { gateway } = await startLine(t, sections);
+    const { gateway } = await startGatewayWithBank(t, sections);
     await onConnection(gateway.port, async (connection) => {
       connection.send(head('Content-Length: 99999999'));
       const response = await connection.answer();
@@ -87,7 +87,7 @@ describe('a body that far exceeds the limit', () => {
   });
 
   test('is refused between its chunks, and then the connection closes', async (t) => {
-    const { bank, gateway } = await startLine(t, sections);
+    const { bank, gateway } = await startGatewayWithBank(t, sections);
     await onConnection(gateway.port, async (connection) => {
       connection.send(head('Transfer-Encoding: chunked'));
       for (let sent = 0; sent <= maxBody; sent += 1_024) connection.send(`400\r\n${' '.repeat(1_024)}\r\n`);
@@ -98,7 +98,7 @@ describe('a body that far exceeds the limit', () => {
   });
 
   test('is refused instead of 100 Continue', async (t) => {
-    const { gateway } = await startLine(t, sections);
+    const { gateway } = await startGatewayWithBank(t, sections);
     await onConnection(gateway.port, async (connection) => {
       connection.send(head('Content-Length: 99999999', 'Expect: 100-continue'));
       await until(5_000, 'a response is received', () => connection.unread().includes('\r\n\r\n'));
@@ -111,11 +111,11 @@ describe('a body of a request that must not have one', () => {
   for (const method of ['GET', 'DELETE']) {
     for (const framing of ['Content-Length: 2', 'Transfer-Encoding: chunked']) {
       test(`is refused for ${method} with ${framing}`, async (t) => {
-        const { bank, gateway } = await startLine(t);
+        const { bank, gateway } = await startGatewayWithBank(t);
         await onConnection(gateway.port, async (connection) => {
-          const path = `${transfers}/1${method === 'GET' ? '/status' : ''}`;
+          const path = `${transfersPath}/1${method === 'GET' ? '/status' : ''}`;
           const body = framing.startsWith('C') ? '{}' : '2\r\n{}\r\n0\r\n\r\n';
-          connection.send(`${head(framing).replace(`POST ${transfers}`, `${method} ${path}`)}${body}`);
+          connection.send(`${head(framing).replace(`POST ${transfersPath}`, `${method} ${path}`)}${body}`);
           const response = await connection.answer();
           assert.deepEqual(
             [response.status, response.headers.get('penstock-error')],
@@ -128,7 +128,7 @@ describe('a body of a request that must not have one', () => {
   }
 
   test('is not present if its length is 0, and the request is accepted', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     assert.equal((await call(gateway.url, { ...statusRead, body: '' })).status, 404);
     assert.equal(bank.requests.length, 1);
   });

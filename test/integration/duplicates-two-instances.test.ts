@@ -4,17 +4,17 @@ import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import type { State } from '../../src/state/ports.ts';
-import { sendAtOnce } from '../kit/at-once.ts';
 import { createBreakpointState } from '../kit/breakpoint-state.ts';
 import { call } from '../kit/call.ts';
+import { sendConcurrently } from '../kit/concurrent-requests.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { apiKeyOf, type ClientName, clientSettings } from '../kit/two-environments.ts';
 import { newWrite, outcomeOf, type Write, writeNames } from '../kit/writes.ts';
 
-const life = lifeOfAllTests();
+const life = scopeOfAllTests();
 const redis = lazy(() => sharedRedisUrl(life));
 
 /** @param firstConnection wraps the state of the first instance */
@@ -53,7 +53,7 @@ describe('a write to two instances', { skip: skipWithoutRedis }, () => {
     test(`is executed once if a hundred equal requests arrive at once, and ninety-nine responses are replays: ${name}`, async (t) => {
       const { bank, one, other } = await startPair(t);
       const write = await newWrite(bank, name);
-      const { replies } = await sendAtOnce(t, [one, other], write.call, 100);
+      const { replies } = await sendConcurrently(t, [one, other], write.call, 100);
       const all = await replies;
       assert.equal(new Set(all.map(({ status, text }) => `${status} ${text}`)).size, 1);
       assert.ok(all.every(({ status }) => status < 300));

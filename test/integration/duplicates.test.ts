@@ -6,8 +6,8 @@ import { Agent } from 'node:http';
 import { describe, test } from 'node:test';
 import { callAdminApi, readAdminApi } from '../kit/admin-api.ts';
 import { call, type Reply } from '../kit/call.ts';
-import { startLine } from '../kit/gateway.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
 const initiationWithId = (requestId: string, body: string = initiation.body) => ({
@@ -19,7 +19,7 @@ const errorOf = (reply: Reply) => reply.header('Penstock-Error');
 
 describe('a repeated initiation', () => {
   test('makes one payment if a hundred equal requests arrive at once, and ninety-nine responses are replays', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const agent = new Agent({ keepAlive: true });
     t.after(() => agent.destroy());
     const payment = initiationWithId(randomUUID());
@@ -33,7 +33,7 @@ describe('a repeated initiation', () => {
   });
 
   test('is recognized if its X-Request-ID has another letter case', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const id = randomUUID();
     await call(gateway.url, initiationWithId(id));
     const repeat = await call(gateway.url, initiationWithId(id.toUpperCase()));
@@ -43,7 +43,7 @@ describe('a repeated initiation', () => {
   });
 
   test('is refused if it has another body', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const id = randomUUID();
     await call(gateway.url, initiationWithId(id));
     const repeat = await call(gateway.url, initiationWithId(id, initiation.body.replace('123', '124')));
@@ -53,7 +53,7 @@ describe('a repeated initiation', () => {
   });
 
   test('is recognized if it has another access token', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const payment = initiationWithId(randomUUID());
     const withToken = (token: string) => ({
       ...payment,
@@ -66,7 +66,7 @@ describe('a repeated initiation', () => {
   });
 
   test('gets the stored response if the bank refused the payment', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'status', status: 403 }, { times: 1 });
     const payment = initiationWithId(randomUUID());
     const [first, repeat] = [await call(gateway.url, payment), await call(gateway.url, payment)];
@@ -76,7 +76,7 @@ describe('a repeated initiation', () => {
   });
 
   test('is sent again after status 429', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'too-many-requests' }, { times: 1 });
     const payment = initiationWithId(randomUUID());
     const [first, repeat] = [await call(gateway.url, payment), await call(gateway.url, payment)];
@@ -85,7 +85,7 @@ describe('a repeated initiation', () => {
   });
 
   test('gets DUPLICATE_IN_FLIGHT after the configured wait while the first request is running', async (t) => {
-    const { bank, gateway } = await startLine(t, { idempotency: { wait: '100ms' } });
+    const { bank, gateway } = await startGatewayWithBank(t, { idempotency: { wait: '100ms' } });
     bank.injectFault({ name: 'never-answer', strikes: 'before-effect' });
     const payment = initiationWithId(randomUUID());
     const first = call(gateway.url, payment);
@@ -100,7 +100,7 @@ describe('a repeated initiation', () => {
   });
 
   test('gets the response of the first request whose TPP disconnected', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'latency', ms: 100 });
     const payment = initiationWithId(randomUUID());
     const agent = new Agent();
@@ -119,7 +119,7 @@ describe('a payment with unknown outcome', () => {
   const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
 
   test('is in doubt until the late response arrives, which repeats then get', async (t) => {
-    const { bank, gateway } = await startLine(t, {
+    const { bank, gateway } = await startGatewayWithBank(t, {
       deadlines,
       shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
       idempotency: { wait: '50ms' },
@@ -135,12 +135,12 @@ describe('a payment with unknown outcome', () => {
     await until(3_000, 'the late response', async () => (await call(gateway.url, payment)).status === 201);
     assert.equal(bank.payments.length, 1);
     assert.deepEqual(await readAdminApi(gateway, '/api/in-doubt'), []);
-    const status = { method: 'GET', path: `${transfers}/${bank.payments[0]?.paymentId}/status` };
+    const status = { method: 'GET', path: `${transfersPath}/${bank.payments[0]?.paymentId}/status` };
     assert.equal((await call(gateway.url, status)).status, 200);
   });
 
   test('is listed if the bank responded with 5xx, and repeats get that response', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'status', status: 504 }, { times: 1 });
     const payment = initiationWithId(randomUUID());
     const [first, repeat] = [await call(gateway.url, payment), await call(gateway.url, payment)];
@@ -151,7 +151,7 @@ describe('a payment with unknown outcome', () => {
   });
 
   test('is named to repeats after an operator resolved it as happened', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'close-before-answering' }, { times: 1 });
     const payment = initiationWithId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, payment)), 'OUTCOME_UNKNOWN');
@@ -165,14 +165,14 @@ describe('a payment with unknown outcome', () => {
     assert.equal(resolved.status, 200);
     const repeat = await call(gateway.url, payment);
     assert.equal(errorOf(repeat), 'DUPLICATE_IN_DOUBT');
-    assert.match(repeat.text, new RegExp(`${transfers}/${paymentId}/status`));
+    assert.match(repeat.text, new RegExp(`${transfersPath}/${paymentId}/status`));
     const aboutRequests = gateway.logLines.filter((line) => line.includes('"message":"request failed"'));
     assert.doesNotMatch(aboutRequests.join(), new RegExp(paymentId));
     assert.deepEqual(await readAdminApi(gateway, '/api/in-doubt'), []);
   });
 
   test('is sent again by a repeat after it was resolved as did-not-happen, but not before the time for late responses has passed', async (t) => {
-    const { bank, gateway } = await startLine(t, {
+    const { bank, gateway } = await startGatewayWithBank(t, {
       deadlines,
       shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
       idempotency: { wait: '50ms', lateAnswer: '300ms' },

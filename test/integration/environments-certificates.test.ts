@@ -7,7 +7,6 @@ import { describe, type TestContext, test } from 'node:test';
 import { connect, type SecureVersion } from 'node:tls';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import {
   copyCertificateFiles,
   createAuthority,
@@ -16,10 +15,11 @@ import {
   replaceCertificateFiles,
 } from '../kit/openssl.ts';
 import { statusRead } from '../kit/request.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { apiKeyOf } from '../kit/two-environments.ts';
 import { until, within } from '../kit/within.ts';
 
-const life = lifeOfAllTests();
+const life = scopeOfAllTests();
 const authority = createAuthority(life);
 const stranger = createAuthority(life, 'stranger');
 const [listener, shop] = [authority.issue('listener'), authority.issue('shop')];

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { switchEnvironment } from '../kit/admin-api.ts';
 import { type Call, call } from '../kit/call.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { apiKeyOf, startTwoEnvironments, withEnvironmentHeader } from '../kit/two-environments.ts';
 
-const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfers}/${id}/status` });
-const cancel = (id: string): Call => ({ method: 'DELETE', path: `${transfers}/${id}` });
+const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfersPath}/${id}/status` });
+const cancel = (id: string): Call => ({ method: 'DELETE', path: `${transfersPath}/${id}` });
 
 describe('a client that may use only the sandbox', () => {
   test('pays there, whichever environment is active', async (t) => {
@@ -57,11 +57,11 @@ describe('a client that may use only the sandbox', () => {
   test('cannot reach production by a path', async (t) => {
     const { send, production, callCounts } = await startTwoEnvironments(t);
     const paths = [
-      `/psd2${transfers}`,
-      transfers.replace('/berlingroup', '/production/berlingroup'),
-      `${production.baseUrl}${transfers}`,
-      `${transfers}?environment=production`,
-      `${transfers}/../../../../psd2${transfers}`,
+      `/psd2${transfersPath}`,
+      transfersPath.replace('/berlingroup', '/production/berlingroup'),
+      `${production.baseUrl}${transfersPath}`,
+      `${transfersPath}?environment=production`,
+      `${transfersPath}/../../../../psd2${transfersPath}`,
     ];
     for (const path of paths) {
       const reply = await send('till', { ...initiation, path });

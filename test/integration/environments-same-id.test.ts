@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { switchEnvironment } from '../kit/admin-api.ts';
 import type { Call } from '../kit/call.ts';
-import { transfers } from '../kit/request.ts';
+import { transfersPath } from '../kit/request.ts';
 import { startTwoEnvironments, withEnvironmentHeader } from '../kit/two-environments.ts';
 
-const status: Call = { method: 'GET', path: `${transfers}/same-id/status` };
-const cancellation: Call = { method: 'DELETE', path: `${transfers}/same-id` };
+const status: Call = { method: 'GET', path: `${transfersPath}/same-id/status` };
+const cancellation: Call = { method: 'DELETE', path: `${transfersPath}/same-id` };
 
 async function startWithSameId(t: TestContext) {
   const setup = await startTwoEnvironments(t);
@@ -55,7 +55,7 @@ describe('a payment id that exists in both environments', () => {
     const id = await pay('shop', 'sandbox');
     const reply = await send(
       'shop',
-      withEnvironmentHeader('production', { method: 'GET', path: `${transfers}/${id}/status` }),
+      withEnvironmentHeader('production', { method: 'GET', path: `${transfersPath}/${id}/status` }),
     );
     assert.deepEqual([reply.status, reply.header('Penstock-Error')], [409, 'ENVIRONMENT_MISMATCH']);
     assert.deepEqual(callCounts(), [1, 0]);

@@ -5,21 +5,21 @@ import { describe, test } from 'node:test';
 import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { type Call, jsonOf } from '../kit/call.ts';
 import { publicUrl } from '../kit/gateway.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { startTwoEnvironments, type TwoEnvironments } from '../kit/two-environments.ts';
 
 /** All operations on a payment; the last one cancels it. */
 const operationsOn = (id: string): readonly Call[] => [
-  { method: 'GET', path: `${transfers}/${id}` },
-  { method: 'GET', path: `${transfers}/${id}/status` },
+  { method: 'GET', path: `${transfersPath}/${id}` },
+  { method: 'GET', path: `${transfersPath}/${id}/status` },
   {
     method: 'POST',
-    path: `${transfers}/${id}/authorisations`,
+    path: `${transfersPath}/${id}/authorisations`,
     headers: [['Content-Type', 'application/json']],
     body: '{}',
   },
-  { method: 'GET', path: `${transfers}/${id}/authorisations` },
-  { method: 'DELETE', path: `${transfers}/${id}` },
+  { method: 'GET', path: `${transfersPath}/${id}/authorisations` },
+  { method: 'DELETE', path: `${transfersPath}/${id}` },
 ];
 
 /** Executes all operations on a payment, and asserts that only the bank of this environment was called. */
@@ -97,7 +97,7 @@ describe('payments during a switch', () => {
     for (const id of [...ids.slice(0, 5), recent]) {
       const { status, header } = await setup.send('shop', {
         method: 'GET',
-        path: `${transfers}/${id}/status`,
+        path: `${transfersPath}/${id}/status`,
       });
       assert.deepEqual([status, header('Penstock-Environment')], [200, id.split('-')[0]]);
     }

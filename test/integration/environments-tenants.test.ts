@@ -9,16 +9,16 @@ import { describe, test } from 'node:test';
 import { switchEnvironment } from '../kit/admin-api.ts';
 import type { Call } from '../kit/call.ts';
 import { comparableResponse } from '../kit/comparable-response.ts';
-import { transfers } from '../kit/request.ts';
+import { transfersPath } from '../kit/request.ts';
 import { startTwoEnvironments, withEnvironmentHeader } from '../kit/two-environments.ts';
 
 const operationsOn = (id: string): readonly Call[] => [
-  { method: 'GET', path: `${transfers}/${id}` },
-  { method: 'GET', path: `${transfers}/${id}/status` },
-  { method: 'DELETE', path: `${transfers}/${id}` },
-  { method: 'POST', path: `${transfers}/${id}/authorisations`, body: '{}' },
-  { method: 'GET', path: `${transfers}/${id}/authorisations` },
-  { method: 'GET', path: `${transfers}/${id}/authorisations/sca-1` },
+  { method: 'GET', path: `${transfersPath}/${id}` },
+  { method: 'GET', path: `${transfersPath}/${id}/status` },
+  { method: 'DELETE', path: `${transfersPath}/${id}` },
+  { method: 'POST', path: `${transfersPath}/${id}/authorisations`, body: '{}' },
+  { method: 'GET', path: `${transfersPath}/${id}/authorisations` },
+  { method: 'GET', path: `${transfersPath}/${id}/authorisations/sca-1` },
 ];
 
 const unknown = 'production-ffffffffffff';
@@ -49,10 +49,10 @@ describe("another tenant's payment", () => {
     const headers = [['Accept', 'application/problem+json']] as const;
     const foreign = await send('rival', {
       method: 'GET',
-      path: `${transfers}/${await pay('shop')}`,
+      path: `${transfersPath}/${await pay('shop')}`,
       headers,
     });
-    const never = await send('rival', { method: 'GET', path: `${transfers}/${unknown}`, headers });
+    const never = await send('rival', { method: 'GET', path: `${transfersPath}/${unknown}`, headers });
     assert.equal(foreign.header('Content-Type'), 'application/problem+json');
     assert.deepEqual(comparableResponse(foreign), comparableResponse(never));
   });
@@ -63,7 +63,7 @@ describe("another tenant's payment", () => {
     const before = sandbox.payments;
     for (const one of operationsOn(id)) await send('rival', one);
     assert.deepEqual(sandbox.payments, before);
-    assert.equal((await send('shop', { method: 'GET', path: `${transfers}/${id}` })).status, 200);
+    assert.equal((await send('shop', { method: 'GET', path: `${transfersPath}/${id}` })).status, 200);
   });
 
   test('is not confused with an own payment that has the same id', async (t) => {
@@ -76,12 +76,12 @@ describe("another tenant's payment", () => {
       ['shop', 'sandbox'],
       ['rival', 'production'],
     ] as const) {
-      const reply = await send(client, { method: 'GET', path: `${transfers}/same-id/status` });
+      const reply = await send(client, { method: 'GET', path: `${transfersPath}/same-id/status` });
       assert.deepEqual([reply.status, reply.header('Penstock-Environment')], [200, environment]);
     }
     const wrong = await send(
       'rival',
-      withEnvironmentHeader('sandbox', { method: 'GET', path: `${transfers}/same-id/status` }),
+      withEnvironmentHeader('sandbox', { method: 'GET', path: `${transfersPath}/same-id/status` }),
     );
     assert.equal(wrong.status, 409);
     assert.ok(!wrong.text.includes('shop'));

@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { createGateway } from '../../src/gateway.ts';
 import { configOf, startBank } from '../kit/gateway.ts';
-import { startDoor } from '../kit/plain-door.ts';
+import { startPlainListener } from '../kit/plain-listener.ts';
 import { isOpen } from '../kit/ports.ts';
-import { connectRaw } from '../kit/raw.ts';
+import { connectRaw } from '../kit/raw-connection.ts';
 import { statusRead } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 
@@ -50,7 +50,7 @@ describe('a gateway that stops (H1)', () => {
 
 describe('a listener that is closed (H1)', () => {
   test('still answers a request on a connection that was accepted just before', async (t) => {
-    const { port, listener } = await startDoor(t, (_request, response) => {
+    const { port, listener } = await startPlainListener(t, (_request, response) => {
       response.setHeader('Connection', 'close').end('late');
     });
     const accepted = once(listener.server, 'connection');
@@ -66,7 +66,7 @@ describe('a listener that is closed (H1)', () => {
   });
 
   test('still limits the time that a client may take to send its request', async (t) => {
-    const { port, listener, refusals } = await startDoor(t, (request, response) => {
+    const { port, listener, refusals } = await startPlainListener(t, (request, response) => {
       request.on('error', () => response.writeHead(408, { 'Content-Length': 0 }).end()).resume();
     });
     const received = once(listener.server, 'request');

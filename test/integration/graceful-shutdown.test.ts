@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
-import { connectRaw } from '../kit/raw.ts';
+import { connectRaw } from '../kit/raw-connection.ts';
 import { statusRead } from '../kit/request.ts';
 import { until, within } from '../kit/within.ts';
 

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { BankOptions } from '../../src/simulated-bank/bank.ts';
 import { call, jsonOf, type Reply } from '../kit/call.ts';
-import { publicUrl, startLine } from '../kit/gateway.ts';
+import { publicUrl, startGatewayWithBank } from '../kit/gateway.ts';
 import { setBankResponse } from '../kit/raw-bank-response.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 
@@ -28,7 +28,7 @@ describe('links of the bank’s API', () => {
         test(`that are ${links} below ${basePath}${prefix}/v1 are rewritten to ${address}`, async (t) => {
           const options: BankOptions = { links, basePath, segment };
           const sections = { listen: { publicUrl: address }, standard: { segment } };
-          const { bank, gateway } = await startLine(t, sections, options);
+          const { bank, gateway } = await startGatewayWithBank(t, sections, options);
           const publicBase = `${address.replace(/\/$/, '')}${prefix}/${product}`;
 
           const created = await call(gateway.url, { ...initiation, path: `${prefix}/${product}` });
@@ -48,7 +48,7 @@ describe('links of the bank’s API', () => {
   }
 
   test('can be followed after they are rewritten, if they lead to one of the eight operations', async (t) => {
-    const { gateway } = await startLine(t, {}, { basePath: '/psd2', links: 'relative' });
+    const { gateway } = await startGatewayWithBank(t, {}, { basePath: '/psd2', links: 'relative' });
     const { self, status, scaStatus } = linksOf(await call(gateway.url, initiation));
     for (const link of [self, status, scaStatus]) {
       assert.equal(
@@ -73,7 +73,7 @@ describe('a URL is not rewritten', () => {
   });
 
   test("if it is for the payer, on another host, or outside of the bank's API", async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const body = JSON.stringify(
       { _links: foreign(bank.baseUrl), href: `${bank.baseUrl}/berlingroup/v1/` },
       null,
@@ -85,13 +85,13 @@ describe('a URL is not rewritten', () => {
 
   test('if the bank uses another host name than baseUrl', async (t) => {
     const options = { publicOrigin: 'https://other-name.bank.example' };
-    const { gateway } = await startLine(t, {}, options);
+    const { gateway } = await startGatewayWithBank(t, {}, options);
     const { self } = linksOf(await call(gateway.url, initiation));
     assert.match(self ?? '', /^https:\/\/other-name\.bank\.example\/berlingroup\/v1\//);
   });
 
   test('in Location if it is outside of the API, while Content-Location is rewritten', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const headers = [
       ['Location', 'https://www.bank.example/maintenance'],
       ['Content-Location', '/berlingroup/v1/payments/p/1?view=full#top'],
@@ -105,7 +105,7 @@ describe('a URL is not rewritten', () => {
 
 describe('a body with rewritten links', () => {
   test('keeps every other byte, including unusual white space and repeated members', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const body = (href: string) =>
       `\r\n{ "a":1 ,"a" : 1.0e0,\t"name":"M\u00c3\u00bcller \\/ \\ud83d",\n"_links":{"self" : { "href":"${href}","x":[ ] }}} `;
     setBankResponse(bank, {
@@ -118,7 +118,7 @@ describe('a body with rewritten links', () => {
   });
 
   test('may be an error of the bank', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const body = '{"code":"X","_links":{"startAuthorisation":{"href":"/v1/payments/p/1/authorisations"}}}';
     setBankResponse(bank, {
       status: '400 Bad Request',
@@ -139,7 +139,7 @@ describe('a compressed response', () => {
   ] as const;
 
   test('with links is decompressed and rewritten, without fields that describe the original bytes', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     setBankResponse(bank, { headers, body: gzipSync(withLink).toString('latin1') });
     const reply = await call(gateway.url, { ...statusRead, headers: [['Accept-Encoding', 'gzip']] });
     assert.equal(reply.text, withLink.replace('/v1/', `${publicUrl}/berlingroup/v1/`));
@@ -149,7 +149,7 @@ describe('a compressed response', () => {
   });
 
   test('without links keeps its bytes and its coding', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const compressed = gzipSync('{"transactionStatus":"ACCP"}');
     setBankResponse(bank, { headers, body: compressed.toString('latin1') });
     const reply = await call(gateway.url, statusRead);

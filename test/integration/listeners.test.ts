@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createGateway } from '../../src/gateway.ts';
 import { call, jsonOf } from '../kit/call.ts';
-import { adminToken, configOf, startLine } from '../kit/gateway.ts';
+import { adminToken, configOf, startGatewayWithBank } from '../kit/gateway.ts';
 import { freePort, isOpen, takenPort } from '../kit/ports.ts';
-import { transfers } from '../kit/request.ts';
+import { transfersPath } from '../kit/request.ts';
 
 const silent = () => {};
 
@@ -35,7 +35,7 @@ describe('a gateway whose port is in use', () => {
 
 describe('the admin listener', () => {
   test('reports that the process is live and ready', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     for (const path of ['/health/live', '/health/ready']) {
       const reply = await call(gateway.adminUrl, { method: 'GET', path });
       assert.equal(reply.status, 200, path);
@@ -44,7 +44,7 @@ describe('the admin listener', () => {
   });
 
   test('reports ready although the bank is unreachable', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     await bank.stop();
     const { status, text } = await call(gateway.adminUrl, { method: 'GET', path: '/health/ready' });
     assert.equal(status, 200);
@@ -52,9 +52,9 @@ describe('the admin listener', () => {
   });
 
   test('has no routes of the public API, and the public API has no admin routes', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const headers = [['Authorization', `Bearer ${adminToken}`]] as const;
-    for (const path of [transfers, '/health', '/health/live/', '/HEALTH/live', '/health/ready/x']) {
+    for (const path of [transfersPath, '/health', '/health/live/', '/HEALTH/live', '/health/ready/x']) {
       const { status } = await call(gateway.adminUrl, { method: 'GET', path, headers });
       assert.equal(status, 404, path);
     }

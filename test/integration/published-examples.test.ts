@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { call, pairs } from '../kit/call.ts';
 import { type ExampleAnswer, examples } from '../kit/examples.ts';
-import { carried, type Field, valuesOf } from '../kit/fields.ts';
+import { type Field, forwardedFields, valuesOf } from '../kit/fields.ts';
 import { publicUrl, startBank, startGateway } from '../kit/gateway.ts';
 
 for (const example of examples) {
@@ -26,7 +26,7 @@ for (const example of examples) {
         assert.equal(bank.requests.length, 1);
         assert.equal(arrived?.operation, operation);
         assert.equal(arrived?.body.toString(), example.body ?? '');
-        assert.deepEqual(carried(pairs(arrived?.rawHeaders ?? [])), carried(example.headers));
+        assert.deepEqual(forwardedFields(pairs(arrived?.rawHeaders ?? [])), forwardedFields(example.headers));
 
         assert.equal(reply.status, status);
         assert.equal(reply.text, published(body, bank.baseUrl));

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { RequestReport } from '../../src/telemetry/recent-requests.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
-import { startBank, startGateway, startLine } from '../kit/gateway.ts';
+import { startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 import { startTlsBankProxy } from '../kit/tls-bank-proxy.ts';
@@ -36,7 +36,7 @@ const summaryOf = (report: RequestReport | undefined) =>
   report && { operation: report.operation, status: report.status, error: report.error };
 
 test('the report of a payment lists its steps from the ledger to the bank, and is found by its id in any letter case', async (t) => {
-  const { gateway } = await startLine(t);
+  const { gateway } = await startGatewayWithBank(t);
   const id = randomUUID();
   await call(gateway.url, withId(id));
 
@@ -69,7 +69,7 @@ test('the report of a payment lists its steps from the ledger to the bank, and i
 });
 
 test('a repeated request has its own report, before that of the first one', async (t) => {
-  const { gateway } = await startLine(t);
+  const { gateway } = await startGatewayWithBank(t);
   const id = randomUUID();
   for (const _ of [1, 2]) await call(gateway.url, withId(id));
   const [repeat, first] = await reportsOf(gateway, id);
@@ -78,7 +78,7 @@ test('a repeated request has its own report, before that of the first one', asyn
 });
 
 test('a request refused by the listener and one refused by an open circuit have reports', async (t) => {
-  const { bank, gateway } = await startLine(t, { circuit: { minimumCalls: 2 } });
+  const { bank, gateway } = await startGatewayWithBank(t, { circuit: { minimumCalls: 2 } });
   bank.injectFault({ name: 'status', status: 500 });
   const ids = Array.from({ length: 4 }, () => randomUUID());
   const [unknownPath = '', one = '', two = '', three = ''] = ids;
@@ -113,7 +113,11 @@ test('the report of a call whose connection failed lists both attempts', async (
 test('a late response of the bank is added to the report, counted and logged', async (t) => {
   const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
   const shaping = { maxWait: { write: '100ms', read: '100ms', status: '100ms' } };
-  const { bank, gateway } = await startLine(t, { deadlines, shaping, idempotency: { wait: '50ms' } });
+  const { bank, gateway } = await startGatewayWithBank(t, {
+    deadlines,
+    shaping,
+    idempotency: { wait: '50ms' },
+  });
   bank.injectFault({ name: 'latency', ms: 600 }, { times: 1 });
   const id = randomUUID();
   assert.equal((await call(gateway.url, withId(id))).status, 504);
@@ -135,7 +139,7 @@ test('a late response of the bank is added to the report, counted and logged', a
 });
 
 test('an unknown id has no report, and the reports require a token', async (t) => {
-  const { gateway } = await startLine(t);
+  const { gateway } = await startGatewayWithBank(t);
   const path = `/api/decisions/${randomUUID()}`;
   const unknown = await callAdminApi(gateway, 'GET', path);
   assert.equal(unknown.status, 404);

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { type RedisCluster, startRedisCluster } from '../kit/redis-cluster.ts';
 import {
@@ -11,6 +10,7 @@ import {
   openRedisState,
   untilAvailable,
 } from '../kit/redis-outage.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 
 const settingsOf = ({ urls }: RedisCluster) => ({ kind: 'cluster' as const, urls: [...urls] });
@@ -23,7 +23,7 @@ async function keysByMaster({ ownerOf }: RedisCluster): Promise<readonly string[
 }
 
 describe('the Redis cluster state', { skip: skipWithoutRedisServer }, () => {
-  const life = lifeOfAllTests();
+  const life = scopeOfAllTests();
   let started: Promise<RedisCluster> | undefined;
   /** For tests that restore it: a cluster takes two seconds to start. */
   const sharedCluster = () => {

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { scriptWithClock } from '../../src/state/redis-scripts.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import {
   type RedisServer,
   sharedRedisUrl,
@@ -13,10 +12,11 @@ import {
   startRedis,
 } from '../kit/redis.ts';
 import { assertUnavailable, openRedisState, untilAvailable } from '../kit/redis-outage.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 import { tokenBucketCases } from '../unit/state/token-bucket-cases.ts';
 
-const life = lifeOfAllTests();
+const life = scopeOfAllTests();
 const url = skipWithoutRedis ? '' : await sharedRedisUrl(life);
 
 describe('the token bucket script of Redis, on a manual clock', { skip: skipWithoutRedis }, () => {

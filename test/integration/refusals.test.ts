@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Call, call, jsonOf } from '../kit/call.ts';
 import { valuesOf } from '../kit/fields.ts';
-import { startLine } from '../kit/gateway.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
 import { assertRefused } from '../kit/refusal.ts';
-import { initiation, statusRead, transfers } from '../kit/request.ts';
+import { initiation, statusRead, transfersPath } from '../kit/request.ts';
 
 /** Errors in the order in which they are checked, and how to add each to a request. */
 const errors: readonly (readonly [code: string, status: number, tppCode: string, (call: Call) => Call])[] = [
@@ -31,7 +31,7 @@ describe('a request with several errors', () => {
         listen: { maxBody: '64KiB' },
         standard: { paymentProducts: ['sepa-credit-transfers'] },
       };
-      const { bank, gateway } = await startLine(t, sections);
+      const { bank, gateway } = await startGatewayWithBank(t, sections);
       const request = errors
         .slice(index)
         .toReversed()
@@ -45,7 +45,7 @@ describe('a request with several errors', () => {
 
 const refusals: Readonly<Record<string, readonly [Call, status: number, code: string, tppCode: string]>> = {
   'a query': [{ ...statusRead, path: `${statusRead.path}?a=b` }, 400, 'PATH_MALFORMED', 'FORMAT_ERROR'],
-  'a trailing slash': [{ ...statusRead, path: `${transfers}/` }, 400, 'PATH_MALFORMED', 'FORMAT_ERROR'],
+  'a trailing slash': [{ ...statusRead, path: `${transfersPath}/` }, 400, 'PATH_MALFORMED', 'FORMAT_ERROR'],
   'a path of no operation': [
     { ...statusRead, path: '/berlingroup/v1/consents' },
     404,
@@ -68,7 +68,7 @@ const refusals: Readonly<Record<string, readonly [Call, status: number, code: st
   ],
   'a body of a GET': [{ ...statusRead, body: '{}' }, 400, 'BODY_UNEXPECTED', 'FORMAT_ERROR'],
   'a body of a DELETE': [
-    { method: 'DELETE', path: `${transfers}/1`, body: '{}' },
+    { method: 'DELETE', path: `${transfersPath}/1`, body: '{}' },
     400,
     'BODY_UNEXPECTED',
     'FORMAT_ERROR',
@@ -94,7 +94,7 @@ describe('a refusal', () => {
       ['application/json;q=0.5, application/problem+json', 'application/problem+json'],
     ] as const) {
       test(`of ${what} is sent in ${type}`, async (t) => {
-        const { bank, gateway } = await startLine(t, {
+        const { bank, gateway } = await startGatewayWithBank(t, {
           standard: { paymentServices: ['payments'], paymentProducts: ['sepa-credit-transfers'] },
         });
         const id = '99391C7E-AD88-49EC-A2AD-99DDCB1F7721';
@@ -123,7 +123,7 @@ describe('an invalid X-Request-ID', () => {
     repeated: ['99391c7e-ad88-49ec-a2ad-99ddcb1f7721', '99391c7e-ad88-49ec-a2ad-99ddcb1f7722'],
   })) {
     test(`(${what}) is refused with a new id, and the message names the header`, async (t) => {
-      const { bank, gateway } = await startLine(t);
+      const { bank, gateway } = await startGatewayWithBank(t);
       const headers = values.map((value) => ['X-Request-ID', value] as const);
 
       const reply = await call(gateway.url, { ...statusRead, headers, requestId: 'as given' });

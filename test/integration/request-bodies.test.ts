@@ -7,9 +7,9 @@ import { call, pairs } from '../kit/call.ts';
 import { startDifferential } from '../kit/differential.ts';
 import { exampleOf } from '../kit/examples.ts';
 import { valuesOf } from '../kit/fields.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection } from '../kit/raw.ts';
-import { initiation, statusRead, transfers } from '../kit/request.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection } from '../kit/raw-connection.ts';
+import { initiation, statusRead, transfersPath } from '../kit/request.ts';
 
 const payments = '/berlingroup/v1/payments';
 const xml = exampleOf('initiate-payment-pain001').body ?? '';
@@ -22,25 +22,25 @@ const bodies: Readonly<Record<string, readonly [Buffer, type: string, path: stri
   'JSON with unusual white space and CRLF': [
     Buffer.from(`\r\n\t ${json.replaceAll(',', ' ,\r\n\t')}\r\n\r\n`),
     'application/json',
-    transfers,
+    transfersPath,
     201,
   ],
   'JSON with repeated members, numbers of high precision, and escapes': [
     Buffer.from('{"a":1,"a":2,"amount":123.500000000000000000001,"name":"M\\u00fcller \\/ \\ud83d"}'),
     'application/json;charset=UTF-8',
-    transfers,
+    transfersPath,
     201,
   ],
   'JSON that is not UTF-8': [
     Buffer.from('{"creditorName":"Müller"}', 'latin1'),
     'application/json',
-    transfers,
+    transfersPath,
     201,
   ],
   'JSON with a byte order mark, which the bank refuses': [
     Buffer.from(`\ufeff${json}`),
     'application/json',
-    transfers,
+    transfersPath,
     400,
   ],
   'XML in UTF-8 with a byte order mark': [
@@ -67,7 +67,7 @@ const bodies: Readonly<Record<string, readonly [Buffer, type: string, path: stri
   'all 256 byte values, which the bank refuses': [
     Buffer.from(Array.from({ length: 256 }, (_, byte) => byte)),
     'application/octet-stream',
-    transfers,
+    transfersPath,
     400,
   ],
 };
@@ -94,10 +94,10 @@ describe('the Digest of a request', () => {
     const { send, bank, directBank } = await startDifferential(t);
     for (const one of [bank, directBank]) one.nextPaymentId('known');
     const headers = [...initiation.headers, ['TPP-Decoupled-Preferred', 'true']] as const;
-    await send({ method: 'POST', path: () => transfers, headers, body: initiation.body });
+    await send({ method: 'POST', path: () => transfersPath, headers, body: initiation.body });
 
     const digest = ['Digest', `SHA-256=${digestOf('SHA-256', Buffer.alloc(0))}`] as const;
-    const path = () => `${transfers}/known/authorisations`;
+    const path = () => `${transfersPath}/known/authorisations`;
 
     assert.equal((await send({ method: 'POST', path, headers: [digest] })).status, 201);
     assert.equal((await send({ method: 'GET', path, headers: [digest] })).status, 200);
@@ -106,7 +106,7 @@ describe('the Digest of a request', () => {
   test('is refused by the bank if it does not match the body', async (t) => {
     const { send } = await startDifferential(t);
     const headers = [...initiation.headers, ['Digest', 'SHA-256=bm90IHRoZSBoYXNo'] as const];
-    const { status, text } = await send({ ...initiation, path: () => transfers, headers });
+    const { status, text } = await send({ ...initiation, path: () => transfersPath, headers });
     assert.equal(status, 401);
     assert.match(text, /SIGNATURE_INVALID/);
   });
@@ -114,7 +114,7 @@ describe('the Digest of a request', () => {
 
 describe('a body that is sent in parts', () => {
   test('in chunks with extensions and a trailer reaches the bank with its length and without the trailer', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     await onConnection(gateway.port, async (connection) => {
       connection.send(`${head()}Transfer-Encoding: chunked\r\nTrailer: X-Later\r\n\r\n`);
       connection.send(`5;name=value\r\n${json.slice(0, 5)}\r\n`);
@@ -131,7 +131,7 @@ describe('a body that is sent in parts', () => {
   });
 
   test('byte by byte reaches the bank only after its last byte', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     await onConnection(gateway.port, async (connection) => {
       connection.send(`${head()}Content-Length: ${json.length}\r\nExpect: 100-continue\r\n\r\n`);
       for (const byte of json.slice(0, -1)) connection.send(byte);
@@ -145,7 +145,7 @@ describe('a body that is sent in parts', () => {
   });
 
   test('reaches the bank if it has exactly the maximum size', async (t) => {
-    const { bank, gateway } = await startLine(t, { listen: { maxBody: '64KiB' } });
+    const { bank, gateway } = await startGatewayWithBank(t, { listen: { maxBody: '64KiB' } });
     await onConnection(gateway.port, async (connection) => {
       const body = json.padEnd(64 * 1024, ' ');
       connection.send(`${head()}Content-Length: ${body.length}\r\n\r\n${body}`);
@@ -161,7 +161,7 @@ const digestOf = (hash: string, body: Buffer) =>
 
 const head = () =>
   [
-    `POST ${transfers} HTTP/1.1`,
+    `POST ${transfersPath} HTTP/1.1`,
     'Host: gateway.example',
     `X-Request-ID: ${randomUUID()}`,
     'PSU-IP-Address: 192.168.8.78',

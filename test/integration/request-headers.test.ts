@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { call, pairs } from '../kit/call.ts';
-import { but, carried, type Field, valuesOf } from '../kit/fields.ts';
-import { startLine } from '../kit/gateway.ts';
-import { sendRaw } from '../kit/raw.ts';
-import { initiation, statusRead, transfers } from '../kit/request.ts';
+import { type Field, forwardedFields, valuesOf, withoutNames } from '../kit/fields.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { sendRaw } from '../kit/raw-connection.ts';
+import { initiation, statusRead, transfersPath } from '../kit/request.ts';
 
 /** Fields of the standard (1.3.6 and 1.3.11), and fields that banks and TPPs add. */
 const forwarded: readonly Field[] = [
@@ -82,18 +82,18 @@ const lower = (fields: readonly Field[]) => fields.map(([name]) => name.toLowerC
 
 describe('the request that the bank receives', () => {
   test('has every end-to-end field as it was sent, and no other', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
 
     await call(gateway.url, { ...initiation, headers: [...forwarded, ...removed] });
 
     const received = pairs(bank.requests[0]?.rawHeaders ?? []);
-    assert.deepEqual(carried(received), carried(forwarded));
-    const added = lower(but(lower(forwarded), received));
+    assert.deepEqual(forwardedFields(received), forwardedFields(forwarded));
+    const added = lower(withoutNames(lower(forwarded), received));
     assert.deepEqual(added.toSorted(), ['connection', 'content-length', 'host']);
   });
 
   test('has repeated fields in their order', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const headers: readonly Field[] = [
       ['X-Bank-Hint', 'b, with a comma'],
       ['X-Other', 'between'],
@@ -111,7 +111,7 @@ describe('the request that the bank receives', () => {
   });
 
   test("has the bank's own Host", async (t) => {
-    const { bank, gateway } = await startLine(t, {}, { basePath: '/psd2' });
+    const { bank, gateway } = await startGatewayWithBank(t, {}, { basePath: '/psd2' });
     await call(gateway.url, statusRead);
     const received = pairs(bank.requests[0]?.rawHeaders ?? []);
     assert.deepEqual(valuesOf(received, 'Host'), [new URL(bank.baseUrl).host]);
@@ -119,9 +119,9 @@ describe('the request that the bank receives', () => {
   });
 
   test('has a path whose encoded characters are decoded once', async (t) => {
-    const { bank, gateway } = await startLine(t);
-    await call(gateway.url, { method: 'GET', path: `${transfers}/GJv0KO..Fg%3D%3D_%3D_bS6p%40a` });
-    assert.equal(bank.requests[0]?.url, `${transfers}/GJv0KO..Fg==_=_bS6p@a`);
+    const { bank, gateway } = await startGatewayWithBank(t);
+    await call(gateway.url, { method: 'GET', path: `${transfersPath}/GJv0KO..Fg%3D%3D_%3D_bS6p%40a` });
+    assert.equal(bank.requests[0]?.url, `${transfersPath}/GJv0KO..Fg==_=_bS6p@a`);
   });
 
   for (const [method, body] of [
@@ -129,8 +129,8 @@ describe('the request that the bank receives', () => {
     ['POST', '{}'],
   ] as const) {
     test(`has fields with Latin-1 characters byte for byte as they were sent (${method})`, async (t) => {
-      const { bank, gateway } = await startLine(t);
-      const target = method === 'GET' ? statusRead.path : transfers;
+      const { bank, gateway } = await startGatewayWithBank(t);
+      const target = method === 'GET' ? statusRead.path : transfersPath;
       const head = [
         `${method} ${target} HTTP/1.1`,
         'Host: gateway.example',
@@ -147,7 +147,7 @@ describe('the request that the bank receives', () => {
 describe('a field that the bank does not receive', () => {
   for (const [name, value] of removed) {
     test(`is ${name}`, async (t) => {
-      const { bank, gateway } = await startLine(t);
+      const { bank, gateway } = await startGatewayWithBank(t);
       await call(gateway.url, { ...initiation, headers: [...initiation.headers, [name, value]] });
       assert.equal(bank.requests.length, 1);
       assert.deepEqual(valuesOf(pairs(bank.requests[0]?.rawHeaders ?? []), name), []);
@@ -155,7 +155,7 @@ describe('a field that the bank does not receive', () => {
   }
 
   test('is every field that Connection names, in any case and in several lines', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const headers: readonly Field[] = [
       ['X-Secret-Hop', '1'],
       ['x-secret-hop', '2'],

@@ -7,9 +7,9 @@ import { describe, type TestContext, test } from 'node:test';
 import { arrivalsOf, excessMs } from '../kit/arrivals.ts';
 import { type Call, call, jsonOf } from '../kit/call.ts';
 import { callOf } from '../kit/circuits.ts';
-import { startBank, startGateway, startLine } from '../kit/gateway.ts';
-import { exchange, failuresIn, startLoad } from '../kit/load.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
+import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
 import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
@@ -21,7 +21,7 @@ const agentOf = (t: TestContext) => {
 
 test('a call with maxWait 0 is sent if a permit is available, and refused otherwise', async (t) => {
   const maxWait = { write: '0ms', read: '0ms', status: '0ms' };
-  const { gateway } = await startLine(t, { shaping: { rate: '1/min', burst: 4, maxWait } });
+  const { gateway } = await startGatewayWithBank(t, { shaping: { rate: '1/min', burst: 4, maxWait } });
   for (const [lane, status] of [
     ['read', 404],
     ['status', 404],
@@ -42,15 +42,17 @@ test('a call with maxWait 0 is sent if a permit is available, and refused otherw
 describe('gateway with more calls than the rate of the bank', { concurrency: true }, () => {
   test('sends every payment, refuses reads, and does not exceed the rate', async (t) => {
     const perSecond = 20;
-    const { bank, gateway } = await startLine(t, { shaping: { rate: `${perSecond}/s`, burst: perSecond } });
+    const { bank, gateway } = await startGatewayWithBank(t, {
+      shaping: { rate: `${perSecond}/s`, burst: perSecond },
+    });
     const ids: string[] = [];
     for (let count = 0; count < 5; count++)
       ids.push(String(jsonOf(await call(gateway.url, initiation)).paymentId));
     const agent = agentOf(t);
-    const send = (request: Call) => exchange(request, (sent) => call(gateway.url, sent, agent));
+    const send = (request: Call) => measureExchange(request, (sent) => call(gateway.url, sent, agent));
     const read = (number: number): Call => {
       const paymentId = number % 4 === 0 ? (ids[number % ids.length] ?? '') : `payment-${number}`;
-      return { method: 'GET', path: `${transfers}/${paymentId}/status` };
+      return { method: 'GET', path: `${transfersPath}/${paymentId}/status` };
     };
     const load = startLoad(t, { perSecond: 10 * perSecond, maxInFlight: Infinity }, (number) =>
       send(number % 20 === 0 ? initiation : read(number)),
@@ -79,11 +81,11 @@ describe('gateway with more calls than the rate of the bank', { concurrency: tru
     });
     const floodAgent = agentOf(t);
     for (let count = 0; count < 200; count++)
-      void exchange(by('rival'), (sent) => call(gateway.url, sent, floodAgent));
+      void measureExchange(by('rival'), (sent) => call(gateway.url, sent, floodAgent));
     await until(5_000, 'the flood has begun', async () => bank.requests.length >= 10);
     const agent = agentOf(t);
     const load = startLoad(t, { perSecond: 5 }, () =>
-      exchange(by('shop'), (sent) => call(gateway.url, sent, agent)),
+      measureExchange(by('shop'), (sent) => call(gateway.url, sent, agent)),
     );
     await load.hasSent(15);
     assert.deepEqual(failuresIn(await load.stop()), {});

@@ -9,12 +9,12 @@ import { call } from '../kit/call.ts';
 import { exampleOf } from '../kit/examples.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { copyCertificateFiles, createAuthority, replaceCertificateFiles } from '../kit/openssl.ts';
-import { initiation, transfers } from '../kit/request.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 
-const authority = createAuthority(lifeOfAllTests());
+const authority = createAuthority(scopeOfAllTests());
 const [qseal, nextQseal] = [
   authority.issue('qseal', { key: 'rsa' }),
   authority.issue('next-qseal', { key: 'rsa' }),
@@ -43,7 +43,7 @@ describe('bank that requires signatures', () => {
       const { ask } = await startSigning(t, algorithm, issued);
       const paid = await ask(initiation);
       assert.equal(paid.status, 201, paid.text);
-      const path = `${transfers}/${JSON.parse(paid.text).paymentId}`;
+      const path = `${transfersPath}/${JSON.parse(paid.text).paymentId}`;
       assert.equal((await ask({ method: 'GET', path })).status, 200);
       assert.equal((await ask({ method: 'GET', path: `${path}/status` })).status, 200);
       assert.ok((await ask({ method: 'DELETE', path })).status < 300);

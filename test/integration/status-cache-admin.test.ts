@@ -7,12 +7,12 @@ import { type Call, call, type Reply } from '../kit/call.ts';
 import type { GatewayUnderTest } from '../kit/gateway.ts';
 import { startInstances } from '../kit/instances.ts';
 import { sharedRedisUrl, skipWithoutRedis, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
-import { transfers } from '../kit/request.ts';
+import { transfersPath } from '../kit/request.ts';
 import { type StubResponse, startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { until } from '../kit/within.ts';
 
 const readOf = (payment: string, ...headers: readonly (readonly [string, string])[]): Call => {
-  return { method: 'GET', path: `${transfers}/${payment}/status`, headers };
+  return { method: 'GET', path: `${transfersPath}/${payment}/status`, headers };
 };
 const read = ({ url }: Pick<GatewayUnderTest, 'url'>, payment: string) => call(url, readOf(payment));
 const isHit = ({ header }: Reply) => header('Cache-Status')?.startsWith('penstock; hit;') === true;

@@ -8,8 +8,8 @@ import fc from 'fast-check';
 import { call, jsonOf } from '../kit/call.ts';
 import { startInstances } from '../kit/instances.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
-import { transfers } from '../kit/request.ts';
-import { seeded } from '../kit/seeded.ts';
+import { transfersPath } from '../kit/request.ts';
+import { seededRuns } from '../kit/seeded-runs.ts';
 import { createStatusOrderChecker, statusCode, statusNumber } from '../kit/status-order.ts';
 import { type StubRequest, startStubBank, statusResponse } from '../kit/stub-bank.ts';
 
@@ -77,13 +77,13 @@ describe('random histories on two instances', { skip: skipWithoutRedis }, () => 
         });
         await Promise.all(done);
       }),
-      seeded(t, 60),
+      seededRuns(t, 60),
     );
   });
 });
 
 function requestFor(payment: string, { what, token, beforeMs, afterMs }: Step) {
-  const path = `${transfers}/${payment}`;
+  const path = `${transfersPath}/${payment}`;
   const headers = [
     ['Authorization', token],
     ['X-Before', String(beforeMs)],

@@ -7,8 +7,8 @@ import { call, jsonOf } from '../kit/call.ts';
 import type { Field } from '../kit/fields.ts';
 import { startInstances } from '../kit/instances.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
-import { initiation, transfers } from '../kit/request.ts';
-import { seeded } from '../kit/seeded.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
+import { seededRuns } from '../kit/seeded-runs.ts';
 import { type StubRequest, type StubResponse, startStubBank } from '../kit/stub-bank.ts';
 import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 
@@ -56,7 +56,7 @@ describe('status reads of one path on two instances', { skip: skipWithoutRedis }
             ['X-API-Key', apiKeyOf(client as 'shop' | 'rival')], // one of the two above
             ['X-Tenant', client],
           ];
-          const path = `${transfers}/twin/status`;
+          const path = `${transfersPath}/twin/status`;
           const reply = await call(instances[instance]?.url ?? '', { method: 'GET', path, headers });
           assert.equal(reply.status, 200, reply.text);
           const { tenant, generatedFor } = jsonOf(reply);
@@ -65,7 +65,7 @@ describe('status reads of one path on two instances', { skip: skipWithoutRedis }
         });
         await Promise.all(checks);
       }),
-      seeded(t, 25),
+      seededRuns(t, 25),
     );
     const fetches = bank.requests.filter(({ method }) => method === 'GET').length;
     assert.ok(fetches < answered, 'no read was served from the cache');

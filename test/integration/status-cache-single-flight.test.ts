@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { sendAtOnce } from '../kit/at-once.ts';
 import { type Call, call } from '../kit/call.ts';
+import { sendConcurrently } from '../kit/concurrent-requests.ts';
 import { startInstances } from '../kit/instances.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { statusRead } from '../kit/request.ts';
@@ -28,7 +28,7 @@ async function startPair(t: TestContext, respond: () => StubResponse) {
 describe('a thousand concurrent equal reads on two instances', { skip: skipWithoutRedis }, () => {
   test('sends one request to the bank, and gives each response its own X-Request-ID', async (t) => {
     const { bank, instances, release } = await startPair(t, () => statusResponse('ACTC'));
-    const { replies } = await sendAtOnce(t, instances, read, reads);
+    const { replies } = await sendConcurrently(t, instances, read, reads);
     release();
 
     const all = await replies;
@@ -42,7 +42,7 @@ describe('a thousand concurrent equal reads on two instances', { skip: skipWitho
 
   test('sends one request per instance if the bank fails', async (t) => {
     const { bank, instances, release } = await startPair(t, () => ({ status: 503, body: 'broken' }));
-    const { replies } = await sendAtOnce(t, instances, read, reads);
+    const { replies } = await sendConcurrently(t, instances, read, reads);
     assert.equal(bank.requests.length, 1);
     release();
 
@@ -55,7 +55,7 @@ describe('a thousand concurrent equal reads on two instances', { skip: skipWitho
     const disconnect = new AbortController();
     const disconnected = call(instances[0].url, { ...read, signal: disconnect.signal });
     await until(5_000, 'the bank receives the read', () => bank.requests.length > 0);
-    const { replies } = await sendAtOnce(t, instances, read, reads);
+    const { replies } = await sendConcurrently(t, instances, read, reads);
     disconnect.abort();
     await assert.rejects(disconnected, { name: 'AbortError' });
     release();

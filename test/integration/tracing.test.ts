@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { createGateway } from '../../src/gateway.ts';
 import { createTracing } from '../../src/telemetry/tracing.ts';
 import { call } from '../kit/call.ts';
-import { configOf, type Sections, startLine, unlimited } from '../kit/gateway.ts';
+import { configOf, type Sections, startGatewayWithBank, withoutLimits } from '../kit/gateway.ts';
 import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from '../kit/otlp-collector.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 import { requestRecord } from '../kit/request-records.ts';
@@ -17,7 +17,10 @@ const callerTraceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-
 /** A gateway with tracing, its bank and its collector. */
 async function startTraced(t: TestContext, sections: Sections = {}, sample = '100%') {
   const collector = await startOtlpCollector(t);
-  return { collector, ...(await startLine(t, { tracing: { otlpUrl: collector.url, sample }, ...sections })) };
+  return {
+    collector,
+    ...(await startGatewayWithBank(t, { tracing: { otlpUrl: collector.url, sample }, ...sections })),
+  };
 }
 
 const spansNamed = ({ spans }: OtlpCollector, name: string) => spans.filter((span) => span.name === name);
@@ -93,7 +96,7 @@ test('the sampling decision of the caller overrides tracing.sample', async (t) =
 });
 
 test('without tracing, the trace headers of a TPP reach the bank unchanged', async (t) => {
-  const { bank, gateway } = await startLine(t);
+  const { bank, gateway } = await startGatewayWithBank(t);
   const odd = '00-NOT even A trace';
   await call(gateway.url, withFields(['TraceParent', odd], ['tracestate', 'vendor=1']));
   assert.deepEqual(traceparentsAtBank(bank), [odd]);
@@ -131,7 +134,7 @@ test('a collector that fails or hangs does not affect requests, and is logged on
 
 test('a stopping gateway exports the remaining spans, and does not wait for a collector that hangs', async (t) => {
   const collector = await startOtlpCollector(t);
-  const { bank } = await startLine(t);
+  const { bank } = await startGatewayWithBank(t);
   const sections = {
     listen: { port: 0 },
     admin: { port: 0 },
@@ -140,7 +143,7 @@ test('a stopping gateway exports the remaining spans, and does not wait for a co
   };
   for (const status of [200, 0]) {
     collector.respondWith(status);
-    const gateway = createGateway(configOf(unlimited(sections)), () => {});
+    const gateway = createGateway(configOf(withoutLimits(sections)), () => {});
     const { tppPort } = await gateway.start();
     await call(`http://127.0.0.1:${tppPort}`, initiation);
     const sinceMs = performance.now();

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { METHODS } from 'node:http';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection, sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection, sendRaw } from '../kit/raw-connection.ts';
 import { assertRefused } from '../kit/refusal.ts';
 
 const prefix = '/berlingroup/v1';
@@ -36,7 +36,7 @@ const methods = METHODS.filter((method) => method !== 'CONNECT');
 describe('a request with a wrong method', () => {
   for (const [path, allowed] of Object.entries(shapes)) {
     test(`gets 405 with Allow for every method except ${allowed.join(' and ')} on ${path}`, async (t) => {
-      const { bank, gateway } = await startLine(t);
+      const { bank, gateway } = await startGatewayWithBank(t);
       for (const method of methods.filter((one) => !allowed.includes(one))) {
         const reply = await call(gateway.url, { method, path });
         assert.deepEqual(reply.header('Allow')?.split(', ').toSorted(), allowed.toSorted(), method);
@@ -55,14 +55,14 @@ describe('a request with a wrong method', () => {
   }
 
   test('gets 405 with an explanation of embedded SCA for PUT on an authorisation', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const path = `${prefix}/payments/${product}/1/authorisations/2`;
     const { text } = await call(gateway.url, { method: 'PUT', path, body: '{}' });
     assert.match(text, /embedded SCA/);
   });
 
   test('gets 405 for HEAD although its announced body is missing', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const received = await onConnection(gateway.port, async (connection) => {
       connection.send(`HEAD ${prefix}/payments/${product} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n`);
       await connection.closed();
@@ -74,7 +74,7 @@ describe('a request with a wrong method', () => {
 
 describe('a request without a path of the API', () => {
   test('gets 405 for CONNECT, and no tunnel is opened', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const target = new URL(bank.baseUrl).host;
     const response = await sendRaw(gateway.port, `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
     assert.equal(response.status, 405);
@@ -84,7 +84,7 @@ describe('a request without a path of the API', () => {
   });
 
   test('gets 400 for a method that HTTP does not define', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const path = `${prefix}/payments/${product}`;
     const response = await sendRaw(gateway.port, `PAY ${path} HTTP/1.1\r\nHost: gateway.example\r\n\r\n`);
     assert.equal(response.status, 400);

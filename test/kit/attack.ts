@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import type { GatewayUnderTest } from './gateway.ts';
-import { onConnection, type RawAnswer, sendRaw } from './raw.ts';
-import { transfers } from './request.ts';
+import { onConnection, type RawAnswer, sendRaw } from './raw-connection.ts';
+import { transfersPath } from './request.ts';
 
 /** The target of an attack. */
-export interface Line {
+export interface AttackTarget {
   readonly bank: SimulatedBank;
   readonly gateway: GatewayUnderTest;
 }
@@ -16,7 +16,7 @@ export interface Line {
 /** A refusal of the gateway: the status and `Penstock-Error`. */
 export type Refusal = readonly [status: number, code: string];
 
-export const paymentsPath = transfers;
+export const paymentsPath = transfersPath;
 
 /** The path of a status read that was never made before. */
 export const newStatusPath = () => `${paymentsPath}/${randomUUID()}/status`;
@@ -44,7 +44,11 @@ export const refusalOf = ({ status, headers }: RawAnswer): Refusal => [
 ];
 
 /** The gateway refuses these bytes in its own words, and the bank sees nothing of them. */
-export async function assertRefused({ bank, gateway }: Line, bytes: string, refusal: Refusal): Promise<void> {
+export async function assertRefused(
+  { bank, gateway }: AttackTarget,
+  bytes: string,
+  refusal: Refusal,
+): Promise<void> {
   const before = bank.requests.length;
   const answer = await sendRaw(gateway.port, bytes);
   assert.deepEqual(refusalOf(answer), refusal, excerpt(bytes));
@@ -56,7 +60,11 @@ export async function assertRefused({ bank, gateway }: Line, bytes: string, refu
  * The gateway refuses these bytes and closes the connection without reading further: a proxy that parses them
  * differently may take the next request for a part of them, or a part of them for a request.
  */
-export async function assertCutOff({ bank, gateway }: Line, bytes: string, refusal: Refusal): Promise<void> {
+export async function assertCutOff(
+  { bank, gateway }: AttackTarget,
+  bytes: string,
+  refusal: Refusal,
+): Promise<void> {
   const before = bank.requests.length;
   await onConnection(gateway.port, async (connection) => {
     connection.send(bytes + statusRead());
@@ -70,7 +78,7 @@ export async function assertCutOff({ bank, gateway }: Line, bytes: string, refus
 }
 
 /** Another TPP is served as if nothing had happened. */
-export async function assertServes({ bank, gateway }: Line): Promise<void> {
+export async function assertServes({ bank, gateway }: AttackTarget): Promise<void> {
   const before = bank.requests.length;
   const answer = await sendRaw(gateway.port, statusRead());
   assert.equal(answer.headers.get('penstock-error'), undefined);
@@ -78,7 +86,7 @@ export async function assertServes({ bank, gateway }: Line): Promise<void> {
 }
 
 /** The values with which a field reached the bank in its latest request; `name` in lower case. */
-export function valuesAtBank({ bank }: Line, name: string): readonly string[] {
+export function valuesAtBank({ bank }: AttackTarget, name: string): readonly string[] {
   const flat = bank.requests.at(-1)?.rawHeaders ?? assert.fail('nothing reached the bank');
   return flat.filter((_, index) => index % 2 === 1 && flat[index - 1]?.toLowerCase() === name);
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { BreakpointGatewayOptions, BreakpointMessage } from './breakpoint-process.ts';
 import { startChildReaper } from './child-reaper.ts';
 import { cleanVariables } from './command.ts';
-import type { Life } from './life.ts';
+import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
 export interface BreakpointGateway {
@@ -24,7 +24,7 @@ export interface BreakpointGateway {
 
 /** Returns when the gateway serves. */
 export async function startBreakpointGateway(
-  life: Life,
+  life: TestScope,
   options: BreakpointGatewayOptions,
 ): Promise<BreakpointGateway> {
   const script = join(import.meta.dirname, 'breakpoint-process.ts');

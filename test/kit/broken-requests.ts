@@ -1,13 +1,13 @@
 /** Requests that the listener refuses, marked with canaries: HTTP that is not accepted, and bytes that are not HTTP. */
 
-import { orderWithCanaries, paymentIdWithCanary, requestWithCanaries } from './canaries.ts';
-import { transfers } from './request.ts';
+import { initiationBodyWithCanaries, paymentIdWithCanary, requestWithCanaries } from './canaries.ts';
+import { transfersPath } from './request.ts';
 
-const payment = `${transfers}/${paymentIdWithCanary}`;
+const payment = `${transfersPath}/${paymentIdWithCanary}`;
 const get = (target: string, more: readonly string[] = []) =>
   requestWithCanaries(`GET ${target} HTTP/1.1`, more);
-const post = (more: readonly string[], body = orderWithCanaries) =>
-  requestWithCanaries(`POST ${transfers} HTTP/1.1`, more, body);
+const post = (more: readonly string[], body = initiationBodyWithCanaries) =>
+  requestWithCanaries(`POST ${transfersPath} HTTP/1.1`, more, body);
 
 /** HTTP, but not a request that this gateway takes. */
 export const refusedRequests: readonly string[] = [
@@ -27,10 +27,10 @@ export const refusedRequests: readonly string[] = [
   get('/berlingroup/v1/payments/canary=product/canary-id'),
   get('http://canary.example/berlingroup/v1/payments/p/canary-id'),
   get('*'),
-  requestWithCanaries(`PUT ${payment} HTTP/1.1`, [], orderWithCanaries),
+  requestWithCanaries(`PUT ${payment} HTTP/1.1`, [], initiationBodyWithCanaries),
   requestWithCanaries(`PATCH ${payment} HTTP/1.1`),
   requestWithCanaries(`TRACE ${payment} HTTP/1.1`),
-  requestWithCanaries(`DELETE ${payment} HTTP/1.1`, [], orderWithCanaries),
+  requestWithCanaries(`DELETE ${payment} HTTP/1.1`, [], initiationBodyWithCanaries),
   get(payment, ['X-Request-ID: canary-request-id']),
   get(payment, ['X-Request-ID: 99391c7e-ad88-49ec-a2ad-99ddcb1f7721', 'X-Request-ID: canary-second-id']),
   get(payment, ['Penstock-Environment: canary-environment']),
@@ -65,7 +65,7 @@ export const brokenRequests: readonly string[] = [
   `GET ${payment} HTTP/1.1\r\nHost: canary\r\nX-Large: ${'canary'.repeat(4_000)}\r\n\r\n`,
   post(['Content-Length: 9']),
   post(['Content-Length: canary']),
-  `POST ${transfers} HTTP/1.1\r\nHost: canary\r\nTransfer-Encoding: chunked\r\n\r\ncanary-size\r\n`,
-  `${post([], orderWithCanaries).slice(0, -20)}`,
+  `POST ${transfersPath} HTTP/1.1\r\nHost: canary\r\nTransfer-Encoding: chunked\r\n\r\ncanary-size\r\n`,
+  `${post([], initiationBodyWithCanaries).slice(0, -20)}`,
   `${get(payment)}canary-behind-the-request\r\n\r\n`,
 ];

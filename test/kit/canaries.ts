@@ -1,13 +1,13 @@
-/** Marked values for every place of a request and of an answer, to look for where they must never turn up. */
+/** Marked values for every position of a request and a response; tests search for them in all output. */
 
 import { randomUUID } from 'node:crypto';
 import { type Fault, type FaultName, faultRows } from '../../src/simulated-bank/faults.ts';
-import { transfers } from './request.ts';
+import { transfersPath } from './request.ts';
 
 /** A value that names its position in the request. */
 const canary = (place: string) => `canary-${place}`;
 
-/** Well-formed ones, for code that would only take notice of these: IBAN, card, address, mail, token, key. */
+/** Well-formed values, for code that only recognises these: IBAN, card, address, mail, token, key. */
 const lookalikes = [
   'DE89370400440532013000',
   '4111111111111111',
@@ -18,24 +18,24 @@ const lookalikes = [
 ] as const;
 const [iban, card, address, mail, token, keyBytes] = lookalikes;
 
-/** The word as dumps of buffers show it: in base64, in hexadecimal, and as numbers. */
+/** The word as dumps of buffers show it: base64, hexadecimal, and numbers. */
 const dumps = ['Y2FuYXJ5', '63 ?61 ?6e ?61 ?72 ?79', '99, ?97, ?110, ?97, ?114, ?121'];
 
-/** Finds any of them, in any case. */
+/** Matches any canary, case-insensitive. */
 export const anyCanary = new RegExp(
   ['canary', ...dumps, ...lookalikes.map((value) => value.replaceAll('.', '\\.'))].join('|'),
   'i',
 );
 
-/** A text in which everything that is base64 of a text is decoded: nothing hides by being encoded. */
-export const revealed = (text: string): string =>
+/** Decodes every part of a text that is base64 of a text. */
+export const decodeBase64Parts = (text: string): string =>
   text.replaceAll(/[A-Za-z0-9+/_-]{12,}={0,2}/g, (run) => {
     const decoded = Buffer.from(run, 'base64').toString('latin1');
     return /^[\x20-\x7e\s]+$/.test(decoded) ? decoded : run;
   });
 
-/** Finds any canary, and any of these, in any case. */
-export const anyOf = (secrets: readonly string[]): RegExp =>
+/** Matches any canary and any of the secrets, case-insensitive. */
+export const anyCanaryOr = (secrets: readonly string[]): RegExp =>
   new RegExp(
     [anyCanary.source, ...secrets.map((secret) => secret.replaceAll(/[.*+?^${}()|[\]\\/]/g, '\\$&'))].join(
       '|',
@@ -43,10 +43,10 @@ export const anyOf = (secrets: readonly string[]): RegExp =>
     'i',
   );
 
-/** The API key that a request shows, and one of another tenant. */
+/** The API key of the requests, and one of another tenant. */
 export const apiKeys = { shop: canary('api-key'), rival: canary('rivals-key') } as const;
 
-/** Every header in which a TPP sends something secret or personal, one that we do not know, and a name that tells. */
+/** Every header with secret or personal content, an unknown header, and a revealing header name. */
 export const headersWithCanaries: readonly string[] = [
   `Authorization: Bearer ${token}.${canary('token')}`,
   `X-API-Key: ${apiKeys.shop}`,
@@ -73,7 +73,7 @@ export const headersWithCanaries: readonly string[] = [
   `X-${canary('name')}: ${canary('value')}`,
 ];
 
-export const orderWithCanaries = JSON.stringify({
+export const initiationBodyWithCanaries = JSON.stringify({
   instructedAmount: { currency: 'EUR', amount: '123.50' },
   debtorAccount: { iban, pan: card },
   creditorName: canary('creditor'),
@@ -83,12 +83,12 @@ export const orderWithCanaries = JSON.stringify({
 
 export const paymentIdWithCanary = canary('payment-id');
 
-/** One request of each operation, on a payment whose id is marked, and on ones that nobody knows. */
-export function oneOfEach(): readonly string[] {
-  const payment = `${transfers}/${paymentIdWithCanary}`;
+/** One request of each operation, on a payment with a marked id and on unknown payments. */
+export function requestOfEachOperation(): readonly string[] {
+  const payment = `${transfersPath}/${paymentIdWithCanary}`;
   const ask = (line: string, body = '') => requestWithCanaries(`${line} HTTP/1.1`, [], body);
   return [
-    ask(`POST ${transfers}`, orderWithCanaries),
+    ask(`POST ${transfersPath}`, initiationBodyWithCanaries),
     ask(`GET ${payment}`),
     ask(`GET ${payment}/status`),
     ask(`POST ${payment}/authorisations`, '{"scaAuthenticationData":"canary-otp"}'),
@@ -99,7 +99,7 @@ export function oneOfEach(): readonly string[] {
   ];
 }
 
-/** A request as text, marked wherever it can be. */
+/** A request as text, with canaries in every position. */
 export function requestWithCanaries(requestLine: string, more: readonly string[] = [], body = ''): string {
   const framing = body === '' ? [] : ['Content-Type: application/json', `Content-Length: ${body.length}`];
   const fields = [`Host: ${canary('host')}.example`, ...headersWithCanaries, ...framing, ...more];
@@ -107,22 +107,22 @@ export function requestWithCanaries(requestLine: string, more: readonly string[]
   return `${[requestLine, ...id, ...fields].join('\r\n')}\r\n\r\n${body}`;
 }
 
-const told = `{"tppMessages":[{"text":"${canary('bank-text')} ${iban}"}],"_links":{"self":{"href":"http://[${canary('href')}"}}}`;
+const bankErrorText = `{"tppMessages":[{"text":"${canary('bank-text')} ${iban}"}],"_links":{"self":{"href":"http://[${canary('href')}"}}}`;
 const secretFields = { 'Set-Cookie': canary('bank-cookie'), 'X-Bank-Node': canary('bank-node') };
 const head = `HTTP/1.1 200 OK\r\nX-Bank-Node: ${canary('bank-node')}\r\n`;
 
-/** Every fault there is, and answers that hold something of the bank's own, well-formed and not. */
-export const moods: readonly Fault[] = [
+/** All faults, and responses with content of the bank, well-formed and malformed. */
+export const bankFaults: readonly Fault[] = [
   ...(Object.keys(faultRows) as FaultName[]).map((name) => ({ name }) as Fault), // each is complete with its defaults
   { name: 'latency', ms: 1 },
   ...[200, 204, 302, 400, 401, 404, 429, 500, 503].map((status): Fault => {
-    return { name: 'status', status, headers: secretFields, body: told };
+    return { name: 'status', status, headers: secretFields, body: bankErrorText };
   }),
   {
     name: 'status',
     status: 201,
     headers: { ...secretFields, Location: `http://[${canary('location')}` },
-    body: told,
+    body: bankErrorText,
   },
   {
     name: 'status',

@@ -5,8 +5,8 @@ import type { Lane } from '../../src/pis/operations.ts';
 import { callAdminApi } from './admin-api.ts';
 import { type Call, call, type Reply } from './call.ts';
 import type { GatewayUnderTest } from './gateway.ts';
-import type { Life } from './life.ts';
-import { initiation, statusRead, transfers } from './request.ts';
+import { initiation, statusRead, transfersPath } from './request.ts';
+import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
 type AdminListener = Pick<GatewayUnderTest, 'adminUrl'>;
@@ -16,7 +16,7 @@ export const lanes = ['write', 'read', 'status'] as const satisfies readonly Lan
 /** A call of each lane. The reads are for an unknown payment: the bank answers 404. */
 export const callOf: Readonly<Record<Lane, Call>> = {
   write: initiation,
-  read: { method: 'GET', path: `${transfers}/1234-wertiq-983` },
+  read: { method: 'GET', path: `${transfersPath}/1234-wertiq-983` },
   status: statusRead,
 };
 
@@ -55,7 +55,7 @@ export const loggedCircuitChanges = ({ logLines }: GatewayUnderTest): readonly s
     .map(({ lane, from, to }) => `${lane}: ${from} > ${to}`);
 
 /** Sends that many calls, one after the other, on one connection. */
-export async function askInTurn(life: Life, count: number, ask: (agent: Agent) => Promise<Reply>) {
+export async function askInTurn(life: TestScope, count: number, ask: (agent: Agent) => Promise<Reply>) {
   const agent = new Agent({ keepAlive: true });
   life.after(() => agent.destroy());
   const replies: Reply[] = [];

@@ -4,7 +4,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { temporaryFolder } from './folder.ts';
-import type { Life } from './life.ts';
+import type { TestScope } from './test-scope.ts';
 import { until, within } from './within.ts';
 
 export const root = join(import.meta.dirname, '../..');
@@ -25,7 +25,7 @@ export interface RunningCommand {
 
 /** Starts a program, by default in the folder of the repository. Killed when the test ends. */
 export function startCommand(
-  t: Life,
+  t: TestScope,
   program: string,
   args: readonly string[],
   variables: Readonly<Record<string, string>> = {},
@@ -64,7 +64,7 @@ export const cleanVariables = (): Readonly<Record<string, string | undefined>> =
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name)));
 
 /** Writes a configuration file, removed when the test ends. */
-export function writeConfigFile(t: Life, text: string): string {
+export function writeConfigFile(t: TestScope, text: string): string {
   const file = join(temporaryFolder(t), 'penstock.yaml');
   writeFileSync(file, text);
   return file;

@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test';
 import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Clock, createClock } from '../../src/simulated-bank/clock.ts';
 import { type Call, call, pairs, type Reply } from './call.ts';
-import { carried, valuesOf } from './fields.ts';
+import { forwardedFields, valuesOf } from './fields.ts';
 import { publicUrl, type Sections, startBank, startGateway } from './gateway.ts';
 
 export interface Differential {
@@ -69,8 +69,8 @@ function assertSameRequest(bank: SimulatedBank, directBank: SimulatedBank): void
   assert.equal(maskAuthorisationIds(throughGateway?.url), maskAuthorisationIds(direct?.url));
   assert.deepEqual(throughGateway?.body, direct?.body);
   assert.deepEqual(
-    carried(pairs(throughGateway?.rawHeaders ?? [])),
-    carried(pairs(direct?.rawHeaders ?? [])),
+    forwardedFields(pairs(throughGateway?.rawHeaders ?? [])),
+    forwardedFields(pairs(direct?.rawHeaders ?? [])),
   );
   assert.deepEqual(valuesOf(pairs(throughGateway?.rawHeaders ?? []), 'host'), [new URL(bank.baseUrl).host]);
 }
@@ -96,8 +96,8 @@ function assertSameResponse(
     expected(direct.body.toString('latin1')),
   );
   assert.deepEqual(
-    carried(through.fields).map(([name, value]) => [name, maskAuthorisationIds(value)]),
-    carried(direct.fields).map(([name, value]) => [name, expected(value)]),
+    forwardedFields(through.fields).map(([name, value]) => [name, maskAuthorisationIds(value)]),
+    forwardedFields(direct.fields).map(([name, value]) => [name, expected(value)]),
   );
   assert.ok(!through.text.includes(bank.baseUrl), 'the response contains no URL of the bank');
   assert.equal(through.header('Penstock-Environment'), 'sandbox');

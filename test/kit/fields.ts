@@ -8,16 +8,16 @@ const ofTheConnection = ['connection', 'keep-alive', 'transfer-encoding', 'conte
 /** Fields that the gateway adds to every response, or to a status response. */
 const ofTheGateway = ['penstock-environment', 'cache-control', 'cache-status'];
 
-/** The fields that must be the same on both sides, in an order that can be compared: repetitions keep theirs. */
-export function carried(fields: readonly Field[]): readonly Field[] {
-  return sorted(but([...ofTheConnection, ...ofTheGateway], fields));
+/** The fields that must be the same on both sides, sorted by name; repeated fields keep their order. */
+export function forwardedFields(fields: readonly Field[]): readonly Field[] {
+  return sorted(withoutNames([...ofTheConnection, ...ofTheGateway], fields));
 }
 
-/** The fields without those of these names, which are given in lower case. */
-export const but = (names: readonly string[], fields: readonly Field[]): readonly Field[] =>
+/** @param names in lower case */
+export const withoutNames = (names: readonly string[], fields: readonly Field[]): readonly Field[] =>
   fields.filter(([name]) => !names.includes(name.toLowerCase()));
 
-/** Every value of a field, in order; `name` in any case. */
+/** All values of a field, in order. @param name case-insensitive */
 export const valuesOf = (fields: readonly Field[], name: string): readonly string[] =>
   fields.filter(([field]) => field.toLowerCase() === name.toLowerCase()).map(([, value]) => value);
 

@@ -1,9 +1,9 @@
 /** The kinds of Redis that a fleet of gateways can share. */
 
-import type { Life } from './life.ts';
 import { type RedisServer, sendRedisCommand, startRedis } from './redis.ts';
 import { startRedisCluster } from './redis-cluster.ts';
 import { type SentinelRedis, startSentinels } from './redis-sentinels.ts';
+import type { TestScope } from './test-scope.ts';
 
 export interface FleetRedis {
   /** `state.redis` of the configuration. */
@@ -14,7 +14,7 @@ export interface FleetRedis {
 
 /** One server. @param args further arguments of redis-server */
 export async function startSingleRedis(
-  life: Life,
+  life: TestScope,
   args: readonly string[] = [],
 ): Promise<FleetRedis & RedisServer> {
   const server = await startRedis(life, args);
@@ -22,14 +22,14 @@ export async function startSingleRedis(
 }
 
 /** A cluster of three masters. */
-export async function startClusterRedis(life: Life): Promise<FleetRedis> {
+export async function startClusterRedis(life: TestScope): Promise<FleetRedis> {
   const { urls, masters } = await startRedisCluster(life);
   const flush = () => Promise.all(masters.map(({ port }) => sendRedisCommand(port, 'FLUSHALL')));
   return { settings: { cluster: urls }, flush: async () => void (await flush()) };
 }
 
 /** A master with a replica, monitored by three sentinels. */
-export async function startSentinelRedis(life: Life): Promise<FleetRedis & SentinelRedis> {
+export async function startSentinelRedis(life: TestScope): Promise<FleetRedis & SentinelRedis> {
   const redis = await startSentinels(life);
   return {
     ...redis,

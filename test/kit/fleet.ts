@@ -8,9 +8,9 @@ import { type Call, call, jsonOf, type Reply, repeatWhile } from './call.ts';
 import type { FleetRedis } from './fleet-redis.ts';
 import { type Sections, startBank } from './gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
-import type { Life } from './life.ts';
 import { freePort } from './ports.ts';
 import { initiation, statusRead } from './request.ts';
+import type { TestScope } from './test-scope.ts';
 import { apiKeyOf, type ClientName, clientSettings, withEnvironmentHeader } from './two-environments.ts';
 import { until } from './within.ts';
 
@@ -39,7 +39,7 @@ interface FleetOptions {
 
 /** Two instances that serve, the sandbox active; ended with the test. */
 export async function startFleet(
-  life: Life,
+  life: TestScope,
   redis: FleetRedis,
   { production, variables = {}, port }: FleetOptions = {},
 ): Promise<Fleet> {
@@ -57,11 +57,11 @@ export async function startFleet(
 }
 
 /** One instance alone that serves, the sandbox active; ended with the test. @param state of the configuration */
-export async function startAlone(life: Life, state: object): Promise<Instance> {
+export async function startSingleInstance(life: TestScope, state: object): Promise<Instance> {
   return startInstance(life, { ...sectionsFor(await startBanks(life)), state });
 }
 
-async function startBanks(life: Life, production?: SimulatedBank) {
+async function startBanks(life: TestScope, production?: SimulatedBank) {
   const timings = { authorisedAfterMs: 600_000 }; // until then a payment can be cancelled
   return {
     sandbox: await startBank(life, { name: 'sandbox', timings }),
@@ -79,7 +79,7 @@ const sectionsFor = ({ sandbox, production }: Awaited<ReturnType<typeof startBan
 });
 
 async function startInstance(
-  life: Life,
+  life: TestScope,
   sections: Sections,
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Instance> {

@@ -3,10 +3,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Life } from './life.ts';
+import type { TestScope } from './test-scope.ts';
 
 /** Empty at first; removed with all that is in it when the test ends. */
-export function temporaryFolder(life: Life): string {
+export function temporaryFolder(life: TestScope): string {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-'));
   life.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;

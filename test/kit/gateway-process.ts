@@ -3,8 +3,8 @@
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { type RunningCommand, startCommand, writeConfigFile } from './command.ts';
-import { adminToken, publicUrl, type Sections, unlimited } from './gateway.ts';
-import type { Life } from './life.ts';
+import { adminToken, publicUrl, type Sections, withoutLimits } from './gateway.ts';
+import type { TestScope } from './test-scope.ts';
 
 export interface GatewayProcess {
   readonly url: string;
@@ -38,7 +38,7 @@ const main = 'src/main.ts';
  * Rejects if the process ends before that.
  */
 export async function startGatewayProcess(
-  life: Life,
+  life: TestScope,
   sections: Sections,
   { variables = {}, shell = 'exec' }: GatewayProcessOptions = {},
 ): Promise<GatewayProcess> {
@@ -89,7 +89,7 @@ export async function startGatewayProcess(
 
 const onFreePorts = (sections: Sections): Sections => ({
   admin: { port: 0 },
-  ...unlimited(sections),
+  ...withoutLimits(sections),
   listen: { port: 0, publicUrl, ...(sections.listen as object | undefined) }, // as in the YAML file
 });
 

@@ -10,7 +10,7 @@ import { createSimulatedBank } from '../../src/simulated-bank/server.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { withFile } from './folder.ts';
-import type { Life } from './life.ts';
+import type { TestScope } from './test-scope.ts';
 
 /** Where TPP systems reach the gateway under test: in links only, never on the network. */
 export const publicUrl = 'https://gateway.example';
@@ -31,7 +31,7 @@ export interface GatewayUnderTest {
 export type Sections = Readonly<Record<string, unknown>>;
 
 /** For tests about other things than the bank's limits: hardly anything is shaped, and no circuit opens. */
-export function unlimited(sections: Sections): Sections {
+export function withoutLimits(sections: Sections): Sections {
   const { maxSockets = 128 } = section(sections, 'upstream') as { maxSockets?: number }; // as in the YAML file
   const wide = { rate: '100000/s', burst: 100_000, maxConcurrent: maxSockets, queue: 100_000 };
   return {
@@ -49,10 +49,14 @@ export function configOf(sections: Sections, variables: Readonly<Record<string, 
 }
 
 /** A started gateway on free ports; closed when the test ends. @param state by default the one that is configured */
-export async function startGateway(t: Life, sections: Sections, state?: State): Promise<GatewayUnderTest> {
+export async function startGateway(
+  scope: TestScope,
+  sections: Sections,
+  state?: State,
+): Promise<GatewayUnderTest> {
   const logLines: string[] = [];
   const config = configOf({
-    ...unlimited(sections),
+    ...withoutLimits(sections),
     listen: { host: '127.0.0.1', port: 0, publicUrl, ...section(sections, 'listen') },
     admin: { port: 0, ...section(sections, 'admin') },
   });
@@ -60,7 +64,7 @@ export async function startGateway(t: Life, sections: Sections, state?: State): 
   const { operators } = configuredOperators(config.admin, adminToken);
   const gateway = createGateway(config, log, operators, state);
   const { tppPort, adminPort } = await gateway.start();
-  t.after(() => gateway.stop());
+  scope.after(() => gateway.stop());
   return {
     url: `http://127.0.0.1:${tppPort}`,
     port: tppPort,
@@ -70,15 +74,15 @@ export async function startGateway(t: Life, sections: Sections, state?: State): 
 }
 
 /** A started bank; closed when the test ends. */
-export async function startBank(t: Life, options: BankOptions = {}): Promise<SimulatedBank> {
+export async function startBank(scope: TestScope, options: BankOptions = {}): Promise<SimulatedBank> {
   const bank = createSimulatedBank(options);
   await bank.start();
-  t.after(() => bank.stop());
+  scope.after(() => bank.stop());
   return bank;
 }
 
 /** A gateway with one environment, `sandbox`, in front of one bank. */
-export async function startLine(t: Life, sections: Sections = {}, options: BankOptions = {}) {
+export async function startGatewayWithBank(t: TestScope, sections: Sections = {}, options: BankOptions = {}) {
   const bank = await startBank(t, options);
   const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
   const gateway = await startGateway(t, { environments, ...sections });

@@ -1,8 +1,8 @@
 /** A TCP proxy that delays what clients send to a server on this machine. */
 
 import { connect, createServer, type Socket } from 'node:net';
-import type { Life } from './life.ts';
 import { listen } from './ports.ts';
+import type { TestScope } from './test-scope.ts';
 
 export interface LatencyProxy {
   readonly port: number;
@@ -11,7 +11,7 @@ export interface LatencyProxy {
 }
 
 /** @param port of the server */
-export async function startLatencyProxy(life: Life, port: number): Promise<LatencyProxy> {
+export async function startLatencyProxy(life: TestScope, port: number): Promise<LatencyProxy> {
   let delayMs = 0;
   const sockets = new Set<Socket>();
   const server = createServer({ noDelay: true }, (client) => {

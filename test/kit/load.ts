@@ -2,8 +2,8 @@
 
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Call, Reply } from './call.ts';
-import type { Life } from './life.ts';
 import { percentile } from './percentile.ts';
+import type { TestScope } from './test-scope.ts';
 
 /** How many requests, and for how long: by default until the load is stopped. */
 export interface Pace {
@@ -35,7 +35,7 @@ export interface Load {
 
 /** @param send sends the request of this number, counted from 0; must not reject */
 export function startLoad(
-  life: Life,
+  life: TestScope,
   { perSecond, forMs = Infinity, maxInFlight = 50 }: Pace,
   send: (number: number) => Promise<Exchange>,
 ): Load {
@@ -74,7 +74,7 @@ export function startLoad(
 }
 
 /** One exchange, timed. @param ask sends the call and waits for the answer */
-export async function exchange(one: Call, ask: (one: Call) => Promise<Reply>): Promise<Exchange> {
+export async function measureExchange(one: Call, ask: (one: Call) => Promise<Reply>): Promise<Exchange> {
   const sentAtMs = performance.now();
   const came = await ask(one).catch((thrown: unknown) =>
     thrown instanceof Error ? thrown : new Error(`${thrown}`),
@@ -93,7 +93,7 @@ export function failuresIn(exchanges: readonly Exchange[]): Readonly<Record<stri
 }
 
 /** The time within which this share of the exchanges was over, in milliseconds. */
-export const quantile = (exchanges: readonly Exchange[], share: number): number =>
+export const latencyQuantile = (exchanges: readonly Exchange[], share: number): number =>
   percentile(
     exchanges.map(({ tookMs }) => tookMs),
     share,

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from './folder.ts';
-import type { Life } from './life.ts';
+import type { TestScope } from './test-scope.ts';
 
 /** `cert` and `key` are the PEM contents of the files. */
 export interface IssuedCertificate {
@@ -32,7 +32,7 @@ export interface Authority extends IssuedCertificate {
 }
 
 /** Creates an authority in a temporary folder, which is removed when the test ends. */
-export function createAuthority(life: Life, name = 'authority'): Authority {
+export function createAuthority(life: TestScope, name = 'authority'): Authority {
   const folder = temporaryFolder(life);
   const settings = join(folder, 'ca.cnf');
   writeFileSync(join(folder, 'index'), '');

@@ -12,9 +12,9 @@ import { createRedisState } from '../../src/state/redis.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { callAdminApi } from './admin-api.ts';
 import { apiKeys, paymentIdWithCanary } from './canaries.ts';
-import { adminToken, configOf, type Sections, startBank, unlimited } from './gateway.ts';
+import { adminToken, configOf, type Sections, startBank, withoutLimits } from './gateway.ts';
 import { startOtlpCollector } from './otlp-collector.ts';
-import { type RawAnswer, sendRaw } from './raw.ts';
+import { type RawAnswer, sendRaw } from './raw-connection.ts';
 import { skipWithoutRedisServer, startRedis } from './redis.ts';
 import { within } from './within.ts';
 
@@ -77,7 +77,7 @@ export async function startCapturedGateway(
   ];
   bank.nextPaymentId(paymentIdWithCanary);
   const config = configOf(
-    unlimited({
+    withoutLimits({
       ...{ listen: { port: 0 }, admin: { port: 0 } },
       environments: { sandbox: { baseUrl: bank.baseUrl, ...options.environment } },
       clients: Object.entries(apiKeys).map(([name, key]) => ({

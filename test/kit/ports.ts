@@ -1,25 +1,25 @@
-/** Ports of this machine: taken, free, open. */
+/** Free, used and open ports of this machine. */
 
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import type { TestContext } from 'node:test';
 import { within } from './within.ts';
 
-/** Has a server listen on a port of the system's choice. @returns the port */
+/** Starts to listen on a free port. @returns the port */
 export async function listen(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return (server.address() as AddressInfo).port; // an address object, because it listens on a port
 }
 
-/** A port that somebody else listens on. */
+/** A port that another server listens on. */
 export async function takenPort(t: TestContext): Promise<number> {
   const server = createServer();
   t.after(() => server.close());
   return listen(server);
 }
 
-/** A free port that, like the one 10 000 above it, lies below those that the system hands out: nobody takes it meanwhile. */
+/** A free port below the ephemeral range, as is the port 10 000 above it: no other program gets it by chance. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 12_000 + Math.floor(Math.random() * 10_000);
@@ -35,7 +35,7 @@ function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** Whether anybody listens there. */
+/** Whether a server listens on a port. */
 export function isOpen(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   const opened = new Promise<boolean>((resolve) => {

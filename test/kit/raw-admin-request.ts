@@ -1,7 +1,7 @@
 /** Sends raw requests to the admin listener, which no HTTP client would send. */
 
 import type { GatewayUnderTest } from './gateway.ts';
-import { type RawAnswer, sendRaw } from './raw.ts';
+import { type RawAnswer, sendRaw } from './raw-connection.ts';
 
 /** Sends the request line and header fields unchanged, with a body that would switch the environment. */
 export async function sendRawAdminRequest(

@@ -1,8 +1,8 @@
 /** A Redis cluster for a test: three masters, and optionally replicas of the first. */
 
-import type { Life } from './life.ts';
 import { sendRedisCommand } from './redis.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
+import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
 const masterCount = 3;
@@ -17,7 +17,7 @@ export interface RedisCluster {
 }
 
 /** @param replicaCount how many replicas the first master has */
-export async function startRedisCluster(life: Life, replicaCount = 0): Promise<RedisCluster> {
+export async function startRedisCluster(life: TestScope, replicaCount = 0): Promise<RedisCluster> {
   const nodes = await Promise.all(
     Array.from({ length: masterCount + replicaCount }, () => startRedisProcess(life, nodeArgs)),
   );

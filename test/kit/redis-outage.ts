@@ -6,7 +6,7 @@ import type { RedisSettings } from '../../src/config/schema.ts';
 import { GatewayError } from '../../src/request/errors.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createRedisState } from '../../src/state/redis.ts';
-import type { Life } from './life.ts';
+import type { TestScope } from './test-scope.ts';
 import { until, within } from './within.ts';
 
 /** A state on Redis, and every change of its problem so far. */
@@ -15,7 +15,7 @@ export interface WatchedState extends State {
 }
 
 /** Not open yet. @param timeoutMs of a command; the default tolerates a busy machine, production uses 50 */
-export function createWatchedState(life: Life, settings: RedisSettings, timeoutMs = 500): WatchedState {
+export function createWatchedState(life: TestScope, settings: RedisSettings, timeoutMs = 500): WatchedState {
   const problems: (string | undefined)[] = [];
   const state = createRedisState(settings, 'test:', (problem) => problems.push(problem), timeoutMs);
   life.after(() => state.close());
@@ -24,7 +24,7 @@ export function createWatchedState(life: Life, settings: RedisSettings, timeoutM
 
 /** An open state without a problem. */
 export async function openRedisState(
-  life: Life,
+  life: TestScope,
   settings: RedisSettings,
   timeoutMs?: number,
 ): Promise<WatchedState> {

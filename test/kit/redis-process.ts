@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startChildReaper } from './child-reaper.ts';
 import { howToGetRedis, redisProgram } from './find-redis.ts';
-import type { Life } from './life.ts';
 import { freePort } from './ports.ts';
+import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
 export interface RedisProcess {
@@ -31,7 +31,7 @@ export interface RedisProcess {
  * @param argsFor further arguments of redis-server
  */
 export async function startRedisProcess(
-  life: Life,
+  life: TestScope,
   argsFor: (port: number, folder: string) => readonly string[] = () => [],
 ): Promise<RedisProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-redis-'));

@@ -2,9 +2,9 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Life } from './life.ts';
 import { sendRedisCommand } from './redis.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
+import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
 export interface SentinelRedis {
@@ -19,7 +19,7 @@ export interface SentinelRedis {
 const name = 'main';
 
 /** Returns when the sentinels know each other, the master and the replica. They declare the master down after 300 ms. */
-export async function startSentinels(life: Life): Promise<SentinelRedis> {
+export async function startSentinels(life: TestScope): Promise<SentinelRedis> {
   const master = await startRedisProcess(life, () => dataArgs);
   const replica = await startRedisProcess(life, () => [
     ...dataArgs,

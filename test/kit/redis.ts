@@ -5,8 +5,8 @@ import { Redis } from 'ioredis';
 import type { State } from '../../src/state/ports.ts';
 import { createRedisState } from '../../src/state/redis.ts';
 import { howToGetRedis, redisIsRequired, redisProgram, runningRedis } from './find-redis.ts';
-import type { Life } from './life.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
+import type { TestScope } from './test-scope.ts';
 
 /** A server that only this test uses. */
 export interface RedisServer extends RedisProcess {
@@ -25,12 +25,12 @@ export const skipWithoutRedisServer: string | false = redisProgram() || redisIsR
 export const skipWithoutRedis: string | false = runningRedis() ? false : skipWithoutRedisServer;
 
 /** The address of a Redis that other tests may use as well: use a prefix of your own. */
-export async function sharedRedisUrl(life: Life): Promise<string> {
+export async function sharedRedisUrl(life: TestScope): Promise<string> {
   return runningRedis() ?? (await startRedis(life)).url;
 }
 
 /** Starts a server without persistence. @param args further arguments of redis-server */
-export async function startRedis(life: Life, args: readonly string[] = []): Promise<RedisServer> {
+export async function startRedis(life: TestScope, args: readonly string[] = []): Promise<RedisServer> {
   const server = await startRedisProcess(life, () => ['--save', '', '--appendonly', 'no', ...args]);
   const url = `redis://127.0.0.1:${server.port}`;
   const command = (name: string, ...rest: readonly string[]) => sendRedisCommand(server.port, name, ...rest);

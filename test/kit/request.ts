@@ -5,18 +5,18 @@ import type { Call, Method } from './call.ts';
 import { exampleOf } from './examples.ts';
 
 /** The path at which payments are initiated and read. */
-export const transfers = '/berlingroup/v1/payments/sepa-credit-transfers';
+export const transfersPath = '/berlingroup/v1/payments/sepa-credit-transfers';
 
 /** A complete initiation in JSON, after the published example; with a new X-Request-ID at every call. */
 export const initiation = {
   method: 'POST',
-  path: transfers,
+  path: transfersPath,
   headers: exampleOf('initiate-payment-json').headers.filter(([name]) => name !== 'X-Request-ID'),
   body: exampleOf('initiate-payment-json').body ?? '',
 } as const satisfies Call;
 
 /** A status read of some payment. */
-export const statusRead = { method: 'GET', path: `${transfers}/1234-wertiq-983/status` } as const;
+export const statusRead = { method: 'GET', path: `${transfersPath}/1234-wertiq-983/status` } as const;
 
 /** A request whose X-Request-ID the test knows. */
 export interface NewCall extends Call {

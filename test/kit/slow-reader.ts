@@ -1,4 +1,4 @@
-/** A TPP that asks and does not read. */
+/** A client that sends requests and does not read the responses. */
 
 import { connect, type Socket } from 'node:net';
 import { until, within } from './within.ts';
@@ -7,13 +7,13 @@ export interface SlowReader {
   readonly socket: Socket;
   /** Bytes read so far. */
   read(): number;
-  /** Reads on from now on. */
+  /** Starts to read. */
   resume(): void;
-  /** Waits until the other side has hung up, which only shows to who reads. */
+  /** Waits until the gateway has closed the connection, which only a reader can detect. */
   hungUp(): Promise<void>;
 }
 
-/** Connects, sends this, and reads nothing. */
+/** Connects, sends the bytes, and reads nothing. */
 export async function connectSlowReader(port: number, bytes: string): Promise<SlowReader> {
   const socket = connect(port, '127.0.0.1').pause();
   let read = 0;
@@ -42,7 +42,7 @@ export async function connectSlowReader(port: number, bytes: string): Promise<Sl
     },
     async hungUp() {
       socket.on('data', () => {}).resume();
-      await until(5_000, 'the other side has hung up', () => over);
+      await until(5_000, 'the gateway has closed the connection', () => over);
     },
   };
 }

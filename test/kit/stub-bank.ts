@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { Field } from './fields.ts';
-import type { Life } from './life.ts';
 import { listen } from './ports.ts';
+import type { TestScope } from './test-scope.ts';
 
 export interface StubRequest {
   readonly method: string;
@@ -32,7 +32,7 @@ export interface StubBank {
 
 /** Starts a bank that is closed at the end of the test. */
 export async function startStubBank(
-  life: Life,
+  life: TestScope,
   respond: (request: StubRequest) => StubResponse | Promise<StubResponse>,
 ): Promise<StubBank> {
   const requests: StubRequest[] = [];

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Call, call, jsonOf, type Reply } from './call.ts';
 import { exampleOf } from './examples.ts';
-import { initiation, transfers } from './request.ts';
+import { initiation, transfersPath } from './request.ts';
 
 export type WriteName = 'initiation' | 'cancellation' | 'authorisation';
 
@@ -27,11 +27,14 @@ const factories: Readonly<Record<WriteName, (bank: SimulatedBank) => Promise<Pre
   cancellation: async (bank: SimulatedBank) => {
     const paymentId = await createPayment(bank);
     bank.setStatus(paymentId, 'ACTC'); // the response to the cancellation then has a body, which faults can affect
-    return { call: { method: 'DELETE', path: `${transfers}/${paymentId}` }, effectCount: () => undefined };
+    return {
+      call: { method: 'DELETE', path: `${transfersPath}/${paymentId}` },
+      effectCount: () => undefined,
+    };
   },
   authorisation: async (bank: SimulatedBank) => {
     const paymentId = await createPayment(bank);
-    const path = `${transfers}/${paymentId}/authorisations`;
+    const path = `${transfersPath}/${paymentId}/authorisations`;
     const started = () => bank.payments.find((payment) => payment.paymentId === paymentId)?.authorisationIds;
     return {
       call: { ...exampleOf('start-authorisation'), method: 'POST', path },

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { assertServes, initiation, refusalOf, statusRead } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection, sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection, sendRaw } from '../kit/raw-connection.ts';
 
 const body = '{"transactionStatus":"RCVD"}';
 const length = `Content-Length: ${body.length}`;
@@ -33,7 +33,7 @@ describe('an ambiguous response of the bank', { concurrency: true }, () => {
   };
   for (const [name, bytes] of Object.entries(malformed)) {
     test(`C6: with ${name} leads to a 502, and nothing of it reaches the TPP`, async (t) => {
-      const line = await startLine(t);
+      const line = await startGatewayWithBank(t);
       line.bank.injectFault({ name: 'garbage', bytes }, { times: 1 });
       const response = await sendRaw(line.gateway.port, initiation('{}', 'Content-Length: 2'));
       assert.deepEqual(refusalOf(response), [502, 'UPSTREAM_MALFORMED']);
@@ -51,7 +51,7 @@ describe('an ambiguous response of the bank', { concurrency: true }, () => {
  */
 describe('fields of a response of the bank', () => {
   test('C11: are removed if they are hop-by-hop or named by Connection', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const hop = [
       'Connection: X-Internal, close',
       'X-Internal: secret',
@@ -74,7 +74,7 @@ describe('fields of a response of the bank', () => {
   });
 
   test('C10: are removed if only the gateway may set them', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const forged = [
       'Penstock-Error: PATH_UNKNOWN',
       'penstock-environment: production',
@@ -91,7 +91,7 @@ describe('fields of a response of the bank', () => {
   });
 
   test('C6: keep bytes beyond ASCII', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({
       name: 'garbage',
       bytes: responseText('HTTP/1.1 200 Caf\xe9', 'X-A: \xe9\x8d\x8a\xff', length),
@@ -106,7 +106,7 @@ describe('fields of a response of the bank', () => {
  */
 describe('unsolicited responses of the bank', () => {
   test('C6, E13: a second response is never delivered to a TPP', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'two-answers' }, { times: 3 });
     await onConnection(gateway.port, async (connection) => {
       for (const _ of [1, 2, 3, 4]) {
@@ -120,7 +120,7 @@ describe('unsolicited responses of the bank', () => {
   });
 
   test('E11: interim responses are skipped, and the final one is delivered', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'interim-answers', statuses: [100, 102, 103, 199] });
     await onConnection(gateway.port, async (connection) => {
       connection.send(initiation('{}', 'Content-Length: 2', 'Connection: close'));
@@ -130,7 +130,7 @@ describe('unsolicited responses of the bank', () => {
   });
 
   test('E11: 101 Switching Protocols leads to a 502 without a wait', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     line.bank.injectFault({ name: 'switching-protocols' }, { times: 1 });
     const upgrade = ['Connection: Upgrade', 'Upgrade: websocket'];
     const response = await sendRaw(line.gateway.port, initiation('{}', 'Content-Length: 2', ...upgrade));

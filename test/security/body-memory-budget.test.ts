@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { initiation, paymentsPath, refusalOf, requestText } from '../kit/attack.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
-import { connectRaw, sendRaw } from '../kit/raw.ts';
+import { connectRaw, sendRaw } from '../kit/raw-connection.ts';
 import { connectSlowReader } from '../kit/slow-reader.ts';
 
 const connections = Number(process.env.SLOW_READERS ?? 10);

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import {
+  type AttackTarget,
   assertServes,
   initiation,
-  type Line,
   newStatusPath,
   requestText,
   statusRead,
 } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { connectRaw, onConnection } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { connectRaw, onConnection } from '../kit/raw-connection.ts';
 import { until } from '../kit/within.ts';
 
 const body = '{"amount":1}';
@@ -17,7 +17,7 @@ const payment = () => initiation(body, `Content-Length: ${body.length}`);
 const slowBank = { name: 'latency', ms: 150, strikes: 'before-effect' } as const;
 
 /** Waits for a log line that contains all words. */
-async function assertLogged({ gateway }: Line, ...words: readonly string[]): Promise<void> {
+async function assertLogged({ gateway }: AttackTarget, ...words: readonly string[]): Promise<void> {
   const matches = (line: string) => words.every((word) => line.includes(word));
   await until(2_000, `the log contains ${words}`, () => gateway.logLines.some(matches));
 }
@@ -48,7 +48,7 @@ describe('a TPP that stops in the middle of its request', () => {
   for (const [name, bytes] of Object.entries(halves)) {
     test(`E7: gets 408 if it ends its side ${name}, and the bank receives nothing`, async (t) => {
       watchProcess(t);
-      const line = await startLine(t);
+      const line = await startGatewayWithBank(t);
       await onConnection(line.gateway.port, async (connection) => {
         connection.send(bytes);
         connection.end();
@@ -63,7 +63,7 @@ describe('a TPP that stops in the middle of its request', () => {
 
     test(`E7: is logged as REQUEST_TIMEOUT if it disconnects ${name}, and the bank receives nothing`, async (t) => {
       watchProcess(t);
-      const line = await startLine(t);
+      const line = await startGatewayWithBank(t);
       const connection = await connectRaw(line.gateway.port);
       connection.send(bytes.replace('\r\n', '\r\nExpect: 100-continue\r\n'));
       await until(2_000, 'the gateway reads the body', () => connection.unread() !== '');
@@ -75,7 +75,7 @@ describe('a TPP that stops in the middle of its request', () => {
   }
 
   test('E7: gets 408 if it ends its side in the middle of the head', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(`GET ${newStatusPath()} HTTP/1.1\r\nHost: ga`);
       connection.end();
@@ -85,7 +85,7 @@ describe('a TPP that stops in the middle of its request', () => {
   });
 
   test('E7: is not logged if it has sent nothing', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await onConnection(line.gateway.port, async (connection) => {
       connection.end();
       await connection.closed(1_000);
@@ -102,7 +102,7 @@ describe('a TPP that ends its side after its requests', () => {
     ['a refused read', () => requestText('GET /nowhere HTTP/1.1'), 404],
   ] as const) {
     test(`E7: gets the response to ${name}, and then the connection is closed`, async (t) => {
-      const { bank, gateway } = await startLine(t);
+      const { bank, gateway } = await startGatewayWithBank(t);
       bank.injectFault(slowBank);
       await onConnection(gateway.port, async (connection) => {
         connection.send(bytes());
@@ -114,7 +114,7 @@ describe('a TPP that ends its side after its requests', () => {
   }
 
   test('E7: gets the responses to all its requests', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault(slowBank);
     await onConnection(gateway.port, async (connection) => {
       connection.send(statusRead() + payment() + statusRead());
@@ -130,7 +130,7 @@ describe('a TPP that ends its side after its requests', () => {
 describe('a TPP that disconnects while the bank processes its request', () => {
   test('E7: has its payment completed exactly once', async (t) => {
     watchProcess(t);
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     line.bank.injectFault(slowBank);
     const connection = await connectRaw(line.gateway.port);
     connection.send(payment());
@@ -148,7 +148,7 @@ describe('a TPP that disconnects while the bank processes its request', () => {
 
   test('E7: has its read completed, and other TPPs are served', async (t) => {
     watchProcess(t);
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     line.bank.injectFault(slowBank);
     const connection = await connectRaw(line.gateway.port);
     connection.send(statusRead());
@@ -161,7 +161,7 @@ describe('a TPP that disconnects while the bank processes its request', () => {
 
   test('E7: does not affect other TPPs if it disconnects during a large response', async (t) => {
     watchProcess(t);
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     line.bank.injectFault({ name: 'huge-answer', bytes: 3 * 1024 * 1024 }, { times: 1 });
     const connection = await connectRaw(line.gateway.port);
     connection.send(payment());

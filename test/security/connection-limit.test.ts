@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { requestText } from '../kit/attack.ts';
-import { startDoor } from '../kit/plain-door.ts';
-import { connectRaw, type RawConnection, sendRaw } from '../kit/raw.ts';
+import { startPlainListener } from '../kit/plain-listener.ts';
+import { connectRaw, type RawConnection, sendRaw } from '../kit/raw-connection.ts';
 import { until } from '../kit/within.ts';
 
 const maxConnections = 20;
@@ -12,7 +12,7 @@ const get = (path = '/') => requestText(`GET ${path} HTTP/1.1`);
 async function startSmallDoor(t: TestContext) {
   const dropped = { count: 0 };
   const limits = { maxConnections, headersTimeout: 60_000, requestTimeout: 60_000 };
-  const door = await startDoor(
+  const door = await startPlainListener(
     t,
     (request, response) => {
       if (request.url !== '/never') response.end('ok');

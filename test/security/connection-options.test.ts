@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { assertCutOff, assertServes, initiation, statusRead, valuesAtBank } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection, sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection, sendRaw } from '../kit/raw-connection.ts';
 
 /*
  * Attack: a proxy removes the fields that Connection names. The attacker names the signature or the X-Request-ID, so that
@@ -10,7 +10,7 @@ import { onConnection, sendRaw } from '../kit/raw.ts';
  */
 describe('fields named by Connection', () => {
   test('C2: lead to a 400 if they are important, in any spelling', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const names = [
       'X-Request-ID',
       'Authorization',
@@ -41,7 +41,7 @@ describe('fields named by Connection', () => {
   });
 
   test('C2: are removed otherwise, together with all hop-by-hop fields', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const hop = [
       'Keep-Alive: timeout=5',
       'TE: trailers',
@@ -60,7 +60,7 @@ describe('fields named by Connection', () => {
   });
 
   test('do not close the connection to the bank if the TPP sends Connection: close', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     for (const _ of [1, 2, 3]) await sendRaw(gateway.port, statusRead('Connection: close'));
     const options = bank.requests.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf('Connection') + 1]);
     assert.deepEqual(options, ['keep-alive', 'keep-alive', 'keep-alive']);
@@ -85,7 +85,7 @@ describe('a request with Upgrade', () => {
   };
   for (const [name, fields] of Object.entries(upgrades)) {
     test(`C8: to ${name} gets a normal response, and nothing behind it is parsed`, async (t) => {
-      const line = await startLine(t);
+      const line = await startGatewayWithBank(t);
       const hidden = initiation('{}', 'Content-Length: 2');
       const behind = initiation('', `Content-Length: ${hidden.length}`);
       await onConnection(line.gateway.port, async (connection) => {
@@ -101,7 +101,7 @@ describe('a request with Upgrade', () => {
     });
 
     test(`C8: to ${name} in a payment is sent to the bank with its body and without Upgrade`, async (t) => {
-      const line = await startLine(t);
+      const line = await startGatewayWithBank(t);
       const bytes = initiation('{}', 'Content-Length: 2', ...fields);
       assert.equal((await sendRaw(line.gateway.port, bytes)).status, 201);
       assert.equal(line.bank.requests.at(-1)?.body.toString(), '{}');
@@ -110,7 +110,7 @@ describe('a request with Upgrade', () => {
   }
 
   test('C8: ends the connection even if the next request begins in the same packet', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const smuggled = initiation('{}', 'Content-Length: 2');
     await onConnection(line.gateway.port, async (connection) => {
       line.bank.injectFault({ name: 'latency', ms: 100, strikes: 'before-effect' }, { times: 1 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { assertCutOff, assertServes, initiation } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { sendRaw } from '../kit/raw-connection.ts';
 
 /*
  * Attack: the attacker shares a proxy with other TPPs, and sends a POST whose length the proxy and the gateway interpret
@@ -36,7 +36,7 @@ describe('a request with an ambiguous length', () => {
   };
 
   test('A1: is refused, the connection is closed, and the bank receives nothing', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const attacks = Object.entries(ambiguous).map(([name, fields]) =>
       t.test(`is refused with ${name}`, () =>
         assertCutOff(line, initiation(body, ...fields), [400, 'HEADER_MALFORMED']),
@@ -47,7 +47,7 @@ describe('a request with an ambiguous length', () => {
   });
 
   test('A1: is refused if its body is valid for a parser that prefers the transfer coding', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     for (const fields of [
       ['Content-Length: 4', 'Transfer-Encoding: chunked'],
       ['Transfer-Encoding: chunked', 'Content-Length: 4'],
@@ -60,7 +60,7 @@ describe('a request with an ambiguous length', () => {
   });
 
   test('is not one with white space around a plain length, which is accepted', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     await sendRaw(gateway.port, initiation(body, 'Content-Length: \t 8 \t'));
     assert.equal(bank.requests.at(-1)?.body.toString(), body);
   });

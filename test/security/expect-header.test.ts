@@ -9,8 +9,8 @@ import {
   statusRead,
   valuesAtBank,
 } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection, sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection, sendRaw } from '../kit/raw-connection.ts';
 import { until } from '../kit/within.ts';
 
 /*
@@ -19,7 +19,7 @@ import { until } from '../kit/within.ts';
  */
 describe('a request with Expect', () => {
   test('C7: gets 100 Continue, and all rules apply to it', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(
         initiation('', 'Content-Length: 2', 'Expect: 100-Continue', 'X-Forwarded-For: 10.0.0.1'),
@@ -38,7 +38,7 @@ describe('a request with Expect', () => {
   });
 
   test('C7: is refused before 100 Continue if the head is sufficient for a refusal', async (t) => {
-    const { bank, gateway } = await startLine(t, { listen: { maxBody: '1KiB' } });
+    const { bank, gateway } = await startGatewayWithBank(t, { listen: { maxBody: '1KiB' } });
     const expect = 'Expect: 100-continue';
     const refused: readonly (readonly [string, number])[] = [
       [initiation('', 'Content-Length: 1025', expect), 413],
@@ -58,7 +58,7 @@ describe('a request with Expect', () => {
   });
 
   test('C7: of anything else is refused with 417', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     for (const other of ['200-ok', '100-continue, gzip', '100-continue;q=1', '101-continue', '']) {
       const bytes = initiation('{}', 'Content-Length: 2', `Expect: ${other}`);
       await assertCutOff(line, bytes, [417, 'EXPECTATION_FAILED']);
@@ -67,7 +67,7 @@ describe('a request with Expect', () => {
   });
 
   test('C7: gets no 100 Continue in HTTP/1.0, which has no interim responses', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     await onConnection(gateway.port, async (connection) => {
       connection.send(
         initiation('{}', 'Content-Length: 2', 'Expect: 100-continue').replace('HTTP/1.1', 'HTTP/1.0'),
@@ -78,7 +78,7 @@ describe('a request with Expect', () => {
   });
 
   test('C7: is answered normally if it has no body', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const answer = await sendRaw(line.gateway.port, statusRead('Expect: 100-continue'));
     assert.deepEqual(refusalOf(answer), [404, 'none']);
     await assertRefused(line, statusRead('Expect: 100-continue', 'Host: b'), [400, 'HEADER_MALFORMED']);

@@ -8,8 +8,8 @@ import {
   statusRead,
   valuesAtBank,
 } from '../kit/attack.ts';
-import { publicUrl, startLine } from '../kit/gateway.ts';
-import { sendRaw } from '../kit/raw.ts';
+import { publicUrl, startGatewayWithBank } from '../kit/gateway.ts';
+import { sendRaw } from '../kit/raw-connection.ts';
 
 const forged: Readonly<Record<string, string>> = {
   'X-Forwarded-For': '10.0.0.1',
@@ -61,7 +61,7 @@ const lines = (fields: Readonly<Record<string, string>>) =>
  */
 describe('forged fields of a request', () => {
   test('C1: a forged Host appears neither in links nor at the bank', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const bytes = initiation('{}', 'Content-Length: 2').replace('gateway.example', 'evil.example');
     const { status, headers, body } = await sendRaw(line.gateway.port, bytes);
     assert.equal(status, 201);
@@ -71,7 +71,7 @@ describe('forged fields of a request', () => {
   });
 
   test('C3: fields of proxies appear neither at the bank nor in links', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const bytes = initiation('{}', 'Content-Length: 2', ...lines(forged));
     const { headers, body } = await sendRaw(line.gateway.port, bytes);
     for (const name of Object.keys(forged))
@@ -80,19 +80,19 @@ describe('forged fields of a request', () => {
   });
 
   test('C3: PSU-IP-Address reaches the bank as the TPP sent it', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await sendRaw(line.gateway.port, statusRead('PSU-IP-Address: 192.0.2.7', 'X-Forwarded-For: 10.0.0.1'));
     assert.deepEqual(valuesAtBank(line, 'psu-ip-address'), ['192.0.2.7']);
   });
 
   test('C10: fields for the gateway do not reach the bank', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await sendRaw(line.gateway.port, statusRead('X-API-Key: secret', 'Penstock-Environment: sandbox'));
     for (const name of ['x-api-key', 'penstock-environment']) assert.deepEqual(valuesAtBank(line, name), []);
   });
 
   test('C10: fields with a client certificate do not reach the bank, except for the TPP’s signature certificate', async (t) => {
-    const line = await startLine(t, { listen: { trustedProxies: ['127.0.0.1'] } });
+    const line = await startGatewayWithBank(t, { listen: { trustedProxies: ['127.0.0.1'] } });
     await sendRaw(line.gateway.port, statusRead(...lines(certificates), 'TPP-Signature-Certificate: MIIC'));
     for (const name of Object.keys(certificates))
       assert.deepEqual(valuesAtBank(line, name.toLowerCase()), [], name);
@@ -102,7 +102,7 @@ describe('forged fields of a request', () => {
   test('C10: a certificate in a field does not authenticate a client, not even from a trusted proxy', async (t) => {
     const client = { name: 'shop', apiKeySha256: 'ab'.repeat(32), environments: ['sandbox'] };
     const listen = { trustedProxies: ['127.0.0.1'] };
-    const line = await startLine(t, { clients: [client], listen });
+    const line = await startGatewayWithBank(t, { clients: [client], listen });
     await assertRefused(line, statusRead(...lines(certificates)), [401, 'CLIENT_UNKNOWN']);
   });
 
@@ -111,7 +111,7 @@ describe('forged fields of a request', () => {
       [['127.0.0.0/8'], '203.0.113.0/24'],
       [[], '127.0.0.0/24'],
     ] as const) {
-      const line = await startLine(t, { listen: { trustedProxies } });
+      const line = await startGatewayWithBank(t, { listen: { trustedProxies } });
       const fields = ['X-Forwarded-For: 192.0.2.1, 203.0.113.9', 'Connection: Digest'];
       await assertRefused(line, statusRead(...fields), [400, 'HEADER_MALFORMED']);
       const refusal = line.gateway.logLines.find((text) => text.includes('request refused')) ?? '';
@@ -127,7 +127,7 @@ describe('forged fields of a request', () => {
  */
 describe('fields that override the request line', () => {
   test('D6: do not reach the bank', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const read = requestText(`GET ${paymentsPath}/1 HTTP/1.1`, lines(overriding));
     await sendRaw(line.gateway.port, read);
     assert.equal(line.bank.requests.at(-1)?.method, 'GET');

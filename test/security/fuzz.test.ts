@@ -3,10 +3,10 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { bankResponse, startApp } from '../contract/tpp-app-fixture.ts';
 import { assertServes } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { startDoor } from '../kit/plain-door.ts';
-import { onConnection } from '../kit/raw.ts';
-import { type Conversation, conversation } from '../kit/wild-bytes.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { startPlainListener } from '../kit/plain-listener.ts';
+import { type Conversation, randomConversation } from '../kit/random-bytes.ts';
+import { onConnection } from '../kit/raw-connection.ts';
 
 /** Number of conversations; each has two requests on average. */
 const runs = Number(process.env.FUZZ_RUNS ?? 5_500);
@@ -30,7 +30,7 @@ function assertOneOfTheEight(method: string, url: string): void {
   assert.ok(allowedRequests.some((shape) => shape.test(text)) && !/\/\.{1,2}(\/|$)/.test(url), text);
 }
 
-const conversations = (size: number) => fc.array(conversation, { minLength: size, maxLength: size });
+const conversations = (size: number) => fc.array(randomConversation, { minLength: size, maxLength: size });
 
 /** The bytes that are received on each connection until the gateway closes it. */
 const play = (port: number, list: readonly Conversation[], last: 'end' | 'wait') =>
@@ -51,7 +51,7 @@ const play = (port: number, list: readonly Conversation[], last: 'end' | 'wait')
  */
 describe('random bytes', () => {
   test('get an error response or a closed connection, and only the eight operations reach the bank', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const count = { sent: 0, reached: 0 };
     const property = fc.asyncProperty(conversations(atOnce), async (list) => {
       line.bank.reset();
@@ -76,7 +76,7 @@ describe('random bytes', () => {
 
   test('are answered within the time limits if the client then only waits', async (t) => {
     const { app } = startApp(async () => bankResponse());
-    const { port } = await startDoor(t, app, { keepAliveTimeout: 100 });
+    const { port } = await startPlainListener(t, app, { keepAliveTimeout: 100 });
     let held = 0;
     const property = fc.asyncProperty(conversations(200), async (list) => {
       for (const received of await play(port, list, 'wait'))

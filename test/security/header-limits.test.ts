@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { assertCutOff, assertServes, refusalOf, statusRead, valuesAtBank } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection, sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection, sendRaw } from '../kit/raw-connection.ts';
 
 const fields = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: v`);
 
@@ -12,26 +12,26 @@ const fields = (count: number) => Array.from({ length: count }, (_, index) => `X
  */
 describe('the limits of a request head', () => {
   test('A12: refuse more than 100 fields instead of dropping some', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await assertCutOff(line, statusRead(...fields(99)), [431, 'HEADERS_TOO_LARGE']);
     await assertCutOff(line, statusRead(...fields(2500)), [431, 'HEADERS_TOO_LARGE']);
     await assertServes(line);
   });
 
   test('A12: let 100 fields reach the bank', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await sendRaw(line.gateway.port, statusRead(...fields(98)));
     for (const index of [0, 97]) assert.deepEqual(valuesAtBank(line, `x-${index}`), ['v']);
   });
 
   test('A12: refuse more than 16 KiB', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await assertCutOff(line, statusRead(`X-A: ${'a'.repeat(17 * 1024)}`), [431, 'HEADERS_TOO_LARGE']);
     await assertServes(line);
   });
 
   test('A12: let a TPP that continues to send read the refusal', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     await onConnection(gateway.port, async (connection) => {
       const piece = 'a'.repeat(64 * 1024);
       connection.send(statusRead().replace('\r\n\r\n', `\r\nX-A: ${piece}`));

@@ -8,8 +8,8 @@ import {
   newStatusPath,
   requestText,
 } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection } from '../kit/raw-connection.ts';
 
 /*
  * Attack: other versions of HTTP have other rules for the end of a request. The attacker names a version that the gateway
@@ -17,7 +17,7 @@ import { onConnection } from '../kit/raw.ts';
  */
 describe('a request in another version of HTTP', () => {
   test('A7: is refused for HTTP/0.9, 1.2, 2.0, 3.0 and invalid versions, and the connection is closed', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const versions = [
       'HTTP/0.9',
       'HTTP/1.2',
@@ -39,17 +39,17 @@ describe('a request in another version of HTTP', () => {
   });
 
   test('A7: is refused without a version', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await assertRefused(line, `GET ${newStatusPath()}\r\n\r\n`, [400, 'HEADER_MALFORMED']);
   });
 
   test('A7: is refused if it is an HTTP/2 connection preface', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await assertRefused(line, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', [400, 'HEADER_MALFORMED']);
   });
 
   test('A7: is served in HTTP/1.0 with a plain length, and the connection is closed', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     await onConnection(gateway.port, async (connection) => {
       connection.send(requestText(`GET ${newStatusPath()} HTTP/1.0`));
       const { headers, body } = await connection.answer();
@@ -62,7 +62,7 @@ describe('a request in another version of HTTP', () => {
   });
 
   test('A7: keeps the connection open in HTTP/1.0 with Connection: keep-alive', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     await onConnection(gateway.port, async (connection) => {
       for (const _ of [1, 2]) {
         connection.send(requestText(`GET ${newStatusPath()} HTTP/1.0`, ['Connection: keep-alive']));
@@ -72,7 +72,7 @@ describe('a request in another version of HTTP', () => {
   });
 
   test('A7: is refused in HTTP/1.0 with chunks', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const bytes = initiation('2\r\n{}\r\n0\r\n\r\n', 'Transfer-Encoding: chunked');
     await assertCutOff(line, bytes.replace('HTTP/1.1', 'HTTP/1.0'), [400, 'HEADER_MALFORMED']);
   });

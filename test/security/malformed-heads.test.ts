@@ -8,8 +8,8 @@ import {
   statusRead,
   valuesAtBank,
 } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { sendRaw } from '../kit/raw-connection.ts';
 
 /*
  * Attack: a line end that only one of two parsers accepts hides a field from the other. Behind it is an Authorization, a
@@ -37,7 +37,7 @@ describe('an ambiguous head of a request', () => {
   };
 
   test('A3, A5: is refused, and the connection is closed', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const attacks = Object.entries(fields).map(([name, field]) =>
       t.test(`with ${name} is refused`, () =>
         assertCutOff(line, statusRead(field), [400, 'HEADER_MALFORMED']),
@@ -48,7 +48,7 @@ describe('an ambiguous head of a request', () => {
   });
 
   test('A3: is refused for bare line ends and unusual spaces in the request line', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const path = newStatusPath();
     const lines = [`GET ${path} HTTP/1.1\nX-A: b`, `GET\t${path} HTTP/1.1`, `GET ${path}\tHTTP/1.1`];
     const more = [
@@ -63,7 +63,7 @@ describe('an ambiguous head of a request', () => {
   });
 
   test('A6: is refused in the standard’s format if it has no Host or two', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const none = statusRead().replace('Host: gateway.example\r\n', '');
     for (const bytes of [none, statusRead('Host: gateway.example'), statusRead('host: evil.example')]) {
       await assertCutOff(line, bytes, [400, 'HEADER_MALFORMED']);
@@ -71,7 +71,7 @@ describe('an ambiguous head of a request', () => {
   });
 
   test('A13: may have fields with the names of inherited object properties, which reach the bank', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
     await sendRaw(line.gateway.port, statusRead(...names.map((name) => `${name}: own`)));
     for (const name of names) assert.deepEqual(valuesAtBank(line, name.toLowerCase()), ['own']);

@@ -6,10 +6,10 @@ import { operations } from '../../src/pis/operations.ts';
 import { errorTable } from '../../src/request/errors.ts';
 import { requestText, statusRead } from '../kit/attack.ts';
 import { call } from '../kit/call.ts';
-import { startLine } from '../kit/gateway.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
 import { parsePrometheus } from '../kit/prometheus.ts';
-import { sendRaw } from '../kit/raw.ts';
-import { transfers } from '../kit/request.ts';
+import { sendRaw } from '../kit/raw-connection.ts';
+import { transfersPath } from '../kit/request.ts';
 
 /** The allowed values of every label that does not come from the configuration. */
 const allowedValues: Readonly<Record<string, readonly string[]>> = {
@@ -32,13 +32,13 @@ function oddCall(index: number) {
   const method = ['GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'OPTIONS'][index % 6] ?? 'GET';
   const odd = `odd-${index}`;
   const paths = [
-    `${transfers}/${odd}`,
-    `${transfers}/${odd}/status`,
-    `${transfers}/${odd}/authorisations`,
+    `${transfersPath}/${odd}`,
+    `${transfersPath}/${odd}/status`,
+    `${transfersPath}/${odd}/authorisations`,
     `/berlingroup/v1/${odd}/sepa-credit-transfers/x`,
     `/berlingroup/v1/payments/${odd}`,
     `/${odd}/${odd}`,
-    `${transfers}/x?${odd}`,
+    `${transfersPath}/x?${odd}`,
   ];
   const headers = [
     ['Penstock-Environment', index % 5 === 0 ? odd : 'sandbox'],
@@ -55,7 +55,7 @@ function oddCall(index: number) {
  */
 describe('the time series of the metrics', () => {
   test('H10: are as many after 200 different requests as after four', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const series = async () => {
       const { text } = await call(gateway.adminUrl, { method: 'GET', path: '/metrics' });
       return text.split('\n').filter((line) => line.startsWith('penstock_'));
@@ -76,7 +76,7 @@ describe('the time series of the metrics', () => {
   });
 
   test('H10: stay below 1,000 after ten thousand different requests, with known label values only', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     const agent = new Agent({ keepAlive: true, maxSockets: 16 });
     t.after(() => agent.destroy());
     const total = 10_000;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Line, paymentsPath, refusalOf, requestText } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { sendRaw } from '../kit/raw.ts';
+import { type AttackTarget, paymentsPath, refusalOf, requestText } from '../kit/attack.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { sendRaw } from '../kit/raw-connection.ts';
 
 const tricks: Readonly<Record<string, readonly string[]>> = {
   'B1: dot segments': [
@@ -80,7 +80,11 @@ const targetsWith = (trick: string): readonly string[] => [
 const isHarmless = (target: string) =>
   /^(\/[\w.~-]{1,256})+$/.test(target) && !/\/\.{1,2}(\/|$)/.test(target);
 
-async function assertAllRefused(line: Line, method: string, targets: readonly string[]): Promise<void> {
+async function assertAllRefused(
+  line: AttackTarget,
+  method: string,
+  targets: readonly string[],
+): Promise<void> {
   for (const target of targets) {
     const [status, code] = refusalOf(
       await sendRaw(line.gateway.port, requestText(`${method} ${target} HTTP/1.1`)),
@@ -102,14 +106,14 @@ async function assertAllRefused(line: Line, method: string, targets: readonly st
 describe('a path with several interpretations', { concurrency: true }, () => {
   for (const [name, list] of Object.entries(tricks)) {
     test(`${name} are refused at every position, and the bank receives nothing`, async (t) => {
-      const line = await startLine(t);
+      const line = await startGatewayWithBank(t);
       const targets = list.flatMap(targetsWith).filter((target) => !isHarmless(target));
       await assertAllRefused(line, 'GET', targets);
     });
   }
 
   test('B1-B6: is refused for a payment and a cancellation as well', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const some = Object.values(tricks).flatMap((list) => list.slice(0, 6));
     await assertAllRefused(
       line,
@@ -124,7 +128,7 @@ describe('a path with several interpretations', { concurrency: true }, () => {
   });
 
   test('B3, B4: is refused with a double slash, a trailing slash or another case', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const path = `${paymentsPath}/1/status`;
     await assertAllRefused(line, 'GET', [
       ...[`/${path}`, `//${path}`, `${path}/`, `${path}//`, path.replaceAll('/', '//'), path.toUpperCase()],
@@ -148,14 +152,14 @@ describe('a path with several interpretations', { concurrency: true }, () => {
   });
 
   test('B6: is refused with 431 if it has 20 KB', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const response = await sendRaw(gateway.port, requestText(`GET /${'a/'.repeat(10_000)} HTTP/1.1`));
     assert.deepEqual(refusalOf(response), [431, 'HEADERS_TOO_LARGE']);
     assert.deepEqual(bank.requests, []);
   });
 
   test('is not one with an id of a real bank, which reaches the bank decoded', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     for (const id of ['GJv0KO..Fg==_=_bS6p6XvTWI', 'GJv0KO..Fg%3D%3D_%3D_bS6p6XvTWI']) {
       await sendRaw(gateway.port, requestText(`GET ${paymentsPath}/${id} HTTP/1.1`));
       assert.equal(bank.requests.at(-1)?.url, `${paymentsPath}/GJv0KO..Fg==_=_bS6p6XvTWI`);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { assertServes, initiation, refusalOf, requestText, statusRead } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection } from '../kit/raw-connection.ts';
 
 const slowBank = { name: 'latency', ms: 150, strikes: 'before-effect' } as const;
 
@@ -13,7 +13,7 @@ const slowBank = { name: 'latency', ms: 150, strikes: 'before-effect' } as const
  */
 describe('pipelined requests', () => {
   test('A8: are answered in order, even if the first takes long', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault(slowBank, { times: 1 });
     const requests = [
       statusRead(),
@@ -41,7 +41,7 @@ describe('pipelined requests', () => {
   };
   for (const [name, bytes] of Object.entries(invalid)) {
     test(`A8: are answered before the connection is closed because of ${name}`, async (t) => {
-      const line = await startLine(t);
+      const line = await startGatewayWithBank(t);
       line.bank.injectFault(slowBank, { times: 1 });
       await onConnection(line.gateway.port, async (connection) => {
         connection.send(statusRead() + bytes);
@@ -56,7 +56,7 @@ describe('pipelined requests', () => {
   }
 
   test('A8: are not served behind a response with Connection: close', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     await onConnection(gateway.port, async (connection) => {
       const refused = requestText('POST /nowhere HTTP/1.1', ['Transfer-Encoding: chunked']);
       connection.send(refused);
@@ -75,7 +75,7 @@ describe('pipelined requests', () => {
     const record = (warning: Error) => void warnings.push(warning);
     process.on('warning', record);
     t.after(() => process.off('warning', record));
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     line.bank.injectFault(slowBank, { times: 1 });
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(statusRead());

@@ -1,6 +1,6 @@
 import { describe, test } from 'node:test';
 import { assertCutOff, assertServes, initiation, type Refusal } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
 
 /*
  * Attack: of two fields with the same name, one parser uses the first, another one the second, a third one both. The
@@ -36,7 +36,7 @@ describe('a repeated field that must occur once', { concurrency: true }, () => {
 
   for (const [name, value] of Object.entries(fields)) {
     test(`C4: is refused if it is ${name}, and the connection is closed`, async (t) => {
-      const line = await startLine(t);
+      const line = await startGatewayWithBank(t);
       for (const twice of forms(name, value)) {
         await assertCutOff(line, initiation('{}', 'Content-Length: 2', ...twice), [400, 'HEADER_MALFORMED']);
       }
@@ -45,7 +45,7 @@ describe('a repeated field that must occur once', { concurrency: true }, () => {
   }
 
   test('C4: is refused if it is X-Request-ID, repeated or as a list', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const id = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
     const refusal: Refusal = [400, 'REQUEST_ID_INVALID'];
     await assertCutOff(line, initiation('{}', 'Content-Length: 2', `x-request-id: ${id}`), refusal);

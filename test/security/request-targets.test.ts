@@ -9,8 +9,8 @@ import {
   requestText,
   statusRead,
 } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection, sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection, sendRaw } from '../kit/raw-connection.ts';
 
 /*
  * Attack: for a complete URL in the request line, one program uses the path and another one the host. The attacker makes
@@ -18,7 +18,7 @@ import { onConnection, sendRaw } from '../kit/raw.ts';
  */
 describe('a request target that is not a path', () => {
   test('A9: is refused if it is a URL, and its host is never used', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const path = newStatusPath();
     const bank = new URL(line.bank.baseUrl).host;
     for (const target of [`http://evil.example${path}`, `https://${bank}${path}`, `http://${bank}${path}`]) {
@@ -29,7 +29,7 @@ describe('a request target that is not a path', () => {
   });
 
   test('A9, A10: is refused if it is an authority, an asterisk, a name or empty', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await assertRefused(line, requestText('OPTIONS * HTTP/1.1'), [400, 'PATH_MALFORMED']);
     await assertRefused(line, requestText('GET * HTTP/1.1'), [400, 'PATH_MALFORMED']);
     for (const target of ['bank.example:443', 'berlingroup/v1/payments', '?a', '#a', '']) {
@@ -58,7 +58,7 @@ describe('a request with a method of no operation', () => {
   ];
 
   test('A10: gets 405 with Allow, and nothing of the request is echoed', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     for (const method of known.filter((name) => name !== 'HEAD')) {
       const secret = 'Authorization: Bearer secret';
       const response = await sendRaw(
@@ -73,7 +73,7 @@ describe('a request with a method of no operation', () => {
   });
 
   test('A10: gets 405 without a body for HEAD, and the next response is intact', async (t) => {
-    const { gateway } = await startLine(t);
+    const { gateway } = await startGatewayWithBank(t);
     await onConnection(gateway.port, async (connection) => {
       connection.send(requestText(`HEAD ${newStatusPath()} HTTP/1.1`) + statusRead('Connection: close'));
       await connection.closed();
@@ -82,14 +82,14 @@ describe('a request with a method of no operation', () => {
   });
 
   test('A10: gets 400 if HTTP does not define the method', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     for (const method of ['TRACK', 'GETS', 'G', 'Post', 'P\0ST', '%47ET', 'DEBUG']) {
       await assertCutOff(line, requestText(`${method} ${paymentsPath} HTTP/1.1`), [400, 'HEADER_MALFORMED']);
     }
   });
 
   test('A10: gets 405 for CONNECT, and no tunnel to the bank or to this machine', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const targets = [new URL(line.bank.baseUrl).host, `127.0.0.1:${new URL(line.gateway.adminUrl).port}`];
     for (const target of [...targets, newStatusPath()]) {
       await assertCutOff(line, requestText(`CONNECT ${target} HTTP/1.1`), [405, 'METHOD_NOT_ALLOWED']);

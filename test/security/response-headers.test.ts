@@ -3,9 +3,9 @@ import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { bankResponse, startApp } from '../contract/tpp-app-fixture.ts';
 import { initiation, refusalOf, requestText, statusRead, valuesAtBank } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { startDoor } from '../kit/plain-door.ts';
-import { sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { startPlainListener } from '../kit/plain-listener.ts';
+import { sendRaw } from '../kit/raw-connection.ts';
 
 /*
  * Attack: a text that the attacker controls, such as a name or a text of the bank, becomes the value of a response field
@@ -16,7 +16,7 @@ describe('a line end in a response field', () => {
     const texts = ['a\r\nX-Evil: b', 'a\nb', 'a\rb', 'a\0b', 'a\u{1f600}b'];
     let served = 0;
     const { app } = startApp(async () => bankResponse({ headers: [['X-A', texts[served++] ?? 'valid']] }));
-    const { port } = await startDoor(t, app);
+    const { port } = await startPlainListener(t, app);
     const read = requestText('GET /berlingroup/v1/payments/p/1 HTTP/1.1');
     for (const text of texts) {
       const response = await sendRaw(port, read);
@@ -32,7 +32,7 @@ describe('a line end in a response field', () => {
  */
 describe('a response of the gateway', () => {
   test('C9: has no field that names the software', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const refused = await sendRaw(line.gateway.port, requestText('GET /nowhere HTTP/1.1'));
     for (const { headers } of [refused, await sendRaw(line.gateway.port, 'junk\r\n\r\n')])
       for (const name of ['server', 'x-powered-by', 'etag', 'via'])
@@ -45,7 +45,7 @@ describe('a response of the gateway', () => {
  */
 describe('a compressed request body', () => {
   test('E6: is sent to the bank unchanged and never decompressed', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
     const fields = ['Content-Encoding: gzip', `Content-Length: ${bomb.length}`];
     const before = process.memoryUsage().rss;

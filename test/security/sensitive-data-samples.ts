@@ -4,9 +4,16 @@ import assert from 'node:assert/strict';
 import type { Fault } from '../../src/simulated-bank/faults.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { brokenRequests, refusedRequests } from '../kit/broken-requests.ts';
-import { anyCanary, apiKeys, moods, oneOfEach, paymentIdWithCanary, revealed } from '../kit/canaries.ts';
+import {
+  anyCanary,
+  apiKeys,
+  bankFaults,
+  decodeBase64Parts,
+  paymentIdWithCanary,
+  requestOfEachOperation,
+} from '../kit/canaries.ts';
 import { type CapturedGateway, type CaptureOptions, redisPassword } from '../kit/output-capture.ts';
-import { connectRaw, type RawAnswer } from '../kit/raw.ts';
+import { connectRaw, type RawAnswer } from '../kit/raw-connection.ts';
 import { until } from '../kit/within.ts';
 
 /** After such a response, the gateway sends nothing for a while. */
@@ -15,14 +22,14 @@ const requestsPause = (mood: Fault): boolean =>
 
 /** Sends one request of each operation, concurrently. */
 export const sendEach = async ({ send }: CapturedGateway): Promise<readonly RawAnswer[]> =>
-  Promise.all(oneOfEach().map(send));
+  Promise.all(requestOfEachOperation().map(send));
 
 /** Adds a trace of the client, which the gateway continues. */
 const traced = (request: string) =>
   request.replace(/traceparent: .*/, 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01');
 
 /** An initiation with marked values at every position. */
-export const firstPayment = () => oneOfEach()[0] ?? '';
+export const firstPayment = () => requestOfEachOperation()[0] ?? '';
 const asRival = (request: string) => request.replace(apiKeys.shop, apiKeys.rival);
 
 export interface SensitiveDataSource {
@@ -40,7 +47,7 @@ export const sensitiveDataSources = (
     async insert(gateway) {
       const responses = [
         ...(await sendEach(gateway)),
-        ...(await Promise.all(oneOfEach().map(traced).map(gateway.send))),
+        ...(await Promise.all(requestOfEachOperation().map(traced).map(gateway.send))),
       ];
       assert.ok(responses.some(({ headers }) => headers.get('penstock-error') === undefined));
       assert.ok(gateway.bank.requests.every(({ rawHeaders }) => anyCanary.test(rawHeaders.join())));
@@ -49,17 +56,17 @@ export const sensitiveDataSources = (
   'a payment of another tenant': {
     async insert(gateway) {
       await sendEach(gateway);
-      for (const request of oneOfEach().slice(1).map(asRival)) {
+      for (const request of requestOfEachOperation().slice(1).map(asRival)) {
         const { headers, body } = await gateway.send(request);
         assert.equal(headers.get('penstock-error'), 'PAYMENT_UNKNOWN');
-        assert.doesNotMatch(revealed(JSON.stringify([...headers]) + body), anyCanary);
+        assert.doesNotMatch(decodeBase64Parts(JSON.stringify([...headers]) + body), anyCanary);
       }
     },
   },
   'responses of the bank': {
     async insert(gateway) {
       const responses: RawAnswer[] = [];
-      for (const mood of moods.filter((one) => !requestsPause(one))) {
+      for (const mood of bankFaults.filter((one) => !requestsPause(one))) {
         gateway.bank.clearFaults();
         gateway.bank.injectFault(mood);
         responses.push(...(await sendEach(gateway)));
@@ -77,7 +84,7 @@ export const sensitiveDataSources = (
     },
   },
   ...Object.fromEntries(
-    moods.filter(requestsPause).map((mood, index) => [
+    bankFaults.filter(requestsPause).map((mood, index) => [
       `responses of a bank that requests a pause: ${mood.name} ${index}`,
       {
         async insert(gateway: CapturedGateway) {
@@ -103,7 +110,9 @@ export const sensitiveDataSources = (
   ),
   'refused requests': {
     async insert({ send }) {
-      const unknown = oneOfEach().map((request) => request.replace(apiKeys.shop, 'canary-unknown'));
+      const unknown = requestOfEachOperation().map((request) =>
+        request.replace(apiKeys.shop, 'canary-unknown'),
+      );
       for (const request of [...refusedRequests, ...unknown]) {
         const { status } = await send(request);
         assert.ok(status >= 400 || /^Upgrade: /m.test(request), request.slice(0, 80));
@@ -119,7 +128,7 @@ export const sensitiveDataSources = (
           connection.end();
           const response = await connection.answer().catch(() => undefined); // closed without a response
           if (response?.headers.has('penstock-error'))
-            assert.doesNotMatch(revealed(response.body), anyCanary);
+            assert.doesNotMatch(decodeBase64Parts(response.body), anyCanary);
           connection.destroy();
         }),
       );
@@ -147,7 +156,7 @@ export const sensitiveDataSources = (
       await sendEach(gateway);
       for (const page of ['audit', 'audit/verify', 'in-doubt', 'environments']) {
         const { text } = await callAdminApi(gateway, 'GET', `/api/${page}`);
-        assert.doesNotMatch(revealed(text), anyCanary);
+        assert.doesNotMatch(decodeBase64Parts(text), anyCanary);
       }
     },
     ownCommands: /"canary":canary/g,
@@ -189,5 +198,5 @@ const invalidAdminRequests = [
 /** Searches the report for the operator as well. */
 async function preflight(gateway: CapturedGateway): Promise<void> {
   const { text } = await callAdminApi(gateway, 'POST', '/api/environments/sandbox/preflight');
-  assert.doesNotMatch(revealed(text), anyCanary);
+  assert.doesNotMatch(decodeBase64Parts(text), anyCanary);
 }

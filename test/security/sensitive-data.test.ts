@@ -9,12 +9,17 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { stringify } from 'yaml';
-import { anyCanary, anyOf, paymentIdWithCanary, requestWithCanaries, revealed } from '../kit/canaries.ts';
+import {
+  anyCanary,
+  anyCanaryOr,
+  decodeBase64Parts,
+  paymentIdWithCanary,
+  requestWithCanaries,
+} from '../kit/canaries.ts';
 import { startCommand, writeConfigFile } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
-import { lifeOfAllTests } from '../kit/life.ts';
 import { createAuthority } from '../kit/openssl.ts';
 import {
   type CapturedGateway,
@@ -22,12 +27,13 @@ import {
   outputChannels,
   startCapturedGateway,
 } from '../kit/output-capture.ts';
-import { sendRaw } from '../kit/raw.ts';
+import { sendRaw } from '../kit/raw-connection.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 import { firstPayment, sendEach, sensitiveDataSources } from './sensitive-data-samples.ts';
 
-const authority = createAuthority(lifeOfAllTests());
+const authority = createAuthority(scopeOfAllTests());
 const qwac = authority.issue('qwac');
 const seal = authority.issue('seal', { key: 'rsa' });
 
@@ -62,11 +68,11 @@ async function assertNoSensitiveData(
   allowed: Partial<Record<OutputChannel, RegExp>> = {},
 ): Promise<void> {
   const outputs = Object.entries(await gateway.outputs());
-  const secret = anyOf(gateway.secrets);
+  const secret = anyCanaryOr(gateway.secrets);
   for (const [channel, text] of outputs) {
     // `outputs` has the keys of this table.
     assert.match(text, outputChannels[channel as OutputChannel], `${channel} is empty`);
-    const searched = revealed(text).replaceAll(allowed[channel as OutputChannel] ?? /(?!)/g, '');
+    const searched = decodeBase64Parts(text).replaceAll(allowed[channel as OutputChannel] ?? /(?!)/g, '');
     const [found] = searched.match(new RegExp(`.{0,120}(?:${secret.source}).{0,60}`, 'i')) ?? [];
     assert.equal(found, undefined, channel);
   }
@@ -126,7 +132,7 @@ describe('H9: the output of a process that ends', () => {
       command.kill('SIGUSR2');
       assert.equal(await command.exitCode(), 70);
       assert.match(command.stdout(), /stopping: uncaught error/);
-      assert.doesNotMatch(revealed(command.stdout() + command.stderr()), anyCanary);
+      assert.doesNotMatch(decodeBase64Parts(command.stdout() + command.stderr()), anyCanary);
     });
   }
 
@@ -171,7 +177,7 @@ describe('H9: the output of a process that ends', () => {
         await ended;
         const output = command.stdout() + command.stderr();
         assert.ok(output.length > 0, text);
-        assert.doesNotMatch(revealed(output), anyCanary);
+        assert.doesNotMatch(decodeBase64Parts(output), anyCanary);
       }
     }
   });

@@ -6,7 +6,7 @@ import { initiation, newStatusPath, paymentsPath, requestText } from '../kit/att
 import { call, repeatWhile } from '../kit/call.ts';
 import { startBank } from '../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
-import { exchange, failuresIn, startLoad } from '../kit/load.ts';
+import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
 import { connectSlowReader, type SlowReader } from '../kit/slow-reader.ts';
 
 const payment = `${paymentsPath}/1234-wertiq-983`;
@@ -37,7 +37,7 @@ async function readStatuses(t: TestContext, { url }: GatewayProcess): Promise<vo
   t.after(() => agent.destroy());
   const load = startLoad(t, { perSecond: 100, forMs: 1_000 }, () => {
     const one = { method: 'GET', path: newStatusPath() } as const;
-    return exchange(one, (read) => repeatWhile('OVERLOADED', () => call(url, read, agent)));
+    return measureExchange(one, (read) => repeatWhile('OVERLOADED', () => call(url, read, agent)));
   });
   assert.deepEqual(
     Object.keys(failuresIn(await load.ended)).filter((kind) => !/RESOURCE_UNKNOWN/.test(kind)),

@@ -3,8 +3,8 @@ import type { RequestListener } from 'node:http';
 import { describe, test } from 'node:test';
 import { maxQueuedRequests } from '../../src/http/connection.ts';
 import { requestText } from '../kit/attack.ts';
-import { startDoor } from '../kit/plain-door.ts';
-import { onConnection, sendRaw } from '../kit/raw.ts';
+import { startPlainListener } from '../kit/plain-listener.ts';
+import { onConnection, sendRaw } from '../kit/raw-connection.ts';
 import { connectSlowReader } from '../kit/slow-reader.ts';
 import { until } from '../kit/within.ts';
 
@@ -32,7 +32,7 @@ const get = (path = '/large') => requestText(`GET ${path} HTTP/1.1`);
 describe('a TPP that does not read its responses', () => {
   test('E3: is disconnected if it reads nothing within the write timeout', async (t) => {
     const { serve, counts } = countingApp();
-    const { port } = await startDoor(t, serve);
+    const { port } = await startPlainListener(t, serve);
     const reader = await connectSlowReader(port, get());
     await until(5_000, 'the request is served', () => counts.requests === 1);
     await until(5_000, 'the response is closed', () => counts.running === 0);
@@ -42,7 +42,7 @@ describe('a TPP that does not read its responses', () => {
 
   test('E3: gets its complete response if it reads slowly but continuously', async (t) => {
     const { serve } = countingApp();
-    const { port } = await startDoor(t, serve, { writeTimeout: 400 });
+    const { port } = await startPlainListener(t, serve, { writeTimeout: 400 });
     const reader = await connectSlowReader(port, get());
     reader.socket.on('data', () => {
       reader.socket.pause();
@@ -56,7 +56,7 @@ describe('a TPP that does not read its responses', () => {
   test('E3: is disconnected earlier if all unread responses together exceed the limit, the oldest first', async (t) => {
     const { serve, counts } = countingApp();
     const limits = { writeTimeout: 60_000, maxUnreadBytes: 2.5 * large.length };
-    const { port } = await startDoor(t, serve, limits);
+    const { port } = await startPlainListener(t, serve, limits);
     const readers = [];
     for (let count = 1; count <= 4; count++) {
       readers.push(await connectSlowReader(port, get()));
@@ -72,7 +72,7 @@ describe('a TPP that does not read its responses', () => {
 
   test('E3, A8: has its next request served only after it has read the response before', async (t) => {
     const { serve, counts } = countingApp();
-    const { port } = await startDoor(t, serve, { writeTimeout: 60_000 });
+    const { port } = await startPlainListener(t, serve, { writeTimeout: 60_000 });
     const reader = await connectSlowReader(port, get().repeat(4));
     await until(5_000, 'the request is served', () => counts.requests === 1);
     assert.equal((await sendRaw(port, get('/small'))).status, 200);
@@ -90,7 +90,7 @@ describe('a TPP that does not read its responses', () => {
 describe('a flood of requests on one connection', () => {
   test('A8: is served up to the limit of queued requests, and the last response closes the connection', async (t) => {
     const { serve, counts } = countingApp();
-    const { port } = await startDoor(t, serve);
+    const { port } = await startPlainListener(t, serve);
     await onConnection(port, async (connection) => {
       connection.send(get('/small').repeat(maxQueuedRequests + 1 + 5));
       for (let count = 0; count < maxQueuedRequests; count++)
@@ -104,7 +104,7 @@ describe('a flood of requests on one connection', () => {
 
   test('A8: ends with a closed connection if the client continues to send', async (t) => {
     let served = 0;
-    const { port } = await startDoor(t, () => {
+    const { port } = await startPlainListener(t, () => {
       served++; // and no response
     });
     await onConnection(port, async (connection) => {

@@ -5,8 +5,8 @@ import { createRequestReader } from '../../src/http/read-request.ts';
 import { createTppApp } from '../../src/http/tpp-app.ts';
 import { createMatcher } from '../../src/pis/operations.ts';
 import { initiation, newStatusPath, refusalOf, requestText } from '../kit/attack.ts';
-import { startDoor } from '../kit/plain-door.ts';
-import { onConnection } from '../kit/raw.ts';
+import { startPlainListener } from '../kit/plain-listener.ts';
+import { onConnection } from '../kit/raw-connection.ts';
 
 /** A listener with short limits, whose pipeline must not be reached. */
 async function startShortListener(t: TestContext) {
@@ -27,7 +27,7 @@ async function startShortListener(t: TestContext) {
   });
   const onRefused = ({ code }: { readonly code: string }) => void refusals.push(code);
   const pipeline = () => Promise.reject(new Error('an incomplete request reached the pipeline'));
-  const listener = await startDoor(
+  const listener = await startPlainListener(
     t,
     createTppApp({ readRequest, pipeline, networkOf: () => undefined, onRefused }),
   );

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { assertServes, type Line } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection } from '../kit/raw.ts';
+import { type AttackTarget, assertServes } from '../kit/attack.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection } from '../kit/raw-connection.ts';
 import { bodies } from './smuggling/bodies.ts';
 import { framing } from './smuggling/framing.ts';
 import { heads } from './smuggling/heads.ts';
@@ -11,7 +11,10 @@ import { mark, type Payload } from './smuggling/payload.ts';
 const corpus = [...framing, ...bodies, ...heads];
 
 /** Sends one payload. @returns what went wrong */
-async function play({ gateway, bank }: Line, { bytes, mayReach }: Payload): Promise<readonly string[]> {
+async function play(
+  { gateway, bank }: AttackTarget,
+  { bytes, mayReach }: Payload,
+): Promise<readonly string[]> {
   bank.reset();
   const received = await onConnection(gateway.port, async (connection) => {
     connection.send(bytes);
@@ -37,7 +40,7 @@ async function play({ gateway, bank }: Line, { bytes, mayReach }: Payload): Prom
  */
 describe('a request hidden in another one', () => {
   test('A1-A11, B1-B6, C2, C4, C8: never reaches the bank, for any payload of the corpus', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const wrong: string[] = [];
     for (const payload of corpus) {
       wrong.push(...(await play(line, payload)).map((what) => `${payload.name}: ${what}`));

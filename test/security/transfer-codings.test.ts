@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { assertCutOff, assertServes, initiation, valuesAtBank } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { sendRaw } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { sendRaw } from '../kit/raw-connection.ts';
 
 const body = '{"a":12}';
 const chunked = `8\r\n${body}\r\n0\r\n\r\n`;
@@ -38,7 +38,7 @@ describe('a transfer coding that is not exactly "chunked"', () => {
   ];
 
   test('A2: is refused, the connection is closed, and the bank receives nothing', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const attacks = codings.map((coding) =>
       t.test(`is refused if it is ${JSON.stringify(coding)}`, () =>
         assertCutOff(line, initiation(chunked, `Transfer-Encoding: ${coding}`), [400, 'HEADER_MALFORMED']),
@@ -49,7 +49,7 @@ describe('a transfer coding that is not exactly "chunked"', () => {
   });
 
   test('A2: is refused if it is repeated, folded, or has a space before the colon', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const twice = ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'];
     const split = ['Transfer-Encoding: identity', 'Transfer-Encoding: chunked'];
     const folded = ['Transfer-Encoding:', ' chunked'];
@@ -62,7 +62,7 @@ describe('a transfer coding that is not exactly "chunked"', () => {
   });
 
   test('is required: a body that is exactly chunked reaches the bank with a plain length', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await sendRaw(line.gateway.port, initiation(chunked, 'Transfer-Encoding: chunked'));
     assert.deepEqual(valuesAtBank(line, 'transfer-encoding'), []);
     assert.deepEqual(valuesAtBank(line, 'content-length'), ['8']);
@@ -92,7 +92,7 @@ describe('a malformed chunked body', () => {
   };
 
   test('A4: is refused, the connection is closed, and the bank receives nothing', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const attacks = Object.entries(broken).map(([name, bytes]) =>
       t.test(`is refused with ${name}`, () =>
         assertCutOff(line, initiation(bytes, 'Transfer-Encoding: chunked'), [400, 'HEADER_MALFORMED']),
@@ -103,13 +103,13 @@ describe('a malformed chunked body', () => {
   });
 
   test('A4: is refused with 431 if its trailer is larger than the limit of a head', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const bytes = `8\r\n${body}\r\n0\r\nX-A: ${'a'.repeat(17_000)}\r\n\r\n`;
     await assertCutOff(line, initiation(bytes, 'Transfer-Encoding: chunked'), [431, 'HEADERS_TOO_LARGE']);
   });
 
   test('A4: does not add the fields of its trailer to the request for the bank', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const bytes = `8\r\n${body}\r\n0\r\nAuthorization: Bearer forged\r\nPSU-ID: forged\r\n\r\n`;
     await sendRaw(
       line.gateway.port,

@@ -8,8 +8,8 @@ import {
   requestText,
   statusRead,
 } from '../kit/attack.ts';
-import { startLine } from '../kit/gateway.ts';
-import { onConnection } from '../kit/raw.ts';
+import { startGatewayWithBank } from '../kit/gateway.ts';
+import { onConnection } from '../kit/raw-connection.ts';
 
 /*
  * Attack: some servers ignore the body of a GET or DELETE and parse its bytes as the next request. The attacker puts a
@@ -19,7 +19,7 @@ describe('a request that is hidden in a body', () => {
   const hidden = initiation('{}', 'Content-Length: 2');
 
   test('A11: is refused in a GET or DELETE, and nothing behind it is parsed', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const chunk = `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n`;
     for (const method of ['GET', 'DELETE']) {
       const requestLine = `${method} ${paymentsPath}/1 HTTP/1.1`;
@@ -32,7 +32,7 @@ describe('a request that is hidden in a body', () => {
   });
 
   test('A11: is not assumed for a read with Content-Length: 0, which is served', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(statusRead('Content-Length: 0'));
       assert.equal((await connection.answer()).headers.get('penstock-error'), undefined);
@@ -41,7 +41,7 @@ describe('a request that is hidden in a body', () => {
   });
 
   test('A11: is forwarded as part of the body of a payment', async (t) => {
-    const { bank, gateway } = await startLine(t);
+    const { bank, gateway } = await startGatewayWithBank(t);
     const half = `${hidden}GET /smuggled HTTP/1.1\r\nX: `;
     await onConnection(gateway.port, async (connection) => {
       connection.send(initiation(half, `Content-Length: ${half.length}`) + statusRead());
@@ -53,7 +53,7 @@ describe('a request that is hidden in a body', () => {
   });
 
   test('A11: is not parsed in the body of a refused request', async (t) => {
-    const line = await startLine(t);
+    const line = await startGatewayWithBank(t);
     const refused = requestText('POST /nowhere HTTP/1.1', [`Content-Length: ${hidden.length}`], hidden);
     await onConnection(line.gateway.port, async (connection) => {
       connection.send(refused);

@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { type CertificateInfo, parseCertificate } from '../../../src/certificates/certificate-info.ts';
 import { formatName, formatNameForHeader } from '../../../src/certificates/distinguished-name.ts';
 import { certificateView, expiryWarning } from '../../../src/certificates/installed-certificates.ts';
-import { lifeOfAllTests } from '../../kit/life.ts';
 import { createAuthority, type IssuedCertificate, openssl, psd2Statements } from '../../kit/openssl.ts';
-import { seeded } from '../../kit/seeded.ts';
+import { seededRuns } from '../../kit/seeded-runs.ts';
+import { scopeOfAllTests } from '../../kit/test-scope.ts';
 import { certificate } from '../simulated-bank/certificate.ts';
 
-const authority = createAuthority(lifeOfAllTests());
+const authority = createAuthority(scopeOfAllTests());
 const psp = '/C=DE/O=Müller, Söhne GmbH/organizationIdentifier=PSDDE-BAFIN-123456/CN=shop.example';
 const qwac = authority.issue('qwac', {
   subject: psp,
@@ -119,7 +119,7 @@ describe('certificate info', () => {
           assert.ok(thrown instanceof Error && !(thrown instanceof TypeError), String(thrown));
         }
       }),
-      seeded(t, 1_000),
+      seededRuns(t, 1_000),
     );
   });
 });

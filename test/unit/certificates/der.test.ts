@@ -11,7 +11,7 @@ import {
 } from '../../../src/certificates/der.ts';
 import { parseName } from '../../../src/certificates/distinguished-name.ts';
 import { parseQcStatements } from '../../../src/certificates/qc-statements.ts';
-import { seeded } from '../../kit/seeded.ts';
+import { seededRuns } from '../../kit/seeded-runs.ts';
 
 const hex = (text: string) => Buffer.from(text, 'hex');
 const objectId = (text: string): DerValue => ({ tag: tags.objectId, content: hex(text) });
@@ -80,7 +80,7 @@ describe('DER parser', () => {
       fc.property(anyBytes, (bytes) => {
         for (const parse of parsers) assertParsedOrRefused(() => parse(bytes));
       }),
-      seeded(t, 3_000),
+      seededRuns(t, 3_000),
     );
   });
 
@@ -96,7 +96,7 @@ describe('DER parser', () => {
           values.map(([tag, content]) => ({ tag, content: Buffer.from(content) })),
         );
       }),
-      seeded(t, 500),
+      seededRuns(t, 500),
     );
   });
 });

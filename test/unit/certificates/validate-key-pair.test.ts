@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { validateSigningKeyPair } from '../../../src/certificates/signature-algorithms.ts';
 import { validateKeyPair, validateTls } from '../../../src/certificates/validate-key-pair.ts';
-import { lifeOfAllTests } from '../../kit/life.ts';
 import { createAuthority, inDays, openssl } from '../../kit/openssl.ts';
+import { scopeOfAllTests } from '../../kit/test-scope.ts';
 
-const authority = createAuthority(lifeOfAllTests());
+const authority = createAuthority(scopeOfAllTests());
 const [own, other] = [authority.issue('own'), authority.issue('other')];
 const rsa = authority.issue('rsa', { key: 'rsa' });
 const expired = authority.issue('expired', { from: inDays(-10), until: '20261001120000Z' });
@@ -74,7 +74,7 @@ describe('validation of a certificate and its key', () => {
   });
 
   test('refuses a CA file in which any certificate is damaged', () => {
-    const second = createAuthority(lifeOfAllTests(), 'second').cert;
+    const second = createAuthority(scopeOfAllTests(), 'second').cert;
     const filesOf = (ca: string) =>
       validateTls({ ca: Buffer.from(ca) }, Date.now()).map((error) => error.file);
     assert.deepEqual(filesOf(`# two\n${authority.cert}${second.replaceAll('\n', '\r\n')}# end\n`), []);

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig, loadConfigAndFiles } from '../../../src/config/load.ts';
 import { withFile } from '../../kit/folder.ts';
-import { lifeOfAllTests } from '../../kit/life.ts';
 import { createAuthority } from '../../kit/openssl.ts';
+import { scopeOfAllTests } from '../../kit/test-scope.ts';
 
-const authority = createAuthority(lifeOfAllTests());
+const authority = createAuthority(scopeOfAllTests());
 const [valid, other] = [authority.issue('own'), authority.issue('other')];
 const expired = authority.issue('expired', { from: '20250101000000Z', until: '20260101000000Z' });
 const empty = join(authority.folder, 'empty');

@@ -7,7 +7,7 @@ import { createConnections } from '../../../src/http/connection.ts';
 import type { BatchScheduler } from '../../../src/request/batch-scheduler.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import { listen } from '../../kit/ports.ts';
-import { connectRaw } from '../../kit/raw.ts';
+import { connectRaw } from '../../kit/raw-connection.ts';
 import { until, within } from '../../kit/within.ts';
 
 const limits = { maxConnections: 100, writeTimeout: 60_000, maxUnreadBytes: 100_000 };

@@ -2,7 +2,7 @@
 
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { seeded } from '../../kit/seeded.ts';
+import { seededRuns } from '../../kit/seeded-runs.ts';
 import { simulationCommands } from './simulation/commands.ts';
 import { checkQuiescentState, runToQuiescence } from './simulation/invariants.ts';
 import { createSimulation } from './simulation/simulation.ts';
@@ -22,6 +22,6 @@ describe('a random sequence of payments, repeats, crashes, suspensions, state fa
         simulation.time.restore();
       }
     });
-    await fc.assert(property, { ...seeded(t, runs), ...seed });
+    await fc.assert(property, { ...seededRuns(t, runs), ...seed });
   });
 });

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { headerValue } from '../../../src/pis/headers.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { Field } from '../../kit/fields.ts';
-import { seeded } from '../../kit/seeded.ts';
+import { seededRuns } from '../../kit/seeded-runs.ts';
 import { bankStatusResponse, createCacheInstance, statusRead } from './cache-instance.ts';
 
 /** Two values of everything that distinguishes callers: the response may depend on each. */
@@ -72,7 +72,7 @@ describe('the cache key of a status read', () => {
         await scheduler.waitFor(Promise.all(answers));
         for (const { counts } of instances) served += (counts.get('hit') ?? 0) + (counts.get('shared') ?? 0);
       }),
-      seeded(t, 150),
+      seededRuns(t, 150),
     );
     assert.ok(served > 500, `the cache served only ${served} reads`);
   });

@@ -3,7 +3,7 @@
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createMemoryState } from '../../../src/state/memory.ts';
-import { seeded } from '../../kit/seeded.ts';
+import { seededRuns } from '../../kit/seeded-runs.ts';
 import { createCacheInstance } from './cache-instance.ts';
 import { createScheduledBank, randomHistories, runHistory, withScheduledState } from './random-histories.ts';
 
@@ -20,7 +20,7 @@ describe('random histories of reads, cancellations, authorisations and status ch
         );
         await runHistory(scheduler, instances, changeStatus, workers);
       }),
-      seeded(t, 200),
+      seededRuns(t, 200),
     );
   });
 
@@ -40,7 +40,7 @@ describe('random histories of reads, cancellations, authorisations and status ch
           const instances = [createCacheInstance(state, bank, { idempotency: { ifStateFails } })];
           await runHistory(scheduler, instances, changeStatus, workers);
         }),
-        seeded(t, 100),
+        seededRuns(t, 100),
       );
     });
   }

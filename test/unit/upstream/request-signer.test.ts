@@ -9,12 +9,12 @@ import fc from 'fast-check';
 import { type HeaderFields, headerValue } from '../../../src/pis/headers.ts';
 import { checkSignature } from '../../../src/simulated-bank/signature.ts';
 import { createRequestSigner } from '../../../src/upstream/request-signer.ts';
-import { lifeOfAllTests } from '../../kit/life.ts';
 import { createAuthority, type IssuedCertificate, openssl } from '../../kit/openssl.ts';
-import { seeded } from '../../kit/seeded.ts';
+import { seededRuns } from '../../kit/seeded-runs.ts';
+import { scopeOfAllTests } from '../../kit/test-scope.ts';
 
-const authority = createAuthority(lifeOfAllTests(), 'D-TRUST CA 2-1');
-const stranger = createAuthority(lifeOfAllTests(), 'D-TRUST CA 2-1');
+const authority = createAuthority(scopeOfAllTests(), 'D-TRUST CA 2-1');
+const stranger = createAuthority(scopeOfAllTests(), 'D-TRUST CA 2-1');
 const rsa = authority.issue('rsa', { key: 'rsa' });
 const ec = authority.issue('ec');
 
@@ -153,7 +153,7 @@ describe('signed request', () => {
         });
         checkSignature(authority.cert, headers, Buffer.from(bytes));
       }),
-      seeded(t, 200),
+      seededRuns(t, 200),
     );
   });
 });

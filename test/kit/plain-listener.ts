@@ -21,7 +21,7 @@ const shortLimits = {
   maxConnections: 100,
 };
 
-export interface PlainDoor {
+export interface PlainListener {
   readonly port: number;
   readonly listener: Listener;
   /** Codes of what the listener itself has refused. */
@@ -29,11 +29,11 @@ export interface PlainDoor {
 }
 
 /** Starts a listener; closed when the test ends. @param limits those that differ from the short ones */
-export async function startDoor(
+export async function startPlainListener(
   t: TestContext,
   serve: RequestListener,
   limits: Partial<typeof defaultListenerLimits> = {},
-): Promise<PlainDoor> {
+): Promise<PlainListener> {
   const refusals: string[] = [];
   const refused = ({ code }: { readonly code: string }) => void refusals.push(code);
   const listener = createListener(serve, refused, { ...shortLimits, ...limits });

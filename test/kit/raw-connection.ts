@@ -3,7 +3,7 @@
 import { connect } from 'node:net';
 import { until, within } from './within.ts';
 
-/** An answer as it came over the wire. */
+/** A response as received. */
 export interface RawAnswer {
   readonly status: number;
   /** Names in lower case. */
@@ -12,19 +12,19 @@ export interface RawAnswer {
 }
 
 export interface RawConnection {
-  /** Text goes out as Latin-1: one byte a character. */
+  /** Text is sent as Latin-1: one byte per character. */
   send(bytes: string | Buffer): void;
-  /** Waits until the system has taken all bytes that were sent. */
+  /** Waits until the kernel has accepted all bytes. */
   sent(ms?: number): Promise<void>;
-  /** The next whole answer on this connection; interim ones are passed over. */
+  /** The next complete response on this connection, without interim responses. */
   answer(): Promise<RawAnswer>;
   /** Received bytes that `answer` has not returned yet. */
   unread(): string;
   /** Waits until the other side has closed. */
   closed(ms?: number): Promise<void>;
-  /** Sends an end of file. */
+  /** Sends FIN. */
   end(): void;
-  /** Closes the connection at once. */
+  /** Closes the connection immediately. */
   destroy(): void;
 }
 
@@ -84,7 +84,7 @@ export async function onConnection<Value>(
   }
 }
 
-/** One request on a connection of its own. */
+/** Sends one request on a new connection. */
 export function sendRaw(port: number, bytes: string | Buffer): Promise<RawAnswer> {
   return onConnection(port, (connection) => {
     connection.send(bytes);
@@ -104,7 +104,7 @@ function firstAnswer(text: string): { readonly answer: RawAnswer; readonly lengt
   );
   const status = Number(statusLine.split(' ')[1]);
   const length = headEnd + 4 + Number(headers.get('content-length') ?? 0);
-  if (status < 200) return firstAnswer(text.slice(length)); // interim answers are passed over
+  if (status < 200) return firstAnswer(text.slice(length)); // skips interim responses
   if (text.length < length) return undefined;
   return { answer: { status, headers, body: text.slice(headEnd + 4, length) }, length };
 }

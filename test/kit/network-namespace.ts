@@ -1,4 +1,4 @@
-/** A network of a test's own (Linux), in which connections move on when a listener is closed. */
+/** A network namespace for a test (Linux), in which connections migrate when a listener is closed (ADR 56). */
 
 import { spawn, spawnSync } from 'node:child_process';
 import { text } from 'node:stream/consumers';
@@ -9,14 +9,14 @@ const own = ['--user', '--map-root-user', '--net', 'sh', '-c'];
 const setUp = 'ip link set lo up && echo 1 > /proc/sys/net/ipv4/tcp_migrate_req';
 
 /** Why no such network can be had here, or false: `test(name, { skip: withoutOwnNetwork() }, ...)`. */
-export function withoutOwnNetwork(): string | false {
+export function skipWithoutNetworkNamespace(): string | false {
   const { status } = spawnSync('unshare', [...own, setUp], { stdio: 'ignore' });
   if (status === 0) return false;
   return 'no network namespace can be made here (Linux 5.14, unshare, ip); or: sysctl -w net.ipv4.tcp_migrate_req=1';
 }
 
-/** Runs a test file there. @returns how it ended, and what it said */
-export async function runInOwnNetwork(
+/** Runs a test file in a network namespace. @returns its exit status and its output */
+export async function runInNetworkNamespace(
   file: string,
 ): Promise<{ readonly code: number | null; readonly said: string }> {
   const child = spawn('unshare', [...own, `${setUp} && exec "$0" "$1"`, process.execPath, file], {

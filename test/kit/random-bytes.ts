@@ -124,7 +124,7 @@ export interface Conversation {
 }
 
 /** Some requests, some of them spoilt, cut into two packets at any place. */
-export const conversation: fc.Arbitrary<Conversation> = fc
+export const randomConversation: fc.Arbitrary<Conversation> = fc
   .tuple(
     fc.array(fc.oneof({ weight: 4, arbitrary: request }, spoilt, anything), { minLength: 1, maxLength: 3 }),
     fc.nat(500),

@@ -1,18 +1,18 @@
-/** Many equal calls that are all under way before the first is answered. */
+/** Sends many equal calls so that all of them are in progress before the first response. */
 
 import { Agent } from 'node:http';
 import { type Call, call, type Reply } from './call.ts';
-import type { Life } from './life.ts';
+import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
 /**
- * Sends a call many times on connections of their own, to each of the gateways in turn, and comes back when all are there.
+ * Sends a call many times on separate connections, to each of the gateways in rotation, and resolves when all have arrived.
  *
- * @param count at most 500 a gateway: the system keeps no more connections waiting to be accepted
- * @returns the replies to come
+ * @param count at most 500 per gateway: the kernel's accept queue is limited
+ * @returns the promised replies
  */
-export async function sendAtOnce(
-  life: Life,
+export async function sendConcurrently(
+  life: TestScope,
   gateways: readonly { readonly url: string }[],
   one: Call,
   count: number,
@@ -26,6 +26,6 @@ export async function sendAtOnce(
   const sockets = () => Object.values(agent.sockets).flatMap((some = []) => some);
   const sent = () => sockets().filter(({ connecting, bytesWritten }) => !connecting && bytesWritten > 0);
   await until(10_000, 'all are sent', () => sent().length === count);
-  for (const url of urls) await call(url, { method: 'GET', path: '/' }); // it is read behind the others
+  for (const url of urls) await call(url, { method: 'GET', path: '/' }); // the gateway reads this request after the others
   return { replies };
 }

@@ -3,13 +3,13 @@
 import { after } from 'node:test';
 
 /** A scope with hooks at its end; the context of every test is one. */
-export interface Life {
+export interface TestScope {
   /** Runs a function at the end. */
   after(end: () => unknown): void;
 }
 
 /** A scope that ends after all tests of the file or `describe` that calls this; hooks run in reverse order. */
-export function lifeOfAllTests(): Life {
+export function scopeOfAllTests(): TestScope {
   const ends: (() => unknown)[] = [];
   after(async () => {
     for (const end of ends.toReversed()) await end();
