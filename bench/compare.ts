@@ -4,9 +4,10 @@ import type { Contender } from './contenders/contender.ts';
 import { sendAtFixedRate } from './measure/fixed-rate.ts';
 import { type LoadProfile, nameOfProfile } from './measure/load.ts';
 import { requestOnce } from './measure/request-once.ts';
-import { type Sample, sample } from './measure/sample.ts';
+import { sample } from './measure/sample.ts';
 import { runWrk } from './measure/wrk.ts';
 import type { Scenario } from './scenarios.ts';
+import type { Run } from './summary.ts';
 import type { RunningServer, Testbed } from './testbed.ts';
 import { cachedBody, initiation } from './traffic.ts';
 
@@ -17,14 +18,6 @@ export interface BenchOptions {
   readonly warmUpSeconds: number;
   /** Used if the scenario itself defines none. */
   readonly loadProfiles: readonly LoadProfile[];
-}
-
-/** One run of one contender. */
-export interface Run extends Sample {
-  readonly contender: string;
-  /** Such as `32 connections`. */
-  readonly loadProfile: string;
-  readonly round: number;
 }
 
 const warmUp: LoadProfile = { kind: 'closed', connections: 32 };

@@ -5,14 +5,14 @@ import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { withCleanup } from './cleanup.ts';
-import { compare, type Run } from './compare.ts';
+import { compare } from './compare.ts';
 import { twoPenstocks } from './contenders/penstock.ts';
 import { formatComparison } from './format-table.ts';
 import { maxForeignShare } from './measure/sample.ts';
 import { wrkInstallHint } from './measure/wrk.ts';
 import { installedContenders, installPackages, isInstalled } from './prerequisites.ts';
 import { scenarios } from './scenarios.ts';
-import { summarise } from './summary.ts';
+import { type Run, summarise } from './summary.ts';
 import { openTestbed } from './testbed.ts';
 
 const { values } = parseArgs({

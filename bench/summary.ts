@@ -1,8 +1,15 @@
 /** Summarises runs: one row per contender, with medians of the undisturbed runs. */
 
-import type { Run } from './compare.ts';
-import { maxForeignShare } from './measure/sample.ts';
+import { maxForeignShare, type Sample } from './measure/sample.ts';
 import { median } from './measure/statistics.ts';
+
+/** One run of one contender. */
+export interface Run extends Sample {
+  readonly contender: string;
+  /** Such as `32 connections`. */
+  readonly loadProfile: string;
+  readonly round: number;
+}
 
 /** One contender under one load profile. */
 export interface SummaryRow {

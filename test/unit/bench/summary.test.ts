@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Run } from '../../../bench/compare.ts';
 import { formatComparison } from '../../../bench/format-table.ts';
-import { summarise } from '../../../bench/summary.ts';
+import { type Run, summarise } from '../../../bench/summary.ts';
 
 const run = (contender: string, round: number, requestsPerSecond: number, more: Partial<Run> = {}): Run => ({
   contender,
