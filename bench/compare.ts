@@ -1,4 +1,4 @@
-/** Measures the contenders of one scenario in interleaved rounds. */
+/** Measures all contenders of one scenario. Each round starts every contender once. */
 
 import type { Contender } from './contenders/contender.ts';
 import { sendAtFixedRate } from './measure/fixed-rate.ts';
@@ -16,7 +16,7 @@ export interface BenchOptions {
   /** Duration of each run. */
   readonly seconds: number;
   readonly warmUpSeconds: number;
-  /** Used if the scenario itself defines none. */
+  /** The load profiles for scenarios that do not define their own. */
   readonly loadProfiles: readonly LoadProfile[];
 }
 
@@ -39,7 +39,7 @@ export async function compare(
     const check = async () => {
       const body = await requestOnce(server.port, request, scenario.status);
       if (request.method === 'GET' && body !== cachedBody)
-        throw new Error(`${contender.name} responded ${body}`);
+        throw new Error(`${contender.name} responded with an unexpected body: ${body}`);
     };
 
     await check();
@@ -59,7 +59,7 @@ export async function compare(
   return runs;
 }
 
-/** Initiates a payment through the contender, so that Penstock records its environment. @returns its id */
+/** Initiates a payment through the contender, so that Penstock records the environment of the payment. @returns the payment id */
 async function newPayment(port: number, { forwards }: Contender): Promise<string> {
   if (!forwards) return 'any-payment';
   const { paymentId } = JSON.parse(await requestOnce(port, initiation, 201));

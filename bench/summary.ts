@@ -3,10 +3,10 @@
 import { maxForeignShare, type Sample } from './measure/sample.ts';
 import { median } from './measure/statistics.ts';
 
-/** One run of one contender. */
+/** The result of one contender under one load profile in one round. */
 export interface Run extends Sample {
   readonly contender: string;
-  /** Such as `32 connections`. */
+  /** The name of the load profile, such as `32 connections`. */
   readonly loadProfile: string;
   readonly round: number;
 }

@@ -1,4 +1,4 @@
-/** The requests and responses of every measurement: the same bytes for every contender. */
+/** The requests and response bodies of the measurements. All contenders use the same bytes. */
 
 import type { BenchRequest } from './measure/load.ts';
 
@@ -14,10 +14,10 @@ const payment = {
   creditorAccount: { iban: 'DE02100100109307118603' },
 };
 
-/** Response to every GET: a payment with a final status, 600 bytes. */
+/** The body of the response to every GET: a payment with a final status, 600 bytes. */
 export const cachedBody = padded({ transactionStatus: 'ACCC', ...payment }, 600);
 
-/** Response to a POST. @param id a payment id, or the expression by which the server creates one */
+/** The body of the response to a POST. @param id a payment id, or the variable that nginx replaces with one */
 export const initiationResponse = (id: string): string =>
   JSON.stringify({
     transactionStatus: 'RCVD',
@@ -39,7 +39,7 @@ const headers = {
   'PSU-IP-Address': '192.168.8.78',
 };
 
-/** An initiation of 1 KB. */
+/** A payment initiation with a body of 1024 bytes. */
 export const initiation: BenchRequest = {
   method: 'POST',
   path: payments,
@@ -52,21 +52,21 @@ export const initiation: BenchRequest = {
   body: padded(payment, 1024),
 };
 
-/** A payment read, which is never cached. */
+/** A GET of a payment. The gateway never caches the response. */
 export const paymentRequest = (id: string): BenchRequest => ({
   method: 'GET',
   path: locationOf(id),
   headers,
 });
 
-/** A status read, which is cached. */
+/** A GET of a payment status. The gateway caches the response. */
 export const statusRequest = (id: string): BenchRequest => ({
   method: 'GET',
   path: `${locationOf(id)}/status`,
   headers,
 });
 
-/** JSON of exactly that many bytes. */
+/** Serializes `value` to JSON of exactly `bytes` bytes; an additional field fills the rest. */
 function padded(value: object, bytes: number): string {
   const bare = JSON.stringify({ ...value, remittanceInformationUnstructured: '' });
   return JSON.stringify({ ...value, remittanceInformationUnstructured: 'x'.repeat(bytes - bare.length) });

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { pinnedCommand } from './cores.ts';
 
-/** How to start a program. */
+/** The command line and the environment variables of a program. */
 export interface Launch {
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -14,19 +14,19 @@ export interface Launch {
 
 export interface RunningProgram {
   readonly pid: number;
-  /** @throws Error with the process's output if it has exited by itself */
+  /** @throws Error with the output of the process if the process has exited */
   assertRunning(): void;
   /** Stops the process; resolves after its exit. */
   stop(): Promise<void>;
 }
 
-/** Maximum time until a server listens, in milliseconds. */
+/** Maximum time from the start of a server until it listens, in milliseconds. */
 const timeoutMs = 20_000;
 
 /**
- * @param port the port that it listens on when it is ready
- * @param logFile receives its output
- * @throws Error if it exits, or does not listen in time
+ * @param port the port on which the program listens when it is ready
+ * @param logFile the file that receives the output of the program
+ * @throws Error if the program exits before it listens, or does not listen within 20 seconds
  */
 export async function startProgram(
   { command, env = {} }: Launch,

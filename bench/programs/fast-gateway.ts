@@ -1,4 +1,4 @@
-/** fast-gateway as documented. Arguments: PORT UPSTREAM-PORT */
+/** A reverse proxy: fast-gateway, used as its documentation shows. Arguments: PORT UPSTREAM-PORT */
 
 import { createRequire } from 'node:module';
 
@@ -6,7 +6,7 @@ type Gateway = (options: { readonly routes: readonly object[] }) => {
   start(port: number, host: string): Promise<unknown>;
 };
 
-// Required, not imported: types are checked without the packages that only bench/ installs.
+// Uses `require` instead of `import`, so that the type check works without the packages that only bench/ installs.
 const gateway = createRequire(import.meta.url)('fast-gateway') as Gateway;
 
 const [port, upstreamPort] = process.argv.slice(2).map(Number);

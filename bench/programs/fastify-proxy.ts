@@ -1,4 +1,4 @@
-/** Fastify with @fastify/http-proxy as documented. Arguments: PORT UPSTREAM-PORT */
+/** A reverse proxy: Fastify with @fastify/http-proxy, used as its documentation shows. Arguments: PORT UPSTREAM-PORT */
 
 import { createRequire } from 'node:module';
 
@@ -7,7 +7,7 @@ interface Server {
   listen(at: { readonly port: number; readonly host: string }): Promise<string>;
 }
 
-// Required, not imported: types are checked without the packages that only bench/ installs.
+// Uses `require` instead of `import`, so that the type check works without the packages that only bench/ installs.
 const require = createRequire(import.meta.url);
 const fastify = require('fastify') as () => Server;
 

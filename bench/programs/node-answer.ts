@@ -1,4 +1,4 @@
-/** Bare node:http that responds from memory: the upper limit of a Node server. Arguments: PORT */
+/** A bare node:http server that responds from memory. Its throughput is the upper limit for a Node server. Arguments: PORT */
 
 import { createServer } from 'node:http';
 import { cachedBody } from '../traffic.ts';

@@ -1,4 +1,4 @@
-/** Preloaded into a server (`node --import`): appends its memory and event-loop delay to a file once a second. */
+/** Preloaded into a server (`node --import`): appends the memory use and event-loop delay of the server to the file BENCH_VITALS once per second. */
 
 import { appendFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

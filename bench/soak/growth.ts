@@ -1,4 +1,4 @@
-/** The cost of a request by number of stored payments and of open connections. */
+/** Measures how the cost of a request depends on the number of stored payments and of open connections. */
 
 import type { BenchRequest, LoadResult } from '../measure/load.ts';
 import { memoryMiB } from '../measure/proc.ts';
@@ -18,10 +18,10 @@ type Measure = (
 
 const connections = 32;
 const seconds = 4;
-/** Without a warm-up, compilation would make the first sizes more expensive than the last. */
+/** Without a warm-up, JIT compilation would increase the CPU time of the first sizes. */
 const warmUpSeconds = 12;
 
-/** GET of a payment while that many payments and their X-Request-IDs are stored; all are initiated through the gateway. */
+/** Measures GET of a payment for each number of stored payments and X-Request-IDs in `sizes`; initiates them through the gateway. */
 export const measureByPayments: Measure = async (server, sizes, cores) => {
   const { port } = server;
   const read = paymentRequest(await newPayment(port));
@@ -41,7 +41,7 @@ export const measureByPayments: Measure = async (server, sizes, cores) => {
   return rows;
 };
 
-/** GET of a cached status over that many connections, each with a request in progress. */
+/** Measures GET of a cached status for each number of connections in `sizes`; each connection always has a request in progress. */
 export const measureByConnections: Measure = async (server, sizes, cores) => {
   const { port } = server;
   const poll: BenchRequest = statusRequest(await newPayment(port));

@@ -1,4 +1,4 @@
-/** The contract of Sets. */
+/** The contract tests of `Sets`, which every implementation of the state must pass. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,7 +7,7 @@ import type { StateUnderTest } from './state-contract.ts';
 
 export function testSets({ skip, createStore }: StateUnderTest): void {
   describe('sets', { skip }, () => {
-    test('every client sees a member once, until it is removed', async (t) => {
+    test('every client reads each member once, until the member is removed', async (t) => {
       const { client } = await createStore(t);
       const [one, other] = [(await client()).sets, (await client()).sets];
       assert.deepEqual(await one.members('set'), []);
@@ -20,7 +20,7 @@ export function testSets({ skip, createStore }: StateUnderTest): void {
 
       await other.remove('set', 'first');
       assert.deepEqual(await membersOf(one), ['second']);
-      await one.remove('set', 'first'); // absent: no effect
+      await one.remove('set', 'first'); // already removed: no effect
       await one.remove('set', 'second');
       assert.deepEqual(await membersOf(other), []);
       await one.remove('set', 'second');
@@ -59,7 +59,7 @@ export function testSets({ skip, createStore }: StateUnderTest): void {
       assert.deepEqual(await ours.members('set'), ['member of set']);
     });
 
-    test('no concurrent addition or removal of a thousand members is lost', async (t) => {
+    test('concurrent additions and removals of a thousand members are all applied', async (t) => {
       const { client } = await createStore(t);
       const clients = [(await client()).sets, (await client()).sets, (await client()).sets];
       const all = Array.from({ length: 1_000 }, (_, index) => `member ${index}`);
@@ -74,7 +74,7 @@ export function testSets({ skip, createStore }: StateUnderTest): void {
       assert.deepEqual(await membersOf(clients[1]), remaining.toSorted());
     });
 
-    test('a member stays when values expire', async (t) => {
+    test('a member remains in its set when key-value entries expire', async (t) => {
       const { client, until } = await createStore(t);
       const { sets, keyValues } = await client();
       await sets.add('set', 'member');

@@ -1,4 +1,4 @@
-/** An instance crashes during a single flight: the others fetch by themselves when its lease has expired. */
+/** If an instance crashes while it holds the lease of a single flight, another instance fetches after the lease has expired. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -11,7 +11,7 @@ import { statusRead } from '../kit/request.ts';
 import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { until, within } from '../kit/within.ts';
 
-test('answers equal reads on another instance after the fetching instance crashed', {
+test('answers identical status reads on another instance with one bank call after the fetching instance crashed', {
   skip: skipWithoutRedis,
 }, async (t) => {
   let received = 0;

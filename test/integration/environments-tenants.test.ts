@@ -1,7 +1,7 @@
 /**
- * Two tenants of one gateway. One of them knows a payment id of the other: from a log, from a link, or by guessing.
+ * Isolation of two tenants of one gateway. One tenant has a payment id of the other: from a log, from a link, or by guessing.
  *
- * It must not learn whether the payment exists, neither from the response nor from anything that the bank does.
+ * This tenant must not be able to find out whether the payment exists. The gateway does not call a bank for such a request.
  */
 
 import assert from 'node:assert/strict';
@@ -24,7 +24,7 @@ const operationsOn = (id: string): readonly Call[] => [
 const unknown = 'production-ffffffffffff';
 
 describe("another tenant's payment", () => {
-  test('gets the same response as one that does not exist, for every operation and environment, and no bank is called', async (t) => {
+  test('is reported in the same way as a payment that does not exist, for every operation and environment, without a call to a bank', async (t) => {
     const { send, pay, callCounts, gateway } = await startTwoEnvironments(t);
     for (const active of ['sandbox', 'production'] as const) {
       await switchEnvironment(gateway, active);
@@ -44,7 +44,7 @@ describe("another tenant's payment", () => {
     }
   });
 
-  test('gets the same response in the format problem+json as well', async (t) => {
+  test('is reported in the same way as a payment that does not exist in the format problem+json', async (t) => {
     const { send, pay } = await startTwoEnvironments(t);
     const headers = [['Accept', 'application/problem+json']] as const;
     const foreign = await send('rival', {
@@ -57,7 +57,7 @@ describe("another tenant's payment", () => {
     assert.deepEqual(comparableResponse(foreign), comparableResponse(never));
   });
 
-  test('is not changed, and its own tenant can still read it', async (t) => {
+  test('is not changed by requests of another tenant, and its owner can still read it', async (t) => {
     const { send, pay, sandbox } = await startTwoEnvironments(t);
     const id = await pay('shop');
     const before = sandbox.payments;
@@ -66,7 +66,7 @@ describe("another tenant's payment", () => {
     assert.equal((await send('shop', { method: 'GET', path: `${transfersPath}/${id}` })).status, 200);
   });
 
-  test('is not confused with an own payment that has the same id', async (t) => {
+  test('is not confused with a payment of the client that has the same id in another environment', async (t) => {
     const { send, pay, sandbox, production } = await startTwoEnvironments(t);
     sandbox.nextPaymentId('same-id');
     production.nextPaymentId('same-id');

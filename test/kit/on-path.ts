@@ -1,9 +1,9 @@
-/** Programs of this machine. */
+/** Finds programs that are installed on this machine. */
 
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** The first program of this name on the PATH. */
+/** Returns the path of the first executable with this name in the folders of PATH, or `undefined`. */
 export function onPath(name: string): string | undefined {
   const candidates = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name));
   return candidates.find(isProgram);

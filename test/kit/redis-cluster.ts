@@ -1,4 +1,4 @@
-/** A Redis cluster for a test: three masters, and optionally replicas of the first. */
+/** A Redis cluster for a test: three masters, and optionally replicas of the first master. */
 
 import { sendRedisCommand } from './redis.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
@@ -8,15 +8,15 @@ import { until } from './within.ts';
 const masterCount = 3;
 const slotCount = 16384;
 
-/** A cluster whose nodes are all available. */
+/** A running cluster. All nodes are available when `startRedisCluster` returns it. */
 export interface RedisCluster {
   readonly urls: readonly string[];
   readonly masters: readonly RedisProcess[];
-  /** The index in `masters` of the owner of a key. */
+  /** Returns the index in `masters` of the node that owns the slot of a key. */
   ownerOf(key: string): Promise<number>;
 }
 
-/** @param replicaCount how many replicas the first master has */
+/** @param replicaCount number of replicas of the first master */
 export async function startRedisCluster(life: TestScope, replicaCount = 0): Promise<RedisCluster> {
   const nodes = await Promise.all(
     Array.from({ length: masterCount + replicaCount }, () => startRedisProcess(life, nodeArgs)),
@@ -57,10 +57,11 @@ const lastSlotOf = (index: number) => Math.floor(((index + 1) * slotCount) / mas
 async function assignSlots({ port }: RedisProcess, index: number): Promise<void> {
   const range = [lastSlotOf(index - 1) + 1, lastSlotOf(index)].map(String);
   await sendRedisCommand(port, 'CLUSTER', 'ADDSLOTSRANGE', ...range);
-  await sendRedisCommand(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1)); // otherwise the nodes first resolve a conflict of epochs
+  // Prevents a collision of config epochs, which the nodes would have to resolve first.
+  await sendRedisCommand(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
 }
 
-/** Waits until the `CLUSTER INFO` of every node contains this line. */
+/** Waits until the reply of every node to `CLUSTER INFO` contains `line`. */
 async function untilAllReport(nodes: readonly RedisProcess[], line: string): Promise<void> {
   await until(20_000, `all nodes report ${line}`, async () => {
     const reports = await Promise.all(nodes.map(({ port }) => sendRedisCommand(port, 'CLUSTER', 'INFO')));

@@ -3,7 +3,10 @@
 import { createCircuitRows } from './circuit-rows.js';
 import { byId, formatCount, formatDuration, h, keyedList, setText } from './dom.js';
 
-/** @param actions `openSwitch(environment, state)` and `openHold(circuit)` open their dialogs. @returns renders a state */
+/**
+ * @param actions `openSwitch(environment, state)` opens the dialog to switch, `openHold(circuit)` the dialog to hold a circuit
+ * @returns a function that renders a state
+ */
 export function createEnvironments({ openSwitch, openHold }) {
   let current;
   const renderCards = keyedList(

@@ -1,8 +1,8 @@
 /**
- * The failure rate of recent calls in a sliding window, counted by opossum. The only file that imports opossum.
+ * The failure rate of recent calls in a sliding window, counted by opossum. This is the only file that imports opossum.
  *
- * opossum receives successes and failures only: it would count a filtered error as a success. It never half-opens by
- * itself: the next call could be a payment.
+ * opossum receives only successes and failures: it would count an error accepted by its `errorFilter` as a success. Its
+ * own change to half-open is disabled, because it would use the next call as a probe, and this call could be a payment.
  */
 
 import { EventEmitter } from 'node:events';
@@ -14,14 +14,14 @@ export interface FailureWindow {
   record(outcome: Exclude<CallOutcome, 'neutral'>): void;
   /** Empties the window. */
   reset(): void;
-  /** Stops counting. */
+  /** Stops counting, and shuts opossum down. */
   close(): void;
 }
 
 /** The window slides by one bucket at a time. */
 const bucketCount = 10;
 
-/** The longest timeout that Node supports: opossum is closed or shut down earlier, and is never called while open. */
+/** The longest timeout that Node supports. The circuit closes opossum or shuts it down earlier, and never calls it while it is open. */
 const maxTimerMs = 2 ** 31 - 1;
 
 /** @param onThreshold called when the failure rate is reached, with the number of failures and of calls */
@@ -40,7 +40,8 @@ export function createFailureWindow(
     {
       timeout: false,
       resetTimeout: maxTimerMs,
-      errorThresholdPercentage: failureRate * 100 - 1e-6, // opossum opens above its threshold, this circuit at it
+      // opossum opens if the rate exceeds its threshold; this circuit opens if the rate reaches it.
+      errorThresholdPercentage: failureRate * 100 - 1e-6,
       volumeThreshold: minimumCalls,
       rollingCountTimeout: window,
       rollingCountBuckets: bucketCount,
@@ -57,7 +58,7 @@ export function createFailureWindow(
 
   return {
     record(outcome) {
-      // Slides the window with each call instead of a timer.
+      // Each call moves the window; no timer is necessary.
       const elapsedBuckets = Math.floor((now() - bucketSinceMs) / bucketMs);
       rotate(elapsedBuckets);
       bucketSinceMs += elapsedBuckets * bucketMs;

@@ -8,7 +8,7 @@ const uuid = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
 const of = (...values: readonly string[]): HeaderFields => values.map((value) => ['x-Request-Id', value]);
 
 describe('an X-Request-ID', () => {
-  test('may be a UUID of any version in any case, and is not normalized', () => {
+  test('may be a UUID of any version, in upper or lower case, and is returned unchanged', () => {
     const spelled = fc.uuid().chain((id) => fc.constantFrom(id, id.toUpperCase()));
     fc.assert(
       fc.property(spelled, (id) => {
@@ -41,7 +41,7 @@ describe('an X-Request-ID', () => {
     }
   });
 
-  test('that is invalid is replaced with a new id in the response', () => {
+  test('is replaced with a new id in the response if it is missing, repeated or not a UUID', () => {
     for (const fields of [of(), of('no uuid'), of(uuid, uuid)]) {
       const [one, other] = [responseIdOf(fields), responseIdOf(fields)];
       assert.match(one, /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);

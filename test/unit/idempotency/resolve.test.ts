@@ -16,9 +16,9 @@ import {
 } from './instance.ts';
 import { cancellation, initiation } from './requests.ts';
 
-const given = { who: 'an operator', reason: 'the bank said so' } as const;
+const given = { who: 'an operator', reason: 'confirmed by the bank' } as const;
 
-/** Puts a request in doubt whose deadline is in ten seconds. */
+/** Puts a request in doubt. By default, the deadline of the request is in ten seconds. */
 async function putInDoubt(instance: Instance, request?: PisRequest) {
   const claim = await instance.claim(request);
   await claim.markSending('sandbox');
@@ -51,7 +51,7 @@ describe('a write in doubt that is resolved as happened', () => {
     assert.deepEqual(instance.recordedAffinities, []);
   });
 
-  test('has a permanent affinity if it is a standing order', async (t) => {
+  test('has a permanent environment affinity if it initiates a periodic payment', async (t) => {
     const { state, instance } = startInstance(t);
     const request = initiation({ service: 'periodic-payments' });
     await putInDoubt(instance, request);
@@ -60,7 +60,7 @@ describe('a write in doubt that is resolved as happened', () => {
     assert.deepEqual(instance.recordedAffinities, ['an-order of shop in sandbox, permanent']);
   });
 
-  test('keeps its own payment id if it is a cancellation, whatever id is given', async (t) => {
+  test('keeps the id of the cancelled payment if it is a cancellation, even if the operator gives another id', async (t) => {
     const { state, instance } = startInstance(t);
     await putInDoubt(instance, cancellation());
     const { id } = await inDoubtWriteOf(state, cancellation());
@@ -70,7 +70,7 @@ describe('a write in doubt that is resolved as happened', () => {
     assert.deepEqual(instance.recordedAffinities, []);
   });
 
-  test('is stored for the idempotency window after the resolution', async (t) => {
+  test('remains stored for one idempotency window after its resolution', async (t) => {
     const { time, state, instance } = startInstance(t);
     await putInDoubt(instance);
     time.skip(10 * windowMs);
@@ -82,7 +82,7 @@ describe('a write in doubt that is resolved as happened', () => {
     assert.equal(await entryOf(state), undefined);
   });
 
-  test('is reported to repeats as happened instead of a stored 5xx response', async (t) => {
+  test('is reported as happened to a repeated request, instead of the stored 5xx response', async (t) => {
     const { state, instance } = startInstance(t);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
@@ -96,7 +96,7 @@ describe('a write in doubt that is resolved as happened', () => {
 describe('a write in doubt that is resolved as did-not-happen', () => {
   const outcome = 'did-not-happen';
 
-  test('can be claimed again, but only after the time for late responses', async (t) => {
+  test('can be resolved only after the time for late responses, and can then be claimed again', async (t) => {
     const { time, state, instance } = startInstance(t);
     await putInDoubt(instance);
     const { id, entry } = await inDoubtWriteOf(state);
@@ -111,7 +111,7 @@ describe('a write in doubt that is resolved as did-not-happen', () => {
     assert.deepEqual(await instance.services.unresolvedIndex.list(), []);
   });
 
-  test('reports the seconds until it can be resolved', async (t) => {
+  test('is too early to resolve, and the result contains the seconds until it can be resolved', async (t) => {
     const { time, state, instance } = startInstance(t);
     await putInDoubt(instance);
     time.skip(500);
@@ -120,7 +120,7 @@ describe('a write in doubt that is resolved as did-not-happen', () => {
     assert.deepEqual(await instance.resolve({ ...given, id, outcome }), { kind: 'too-early', seconds });
   });
 
-  test('can be a stored 5xx response, under the same condition', async (t) => {
+  test('can be a request with a stored 5xx response, also only after the time for late responses', async (t) => {
     const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
@@ -132,8 +132,8 @@ describe('a write in doubt that is resolved as did-not-happen', () => {
   });
 });
 
-describe('a resolution of an unknown write', () => {
-  test('is rejected if the write does not exist, is running, or was resolved before', async (t) => {
+describe('a resolution of an attempt that is not in doubt', () => {
+  test('is rejected if the attempt does not exist, is still in progress, or is already resolved', async (t) => {
     const { state, instance } = startInstance(t);
     const resolve = (id: string) => instance.resolve({ ...given, id, outcome: 'happened' });
     assert.deepEqual(await resolve('nothing'), { kind: 'unknown' });
@@ -204,7 +204,7 @@ describe('a resolution', () => {
     ]);
   });
 
-  test('succeeds if the index cannot be updated, and the next scan updates it', async (t) => {
+  test('succeeds even if the index of unresolved writes cannot be updated, and the next scan updates the index', async (t) => {
     useFakeTime(t);
     const state = createFailingState();
     const instance = createInstance(state);
@@ -217,7 +217,7 @@ describe('a resolution', () => {
     assert.deepEqual(await instance.services.unresolvedIndex.list(), []);
   });
 
-  test('ends the count of the write in doubt even if the index is updated late', async (t) => {
+  test('removes the write from the count of writes in doubt, even if the index is updated later', async (t) => {
     const time = useFakeTime(t);
     const state = createFailingState();
     const instance = createInstance(state);
