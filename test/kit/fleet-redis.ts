@@ -29,12 +29,16 @@ export async function startClusterRedis(life: TestScope): Promise<FleetRedis> {
 }
 
 /** A master with a replica, monitored by three sentinels. */
-export async function startSentinelRedis(life: TestScope): Promise<FleetRedis & SentinelRedis> {
-  const redis = await startSentinels(life);
+export async function startSentinelRedis(
+  life: TestScope,
+): Promise<FleetRedis & SentinelRedis & { readonly allowFailover: () => Promise<void> }> {
+  const redis = await startSentinels(life, 0);
   return {
     ...redis,
     settings: { sentinels: redis.urls, name: redis.name },
     flush: async () => void (await sendRedisCommand(redis.master.port, 'FLUSHALL')),
+    allowFailover: async () =>
+      void (await sendRedisCommand(redis.replica.port, 'CONFIG', 'SET', 'replica-priority', '100')),
   };
 }
 

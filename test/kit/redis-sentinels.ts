@@ -18,13 +18,19 @@ export interface SentinelRedis {
 
 const name = 'main';
 
-/** Returns when the sentinels know each other, the master and the replica. They declare the master down after 300 ms. */
-export async function startSentinels(life: TestScope): Promise<SentinelRedis> {
+/**
+ * Returns when the sentinels know each other, the master and the replica. They declare the master down after 300 ms.
+ *
+ * @param replicaPriority 0 = the sentinels do not promote the replica until its `replica-priority` is changed
+ */
+export async function startSentinels(life: TestScope, replicaPriority = 100): Promise<SentinelRedis> {
   const master = await startRedisProcess(life, () => dataArgs);
   const replica = await startRedisProcess(life, () => [
     ...dataArgs,
     '--replicaof',
     `127.0.0.1 ${master.port}`,
+    '--replica-priority',
+    String(replicaPriority),
   ]);
   await until(10_000, 'the replica is in sync with its master', async () =>
     String(await sendRedisCommand(master.port, 'INFO', 'replication')).includes('state=online'),
