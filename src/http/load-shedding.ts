@@ -32,6 +32,12 @@ const onTimeMs = 100;
  */
 const fullHeap = 0.78;
 const freeHeap = 0.7;
+/**
+ * Readings of the delay, one every half second, after which the last reading of the heap is ignored. While everything is
+ * refused, hardly anything is allocated, and no collection may follow that shows free memory. If the heap is still full,
+ * the next requests cause a collection, which starts shedding again.
+ */
+const heapReadingLifetime = 20;
 
 /** Interval of the timer whose delay is measured, and the time that one reading covers. Milliseconds. */
 const timerMs = 20;
@@ -128,11 +134,13 @@ interface Hysteresis {
 export function createHysteresis(): Hysteresis {
   let shedding: Shedding = 'nothing';
   let heap = 0;
+  let readingsSinceCollection = 0;
   let lastMs = 0;
   return {
     delayed(delayMs) {
       const [lower, higher] = [Math.min(lastMs, delayMs), Math.max(lastMs, delayMs)];
       lastMs = delayMs;
+      if (++readingsSinceCollection > heapReadingLifetime) heap = 0;
       if (lower >= tooLateMs) shedding = 'everything';
       else if (lower >= lateMs && shedding === 'nothing') shedding = 'status-reads';
       else if (higher < onTimeMs && heap < freeHeap) shedding = 'nothing';
@@ -140,6 +148,7 @@ export function createHysteresis(): Hysteresis {
     },
     collected(left) {
       heap = left;
+      readingsSinceCollection = 0;
       if (heap >= fullHeap) shedding = 'everything';
       return shedding;
     },

@@ -55,9 +55,15 @@ export function errorResponse(
 /** tppMessages, unless `Accept` ranks problem+json higher, or names it first at the same rank (RFC 9110 section 12.5.1). */
 function preferredFormat(accept: string | undefined): ErrorFormat {
   if (accept === undefined) return 'application/json';
-  const preferred = new Negotiator({ headers: { accept } }).mediaType(errorFormats);
+  const preferred = new Negotiator({ headers: { accept: withoutParameters(accept) } }).mediaType(
+    errorFormats,
+  );
   return preferred === 'application/problem+json' ? preferred : 'application/json';
 }
+
+/** Removes all parameters but `q`. Our formats have none, so that negotiator would not match a range with one. */
+const withoutParameters = (accept: string) =>
+  accept.replace(/;\s*(?!q\s*=)[^\s=;,"]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)/gi, '');
 
 /** A string of RFC 9651 section 3.3.3: printable ASCII, with quotes and backslashes escaped. */
 const quoted = (text: string) => `"${text.replaceAll(/[^\x20-\x7e]/g, '?').replaceAll(/["\\]/g, '\\$&')}"`;

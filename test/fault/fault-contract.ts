@@ -29,13 +29,13 @@ export const methods: readonly Method[] = ['GET', 'POST', 'DELETE'];
 
 /** For faults that are only noticed at a deadline. */
 export const shortDeadlines: Sections = {
-  deadlines: { connect: '200ms', status: '500ms', read: '500ms', write: '600ms' },
-  shaping: { maxWait: { write: '400ms', read: '400ms', status: '400ms' } },
+  deadlines: { connect: '400ms', status: '1s', read: '1s', write: '1200ms' },
+  shaping: { maxWait: { write: '800ms', read: '800ms', status: '800ms' } },
   idempotency: { wait: '100ms' },
 };
 
 /** Longer than every deadline in `shortDeadlines`, on a busy machine as well. */
-const maxWaitMs = 4_000;
+const maxWaitMs = 8_000;
 
 export async function startWithPayment(t: TestContext, sections: Sections = {}): Promise<FaultTestSetup> {
   const { bank, gateway } = await startGatewayWithBank(t, sections);

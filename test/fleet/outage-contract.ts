@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
-import type { Call } from '../kit/call.ts';
+import { type Call, repeatWhileBusy } from '../kit/call.ts';
 import { comparableResponse } from '../kit/comparable-response.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import type { FleetRedis } from '../kit/fleet-redis.ts';
@@ -29,7 +29,9 @@ export async function testOutage(t: TestContext, redis: FleetRedis, outage: Outa
   const ids = await Promise.all(
     Array.from({ length: 50 }, (_, number) => instanceFor(fleet, number).pay('shop')),
   );
-  for (const instance of instances) await Promise.all(ids.map((id) => instance.ask('shop', statusOf(id))));
+  for (const instance of instances) {
+    await Promise.all(ids.map((id) => repeatWhileBusy(() => instance.ask('shop', statusOf(id)))));
+  }
   const knownToOne = await fleet.one.pay('shop', 'sandbox');
 
   const load = startLoad(t, { perSecond: 200 }, (number) =>
@@ -63,7 +65,10 @@ async function assertNothingIsLost(fleet: Fleet, known: readonly string[], untol
     'the other instance knows the payment of the beginning',
     async () => (await fleet.other.ask('shop', statusOf(untold))).status === 200,
   );
-  for (const id of known) assert.equal((await fleet.other.ask('shop', statusOf(id))).status, 200);
+  for (const id of known) {
+    const reply = await repeatWhileBusy(() => fleet.other.ask('shop', statusOf(id)));
+    assert.equal(reply.status, 200);
+  }
   for (const instance of [fleet.one, fleet.other]) {
     const { active, version } = await readAdminApi(instance, '/api/environments');
     assert.deepEqual([active, version], ['production', 2]);

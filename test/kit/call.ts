@@ -92,6 +92,10 @@ export async function repeatWhile(
   return reply;
 }
 
+/** Repeats a request while the gateway refuses it because the machine is busy, for either reason. */
+export const repeatWhileBusy = (ask: () => Promise<Reply>): Promise<Reply> =>
+  repeatWhile('OVERLOADED', () => repeatWhile('STATE_UNAVAILABLE', ask));
+
 /** The object in a JSON body. */
 export function jsonOf({ text }: Pick<Reply, 'text'>): Readonly<Record<string, unknown>> {
   return JSON.parse(text);

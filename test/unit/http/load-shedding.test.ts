@@ -37,4 +37,12 @@ describe('load shedding (H4)', () => {
     assert.deepEqual([collected(0.75), delayed(0), delayed(0)], Array(3).fill('everything'));
     assert.deepEqual([collected(0.6), delayed(0)], ['everything', 'nothing']);
   });
+
+  test('admits requests again if no collection follows for 20 readings, and sheds if the next one is full', () => {
+    const { delayed, collected } = createHysteresis();
+    collected(0.79);
+    const decisions = Array.from({ length: 21 }, () => delayed(0));
+    assert.deepEqual(decisions, [...Array(20).fill('everything'), 'nothing']);
+    assert.deepEqual([collected(0.79), delayed(0)], ['everything', 'everything']);
+  });
 });

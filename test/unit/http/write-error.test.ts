@@ -84,6 +84,9 @@ describe('the format of an error body', () => {
     'application/xml, application/problem+json;q=0.001',
     ',, application/problem+json ,',
     'application/json;profile="a,b;q=1";q=0.2, application/problem+json;Q=0.3',
+    'application/problem+json; charset=utf-8',
+    'application/problem+json;profile="a,b";q=0.9, application/json;q=0.8',
+    'application/problem+json;q=0.9;ext=1, application/json;q=0.8',
     'application/problem+json, application/json', // equal weights: the first one
   ]) {
     test(`is application/problem+json for Accept: ${accept}`, () => {
