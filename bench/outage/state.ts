@@ -52,10 +52,14 @@ export const measureFleet: Measure = async (life) => {
     const reads = await load.stop();
     const tookMs = (exchanges: readonly Exchange[]) => exchanges.map((one) => one.tookMs);
     const before = reads.filter(({ sentAtMs }) => sentAtMs < beganAtMs);
-    const meanwhile = reads.filter(({ sentAtMs }) => sentAtMs > beganAtMs && sentAtMs < endedAtMs);
+    const readsDuringOutage = reads.filter(({ sentAtMs }) => sentAtMs > beganAtMs && sentAtMs < endedAtMs);
     rows.push(
       [`${how}: status reads before`, spreadOf(tookMs(before), 0.99), ''],
-      [`${how}: status reads during the outage`, spreadOf(tookMs(meanwhile), 0.99), 'p99 at most 50 ms more'],
+      [
+        `${how}: status reads during the outage`,
+        spreadOf(tookMs(readsDuringOutage), 0.99),
+        'p99 at most 50 ms more',
+      ],
       [
         `${how}: ${refusals.length} refusals of payments`,
         spreadOf(tookMs(refusals), 0.95),

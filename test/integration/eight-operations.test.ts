@@ -25,18 +25,22 @@ for (const standardVersion of ['1.3.6', '1.3.11']) {
       const path = `/berlingroup/v1/${service}/${product}`;
 
       test(`passes every operation and response of /${service}/${product} unchanged (${order})`, async (t) => {
-        const twins = await startDifferential(t, {}, standardVersion);
-        await initiate(twins, path, order, 'payment-1');
-        await read(twins, service, `${path}/payment-1`);
-        await authorise(twins, `${path}/payment-1/authorisations`, (bank) => firstOf(bank)?.authorisationIds);
-        twins.clock.advance(5_000);
-        await cancelWithAuthorisation(twins, `${path}/payment-1`);
+        const differential = await startDifferential(t, {}, standardVersion);
+        await initiate(differential, path, order, 'payment-1');
+        await read(differential, service, `${path}/payment-1`);
+        await authorise(
+          differential,
+          `${path}/payment-1/authorisations`,
+          (bank) => firstOf(bank)?.authorisationIds,
+        );
+        differential.clock.advance(5_000);
+        await cancelWithAuthorisation(differential, `${path}/payment-1`);
 
-        await initiate(twins, path, order, 'payment-2');
-        await cancelAtOnce(twins, `${path}/payment-2`);
+        await initiate(differential, path, order, 'payment-2');
+        await cancelAtOnce(differential, `${path}/payment-2`);
 
         assert.equal(
-          new Set(twins.bank.requests.map(({ operation }) => operation)).size,
+          new Set(differential.bank.requests.map(({ operation }) => operation)).size,
           service === 'bulk-payments' ? 6 : 7,
         );
       });
@@ -44,11 +48,11 @@ for (const standardVersion of ['1.3.6', '1.3.11']) {
   });
 }
 
-async function initiate(twins: Differential, path: string, order: string, id: string): Promise<void> {
-  for (const bank of [twins.bank, twins.directBank]) bank.nextPaymentId(id);
+async function initiate(differential: Differential, path: string, order: string, id: string): Promise<void> {
+  for (const bank of [differential.bank, differential.directBank]) bank.nextPaymentId(id);
   const { body = '', headers } = exampleOf(order);
   const sent = headers.filter(([name]) => !['X-Request-ID', explicitly[0]].includes(name));
-  const answer = await twins.send({
+  const answer = await differential.send({
     method: 'POST',
     path: () => path,
     body,
@@ -57,43 +61,43 @@ async function initiate(twins: Differential, path: string, order: string, id: st
   assert.equal(answer.status, 201);
 }
 
-async function read(twins: Differential, service: string, payment: string): Promise<void> {
+async function read(differential: Differential, service: string, payment: string): Promise<void> {
   if (service !== 'bulk-payments') {
-    assert.equal((await twins.send({ method: 'GET', path: () => payment })).status, 200);
+    assert.equal((await differential.send({ method: 'GET', path: () => payment })).status, 200);
   }
   for (const format of ['application/json', 'application/xml']) {
     const headers = [['Accept', format]] as const;
-    const status = await twins.send({ method: 'GET', path: () => `${payment}/status`, headers });
+    const status = await differential.send({ method: 'GET', path: () => `${payment}/status`, headers });
     assert.equal(status.status, 200);
     assert.equal(status.header('Content-Type'), format);
   }
 }
 
 async function authorise(
-  twins: Differential,
+  differential: Differential,
   path: string,
   idsAt: (bank: SimulatedBank) => readonly string[] | undefined,
 ): Promise<void> {
   const headers = [['Content-Type', 'application/json']] as const;
-  const started = await twins.send({ method: 'POST', path: () => path, headers, body: '{}' });
+  const started = await differential.send({ method: 'POST', path: () => path, headers, body: '{}' });
   assert.equal(started.status, 201);
-  assert.equal((await twins.send({ method: 'GET', path: () => path })).status, 200);
-  const one = await twins.send({ method: 'GET', path: (bank) => `${path}/${idsAt(bank)?.[0]}` });
+  assert.equal((await differential.send({ method: 'GET', path: () => path })).status, 200);
+  const one = await differential.send({ method: 'GET', path: (bank) => `${path}/${idsAt(bank)?.[0]}` });
   assert.equal(one.status, 200);
 }
 
-async function cancelWithAuthorisation(twins: Differential, payment: string): Promise<void> {
-  const asked = await twins.send({ method: 'DELETE', path: () => payment });
+async function cancelWithAuthorisation(differential: Differential, payment: string): Promise<void> {
+  const asked = await differential.send({ method: 'DELETE', path: () => payment });
   assert.equal(asked.status, 202);
   await authorise(
-    twins,
+    differential,
     `${payment}/cancellation-authorisations`,
     (bank) => firstOf(bank)?.cancellationAuthorisationIds,
   );
 }
 
-async function cancelAtOnce(twins: Differential, payment: string): Promise<void> {
-  const { status, body, fields } = await twins.send({ method: 'DELETE', path: () => payment });
+async function cancelAtOnce(differential: Differential, payment: string): Promise<void> {
+  const { status, body, fields } = await differential.send({ method: 'DELETE', path: () => payment });
   assert.equal(status, 204);
   assert.equal(body.length, 0);
   assert.ok(!fields.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name)));
