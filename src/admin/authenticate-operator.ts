@@ -18,14 +18,14 @@ type OperatorRole = 'read' | 'operate';
 
 interface ConfiguredOperators {
   readonly operators: readonly Operator[];
-  /** Set if nothing was configured: a token generated for this run, which must be shown to the person who started it. */
+  /** A token generated for this run, if none is configured. The caller must show it to the person who starts Penstock. */
   readonly generatedToken?: string;
 }
 
 /**
  * The operators of the configuration, and the operator `admin` if there is a token.
  *
- * With neither, `admin` gets a generated token; the configuration allows that on loopback only.
+ * Without operators and token, `admin` gets a generated token; the configuration allows this on loopback only.
  */
 export function configuredOperators(
   { operators }: AdminSettings,
@@ -58,7 +58,7 @@ export function authenticateOperators(operators: readonly Operator[], log: Log):
 }
 
 /** The authenticated operator of a request. */
-export const operatorOf = (response: Response): Operator => response.locals.operator; // Express types it as `any`
+export const operatorOf = (response: Response): Operator => response.locals.operator; // Express types `locals` as `any`
 
 /** Answers 403 to operators without the role `operate`. */
 export function requireOperateRole(log: Log): RequestHandler {
@@ -73,8 +73,8 @@ export function requireOperateRole(log: Log): RequestHandler {
 }
 
 /**
- * Rejects requests whose host is a foreign name: a web page can resolve a name of its own to this address (DNS
- * rebinding). IP addresses, `localhost` and the configured host are accepted.
+ * Rejects requests with an unknown name as `Host`: a hostile site can point its own DNS name to this address (DNS
+ * rebinding). It accepts IP addresses, `localhost` and the configured host.
  */
 export function rejectForeignHosts(configuredHost: string): RequestHandler {
   return (request, response, next) => {
@@ -92,7 +92,7 @@ const hostname = (host: string) =>
     .replace(/:\d+$/, '')
     .replace(/^\[(.*)\]$/, '$1');
 
-/** Compares with every operator in constant time, so that timing reveals neither a correct prefix nor a position. */
+/** Compares with every operator in constant time, so that timing reveals no correct prefix and no list position. */
 function findOperator(
   operators: readonly Operator[],
   authorization: string | undefined,

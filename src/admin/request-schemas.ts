@@ -9,7 +9,7 @@ const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
 
 const missingReason = 'expected a reason, for the audit log';
 
-/** One line of text that cannot break, hide or reverse other text where it is shown. */
+/** One line of text, without characters that would break, hide or reverse the text around it. */
 const reason = z
   .string({ error: missingReason })
   .overwrite((text) => text.replace(unprintable, ' '))
@@ -17,7 +17,7 @@ const reason = z
   .min(1, missingReason)
   .max(500);
 
-/** For a body that is not even JSON. */
+/** The error text for a body that is not a JSON object. */
 const jsonError = {
   error: (issue: { readonly code?: string }) =>
     issue.code === 'invalid_type' ? 'expected JSON, with Content-Type: application/json' : undefined,
@@ -33,7 +33,7 @@ export const switchRequest = z.strictObject(
   jsonError,
 );
 
-/** Holds a circuit; `hold: null` releases it. */
+/** Holds a circuit open or closed; `hold: null` releases it. */
 export const holdRequest = z.strictObject(
   {
     hold: z.enum(['open', 'closed'], { error: 'expected open, closed or null' }).nullable(),
@@ -43,7 +43,7 @@ export const holdRequest = z.strictObject(
   jsonError,
 );
 
-/** What the bank has said about a payment in doubt. */
+/** The outcome of a payment in doubt, as the bank reported it to the operator. */
 export const resolutionRequest = z
   .strictObject(
     {
@@ -58,7 +58,7 @@ export const resolutionRequest = z
     error: 'expected none: a request that did not happen has created no payment',
   });
 
-/** Without a payment, the cached statuses of all environments are removed: removing too many does no harm. */
+/** Without `payment`, the gateway removes all cached statuses, which only causes extra reads at the bank. */
 export const purgeQuery = z.strictObject({
   environment: z.string().optional(),
   payment: z.string().min(1).optional(),

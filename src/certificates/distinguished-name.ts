@@ -11,7 +11,7 @@ interface NameAttribute {
   readonly value: string;
 }
 
-/** The PSP's number, such as `PSDDE-BAFIN-123456` (ETSI TS 119 495 section 5.2.1). */
+/** Type of the PSP's authorisation number, such as `PSDDE-BAFIN-123456` (ETSI TS 119 495 section 5.2.1). */
 const organisationIdentifierType = '2.5.4.97';
 
 /** Flattens multi-valued RDNs. @throws RangeError if the value is not a name */
@@ -23,7 +23,7 @@ export const parseName = (value: DerValue | undefined): DistinguishedName =>
       return { type: parseObjectId(type), value: parseText(text) };
     });
 
-/** @returns such as `PSDDE-BAFIN-123456`; `null` if the name has none */
+/** @returns the organisation identifier, such as `PSDDE-BAFIN-123456`; `null` if the name has none */
 export const organisationIdentifierOf = (name: DistinguishedName): string | null =>
   name.find(({ type }) => type === organisationIdentifierType)?.value ?? null;
 
@@ -31,7 +31,7 @@ export const organisationIdentifierOf = (name: DistinguishedName): string | null
 export const formatName = (name: DistinguishedName): string =>
   format(name, (value) => value.replace(/["+,;<>\\]|^[ #]| $/g, '\\$&'));
 
-/** The same, with percent-encoding instead of escapes: `CN=D-TRUST%20CA,O=D-Trust%20GmbH,C=DE`. */
+/** Like `formatName`, with percent-encoding instead of escapes: `CN=D-TRUST%20CA,O=D-Trust%20GmbH,C=DE`. */
 export const formatNameForHeader = (name: DistinguishedName): string =>
   format(name, (value) => encodeURIComponent(value.toWellFormed()));
 

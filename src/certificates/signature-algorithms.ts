@@ -12,7 +12,7 @@ interface SignatureAlgorithm {
   readonly keyType: 'rsa' | 'ec';
 }
 
-/** By the name in the `Signature` header. */
+/** Keyed by the algorithm name in the `Signature` header. */
 export const signatureAlgorithms = {
   'rsa-sha256': { hash: 'sha256', digest: 'SHA-256', keyType: 'rsa' },
   'rsa-sha512': { hash: 'sha512', digest: 'SHA-512', keyType: 'rsa' },

@@ -61,7 +61,7 @@ function unusableSigningKeys({ environments }: Config, { read }: CrossCheckConte
   });
 }
 
-/** A file that a setting names. Without content and errors if the setting is absent or files are not to be read. */
+/** A file that a setting names. No content and no errors if the setting is absent or `read` is. */
 interface OpenedFile {
   readonly path: SettingPath;
   readonly content?: Buffer;
@@ -82,7 +82,7 @@ function openFile(
   }
 }
 
-/** Does not quote the file name: somebody may have written the secret there instead of the name of its file. */
+/** Does not quote the setting's value: it may be the secret itself, entered by mistake instead of the file name. */
 const baseFolderHint = (file: string) =>
   isAbsolute(file) ? '' : `; a relative path begins at the working directory, ${resolve()}`;
 

@@ -1,6 +1,6 @@
-/** Finds the known name that a misspelt one probably stands for. */
+/** Finds the known name that is most similar to a misspelt name. */
 
-/** The most similar known name, or `undefined` if more than a third of the letters differ. */
+/** The most similar known name, or `undefined` if each differs by more than a third of the given letters (at least 1). */
 export function closestName(given: string, known: readonly string[]): string | undefined {
   const text = given.slice(0, 100).toLowerCase();
   const maxDistance = Math.max(1, Math.floor(text.length / 3));

@@ -1,4 +1,4 @@
-/** Environment variables as settings: `PENSTOCK_LISTEN_PORT` is `listen.port`, and overrides the file. */
+/** Applies environment variables as settings: `PENSTOCK_LISTEN_PORT` sets `listen.port` and overrides the file. */
 
 import type { ConfigError } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
@@ -10,9 +10,9 @@ export type EnvironmentVariables = Readonly<Record<string, string | undefined>>;
 /** Raw settings after the variables were applied. */
 export interface OverriddenSettings {
   readonly tree: unknown;
-  /** Which variable set which setting. */
+  /** The applied variables, each with the path of the setting that it set. */
   readonly overrides: readonly { readonly variable: string; readonly path: SettingPath }[];
-  /** For the variables that name no setting. */
+  /** One error for each variable that names no setting. */
   readonly errors: readonly (ConfigError & { readonly variable: string })[];
 }
 
@@ -24,7 +24,7 @@ export const variableName = (path: readonly string[]): string =>
 export const applyVariables = (tree: unknown, variables: EnvironmentVariables): OverriddenSettings =>
   Object.entries(variables)
     .filter(([name, text]) => name.startsWith('PENSTOCK_') && text !== undefined && !isReserved(name, text))
-    .sort() // by name: new environments get the same order everywhere
+    .sort() // by name, so that new environments have the same order on every instance
     .reduce<OverriddenSettings>(applyVariable, { tree, overrides: [], errors: [] });
 
 const upperSnake = (name: string) =>
@@ -33,7 +33,7 @@ const upperSnake = (name: string) =>
     .replaceAll('-', '_')
     .toUpperCase();
 
-/** Read elsewhere: the path of the file, and the token of the operator "admin". */
+/** Not settings; load.ts reads them: the path of the file, and the token of the operator "admin". */
 const notSettings: readonly string[] = ['PENSTOCK_CONFIG', 'PENSTOCK_ADMIN_TOKEN'];
 
 /**
@@ -57,14 +57,14 @@ function applyVariable(
   return { tree: withValue(tree, path, value), overrides: [...overrides, { variable, path }], errors };
 }
 
-/** The longest first: both parts of `PENSTOCK_ENVIRONMENTS_<NAME>_<SETTING>` may contain underscores. */
+/** Longest first, because both parts of `PENSTOCK_ENVIRONMENTS_<NAME>_<SETTING>` may contain underscores. */
 const patterns = settings
   .toSorted((one, other) => variableName(other.path).length - variableName(one.path).length)
   .map(({ path, schema }) => {
     return { path, schema, pattern: new RegExp(`^${variableName(path).replace('<NAME>', '(.+)')}$`) };
   });
 
-/** The environment of the file with this name in capitals, or else a new one. */
+/** The name of the environment in the file that matches `capitals`; otherwise a new name derived from `capitals`. */
 function environmentName(capitals: string, tree: unknown): string {
   const environments = valueAt(tree, ['environments']);
   const names = isMapping(environments) ? Object.keys(environments) : [];
@@ -79,7 +79,7 @@ function unknownVariable(variable: string): OverriddenSettings['errors'][number]
   return { variable, path: [], message: `there is no such setting; ${hint}` };
 }
 
-/** Text as the value that the file would contain. Text of another type stays text, and the schema refuses it. */
+/** Converts the text to the type of the setting. Other text stays a string, and the schema then rejects it. */
 function parseValue(text: string, schema: JsonSchema): unknown {
   const types = typesOf(schema);
   const trimmed = text.trim();

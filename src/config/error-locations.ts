@@ -1,11 +1,11 @@
-/** Says where a configuration error is: on a line of the file, or in an environment variable. */
+/** Finds the location of a configuration error: a line of the file, or an environment variable. */
 
 import { type ConfigError, formatPath } from './config-errors.ts';
 import type { OverriddenSettings } from './environment-variables.ts';
 import { isWithin, type SettingPath, valueAt } from './object-path.ts';
 import type { YamlText } from './yaml-text.ts';
 
-/** Where the settings came from. */
+/** The sources of the settings. */
 export interface ErrorSources {
   /** The name of the file, if there is one. */
   readonly file: string | undefined;
@@ -38,18 +38,18 @@ export const errorInVariable = (variable: string, error: ConfigError): LocatedEr
   line: Infinity,
 });
 
-/** The texts in the order of the file; errors outside the file come last. */
+/** The error texts, sorted by line number; errors outside the file come last. */
 export const sortedTexts = (errors: readonly LocatedError[]): readonly string[] =>
   errors.toSorted((one, other) => one.line - other.line || 0).map(({ text }) => text);
 
 const format = (location: string, { path, message }: ConfigError) =>
   path.length > 0 ? `${location} ${formatPath(path)}: ${message}` : `${location} ${message}`;
 
-/** The first of the settings involved that was given a value: the others have their default. */
+/** The first path of the error whose setting has an explicit value: the other settings have their defaults. */
 const givenPath = ({ path, related = [] }: ConfigError, tree: unknown): SettingPath =>
   [path, ...related].find((candidate) => valueAt(tree, candidate) !== undefined) ?? path;
 
-/** The variable that set the value at a path, or, if the value is missing, the mapping around it. */
+/** The variable that set the value at a path. If no value is set: the variable that created its parent mapping. */
 function variableAt(path: SettingPath, { yaml, overridden }: ErrorSources): string | undefined {
   const override = overridden.overrides.find((candidate) => isWithin(path, candidate.path));
   if (override) return override.variable;

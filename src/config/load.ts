@@ -14,7 +14,7 @@ export type LoadedConfig =
   | { readonly kind: 'valid'; readonly config: Config }
   | { readonly kind: 'invalid'; readonly errors: readonly string[] };
 
-/** The file to load: the one of the command line, otherwise that of `PENSTOCK_CONFIG`, otherwise none. */
+/** The file to load: from the command line, otherwise from `PENSTOCK_CONFIG`; `undefined` if neither names one. */
 export const configSource = (
   argument: string | undefined,
   variables: EnvironmentVariables = process.env,
@@ -30,7 +30,7 @@ export const loadConfig = (
   variables: EnvironmentVariables = process.env,
 ): LoadedConfig => load(file, variables);
 
-/** As `loadConfig`, for processes that use the files that the configuration names: opens and validates them as well. */
+/** Like `loadConfig`, but also opens and validates the certificate, key and secret files, for processes that use them. */
 export const loadConfigAndFiles = (
   file: string | undefined,
   variables: EnvironmentVariables = process.env,
@@ -69,7 +69,7 @@ function load(file: string | undefined, variables: EnvironmentVariables, read?: 
     isFromVariable: (path) => overridden.overrides.some((override) => isWithin(path, override.path)),
   });
 
-  // If the text is not YAML, other errors may only be due to parts of it that were not read.
+  // If the text is not valid YAML, the parser may have skipped parts of it, which would cause false errors.
   const settingErrors = result.kind === 'invalid' && yaml.isReadable ? result.errors : [];
   const errors = sortedTexts([
     ...yaml.errors.map(({ line, message }) => errorAtLine(file, line, { path: [], message })),
@@ -91,6 +91,6 @@ function readSource(file: string | undefined): { readonly text: string } | { rea
   }
 }
 
-/** A section whose lines are all commented out is null in YAML, and has its defaults. */
+/** YAML parses a section with only comments as null. Without the section, the schema applies the defaults. */
 const withoutEmptySections = (tree: unknown): unknown =>
   isMapping(tree) ? Object.fromEntries(Object.entries(tree).filter(([, section]) => section !== null)) : tree;

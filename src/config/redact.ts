@@ -11,7 +11,7 @@ export const redactConfig = (config: Config): unknown => redactValue(config, '')
 
 function redactValue(value: unknown, name: string): unknown {
   if (secretNames.has(name)) return mask;
-  // Credentials end at the last @ before the path: a password may contain others (WHATWG URL, authority state).
+  // Credentials end at the last @ before the path: a password may contain more of them (WHATWG URL, authority state).
   if (typeof value === 'string') return value.replace(/(?<=:\/\/)[^/?#]*(?=@)/, mask);
   if (Array.isArray(value)) return value.map((item) => redactValue(item, name));
   if (typeof value !== 'object' || value === null) return value;

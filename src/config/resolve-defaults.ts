@@ -1,4 +1,4 @@
-/** Resolves what no single setting can know: defaults that depend on other settings, overrides, parsed URLs. */
+/** Completes the parsed settings: defaults that depend on other settings, overrides per environment, parsed URLs. */
 
 import type {
   ClientSettings,
@@ -9,7 +9,7 @@ import type {
   ShapingSettings,
 } from './schema.ts';
 
-/** Does not look for contradictions: it accepts any settings that the schema accepts. */
+/** Accepts any settings that the schema accepts. The cross-checks find contradictions. */
 export function resolveDefaults(settings: Settings): Config {
   const { active, ...sections } = settings.environments;
   const all = Object.entries(sections).map(([name, section]) =>
@@ -26,10 +26,10 @@ export function resolveDefaults(settings: Settings): Config {
   };
 }
 
-/** The active environment if none was named and there are several; not a valid name. */
+/** Placeholder if the settings name no active environment and there is not exactly one; not a valid name. */
 export const noActiveEnvironment = '';
 
-/** Hosts that stand for all addresses of the machine: a process can listen on them, but nobody can call them. */
+/** Wildcard hosts, for all addresses of the machine: valid to listen on, but not as a destination of clients. */
 export const wildcardHosts: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 function listenUrl({ host, port, tls }: Settings['listen']): string {

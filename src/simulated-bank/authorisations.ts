@@ -15,28 +15,28 @@ import { parseObject } from './validate-initiation.ts';
 
 type AuthorisationOperation = 'startAuthorisation' | 'listAuthorisations' | 'getAuthorisation';
 
-/** Starting, listing and reading authorisations. */
+/** Creates the operations that start, list and read authorisations. */
 export function createAuthorisationOperations(
-  desk: OperationContext,
+  context: OperationContext,
 ): Record<AuthorisationOperation, PerformOperation> {
   return {
-    startAuthorisation: (call) => startAuthorisation(desk, call),
+    startAuthorisation: (call) => startAuthorisation(context, call),
     listAuthorisations: ({ route }) => {
-      const payment = requirePayment(desk.payments, route);
-      const ids = authorisationsOf(payment, typeOf(route.authorisationType)).map(({ id }) => id);
+      const payment = requirePayment(context.payments, route);
+      const ids = authorisationsOf(payment, authorisationTypeOf(route.authorisationType)).map(({ id }) => id);
       return jsonResponse(200, { authorisationIds: ids });
     },
     getAuthorisation: ({ route }) => {
-      const payment = requirePayment(desk.payments, route);
-      const all = authorisationsOf(payment, typeOf(route.authorisationType));
+      const payment = requirePayment(context.payments, route);
+      const all = authorisationsOf(payment, authorisationTypeOf(route.authorisationType));
       const authorisation = all.find(({ id }) => id === route.authorisationId);
       if (!authorisation) throw new BankError(404, 'RESOURCE_UNKNOWN', 'Authorisation not found');
-      return jsonResponse(200, { scaStatus: desk.payments.scaStatusOf(payment, authorisation) });
+      return jsonResponse(200, { scaStatus: context.payments.scaStatusOf(payment, authorisation) });
     },
   };
 }
 
-/** Links for the payer's authorisation: a page of the bank (redirect), or none if the bank's app asks (decoupled). */
+/** Links of an authorisation: its status, and the bank's page for redirect. Decoupled uses the bank's app, so no page. */
 export function authorisationLinks(
   { links }: OperationContext,
   payment: Payment,
@@ -50,30 +50,30 @@ export function authorisationLinks(
 }
 
 function startAuthorisation(
-  desk: OperationContext,
+  context: OperationContext,
   { route, headers, body }: OperationRequest,
 ): BankResponse {
   if (body.length > 0) parseObject(body.toString('utf8'));
-  const payment = requirePayment(desk.payments, route);
-  const type = typeOf(route.authorisationType);
-  checkStartable(payment, type, desk.payments.statusOf(payment));
+  const payment = requirePayment(context.payments, route);
+  const type = authorisationTypeOf(route.authorisationType);
+  requireStartable(payment, type, context.payments.statusOf(payment));
 
   const approach = approachOf(headers);
-  const authorisation = desk.payments.startAuthorisation(payment, type, approach);
+  const authorisation = context.payments.startAuthorisation(payment, type, approach);
   const psuMessage = { psuMessage: 'Please use your BankApp for transaction Authorisation.' };
   const bankResponse = jsonResponse(201, {
     scaStatus: 'received',
     authorisationId: authorisation.id,
     ...(approach === 'DECOUPLED' && psuMessage),
-    _links: authorisationLinks(desk, payment, type, authorisation),
+    _links: authorisationLinks(context, payment, type, authorisation),
   });
   return withHeaders(bankResponse, [['ASPSP-SCA-Approach', approach]]);
 }
 
-/** A payment can be authorised until it is; its cancellation after it was requested and while it can still be stopped. */
-function checkStartable(payment: Payment, type: AuthorisationType, status: string): void {
+/** Throws 409 unless the payment is RCVD or, for a cancellation, its cancellation was requested and it is not final. */
+function requireStartable(payment: Payment, type: AuthorisationType, status: string): void {
   const startable =
-    type === 'authorisations' ? status === 'RCVD' : payment.cancellationAsked && !isFinal(status);
+    type === 'authorisations' ? status === 'RCVD' : payment.cancellationRequested && !isFinal(status);
   if (startable) return;
   throw new BankError(
     409,
@@ -82,7 +82,7 @@ function checkStartable(payment: Payment, type: AuthorisationType, status: strin
   );
 }
 
-const typeOf = (segment: string): AuthorisationType =>
+const authorisationTypeOf = (segment: string): AuthorisationType =>
   segment === 'authorisations' ? 'authorisations' : 'cancellation-authorisations';
 
 const authorisationsOf = (payment: Payment, type: AuthorisationType) =>

@@ -17,22 +17,27 @@ import { statusReport } from './status-report.ts';
 import { validateInitiation } from './validate-initiation.ts';
 
 /** The eight operations of one bank, by name. */
-export function createOperations(desk: OperationContext): Readonly<Record<OperationName, PerformOperation>> {
+export function createOperations(
+  context: OperationContext,
+): Readonly<Record<OperationName, PerformOperation>> {
   return {
-    initiatePayment: (call) => initiatePayment(desk, call),
-    getPayment: (call) => getPayment(desk, call),
-    getPeriodicPayment: (call) => getPayment(desk, call),
-    getPaymentStatus: (call) => getPaymentStatus(desk, call),
-    cancelPayment: (call) => cancelPayment(desk, call),
-    ...createAuthorisationOperations(desk),
+    initiatePayment: (call) => initiatePayment(context, call),
+    getPayment: (call) => getPayment(context, call),
+    getPeriodicPayment: (call) => getPayment(context, call),
+    getPaymentStatus: (call) => getPaymentStatus(context, call),
+    cancelPayment: (call) => cancelPayment(context, call),
+    ...createAuthorisationOperations(context),
   };
 }
 
-function initiatePayment(desk: OperationContext, { route, headers, body }: OperationRequest): BankResponse {
+function initiatePayment(
+  context: OperationContext,
+  { route, headers, body }: OperationRequest,
+): BankResponse {
   if (headerValue(headers, 'psu-ip-address') === undefined) {
     throw new BankError(400, 'FORMAT_ERROR', 'PSU-IP-Address is missing', { path: 'PSU-IP-Address' });
   }
-  const { payments, links } = desk;
+  const { payments, links } = context;
   const { service, product } = route;
   const contentType = validateInitiation(service, product, headers, body);
   const requestId = headerValue(headers, 'x-request-id') ?? '';
@@ -59,7 +64,7 @@ function initiatePayment(desk: OperationContext, { route, headers, body }: Opera
     if (isTrue(headers, 'tpp-explicit-authorisation-preferred')) {
       return { startAuthorisation: { href: links.authorisations(payment, type) } };
     }
-    return authorisationLinks(desk, payment, type, payments.startAuthorisation(payment, type, approach));
+    return authorisationLinks(context, payment, type, payments.startAuthorisation(payment, type, approach));
   }
 }
 
@@ -98,7 +103,7 @@ function cancelPayment({ payments, links }: OperationContext, { route }: Operati
     payments.cancel(payment);
     return { status: 204, headers: [], body: Buffer.alloc(0) };
   }
-  payments.askCancellation(payment);
+  payments.requestCancellation(payment);
   return jsonResponse(202, {
     transactionStatus: status,
     _links: {

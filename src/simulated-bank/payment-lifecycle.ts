@@ -46,7 +46,7 @@ export interface Payment {
   readonly authorisations: readonly PaymentAuthorisation[];
   readonly cancellations: readonly PaymentAuthorisation[];
   /** A cancellation was requested after the authorisation; a cancellation authorisation may be started. */
-  readonly cancellationAsked: boolean;
+  readonly cancellationRequested: boolean;
   /** When it was cancelled without an authorisation. */
   readonly cancelledAt?: number;
   /** A forced status, reported in place of the status by time. */

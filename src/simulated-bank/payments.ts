@@ -36,7 +36,7 @@ export interface Payments {
   /** Cancels immediately, as long as the payment is not authorised. */
   cancel(payment: Payment): void;
   /** Records that a cancellation was requested, which then needs an authorisation. */
-  askCancellation(payment: Payment): void;
+  requestCancellation(payment: Payment): void;
   statusOf(payment: Payment): string;
   scaStatusOf(payment: Payment, authorisation: PaymentAuthorisation): string;
   /** Reports this status from now on; `undefined` returns to the status by time. @returns `false` if there is no such payment */
@@ -57,8 +57,8 @@ export function createPayments(name: string, clock: Clock, times: PaymentTimings
   return {
     create: (order) => {
       const id = wantedIds.shift() ?? `${name}-${randomBytes(6).toString('hex')}`;
-      const unborn = { authorisations: [], cancellations: [], cancellationAsked: false };
-      const payment = { ...unborn, ...order, id, createdAt: clock.now() };
+      const initialPayment = { authorisations: [], cancellations: [], cancellationRequested: false };
+      const payment = { ...initialPayment, ...order, id, createdAt: clock.now() };
       keep(payment);
       return payment;
     },
@@ -75,7 +75,7 @@ export function createPayments(name: string, clock: Clock, times: PaymentTimings
       return started;
     },
     cancel: (payment) => keep({ ...payment, cancelledAt: clock.now() }),
-    askCancellation: (payment) => keep({ ...payment, cancellationAsked: true }),
+    requestCancellation: (payment) => keep({ ...payment, cancellationRequested: true }),
     statusOf,
     scaStatusOf: (payment, authorisation) => scaStatusAt(payment, authorisation, clock.now(), times),
     force: (id, status) => {

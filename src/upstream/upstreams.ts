@@ -1,4 +1,4 @@
-/** The upstreams of one configuration: for each environment connections, a transport, a rate limiter and circuits. */
+/** The upstreams of one configuration. Each environment has connections, a transport, a rate limiter and circuits. */
 
 import { randomUUID } from 'node:crypto';
 import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
@@ -27,16 +27,16 @@ export interface Upstreams {
   certificates(): readonly InstalledCertificate[];
   /** Applies changed certificate files. Never rejects. */
   pollCertificateFiles(): Promise<void>;
-  /** Prepares a request outside of the pool and the limits. @throws Error if there is no such environment */
+  /** Creates a separate pool and headers; the rate limit does not apply. @throws Error if there is no such environment */
   preflight(environment: string): Promise<PreflightConnection>;
   /** Stops probes and gauges, for a reload. Active and queued calls continue. */
   close(): void;
 }
 
 interface PreflightConnection {
-  /** A separate pool, to be destroyed by the caller. */
+  /** A separate pool; the caller must destroy it. */
   readonly agent: ConnectionPool;
-  /** The fields of a probe, signed where requests are signed. */
+  /** The header fields of a probe, signed if the environment signs its requests. */
   readonly headers: HeaderFields;
 }
 
@@ -44,9 +44,9 @@ export interface EnvironmentLimiterStats extends RateLimiterStats {
   readonly environment: string;
 }
 
-/** Outlives a reload: queued calls of the old configuration share it with the calls of the new one. */
+/** State that a reload keeps: queued calls of the old configuration and calls of the new one share it. */
 export interface SharedUpstreamState {
-  /** Never rejects: falls back to a share of the rate while the state is unavailable. */
+  /** Never rejects: while the shared state is unavailable, each instance uses its own share of the rate. */
   readonly permits: TokenBuckets;
   readonly adaptiveRates: AdaptiveRates;
   readonly holds: Pick<Holds, 'of'>;
@@ -124,7 +124,7 @@ export function createUpstreams(
 
 const circuitStates = ['closed', 'open', 'half-open', 'probation'] as const;
 
-/** @returns removes the gauges */
+/** @returns a function that removes the gauge sources */
 function addGaugeSources(
   metrics: Metrics,
   { circuits, limiters, certificates }: Pick<Upstreams, 'circuits' | 'limiters' | 'certificates'>,

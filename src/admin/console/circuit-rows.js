@@ -1,4 +1,4 @@
-/** The circuits of one environment: a table row per lane with its state, the reason, and how long it lasts. */
+/** The circuits of one environment: a row per lane with the state, its reason, and the time of its end or next probe. */
 
 import { formatTime, h, keyedList, setText } from './dom.js';
 
@@ -34,7 +34,7 @@ function explain({ state, hold, until, reason }) {
   return 'the gateway is sending a GET of its own';
 }
 
-/** @param openHold opens the dialog for a circuit. @returns renders these circuits */
+/** @param openHold opens the hold dialog for a circuit. @returns a function that renders the given circuits */
 export function createCircuitRows(body, openHold) {
   return keyedList(
     body,

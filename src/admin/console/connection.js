@@ -19,7 +19,7 @@ const authorization = () => ({ Authorization: `Bearer ${storedToken() ?? ''}` })
 /** Longer than a pre-flight, which takes up to 5 s. */
 const timeoutMs = 15_000;
 
-/** @returns the JSON of the response; `undefined` if there is none. @throws ApiError, or Error with a text to show */
+/** @returns the JSON of the response; `undefined` if there is none. @throws ApiError, or Error with a readable message */
 export async function callApi(method, path, body) {
   const response = await fetch(`/api${path}`, {
     method,
@@ -36,23 +36,23 @@ export async function callApi(method, path, body) {
   return json;
 }
 
-/** The gateway sends an event every second. */
+/** Longest accepted time without an event; the gateway sends one every second. */
 const maxSilenceMs = 5_000;
 const firstRetryDelayMs = 500;
 const maxRetryDelayMs = 5_000;
 
 /**
- * Reads the events, and reconnects whenever the stream ends, until the token is refused or the caller stops it.
+ * Reads the event stream and reconnects whenever it ends, until the gateway rejects the token or the caller stops it.
  *
  * @param listener `onEvent(name, data)`, `onDisconnect(reason)`, `onUnauthorized()`
- * @returns stops reading
+ * @returns a function that stops reading
  */
 export function followEvents(listener) {
   let stopped = false;
   let retryDelayMs = firstRetryDelayMs;
   let current;
 
-  /** @returns why the stream ended */
+  /** @returns the reason for the end of the stream */
   async function readStream() {
     current = new AbortController();
     let silence = setTimeout(() => current.abort(), maxSilenceMs);

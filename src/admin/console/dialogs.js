@@ -1,4 +1,4 @@
-/** Modal dialogs with a form: they show why the gateway refused, and restore the focus when they close. */
+/** Modal dialogs with a form: they show the reason if the gateway refuses, and restore the focus when they close. */
 
 import { byId, h, setText } from './dom.js';
 
@@ -8,8 +8,8 @@ let dialogCount = 0;
  * Opens a modal dialog with a form.
  *
  * @param options `title`; `body` (elements); `button`, the label of the submit button; `role` of the operator;
- *   `send(data)` submits the form's values and throws to keep the dialog open, with the reason as message;
- *   `done(result)` returns the element to focus then, by default the one that had the focus before
+ *   `send(data)` submits the form's values; if it throws, the dialog stays open and shows the error message;
+ *   `done(result)` may return the element to focus after closing; default: the element focused before opening
  * @returns the dialog
  */
 export function openFormDialog({ title, body, button, role, send, done }) {
@@ -79,7 +79,7 @@ export const radioOption = (name, value, label, attributes = {}) =>
 const noticeMs = 20_000;
 let noticeTimer;
 
-/** Shows for a while what was done; a screen reader announces it. */
+/** Shows a message about the completed action for `noticeMs`; a screen reader announces it. */
 export function showNotice(text) {
   setText(byId('notice'), text);
   clearTimeout(noticeTimer);

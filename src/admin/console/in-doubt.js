@@ -1,10 +1,10 @@
-/** Payments in doubt, and their resolution after the bank has said what happened. */
+/** The list of payments in doubt, and the dialog that records the outcome that the bank reported. */
 
 import { callApi } from './connection.js';
 import { field, openFormDialog, radioOption, reasonField, showNotice } from './dialogs.js';
 import { byId, h, timeElement } from './dom.js';
 
-/** @param signedIn gives the current operator. @returns loads the list again */
+/** @param signedIn returns the current operator. @returns a function that reloads the list */
 export function createInDoubt(signedIn) {
   const container = byId('in-doubt-list');
 

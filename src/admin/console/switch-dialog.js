@@ -1,4 +1,4 @@
-/** The dialog that switches the active environment: pre-flight first, confirmation by name for production. */
+/** The dialog that switches the active environment: runs the pre-flight, and for production asks for the name. */
 
 import { callApi } from './connection.js';
 import { field, openFormDialog, reasonField, showNotice } from './dialogs.js';
@@ -12,7 +12,7 @@ const stepLabels = {
   answer: 'Answer',
 };
 
-/** The gateway requires the name for this environment as well; asking here saves a refusal. */
+/** The gateway refuses to switch to this environment without its name, so the dialog asks for the name. */
 const confirmedEnvironment = 'production';
 
 export function openSwitch(environment, { active, operator, environments }) {

@@ -7,10 +7,10 @@ import { createLineChart } from './line-chart.js';
 const formatNumber = (value) => value.toLocaleString(undefined, { maximumFractionDigits: 1 });
 const formatRate = (value) => `${formatNumber(value)}/s`;
 
-/** The colours of environments, repeated if there are more of them. */
+/** The colours of the environments. They repeat if there are more environments than colours. */
 const colors = ['accent', 'violet', 'amber', 'red', 'grey', 'pale'];
 
-/** @returns renders a state of the gateway */
+/** @returns a function that renders the given state of the gateway */
 export function createTraffic() {
   const requests = createLineChart({
     title: 'Requests',
@@ -91,5 +91,5 @@ const queuePoint = ({ at, waiting }) => ({
   ...Object.fromEntries(Object.entries(waiting).map(([name, calls]) => [seriesName(name), calls])),
 });
 
-/** An environment may have the name `at`, which is the time of a point. */
+/** The prefix prevents a conflict: an environment may be called `at`, and a point stores its time as `at`. */
 const seriesName = (environment) => `environment ${environment}`;

@@ -88,13 +88,13 @@ function queryParameters(query: z.ZodObject) {
   }));
 }
 
-/** OpenAPI 3.1 uses JSON Schema 2020-12. Requests are described as they are sent: a duration is a text. */
+/** OpenAPI 3.1 uses JSON Schema 2020-12. The schemas describe requests as clients send them: a duration is a string. */
 function jsonSchema(schema: z.core.$ZodType): object {
   const { $schema, ...rest } = z.toJSONSchema(schema, {
     io: 'input',
     reused: 'inline',
     override({ jsonSchema: node }) {
-      delete node.readOnly; // a read-only array of TypeScript, not a property that only the server sets
+      delete node.readOnly; // here it marks a readonly TypeScript array; in OpenAPI, a property that only the server sets
       if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum;
       if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
     },

@@ -19,7 +19,7 @@ const payment: Payment = {
   order: Buffer.from('{}'),
   authorisations: [authorisation],
   cancellations: [],
-  cancellationAsked: false,
+  cancellationRequested: false,
 };
 const statusesOf = (one: Payment, moments: readonly number[]) =>
   moments.map((now) => statusAt(one, now, defaultTimings));
