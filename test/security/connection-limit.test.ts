@@ -12,21 +12,21 @@ const get = (path = '/') => requestText(`GET ${path} HTTP/1.1`);
 async function startSmallDoor(t: TestContext) {
   const dropped = { count: 0 };
   const limits = { maxConnections, headersTimeout: 60_000, requestTimeout: 60_000 };
-  const door = await startPlainListener(
+  const plainListener = await startPlainListener(
     t,
     (request, response) => {
       if (request.url !== '/never') response.end('ok');
     },
     limits,
   );
-  door.listener.server.on('drop', () => dropped.count++);
+  plainListener.listener.server.on('drop', () => dropped.count++);
   const hold = async (bytes: string): Promise<RawConnection> => {
-    const connection = await connectRaw(door.port);
+    const connection = await connectRaw(plainListener.port);
     t.after(connection.destroy);
     connection.send(bytes);
     return connection;
   };
-  return { ...door, dropped, hold };
+  return { ...plainListener, dropped, hold };
 }
 
 /*
