@@ -8,10 +8,12 @@ export async function withCleanup(act: (life: TestScope) => Promise<void>): Prom
   const cleanUp = async () => {
     for (const one of cleanups.splice(0).toReversed()) await one();
   };
-  process.once('SIGINT', () => void cleanUp().finally(() => process.exit(130)));
+  const onInterrupt = () => void cleanUp().finally(() => process.exit(130));
+  process.once('SIGINT', onInterrupt);
   try {
     await act({ after: (one) => void cleanups.push(one) });
   } finally {
     await cleanUp();
+    process.off('SIGINT', onInterrupt);
   }
 }

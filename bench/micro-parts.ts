@@ -15,8 +15,8 @@ import {
   parseCachedPayment,
   serializeCachedPayment,
   toPisResponse,
-  withObservation,
 } from '../src/status-cache/cached-payment.ts';
+import { recordRead } from '../src/status-cache/observation-rules.ts';
 import type { LoopBody } from './measure/cpu-loop.ts';
 import { cachedBody, initiation, initiationResponse, statusRequest } from './traffic.ts';
 
@@ -64,7 +64,12 @@ const observation = {
   observedAtMs: 0,
   responses: { [cacheKey.variant]: cachedResponse },
 };
-const cachedPayment = serializeCachedPayment(withObservation(parseCachedPayment(undefined), observation));
+const [, observed = parseCachedPayment(undefined)] = recordRead(
+  parseCachedPayment(undefined),
+  '',
+  observation,
+);
+const cachedPayment = serializeCachedPayment(observed);
 const affinity = { environment: 'sandbox', tenant: 'shop' };
 const record = serializeAffinityRecord({ affinities: [affinity], renewedAt: 0, retention: 'expiring' });
 

@@ -1,13 +1,14 @@
 /** The environment of the measurements: a bank, Redis, and one contender at a time, on separate cores. */
 
 import { rmSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { redisProgram } from '../test/kit/find-redis.ts';
 import { temporaryFolder } from '../test/kit/folder.ts';
 import { freePort } from '../test/kit/ports.ts';
+import { sendRedisCommand } from '../test/kit/redis.ts';
 import { startRedisProcess } from '../test/kit/redis-process.ts';
 import type { TestScope } from '../test/kit/test-scope.ts';
+import { until } from '../test/kit/within.ts';
 import type { Contender } from './contenders/contender.ts';
 import { nginxBank } from './contenders/nginx.ts';
 import { assignCores, type CoreAssignment, pinThisProcess } from './measure/cores.ts';
@@ -34,8 +35,7 @@ export interface Testbed {
 export async function openTestbed(life: TestScope, processes: number): Promise<Testbed> {
   const cores = assignCores(processes);
   pinThisProcess(cores.others);
-  const withoutDisk = () => ['--save', '', '--appendonly', 'no'];
-  const redisPort = redisProgram() ? (await startRedisProcess(life, withoutDisk)).port : undefined;
+  const [redisPort, replicatedRedisPort] = redisProgram() ? await startRedisServers(life) : [];
   const folder = temporaryFolder(life);
   const upstreamPort = await freePort();
   const bank = await startProgram(
@@ -50,13 +50,15 @@ export async function openTestbed(life: TestScope, processes: number): Promise<T
     cores,
     upstreamPort,
     async withContender(contender, act) {
-      if (redisPort) await flushAll(redisPort);
+      if (redisPort) await sendRedisCommand(redisPort, 'FLUSHALL');
+      if (replicatedRedisPort) await sendRedisCommand(replicatedRedisPort, 'FLUSHALL');
       const contenderFolder = temporaryFolder(life);
       const port = await freePort();
       const launches = contender.launches({
         port,
         upstreamPort,
         redisPort: redisPort ?? 0,
+        replicatedRedisPort: replicatedRedisPort ?? 0,
         folder: contenderFolder,
       });
       const running = await Promise.all(
@@ -76,19 +78,23 @@ export async function openTestbed(life: TestScope, processes: number): Promise<T
   };
 }
 
+/** @returns the ports of a Redis on its own and of one with a replica */
+async function startRedisServers(life: TestScope): Promise<readonly [number, number]> {
+  const withoutDisk = ['--save', '', '--appendonly', 'no'];
+  const alone = await startRedisProcess(life, () => withoutDisk);
+  const master = await startRedisProcess(life, () => [...withoutDisk, '--repl-diskless-sync-delay', '0']);
+  const { port } = await startRedisProcess(life, () => [
+    ...withoutDisk,
+    '--replicaof',
+    `127.0.0.1 ${master.port}`,
+  ]);
+  await until(10_000, 'the replica is in sync', async () =>
+    /master_link_status:up/.test(String(await sendRedisCommand(port, 'INFO', 'replication'))),
+  );
+  return [alone.port, master.port];
+}
+
 const bankLaunch = (port: number, folder: string): Launch =>
   isInstalled('nginx')
     ? nginxBank({ port, folder })
     : { command: [process.execPath, join(import.meta.dirname, 'programs/node-bank.ts'), String(port)] };
-
-/** Empties Redis over a plain socket. @throws Error if Redis does not confirm it */
-function flushAll(port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write('FLUSHALL\r\n'));
-    socket.once('error', reject).once('data', (reply) => {
-      socket.destroy();
-      if (reply.toString().startsWith('+OK')) resolve();
-      else reject(new Error(`Redis was not emptied: ${reply}`));
-    });
-  });
-}

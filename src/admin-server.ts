@@ -1,15 +1,15 @@
 /** The admin server: connects the admin API, the console and the health checks with the parts that they show and change. */
 
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminApp } from './admin/admin-app.ts';
 import type { Operator } from './admin/authenticate-operator.ts';
 import { createEventStream, type EventStream } from './admin/event-stream.ts';
+import { createAdminListener } from './admin-listener.ts';
 import { certificateView } from './certificates/installed-certificates.ts';
 import { redactConfig } from './config/redact.ts';
 import { createSwitchEnvironment } from './environments/switch-environment.ts';
 import type { ListenerCertificate } from './http/listener-tls.ts';
-import { createResolve } from './idempotency/resolve.ts';
 import type { ReadinessCheck } from './readiness.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
@@ -40,7 +40,7 @@ export function createAdminServer({
   listenerCertificate,
   readiness,
 }: AdminServerDependencies): AdminServer {
-  const { currentConfig, telemetry, activeEnvironment, affinity, audit, ledger, holds } = services;
+  const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, withNames } = services;
   const { log, metrics, recentRequests, liveStats } = telemetry;
   const preflight = (environment: string) => requestHandlers.current.preflight(environment);
   const sources = {
@@ -53,6 +53,7 @@ export function createAdminServer({
     shapers: () => requestHandlers.current.upstreams.limiters(),
     inDoubt: ledger.inDoubtCount,
     readiness: readiness.withoutCertificates,
+    sharedState: ledger.lossGuard.report,
     listenerCertificate() {
       const [certificate] = listenerCertificate.certificates();
       return certificate ? certificateView(certificate.info, Date.now()) : null;
@@ -71,13 +72,14 @@ export function createAdminServer({
     holdCircuit: createHoldCircuit(holds, audit),
     configuration: () => redactConfig(currentConfig.value),
     purge: (payment) => requestHandlers.current.purgeStatusCache(payment),
-    inDoubt: ledger.inDoubt,
-    resolve: createResolve({
-      ...ledger,
-      audit,
-      affinity,
-      windowMs: () => currentConfig.value.idempotency.window,
-    }),
+    inDoubt: {
+      async all() {
+        const writes = await ledger.inDoubt.all();
+        return writes.map(({ id, entry }) => ({ id, entry: withNames(entry) }));
+      },
+    },
+    loss: ledger.lossGuard,
+    resolve: services.resolve,
   });
-  return { server: createServer(createAdminApp({ host, operators, log, api })), events };
+  return { server: createAdminListener(createAdminApp({ host, operators, log, api }), log), events };
 }

@@ -4,13 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Operator } from './admin/authenticate-operator.ts';
 import { createAdminServer } from './admin-server.ts';
 import type { Config } from './config/schema.ts';
-import {
-  closeServer,
-  createListener,
-  defaultListenerLimits,
-  openServer,
-  reportRefusedConnections,
-} from './http/listener.ts';
+import { closeServer, createListener, openServer, reportRefusedConnections } from './http/listener.ts';
 import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { reusePortWarning } from './http/reuse-port.ts';
 import { createPeriodicTask, heartbeatMs } from './periodic-task.ts';
@@ -29,23 +23,26 @@ export interface Gateway {
    *
    * @throws Error with a sentence that says what to change
    */
-  start(): Promise<GatewayPorts>;
+  start(): Promise<StartedGateway>;
   /**
    * Uses another configuration for all requests to come.
    *
    * @returns changed settings that need a restart to take effect
-   * @throws Error if a file that the configuration names cannot be used; nothing has changed
+   * @throws Error if a file that the configuration names cannot be used, or if its tenants contradict those that the shared
+   *   state recorded; the old configuration stays in use
    */
-  reload(config: Config): readonly string[];
+  reload(config: Config): Promise<readonly string[]>;
   /** Announces the end (not ready, `Connection: close`), and continues to serve. */
   drain(): void;
   /** Takes no new connections, waits for running requests, and closes everything. */
   stop(): Promise<void>;
 }
 
-export interface GatewayPorts {
+export interface StartedGateway {
   readonly tppPort: number;
   readonly adminPort: number;
+  /** Identifies this instance among those that share the state; new after every start. */
+  readonly instanceId: string;
 }
 
 /** Interval at which certificate files are read. A change takes effect when two reads find the same. Milliseconds. */
@@ -65,8 +62,7 @@ export function createGateway(
   const listener = createListener(
     (request, response) => requestHandlers.current.serve(request, response),
     observeRefusal(telemetry.observer),
-    defaultListenerLimits,
-    readListenerTls(config.listen.tls),
+    { tls: readListenerTls(config.listen.tls) },
   );
   reportRefusedConnections(listener.server, log, telemetry.metrics);
   const listenerCertificate = watchListenerTls(config.listen.tls, listener.server, telemetry);
@@ -98,7 +94,13 @@ export function createGateway(
     ]);
     return filePollMs;
   });
+  const identitiesTask = createPeriodicTask(async () => {
+    await requestHandlers.current.identities.refresh();
+    return heartbeatMs;
+  });
+  let reloading: Promise<unknown> = Promise.resolve();
   const tasks = [
+    identitiesTask,
     services.stateHeartbeat,
     services.maintenance,
     eventTicks,
@@ -110,6 +112,13 @@ export function createGateway(
     readiness.phase = 'draining';
     listener.drain();
     events.close();
+  }
+
+  /** An unreachable state does not prevent the start: requests are refused until the identities are known. */
+  async function establishIdentities(): Promise<void> {
+    await requestHandlers.current.identities.establish().catch((thrown: unknown) => {
+      if (asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') throw thrown;
+    });
   }
 
   async function stop(): Promise<void> {
@@ -134,21 +143,26 @@ export function createGateway(
         const warning = config.listen.reusePort ? reusePortWarning() : undefined;
         if (warning) log('warn', warning);
         await state.open();
+        for (const text of state.lossRisks()) log('warn', 'the shared state may lose data', { why: text });
         await telemetry.open();
+        // Before the active environment is stored: its absence shows that the state is new.
+        await establishIdentities();
         await services.loadSharedState();
         const { host, port, reusePort } = config.listen;
         const adminPort = await openServer(adminServer, { host: config.admin.host, port: config.admin.port });
         const tppPort = await openServer(listener.server, { host, port, reusePort });
         for (const task of tasks) task.start();
         readiness.phase = 'serving';
-        return { tppPort, adminPort };
+        return { tppPort, adminPort, instanceId: services.ledger.instanceLeases.ownId };
       } catch (cause) {
         await stop();
         throw cause;
       }
     },
-    reload(next) {
-      requestHandlers.replace(next);
+    async reload(next) {
+      const replaced = reloading.then(() => requestHandlers.replace(next));
+      reloading = replaced.catch(() => {});
+      await replaced;
       return restartRequired.filter(
         (section) => !isDeepStrictEqual(valueAt(config, section), valueAt(next, section)),
       );
@@ -167,6 +181,7 @@ const restartRequired = [
   'admin',
   'state',
   'payments',
+  'idempotency.memory',
   'log',
   'tracing',
 ];

@@ -7,15 +7,16 @@
 
 import { type ChooseEnvironmentDependencies, chooseEnvironment } from './environments/choose-environment.ts';
 import { enforceIdempotency, type IdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
+import { type IdentifyTenantDependencies, identifyTenant } from './identities/identify-tenant.ts';
 import type { PisRequest } from './request/messages.ts';
 import { type Handler, startPipeline } from './request/stage.ts';
-import { rewriteUrls } from './rewriting/rewrite-urls.ts';
+import { rewriteUrls, updatePublicUrl } from './rewriting/rewrite-urls.ts';
 import { cacheStatus, type StatusCache } from './status-cache/cache-status.ts';
 import { observe, type StartTrace } from './telemetry/observe.ts';
 import type { RequestObserver } from './telemetry/request-record.ts';
 import { callUpstream, type Upstream } from './upstream/call-upstream.ts';
 
-export interface PipelineDependencies extends ChooseEnvironmentDependencies {
+export interface PipelineDependencies extends ChooseEnvironmentDependencies, IdentifyTenantDependencies {
   readonly observer: Required<RequestObserver>;
   /** `undefined` if requests are not traced. */
   readonly startTrace: StartTrace | undefined;
@@ -30,6 +31,8 @@ export interface PipelineDependencies extends ChooseEnvironmentDependencies {
 export const createPipeline = (dependencies: PipelineDependencies): Handler<PisRequest> =>
   startPipeline<PisRequest>()
     .use(observe(dependencies.observer, dependencies.startTrace))
+    .use(identifyTenant(dependencies))
+    .use(updatePublicUrl(dependencies.publicUrl, dependencies.segment))
     .use(enforceIdempotency(dependencies.idempotency))
     .use(chooseEnvironment(dependencies)) // from here on, request.environment is known
     .use(cacheStatus(dependencies.statusCache))

@@ -18,7 +18,7 @@ export interface ReadinessCheck {
 }
 
 interface ReadinessDependencies {
-  readonly services: Pick<Services, 'stateHeartbeat' | 'activeEnvironment'>;
+  readonly services: Pick<Services, 'state' | 'stateHeartbeat' | 'activeEnvironment' | 'ledger'>;
   readonly stateSettings: StateSettings;
   readonly listenerCertificate: ListenerCertificate;
   readonly requestHandlers: RequestHandlers;
@@ -43,16 +43,25 @@ export function createReadinessCheck({
     },
     withoutCertificates() {
       const problem = services.stateHeartbeat.problem();
+      // While the state cannot be used, that is the only cause.
+      const identitiesProblem =
+        problem === undefined ? requestHandlers.current.identities.problem() : undefined;
       const emptied = services.activeEnvironment.stateWasEmptied()
         ? 'the shared state was emptied since this instance runs'
         : [];
+      const loss = services.ledger.lossGuard.report();
       const reasons = [
         check.phase === 'serving' ? [] : check.phase,
         problem ?? [],
+        identitiesProblem ?? [],
+        loss.status === 'ok' ? [] : (loss.cause ?? []),
         emptied,
+        services.state.warnings(),
+        services.state.lossRisks(),
         lostOnRestart(stateSettings) ?? [],
       ].flat();
-      return { ready: check.phase === 'serving' && problem === undefined, reasons };
+      const isUsable = (problem ?? identitiesProblem) === undefined && loss.status !== 'lost';
+      return { ready: check.phase === 'serving' && isUsable, reasons };
     },
   };
   return check;

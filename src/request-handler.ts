@@ -1,6 +1,7 @@
 /** The request handler: everything that is built from one configuration and replaced at a reload. */
 
 import type { RequestListener } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
 import type { EnvironmentView } from './admin/response-schemas.ts';
 import { certificateView } from './certificates/installed-certificates.ts';
 import type { Config, EnvironmentSettings } from './config/schema.ts';
@@ -11,6 +12,12 @@ import { createQuotaCheck } from './http/quota.ts';
 import { createRequestReader } from './http/read-request.ts';
 import { createTppApp } from './http/tpp-app.ts';
 import { createIdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
+import {
+  type ConfiguredIdentities,
+  createConfiguredIdentities,
+  IdentityContradiction,
+} from './identities/configured-identities.ts';
+import { identitySettingsOf } from './identities/identity-settings.ts';
 import { createPipeline } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
 import type { Services } from './services.ts';
@@ -24,12 +31,16 @@ export interface RequestHandlers {
   /**
    * Builds the handler of another configuration for all requests to come; running requests end in the previous one.
    *
-   * @throws Error if a file that the configuration names cannot be used; the previous handler stays
+   * Calls must not overlap.
+   *
+   * @throws Error if a file that the configuration names cannot be used, or if its tenants contradict those that the shared
+   *   state recorded; the previous handler stays
    */
-  replace(config: Config): void;
+  replace(config: Config): Promise<void>;
 }
 
 export interface RequestHandler {
+  readonly identities: ConfiguredIdentities;
   readonly upstreams: Upstreams;
   readonly serve: RequestListener;
   /** Removes a payment, or all payments, from the status caches of all instances. @throws GatewayError STATE_UNAVAILABLE */
@@ -42,39 +53,73 @@ export interface RequestHandler {
 
 /** @throws Error if a file that the configuration names cannot be used */
 export function createRequestHandlers(config: Config, services: Services): RequestHandlers {
-  let current = createRequestHandler(config, services);
+  let current = createRequestHandler(config, services, createIdentities(config, services));
   return {
     get current() {
       return current;
     },
-    replace(next) {
+    async replace(next) {
       const previous = current;
-      current = createRequestHandler(next, services);
+      const isSame = isDeepStrictEqual(
+        identitySettingsOf(services.currentConfig.value),
+        identitySettingsOf(next),
+      );
+      const identities = isSame ? previous.identities : createIdentities(next, services);
+      const handler = createRequestHandler(next, services, identities);
+      try {
+        if (!isSame) await establish(identities, previous.identities);
+      } catch (cause) {
+        handler.upstreams.close();
+        throw cause;
+      }
+      current = handler;
       services.currentConfig.value = next;
       previous.upstreams.close();
     },
   };
 }
 
-function createRequestHandler(config: Config, services: Services): RequestHandler {
+const createIdentities = (config: Config, { identitiesStore, telemetry }: Services) =>
+  createConfiguredIdentities(identitiesStore, identitySettingsOf(config), telemetry.log);
+
+async function establish(next: ConfiguredIdentities, previous: ConfiguredIdentities): Promise<void> {
+  try {
+    await next.establish();
+  } catch (cause) {
+    if (cause instanceof IdentityContradiction) throw cause;
+    if (!previous.current()) return; // the old configuration is refusing all requests as well
+    const text =
+      'clients, tenants or baseUrl changed, and the shared state cannot record that now; reload again when /health/ready is 200';
+    throw new Error(text, { cause });
+  }
+}
+
+function createRequestHandler(
+  config: Config,
+  services: Services,
+  identities: ConfiguredIdentities,
+): RequestHandler {
   const { telemetry, activeEnvironment, affinity, ledger } = services;
   const { observer, startTrace } = telemetry;
   const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const upstreams = createUpstreams(config, services.upstream, telemetry);
-  const statusCache = createStatusCache(config, services.statusCache);
+  const statusCache = createStatusCache(config, services.statusCache, identities);
 
   const pipeline = createPipeline({
     log: telemetry.log,
     observer,
     startTrace: startTrace,
+    identities,
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active: activeEnvironment,
     affinity,
     stateProblem: services.stateHeartbeat.problem,
     ifStateFails: config.idempotency.ifStateFails,
-    idempotency: createIdempotencyDependencies(config, ledger),
+    countWithheld: (environment) =>
+      telemetry.metrics.increment('penstock_withheld_responses_total', { environment }),
+    idempotency: createIdempotencyDependencies(config, ledger, services.resolve),
     statusCache,
     publicUrl: listen.publicUrl,
     segment: standard.segment,
@@ -91,6 +136,7 @@ function createRequestHandler(config: Config, services: Services): RequestHandle
   });
 
   return {
+    identities,
     upstreams,
     serve: createTppApp({
       readRequest,

@@ -6,6 +6,11 @@ import { type AffinityStore, createAffinityStore } from './environments/affinity
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
 import { createLedgerServices, type LedgerServices } from './idempotency/ledger.ts';
+import { isIncident, type LossSettings } from './idempotency/loss-guard.ts';
+import { createResolve, type Resolve } from './idempotency/resolve.ts';
+import { createStorageBudget } from './idempotency/storage-budget.ts';
+import { createIdentitiesStore, type IdentitiesStore } from './identities/identities-store.ts';
+import { createWithNames, logWithNames, type WithNames } from './identities/recorded-names.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { withEncryption } from './state/create-state.ts';
 import { createFallbackLimiter } from './state/fallback-limiter.ts';
@@ -25,10 +30,13 @@ export interface Services {
   readonly telemetry: Telemetry;
   readonly state: State;
   readonly stateHeartbeat: StateHeartbeat;
+  readonly identitiesStore: IdentitiesStore;
+  readonly withNames: WithNames;
   readonly activeEnvironment: ActiveEnvironment;
   readonly affinity: AffinityStore;
   readonly audit: AuditLog;
   readonly ledger: LedgerServices;
+  readonly resolve: Resolve;
   readonly statusCache: StatusCacheServices;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
@@ -55,21 +63,43 @@ export function createServices(config: Config, log: Log, state: State): Services
   const activeEnvironment = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinityStore(state, config.payments.rememberFor, log);
   const encryptedState = { ...state, keyValues: withEncryption(state, config.state) };
-  const ledger = createLedgerServices(encryptedState, log);
+  const identitiesStore = createIdentitiesStore(state);
+  const withNames = createWithNames(identitiesStore);
+  const ledger = createLedgerServices(state, {
+    entries: encryptedState.keyValues,
+    memoryBytes: config.idempotency.memory,
+    lossSettings: () => ({
+      ...lossSettingsOf(currentConfig.value),
+      isUpgraded: identitiesStore.known()?.earlierRelease ?? true, // unknown: the state has not been read yet
+    }),
+    storageBudget: createStorageBudget(state.tokenBuckets, () => currentConfig.value.idempotency, telemetry),
+    countDuplicate: () => metrics.increment('penstock_duplicate_attempts_total', {}),
+    rememberForMs: config.payments.rememberFor,
+    countUnconfirmed: () => metrics.increment('penstock_unconfirmed_marks_total', {}),
+    log: logWithNames(log, withNames),
+  });
   metrics.addGaugeSource('penstock_in_doubt', () => {
     const count = ledger.inDoubtCount();
     return count === undefined ? [] : [{ labels: {}, value: count }];
   });
+  metrics.addGaugeSource('penstock_state_loss_risks', () => [
+    { labels: {}, value: state.lossRisks().length },
+  ]);
+  metrics.addGaugeSource('penstock_state_loss', () => [
+    { labels: {}, value: isIncident(ledger.lossGuard.report()) ? 1 : 0 },
+  ]);
   const statusCache = createStatusCacheServices(encryptedState);
 
   const holds = createHolds(state);
   const adaptiveRates = createAdaptiveRates(state);
   const permits = createSharedPermits(state.tokenBuckets, expectedInstances, telemetry);
 
-  const { instanceLeases } = ledger;
+  const { instanceLeases, lossGuard } = ledger;
   const instanceCounter = createInstanceCounter(instanceLeases.countLive, expectedInstances, telemetry);
-  const stateHeartbeat = createStateHeartbeat({ state, activeEnvironment, instanceLeases, holds });
+  const stateHeartbeat = createStateHeartbeat({ state, activeEnvironment, lossGuard, holds });
+  const logStateWarnings = createWarningLog(state.warnings, log);
   const maintenance = createPeriodicTask(async () => {
+    logStateWarnings();
     await Promise.allSettled([
       affinity.flush(),
       ledger.maintain(),
@@ -81,15 +111,26 @@ export function createServices(config: Config, log: Log, state: State): Services
     return stateHeartbeat.nextIntervalMs();
   });
 
+  const audit = createAuditLog(state.keyValues, log);
+  const resolve = createResolve({
+    ...ledger,
+    audit: { record: (event) => audit.record({ ...event, details: withNames(event.details) }) },
+    affinity,
+    windowMs: () => currentConfig.value.idempotency.window,
+  });
+
   return {
     currentConfig,
     telemetry,
     state,
     stateHeartbeat,
+    identitiesStore,
+    withNames,
     activeEnvironment,
     affinity,
-    audit: createAuditLog(state.keyValues, log),
+    audit,
     ledger,
+    resolve,
     statusCache,
     holds,
     upstream: { permits, adaptiveRates, holds },
@@ -99,13 +140,32 @@ export function createServices(config: Config, log: Log, state: State): Services
     async loadSharedState() {
       await Promise.allSettled([
         activeEnvironment.read(),
-        instanceLeases.register(),
+        ledger.lossGuard.verify(),
         holds.refresh(),
         adaptiveRates.refresh(),
       ]);
     },
   };
 }
+
+/** Logs when a warning of the state begins, and when the last one has ended. To be called every second. */
+function createWarningLog(warnings: State['warnings'], log: Log): () => void {
+  let logged: readonly string[] = [];
+  return () => {
+    const current = warnings();
+    for (const why of current)
+      if (!logged.includes(why)) log('error', 'the shared state reports a problem', { why });
+    if (logged.length > 0 && current.length === 0)
+      log('info', 'the shared state reports no problem any more');
+    logged = current;
+  };
+}
+
+const lossSettingsOf = ({ state, idempotency, shaping }: Config): Omit<LossSettings, 'isUpgraded'> => ({
+  afterLoss: state.afterLoss,
+  windowMs: idempotency.window,
+  expectedInstances: shaping.expectedInstances,
+});
 
 interface InstanceCounter {
   /** To be called every second; counts at every fifth call. Never rejects. */

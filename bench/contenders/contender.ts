@@ -9,6 +9,8 @@ export interface ContenderEnvironment {
   /** The bank's port. */
   readonly upstreamPort: number;
   readonly redisPort: number;
+  /** A Redis with one replica. */
+  readonly replicatedRedisPort: number;
   /** An empty folder of its own. */
   readonly folder: string;
 }

@@ -23,6 +23,16 @@ export const penstockOnRedis: Contender = {
   launches: (surroundings) => [launch(surroundings, { state: onRedis(surroundings) })],
 };
 
+/** State on a Redis with a replica, which confirms the record of each payment before it is sent. */
+export const penstockWithReplica: Contender = {
+  name: 'Penstock on Redis with a replica',
+  requiredProgram: 'redis-server',
+  forwards: true,
+  launches: (surroundings) => [
+    launch(surroundings, { state: { redis: urlOf(surroundings.replicatedRedisPort) } }),
+  ],
+};
+
 /** Two processes that share a port and the state. */
 export const twoPenstocks: Contender = {
   name: 'Penstock × 2 on Redis',
@@ -38,7 +48,8 @@ const main = join(import.meta.dirname, '../../src/main.ts');
 const hash = (key: string) => createHash('sha256').update(key).digest('hex');
 const unbound = { rate: '100000/s', burst: 1_000_000 };
 
-const onRedis = ({ redisPort }: ContenderEnvironment) => ({ redis: `redis://127.0.0.1:${redisPort}/0` });
+const urlOf = (redisPort: number) => `redis://127.0.0.1:${redisPort}/0`;
+const onRedis = ({ redisPort }: ContenderEnvironment) => ({ redis: urlOf(redisPort) });
 
 interface Variant {
   readonly state: object;

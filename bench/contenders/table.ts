@@ -5,7 +5,7 @@ import type { Launch } from '../measure/program.ts';
 import type { Contender } from './contender.ts';
 import { haproxy } from './haproxy.ts';
 import { direct, nginxCache, nginxProxy } from './nginx.ts';
-import { penstock, penstockOnRedis } from './penstock.ts';
+import { penstock, penstockOnRedis, penstockWithReplica } from './penstock.ts';
 import { varnish } from './varnish.ts';
 
 /** A proxy of `programs/`; its arguments are its port and the bank's. */
@@ -46,7 +46,7 @@ const proxies: readonly Contender[] = [
 /** The contenders of each scenario. */
 export const contendersFor = {
   get: [...proxies, bareNode],
-  post: [...proxies, penstockOnRedis],
+  post: [...proxies, penstockOnRedis, penstockWithReplica],
   cached: [bareNode, varnish, nginxCache, penstock],
   'cached-redis': [expressRedis, penstockOnRedis],
   latency: [direct, ...proxies],

@@ -2,7 +2,7 @@
 
 import { Agent } from 'node:http';
 import { arrivalsOf, excessMs, ratesOver } from '../../test/kit/arrivals.ts';
-import { call } from '../../test/kit/call.ts';
+import { callOnce } from '../../test/kit/call.ts';
 import { ask, callOf, circuitOf } from '../../test/kit/circuits.ts';
 import { startBank, startGateway, startGatewayWithBank } from '../../test/kit/gateway.ts';
 import { type Exchange, measureExchange, startLoad } from '../../test/kit/load.ts';
@@ -48,7 +48,7 @@ export const measureSharedRate: Measure = async (life) => {
   for (const _ of [1, 2, 3]) gateways.push(await startGateway(life, sections, state()));
   const agent = closedWith(life, new Agent({ keepAlive: true }));
   for (let number = 0; number < 1_000; number++)
-    call(gateways[number % 3]?.url ?? '', callOf.read, agent).catch(() => {});
+    callOnce(gateways[number % 3]?.url ?? '', callOf.read, agent).catch(() => {});
   const offeredAtMs = performance.now();
   await bank.waitUntil(() => bank.requests.length >= 850, 60_000);
   agent.destroy();
@@ -76,10 +76,10 @@ export const measureLearntRate: Measure = async (life) => {
   const beganAtMs = performance.now();
   const [payments, reads] = await Promise.all([
     startLoad(life, { perSecond: 1, forMs }, () =>
-      measureExchange(initiation, (one) => call(gateway.url, one)),
+      measureExchange(initiation, (one) => callOnce(gateway.url, one)),
     ).ended,
     startLoad(life, { perSecond: 15, forMs, maxInFlight: Infinity }, () =>
-      measureExchange(callOf.read, (one) => call(gateway.url, one)),
+      measureExchange(callOf.read, (one) => callOnce(gateway.url, one)),
     ).ended,
   ]);
 

@@ -10,7 +10,7 @@ import {
   initiation as rawInitiation,
   requestText,
 } from '../../test/kit/attack.ts';
-import { call } from '../../test/kit/call.ts';
+import { callOnce } from '../../test/kit/call.ts';
 import { startBank } from '../../test/kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../test/kit/gateway-process.ts';
 import { measureExchange, startLoad } from '../../test/kit/load.ts';
@@ -32,7 +32,7 @@ export const measureSlowClients: Measure = async (life) => {
   const read = async () => {
     const agent = new Agent({ keepAlive: true });
     const load = startLoad(life, { perSecond: 100, forMs: 3_000, maxInFlight: Infinity }, () =>
-      measureExchange({ method: 'GET', path: newStatusPath() }, (one) => call(gateway.url, one, agent)),
+      measureExchange({ method: 'GET', path: newStatusPath() }, (one) => callOnce(gateway.url, one, agent)),
     );
     const times = (await load.ended).map(({ tookMs }) => tookMs);
     agent.destroy();
@@ -87,7 +87,7 @@ export const measureQueue: Measure = async (life) => {
   const measure = async (when: string, goal: string) => {
     const agent = closedWith(life, new Agent({ keepAlive: true }));
     const health = { method: 'GET', path: '/health/live' };
-    const times = await timesOf(500, () => call(gateway.adminUrl, health, agent));
+    const times = await timesOf(500, () => callOnce(gateway.adminUrl, health, agent));
     rows.push([`${when}: delay`, spreadOf(times, 0.99), '']);
     rows.push([`${when}: memory`, `${memoryMiB(gateway.command.pid ?? 0, 'VmRSS').toFixed(0)} MiB`, goal]);
   };
@@ -96,7 +96,7 @@ export const measureQueue: Measure = async (life) => {
   const agent = closedWith(life, new Agent({ keepAlive: true }));
   let refused = 0;
   for (let number = 0; number < queued + 100; number++) {
-    call(gateway.url, initiation, agent).then(
+    callOnce(gateway.url, initiation, agent).then(
       (reply) => {
         if (reply.header('Penstock-Error') === 'QUEUE_FULL') refused++;
       },

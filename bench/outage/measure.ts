@@ -8,7 +8,8 @@ import { percentile } from '../measure/statistics.ts';
 /** What was measured, the value, and the goal if there is one. */
 export type Row = readonly [what: string, measured: string, goal: string];
 
-export type Measure = (life: TestScope) => Promise<readonly Row[]>;
+/** @returns the rows of a table */
+export type Measure = (life: TestScope) => Promise<readonly (readonly string[])[]>;
 
 /** Sends that many requests one after the other. @returns how long each took, in milliseconds */
 export async function timesOf(

@@ -1,13 +1,7 @@
 /** docs/configuration.md and config/penstock.schema.json: every setting, from the schema. */
 
 import { variableName } from '../../src/config/environment-variables.ts';
-import {
-  anyEnvironment,
-  type JsonSchema,
-  jsonSchema,
-  type Setting,
-  settings,
-} from '../../src/config/settings.ts';
+import { anyName, type JsonSchema, jsonSchema, type Setting, settings } from '../../src/config/settings.ts';
 import { code, generatedFrom, page, table } from './markdown.ts';
 
 /** The JSON Schema. Editors use it to complete and validate the file. */
@@ -25,10 +19,10 @@ export const configurationPage = (): string =>
 
 const introduction = [
   'One YAML file, named by `--config FILE` or `PENSTOCK_CONFIG`. Every setting has a default unless it is marked ' +
-    '*required*. All errors are reported at once, with their lines; `penstock check` only validates. Editors complete and ' +
+    '*required*. All errors are reported at once, with their lines; `penstock check` validates, and shows which defaults follow other settings. Editors complete and ' +
     'validate a file that begins with `# yaml-language-server: $schema=./penstock.schema.json`.',
   'The environment variable next to a setting overrides the file. Separate lists by commas and write lists of mappings ' +
-    'as JSON. `<NAME>` is the name of an environment in capitals, with `_` for `-`.',
+    'as JSON. `<NAME>` is the name of an environment or a tenant in capitals, with `_` for `-`.',
   'Secrets are not part of the file. They are read from separate files (settings that end in `File`, relative to the ' +
     'working directory) or from environment variables. `PENSTOCK_ADMIN_TOKEN` contains the token of the operator "admin".',
   table(
@@ -72,7 +66,7 @@ const leavesOf = (node: JsonSchema, path: readonly string[]): readonly Setting[]
   });
 
 const cellsOf = ({ path, schema, required }: Setting): readonly string[] => [
-  code(path.join('.').replace(anyEnvironment, '<name>')),
+  code(path.join('.').replace(anyName, '<name>')),
   required ? requiredText(path) : defaultOf(schema),
   typeOf(schema),
   schema.description ?? '',
@@ -81,9 +75,7 @@ const cellsOf = ({ path, schema, required }: Setting): readonly string[] => [
 /** A required setting in an optional mapping is required only together with the mapping. */
 function requiredText(path: readonly string[]): string {
   const parent = path.at(-2) ?? '';
-  return parent === anyEnvironment || parent.endsWith('[]')
-    ? '*required*'
-    : `*required* with ${code(parent)}`;
+  return parent === anyName || parent.endsWith('[]') ? '*required*' : `*required* with ${code(parent)}`;
 }
 
 function defaultOf(schema: JsonSchema): string {

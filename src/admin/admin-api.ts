@@ -4,19 +4,22 @@ import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { AuditLog } from '../environments/audit-log.ts';
 import type { PreflightReport } from '../environments/preflight.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
-import type { InDoubtWrites } from '../idempotency/recovery.ts';
+import type { LossGuard } from '../idempotency/loss-guard.ts';
+import type { InDoubtWrite, InDoubtWrites } from '../idempotency/recovery.ts';
 import type { Resolve } from '../idempotency/resolve.ts';
 import type { Purge } from '../status-cache/cache-status.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { RecentRequests } from '../telemetry/recent-requests.ts';
-import type { CircuitView } from '../upstream/circuit/circuit.ts';
 import type { HoldCircuit } from '../upstream/circuit/holds.ts';
+import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import { operatorOf } from './authenticate-operator.ts';
 import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
 import { openapiYaml } from './openapi/document.ts';
+import { previewInDoubt, resolveSeveral } from './resolve-several.ts';
 import type { EnvironmentView } from './response-schemas.ts';
 import type { AdminApi } from './routes.ts';
+import { viewState } from './state-view.ts';
 
 interface AdminApiDependencies {
   readonly readiness: () => Readiness;
@@ -26,7 +29,7 @@ interface AdminApiDependencies {
   readonly switchEnvironment: SwitchEnvironment;
   /** Tests an environment; `undefined` if there is none of that name. */
   readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
-  readonly audit: Pick<AuditLog, 'newest' | 'verify'>;
+  readonly audit: Pick<AuditLog, 'newest' | 'verify' | 'record'>;
   /** The configuration in effect, its secrets masked. */
   readonly configuration: () => unknown;
   /** Removes the cached status of a payment, or all, on every instance. @throws GatewayError STATE_UNAVAILABLE */
@@ -36,6 +39,7 @@ interface AdminApiDependencies {
   readonly recentRequests: Pick<RecentRequests, 'of'>;
   readonly inDoubt: Pick<InDoubtWrites, 'all'>;
   readonly resolve: Resolve;
+  readonly loss: Pick<LossGuard, 'report' | 'acceptLoss'>;
   readonly events: Pick<EventStream, 'subscribe'>;
 }
 
@@ -66,6 +70,7 @@ export function createAdminApi({
   recentRequests,
   inDoubt,
   resolve,
+  loss,
   events,
 }: AdminApiDependencies): AdminApi {
   return {
@@ -82,7 +87,7 @@ export function createAdminApi({
     },
 
     getOpenapi({ response }) {
-      response.set('Content-Type', 'application/yaml').send(openapiYaml);
+      response.set('Content-Type', 'application/yaml').send(openapiYaml());
     },
 
     async listEnvironments() {
@@ -132,17 +137,29 @@ export function createAdminApi({
       return find() ?? circuit; // a reload may have removed it
     },
 
-    async listInDoubt() {
-      const writes = await inDoubt.all();
-      return writes.map(({ id, entry: { requestId, operation, environment, tenant, since, why } }) => ({
-        id,
-        xRequestId: requestId,
-        operation,
-        environment,
-        tenant,
-        since: new Date(since).toISOString(),
-        why,
-      }));
+    listInDoubt: async () => (await inDoubt.all()).map(viewInDoubt),
+
+    async previewInDoubt({ query }) {
+      const { selection, writes } = await previewInDoubt(inDoubt, query);
+      return { selection, requests: writes.map(viewInDoubt) };
+    },
+
+    async resolveSeveralInDoubt({ body, response }) {
+      const { selection, outcome, reason, confirm, ...filter } = body;
+      const who = operatorOf(response).name;
+      const resolution = { who, filter, selection, outcome, reason, confirm };
+      const result = await resolveSeveral({ inDoubt, resolve, audit }, resolution);
+      switch (result.kind) {
+        case 'unconfirmed':
+          throw new AdminRefusal(409, `Nothing is resolved: confirm ${filter.environment} by its name.`);
+        case 'changed':
+          throw new AdminRefusal(
+            409,
+            'Nothing is resolved: other requests match than in the preview. Show the preview again.',
+          );
+        case 'done':
+          return { resolved: result.resolved, early: result.early, gone: result.gone };
+      }
     },
 
     async resolveInDoubt({ parameters: { id }, body, response }) {
@@ -152,10 +169,23 @@ export function createAdminApi({
           return { id, outcome: body.outcome };
         case 'unknown':
           throw new AdminRefusal(404, 'Nothing is in doubt under this id.');
+        case 'foreign-payment':
+          throw new AdminRefusal(409, 'This payment belongs to another tenant; nothing was changed.');
         case 'too-early':
           response.set('Retry-After', String(result.seconds));
           throw new AdminRefusal(409, `The bank may still act on it: try again in ${result.seconds} s.`);
       }
+    },
+
+    showState: () => viewState(loss.report()),
+
+    async acceptLoss({ body: { reason }, response }) {
+      const { cause } = loss.report();
+      if (!(await loss.acceptLoss()))
+        throw new AdminRefusal(409, 'New payments are not refused: there is nothing to accept.');
+      const details = { reason, cause };
+      await audit.record({ who: operatorOf(response).name, action: 'accept loss', outcome: 'done', details });
+      return viewState(loss.report());
     },
 
     listAuditRecords: () => audit.newest(maxAuditRecords),
@@ -172,3 +202,8 @@ export function createAdminApi({
 }
 
 const maxAuditRecords = 100;
+
+const viewInDoubt = ({ id, entry }: InDoubtWrite) => {
+  const { requestId: xRequestId, operation, environment, tenant, since, why } = entry;
+  return { id, xRequestId, operation, environment, tenant, since: new Date(since).toISOString(), why };
+};

@@ -1,9 +1,9 @@
 /** The Express application of the admin listener: health and metrics, the console, and the API for operators. */
 
-import type { RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { z } from 'zod';
-import { asGatewayError, errorTable } from '../request/errors.ts';
+import { asGatewayError, errorTable, GatewayError } from '../request/errors.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
 import { AdminRefusal } from './admin-api.ts';
 import {
@@ -13,6 +13,7 @@ import {
   requireOperateRole,
 } from './authenticate-operator.ts';
 import { serveConsole } from './console.ts';
+import { parseJson, readBody } from './read-body.ts';
 import { describeErrors } from './request-schemas.ts';
 import { type AdminApi, type AdminCall, type Route, type RouteName, routeEntries, routes } from './routes.ts';
 
@@ -23,7 +24,10 @@ interface AdminAppDependencies {
   readonly api: AdminApi;
 }
 
-/** Routes without a role and the console's files need no token; every other path needs one, whether it exists or not. */
+/**
+ * Routes without a role and the console's files need no token; every other path needs one, whether it exists or not. A request
+ * gets its only response when it is complete.
+ */
 export function createAdminApp({ host, operators, log, api }: AdminAppDependencies): RequestListener {
   const app = express();
   app.disable('x-powered-by');
@@ -43,10 +47,9 @@ export function createAdminApp({ host, operators, log, api }: AdminAppDependenci
   for (const [name, { role }] of routeEntries) if (role === 'none') addRoute(name);
   app.use(rejectForeignHosts(host), serveConsole(), authenticateOperators(operators, log));
   const requireOperate = requireOperateRole(log);
-  const parseJson = express.json({ limit: '16kb' });
   for (const [name, { role }] of routeEntries) {
-    if (role === 'read') addRoute(name, parseJson);
-    if (role === 'operate') addRoute(name, requireOperate, parseJson);
+    if (role === 'read') addRoute(name, parseBody);
+    if (role === 'operate') addRoute(name, requireOperate, parseBody);
   }
   app.use((request, response, next) => {
     if (safeMethods.has(request.method)) next();
@@ -56,10 +59,21 @@ export function createAdminApp({ host, operators, log, api }: AdminAppDependenci
     response.status(404).json({ error: 'There is nothing here.' });
   });
   app.use(handleError(log));
-  // Express calls no handler, the authentication included, for a target that it cannot parse.
-  return (request, response) =>
-    Reflect.apply(app, undefined, [request, response, () => rejectMalformedTarget(response)]);
+  return async (request, response) => {
+    const body = await readBody(request).catch(asGatewayError);
+    if (body instanceof GatewayError) return rejectIncomplete(request, response, body);
+    Object.assign(request, { body });
+    // Express calls no handler, the authentication included, for a target that it cannot parse.
+    const rejectMalformedTarget = () => rejectUnhandled(response, 400, malformedTarget);
+    Reflect.apply(app, undefined, [request, response, rejectMalformedTarget]);
+  };
 }
+
+const parseBody: RequestHandler = (request, _response, next) => {
+  const { 'content-type': contentType, 'content-encoding': contentEncoding } = request.headers;
+  request.body = parseJson(request.body, contentType, contentEncoding);
+  next();
+};
 
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
@@ -89,10 +103,20 @@ function parseWith(schema: z.ZodType | undefined, value: unknown): unknown {
   return parsed.data;
 }
 
-function rejectMalformedTarget(response: ServerResponse): void {
-  response.statusCode = 400;
+function rejectIncomplete(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { code, message }: GatewayError,
+): void {
+  if (!request.complete) response.shouldKeepAlive = false; // what follows may be a part of this request
+  rejectUnhandled(response, errorTable[code].status, { error: message, code });
+}
+
+/** Responds to a request that Express does not handle. */
+function rejectUnhandled(response: ServerResponse, status: number, body: object): void {
+  response.statusCode = status;
   response.setHeader('Content-Type', 'application/json').setHeader('Cache-Control', 'no-store');
-  response.end(JSON.stringify(malformedTarget));
+  response.end(JSON.stringify(body));
 }
 
 const malformedTarget = { error: 'The address cannot be read.' };
@@ -103,17 +127,8 @@ const handleError = (log: Log): ErrorRequestHandler => {
     if (response.headersSent) return next(thrown);
     if (thrown instanceof AdminRefusal) return response.status(thrown.status).json(thrown.body);
     if (thrown instanceof URIError) return response.status(400).json(malformedTarget); // malformed percent-encoding
-    if (isBodyParserError(thrown))
-      return response.status(400).json({ error: 'The body must be JSON, of 16 kB at most.' });
     const error = asGatewayError(thrown);
     if (error.code === 'INTERNAL') log('error', 'admin request failed', { stack: safeStack(error.cause) });
     return response.status(errorTable[error.code].status).json({ error: error.message, code: error.code });
   };
 };
-
-/** The errors of body-parser carry the status that it suggests. */
-const isBodyParserError = (thrown: unknown) =>
-  thrown instanceof Error &&
-  'status' in thrown &&
-  Number(thrown.status) >= 400 &&
-  Number(thrown.status) < 500;

@@ -3,9 +3,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CertificateView } from '../certificates/installed-certificates.ts';
 import type { ActiveRecord } from '../environments/active-environment.ts';
+import type { LossReport } from '../idempotency/loss-guard.ts';
 import type { SecondStats } from '../telemetry/live-stats.ts';
-import type { CircuitView } from '../upstream/circuit/circuit.ts';
+import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import type { EnvironmentLimiterStats } from '../upstream/upstreams.ts';
+import { type StateView, viewState } from './state-view.ts';
 
 interface Dashboard {
   /** The current state, with the last five minutes. */
@@ -22,6 +24,7 @@ export interface DashboardSources {
   readonly shapers: () => readonly EnvironmentLimiterStats[];
   readonly inDoubt: () => number | undefined;
   readonly readiness: () => Readiness;
+  readonly sharedState: () => LossReport;
   readonly listenerCertificate: () => CertificateSummary | null;
   /** The seconds that have ended, oldest first. */
   readonly recentSeconds: () => readonly SecondStats[];
@@ -42,6 +45,7 @@ interface Snapshot {
   /** The number of payments in doubt, of all instances; `null` while it is unknown. */
   readonly inDoubt: number | null;
   readonly readiness: Readiness;
+  readonly sharedState: StateView;
   /** `null` if TPP systems use plain HTTP. */
   readonly listenerCertificate: CertificateSummary | null;
 }
@@ -103,6 +107,7 @@ function takeSnapshot(sources: DashboardSources): Snapshot {
     shapers: sources.shapers(),
     inDoubt: sources.inDoubt() ?? null,
     readiness: sources.readiness(),
+    sharedState: viewState(sources.sharedState()),
     listenerCertificate: sources.listenerCertificate(),
   };
 }

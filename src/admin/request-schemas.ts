@@ -58,6 +58,34 @@ export const resolutionRequest = z
     error: 'expected none: a request that did not happen has created no payment',
   });
 
+const time = z.iso.datetime({ offset: true, error: 'expected a time such as 2026-11-21T01:00:00Z' });
+
+/** Which requests in doubt: all conditions must hold. */
+const inDoubtFilter = {
+  environment: z.string({ error: 'expected the name of an environment' }).min(1),
+  tenant: z.string().min(1).optional(),
+  from: time.optional().describe('The earliest time of the requests.'),
+  to: time.optional().describe('The latest time of the requests.'),
+  why: z.string().min(1).optional().describe('A part of the reason, in any letter case.'),
+};
+
+export const previewQuery = z.strictObject(inDoubtFilter);
+
+/** Resolves all requests in doubt that match, if they are those of the preview. */
+export const severalResolutionRequest = z.strictObject(
+  {
+    ...inDoubtFilter,
+    selection: z.string({ error: 'expected the selection of a preview' }),
+    outcome: z.enum(['happened', 'did-not-happen']),
+    reason,
+    confirm: z.string().optional().describe('The name of the environment again; required for production.'),
+  },
+  jsonError,
+);
+
+/** Accepts that repeats of payments which the shared state has lost may be sent again. */
+export const acceptLossRequest = z.strictObject({ reason }, jsonError);
+
 /** Without `payment`, the gateway removes all cached statuses, which only causes extra reads at the bank. */
 export const purgeQuery = z.strictObject({
   environment: z.string().optional(),

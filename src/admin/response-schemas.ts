@@ -20,13 +20,23 @@ export const readiness = z.object({
   ),
 });
 
+const circuitState = z.enum(['closed', 'open', 'half-open', 'probation']);
+
 export const circuit = z.object({
   environment: z.string(),
   lane: z.enum(lanes),
-  state: z.enum(['closed', 'open', 'half-open', 'probation']).describe('As measured, regardless of a hold.'),
+  state: circuitState.describe('As measured, regardless of a hold. Closed if it is closed for any tenant.'),
   hold: z.enum(['open', 'closed']).nullable(),
   until: dateTime.nullable().describe('End of the hold, or time of the next probe.'),
   reason: z.string().nullable().describe('Reason of the hold, or why the circuit opened.'),
+  tenants: listOf(
+    z.object({
+      tenant: z.string(),
+      state: circuitState,
+      until: dateTime.nullable().describe('Time of the next probe.'),
+      reason: z.string().nullable().describe('Why the circuit opened.'),
+    }),
+  ).describe('The tenants whose circuit is not closed, as measured.'),
 });
 export const circuits = listOf(circuit);
 
@@ -110,7 +120,32 @@ export const inDoubt = listOf(
   }),
 );
 
+export const inDoubtPreview = z.object({
+  selection: z.string().describe('Identifies exactly these requests.'),
+  requests: inDoubt,
+});
+
+export const severalResolved = z.object({
+  resolved: z.int(),
+  early: z.int().describe('Requests on which the bank may still act: they stay in doubt.'),
+  gone: z.int().describe('Requests that somebody else, or the bank, has resolved in the meantime.'),
+});
+
 export const resolution = z.object({ id: z.string(), outcome: z.enum(['happened', 'did-not-happen']) });
+
+export const stateReport = z.object({
+  status: z.enum(['ok', 'checking', 'lost']).describe('New payments are accepted only while it is `ok`.'),
+  since: dateTime.nullable().describe('Since when new payments are refused.'),
+  cause: z.string().nullable().describe('Why new payments are refused, and what ends it.'),
+  missing: listOf(z.object({ instance: z.string(), lastSeen: dateTime.nullable() })).describe(
+    'Instances that may have sent payments and have not stored them again.',
+  ),
+  uncovered: z
+    .boolean()
+    .describe(
+      'Whether no instance remembers all payments that may be lost: an operator must accept the loss.',
+    ),
+});
 
 export const auditRecords = listOf(
   z.object({

@@ -2,7 +2,15 @@
 
 import type { Response } from 'express';
 import type { z } from 'zod';
-import { holdRequest, purgeQuery, resolutionRequest, switchRequest } from './request-schemas.ts';
+import {
+  acceptLossRequest,
+  holdRequest,
+  previewQuery,
+  purgeQuery,
+  resolutionRequest,
+  severalResolutionRequest,
+  switchRequest,
+} from './request-schemas.ts';
 import {
   auditRecords,
   auditVerification,
@@ -12,10 +20,13 @@ import {
   decisions,
   environments,
   inDoubt,
+  inDoubtPreview,
   liveness,
   preflightReport,
   readiness,
   resolution,
+  severalResolved,
+  stateReport,
   switchResult,
 } from './response-schemas.ts';
 
@@ -140,6 +151,27 @@ export const routes = {
     response: { description: 'The requests in doubt, oldest first.', schema: inDoubt },
     errors: stateUnavailable,
   },
+  previewInDoubt: {
+    method: 'get',
+    path: '/api/in-doubt/preview',
+    role: 'read',
+    summary: 'Show which requests in doubt match a filter',
+    query: previewQuery,
+    response: { description: 'The requests that match, oldest first.', schema: inDoubtPreview },
+    errors: stateUnavailable,
+  },
+  resolveSeveralInDoubt: {
+    method: 'post',
+    path: '/api/in-doubt',
+    role: 'operate',
+    summary: 'Resolve all requests in doubt that match a filter, as previewed',
+    body: severalResolutionRequest,
+    response: { description: 'How many were resolved.', schema: severalResolved },
+    errors: {
+      409: 'Other requests match than in the preview, or the confirmation is missing.',
+      ...stateUnavailable,
+    },
+  },
   resolveInDoubt: {
     method: 'post',
     path: '/api/in-doubt/{id}',
@@ -149,9 +181,25 @@ export const routes = {
     response: { description: 'Resolved.', schema: resolution },
     errors: {
       404: 'Nothing is in doubt under this id.',
-      409: 'The bank may still act on it; see Retry-After.',
+      409: 'The bank may still act on it (see Retry-After), or the payment belongs to another tenant.',
       ...stateUnavailable,
     },
+  },
+  showState: {
+    method: 'get',
+    path: '/api/state',
+    role: 'read',
+    summary: 'Show whether the shared state has lost data, and what new payments wait for',
+    response: { description: 'The state as this instance sees it.', schema: stateReport },
+  },
+  acceptLoss: {
+    method: 'post',
+    path: '/api/state/accept-loss',
+    role: 'operate',
+    summary: 'Accept new payments although the shared state may have lost earlier ones',
+    body: acceptLossRequest,
+    response: { description: 'The state afterwards.', schema: stateReport },
+    errors: { 409: 'New payments are not refused: there is nothing to accept.', ...stateUnavailable },
   },
   listAuditRecords: {
     method: 'get',

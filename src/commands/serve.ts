@@ -2,8 +2,10 @@
 
 import { setTimeout } from 'node:timers/promises';
 import { configuredOperators } from '../admin/authenticate-operator.ts';
+import { type DerivedDefault, describeDerived } from '../config/derive-defaults.ts';
 import { adminToken, type LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
+import type { ValidConfig } from '../config/validate.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { createLog, type Log, safeStack } from '../telemetry/log.ts';
 import { type Output, standardOutput } from '../telemetry/standard-output.ts';
@@ -18,7 +20,7 @@ const finalFlushMs = 1_000;
 const exitSoftware = 70;
 
 /** @param loadAgain loads the configuration again, for SIGHUP */
-export async function serve(config: Config, loadAgain: () => LoadedConfig): Promise<void> {
+export async function serve({ config, derived }: ValidConfig, loadAgain: () => LoadedConfig): Promise<void> {
   const output = standardOutput();
   const log = createLog(config.log, output);
   output.onLinesDropped((lostLines) =>
@@ -29,8 +31,9 @@ export async function serve(config: Config, loadAgain: () => LoadedConfig): Prom
       'warn',
       'idempotency.ifStateFails: allow: without the state, payments are not protected from duplicates',
     );
+  logDerived(derived, log);
   process.on('SIGHUP', () => {}); // without a listener, a SIGHUP during the start would end the process
-  const { gateway, tppPort, adminPort, generatedToken } = await start(config, log).catch(
+  const { gateway, tppPort, adminPort, instanceId, generatedToken } = await start(config, log).catch(
     (cause: unknown): never => {
       log('error', 'the gateway cannot start', {
         why: cause instanceof Error ? cause.message : String(cause),
@@ -38,10 +41,11 @@ export async function serve(config: Config, loadAgain: () => LoadedConfig): Prom
       process.exit(1);
     },
   );
-  process.on('SIGHUP', () => reload(gateway, loadAgain, log));
+  process.on('SIGHUP', () => void reload(gateway, loadAgain, log));
   if (generatedToken)
     process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${generatedToken}\n`);
   log('info', 'serving', {
+    instance: instanceId, // `penstock state` names missing instances by this id
     tppSystems: `${config.listen.host}:${tppPort}`,
     operators: `${config.admin.host}:${adminPort}`,
     publicUrl: config.listen.publicUrl,
@@ -69,18 +73,24 @@ async function start(config: Config, log: Log) {
   return { gateway, generatedToken, ...(await gateway.start()) };
 }
 
-function reload(gateway: Gateway, loadAgain: () => LoadedConfig, log: Log): void {
+async function reload(gateway: Gateway, loadAgain: () => LoadedConfig, log: Log): Promise<void> {
   const loaded = loadAgain();
   if (loaded.kind === 'invalid') {
     log('error', 'the configuration is faulty; the old one stays', { faults: loaded.errors.join('\n') });
     return;
   }
   try {
-    const needRestart = gateway.reload(loaded.config);
+    const needRestart = await gateway.reload(loaded.config);
+    logDerived(loaded.derived, log);
     log('info', 'the configuration was read again', { needRestart: needRestart.join(', ') || undefined });
   } catch (cause) {
     log('error', 'the configuration cannot be used; the old one stays', { why: String(cause) });
   }
+}
+
+function logDerived(derived: readonly DerivedDefault[], log: Log): void {
+  if (derived.length === 0) return;
+  log('info', 'some defaults follow other settings', { derived: derived.map(describeDerived).join('\n') });
 }
 
 /** @returns waits for running requests, then exits the process; called repeatedly, with the highest exit code */

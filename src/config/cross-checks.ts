@@ -3,7 +3,7 @@
 import type { ReadFile } from '../certificates/file-watcher.ts';
 import type { ConfigError } from './config-errors.ts';
 import type { SettingPath } from './object-path.ts';
-import { noActiveEnvironment, wildcardHosts } from './resolve-defaults.ts';
+import { noActiveEnvironment, shareAddress } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { redisUrl } from './sections/state.ts';
 import { isLoopback } from './values.ts';
@@ -18,6 +18,8 @@ export interface CrossCheckContext {
   /** All environments in the settings, including invalid ones. */
   readonly environmentNames: readonly string[];
   isFromVariable(path: SettingPath): boolean;
+  /** Whether the file or an environment variable contains a valid value of the setting. */
+  isWritten(path: SettingPath): boolean;
   /** Reads the files that settings name; without it they are not checked. @throws Error if one cannot be read */
   readonly read?: ReadFile | undefined;
 }
@@ -38,15 +40,14 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   certificatesWithoutKey,
   tlsForPlainHttp,
   redisAndFile,
+  durabilityOfMemory,
   sharedPortWithoutRedis,
   severalInstancesWithoutRedis,
   passwordInFile,
 ];
 
 function sharedAddress({ listen, admin }: Config): readonly ConfigError[] {
-  const sameHost =
-    listen.host === admin.host || wildcardHosts.has(listen.host) || wildcardHosts.has(admin.host);
-  if (listen.port !== admin.port || listen.port === 0 || !sameHost) return [];
+  if (!shareAddress(listen, admin)) return [];
   const related = [
     ['listen', 'port'],
     ['listen', 'host'],
@@ -219,6 +220,12 @@ function redisAndFile({ state }: Config): readonly ConfigError[] {
   if (state.redis === null || state.file === null) return [];
   const message = 'the state is stored in Redis or in a file, not in both; remove state.file or state.redis';
   return [{ path: ['state', 'file'], related: [['state', 'redis']], message }];
+}
+
+function durabilityOfMemory({ state }: Config): readonly ConfigError[] {
+  if (state.durability !== 'required' || state.redis !== null || state.file !== null) return [];
+  const message = 'the state is kept in memory, and a restart loses it; set state.redis or state.file';
+  return [{ path: ['state', 'durability'], related: [['state', 'redis']], message }];
 }
 
 function sharedPortWithoutRedis({ listen, state }: Config): readonly ConfigError[] {

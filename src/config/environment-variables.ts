@@ -3,7 +3,7 @@
 import type { ConfigError } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
 import { isMapping, type SettingPath, valueAt, withValue } from './object-path.ts';
-import { anyEnvironment, type JsonSchema, settings } from './settings.ts';
+import { anyName, type JsonSchema, settings } from './settings.ts';
 
 export type EnvironmentVariables = Readonly<Record<string, string | undefined>>;
 
@@ -16,9 +16,9 @@ export interface OverriddenSettings {
   readonly errors: readonly (ConfigError & { readonly variable: string })[];
 }
 
-/** The variable that overrides a setting; `<NAME>` in it stands for the name of an environment. */
+/** The variable that overrides a setting; `<NAME>` in it stands for the name of an environment or a tenant. */
 export const variableName = (path: readonly string[]): string =>
-  ['PENSTOCK', ...path.map((part) => (part === anyEnvironment ? '<NAME>' : upperSnake(part)))].join('_');
+  ['PENSTOCK', ...path.map((part) => (part === anyName ? '<NAME>' : upperSnake(part)))].join('_');
 
 /** @param tree the settings of the file */
 export const applyVariables = (tree: unknown, variables: EnvironmentVariables): OverriddenSettings =>
@@ -51,8 +51,8 @@ function applyVariable(
 ): OverriddenSettings {
   const setting = patterns.find(({ pattern }) => pattern.test(variable));
   if (!setting) return { tree, overrides, errors: [...errors, unknownVariable(variable)] };
-  const environment = environmentName(setting.pattern.exec(variable)?.[1] ?? '', tree);
-  const path = setting.path.map((part) => (part === anyEnvironment ? environment : part));
+  const name = nameIn(setting.path[0] ?? '', setting.pattern.exec(variable)?.[1] ?? '', tree);
+  const path = setting.path.map((part) => (part === anyName ? name : part));
   const value = parseValue(text, setting.schema);
   return { tree: withValue(tree, path, value), overrides: [...overrides, { variable, path }], errors };
 }
@@ -64,10 +64,10 @@ const patterns = settings
     return { path, schema, pattern: new RegExp(`^${variableName(path).replace('<NAME>', '(.+)')}$`) };
   });
 
-/** The name of the environment in the file that matches `capitals`; otherwise a new name derived from `capitals`. */
-function environmentName(capitals: string, tree: unknown): string {
-  const environments = valueAt(tree, ['environments']);
-  const names = isMapping(environments) ? Object.keys(environments) : [];
+/** The environment or tenant of the file that matches `capitals`; otherwise a new name derived from `capitals`. */
+function nameIn(section: string, capitals: string, tree: unknown): string {
+  const named = valueAt(tree, [section]);
+  const names = isMapping(named) ? Object.keys(named) : [];
   return names.find((name) => upperSnake(name) === capitals) ?? capitals.toLowerCase().replaceAll('_', '-');
 }
 

@@ -5,14 +5,12 @@ import { type ReadFile, readFromDisk } from '../certificates/file-watcher.ts';
 import { applyVariables, type EnvironmentVariables } from './environment-variables.ts';
 import { errorAtLine, errorInVariable, locateError, sortedTexts } from './error-locations.ts';
 import { isMapping, isWithin } from './object-path.ts';
-import type { AdminSettings, Config } from './schema.ts';
-import { validateSettings } from './validate.ts';
+import type { AdminSettings } from './schema.ts';
+import { type ValidConfig, validateSettings } from './validate.ts';
 import { readYaml } from './yaml-text.ts';
 
 /** A configuration, or all its errors: one line each, `FILE:LINE path: what to change`. */
-export type LoadedConfig =
-  | { readonly kind: 'valid'; readonly config: Config }
-  | { readonly kind: 'invalid'; readonly errors: readonly string[] };
+export type LoadedConfig = ValidConfig | { readonly kind: 'invalid'; readonly errors: readonly string[] };
 
 /** The file to load: from the command line, otherwise from `PENSTOCK_CONFIG`; `undefined` if neither names one. */
 export const configSource = (

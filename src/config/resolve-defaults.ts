@@ -15,6 +15,7 @@ export function resolveDefaults(settings: Settings): Config {
   const all = Object.entries(sections).map(([name, section]) =>
     resolveEnvironment(name, section, settings.shaping),
   );
+  const { retired, ...tenants } = settings.tenants;
   const names = all.map((environment) => environment.name);
   const onlyName = names.length === 1 ? names[0] : undefined;
 
@@ -22,6 +23,7 @@ export function resolveDefaults(settings: Settings): Config {
     ...settings,
     listen: { ...settings.listen, publicUrl: settings.listen.publicUrl ?? listenUrl(settings.listen) },
     clients: settings.clients.map((client) => resolveClient(client, names)),
+    tenants: { retired, all: Object.entries(tenants).map(([name, { formerly }]) => ({ name, formerly })) },
     environments: { active: active ?? onlyName ?? noActiveEnvironment, all },
   };
 }
@@ -30,9 +32,17 @@ export function resolveDefaults(settings: Settings): Config {
 export const noActiveEnvironment = '';
 
 /** Wildcard hosts, for all addresses of the machine: valid to listen on, but not as a destination of clients. */
-export const wildcardHosts: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+const wildcardHosts: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
-function listenUrl({ host, port, tls }: Settings['listen']): string {
+/** Whether both listeners would open the same port of the same host. Port 0 is a different one each time. */
+export function shareAddress(listen: Settings['listen'], admin: Settings['admin']): boolean {
+  const sameHost =
+    listen.host === admin.host || wildcardHosts.has(listen.host) || wildcardHosts.has(admin.host);
+  return listen.port === admin.port && listen.port !== 0 && sameHost;
+}
+
+/** The URL of the listener on this machine: the default of `listen.publicUrl`. */
+export function listenUrl({ host, port, tls }: Settings['listen']): string {
   const reachable = wildcardHosts.has(host) ? '127.0.0.1' : host;
   const bracketed = reachable.includes(':') ? `[${reachable}]` : reachable;
   return new URL(`${tls ? 'https' : 'http'}://${bracketed}:${port}`).origin;
@@ -56,6 +66,7 @@ const overrideShaping = (
   rate: own.rate ?? global.rate,
   burst: own.burst ?? global.burst,
   maxConcurrent: own.maxConcurrent ?? global.maxConcurrent,
+  reserve: own.reserve ?? global.reserve,
   queue: own.queue ?? global.queue,
   maxWait: {
     write: own.maxWait?.write ?? global.maxWait.write,

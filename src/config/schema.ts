@@ -10,6 +10,7 @@ import { shaping } from './sections/shaping.ts';
 import { standard } from './sections/standard.ts';
 import { state } from './sections/state.ts';
 import { log, tracing } from './sections/telemetry.ts';
+import { tenants } from './sections/tenants.ts';
 import { circuit, deadlines, upstream } from './sections/upstream.ts';
 
 /** Every section, in the order of the documentation. */
@@ -18,6 +19,7 @@ export const schema = z.strictObject({
   admin,
   standard,
   clients,
+  tenants,
   environments,
   state,
   idempotency,
@@ -88,10 +90,18 @@ export interface EnvironmentsSettings {
   readonly all: readonly EnvironmentSettings[];
 }
 
+export interface TenantsSettings {
+  /** The names of tenants that have ended. */
+  readonly retired: readonly string[];
+  /** Only tenants that the section `tenants` describes. */
+  readonly all: readonly { readonly name: string; readonly formerly: readonly string[] }[];
+}
+
 /** A valid and complete configuration. */
-export type Config = Omit<Settings, 'listen' | 'clients' | 'environments'> & {
+export type Config = Omit<Settings, 'listen' | 'clients' | 'tenants' | 'environments'> & {
   readonly listen: ListenSettings;
   readonly clients: readonly ClientSettings[];
+  readonly tenants: TenantsSettings;
   readonly environments: EnvironmentsSettings;
 };
 

@@ -3,9 +3,10 @@
 import { z } from 'zod';
 import type { SettingPath } from './object-path.ts';
 import { schema } from './schema.ts';
+import { describeDefault } from './setting-orders.ts';
 
-/** Placeholder for the name of an environment in the path of a setting. */
-export const anyEnvironment = '*';
+/** Placeholder for the name of an environment or a tenant in the path of a setting. */
+export const anyName = '*';
 
 /** The part of JSON Schema that the configuration uses, and our own keywords. */
 export interface JsonSchema {
@@ -34,14 +35,30 @@ export interface Setting {
 }
 
 /** The configuration file as JSON Schema. Describes the input: durations are strings. The cast names the part we use. */
-export const jsonSchema = z.toJSONSchema(schema, {
-  io: 'input',
-  reused: 'inline',
-  target: 'draft-7', // best supported by the YAML plugins of editors
-}) as JsonSchema;
+export const jsonSchema = withDefaultsDescribed(
+  z.toJSONSchema(schema, {
+    io: 'input',
+    reused: 'inline',
+    target: 'draft-7', // best supported by the YAML plugins of editors
+  }) as JsonSchema,
+  [],
+);
 
 /** Every setting, in the order of the schema; a list of objects is one setting. */
 export const settings: readonly Setting[] = settingsIn(jsonSchema, [], false);
+
+/** Adds to each description what the default of the setting follows. */
+function withDefaultsDescribed(node: JsonSchema, path: readonly string[]): JsonSchema {
+  const follows = describeDefault(path.join('.'));
+  const properties = Object.entries(node.properties ?? {}).map(
+    ([name, inner]) => [name, withDefaultsDescribed(inner, [...path, name])] as const,
+  );
+  return {
+    ...node,
+    ...(follows && { description: `${node.description} ${follows}` }),
+    ...(node.properties && { properties: Object.fromEntries(properties) }),
+  };
+}
 
 function settingsIn(node: JsonSchema, path: readonly string[], required: boolean): readonly Setting[] {
   if (!node.properties) return [{ path, schema: node, required }];
@@ -49,7 +66,7 @@ function settingsIn(node: JsonSchema, path: readonly string[], required: boolean
     settingsIn(inner, [...path, name], node.required?.includes(name) ?? false),
   );
   return node.additionalProperties
-    ? [...named, ...settingsIn(node.additionalProperties, [...path, anyEnvironment], false)]
+    ? [...named, ...settingsIn(node.additionalProperties, [...path, anyName], false)]
     : named;
 }
 

@@ -4,6 +4,8 @@ import { type ConfigError, configErrorsOf, schemaErrorMessage } from './config-e
 import { type CrossCheckContext, settingCrossChecks } from './cross-checks.ts';
 import { fileCrossChecks } from './cross-checks-files.ts';
 import { limitCrossChecks } from './cross-checks-limits.ts';
+import { tenantCrossChecks } from './cross-checks-tenants.ts';
+import { type DerivedDefault, deriveDefaults } from './derive-defaults.ts';
 import {
   isMapping,
   isWithin,
@@ -12,31 +14,50 @@ import {
   type SettingPath,
   valueAt,
   withoutValue,
+  withValue,
 } from './object-path.ts';
 import { resolveDefaults } from './resolve-defaults.ts';
 import { type Config, type Settings, schema } from './schema.ts';
 
 export type ValidationResult =
-  | { readonly kind: 'valid'; readonly config: Config }
+  | ValidConfig
   | { readonly kind: 'invalid'; readonly errors: readonly ConfigError[] };
+
+export interface ValidConfig {
+  readonly kind: 'valid';
+  readonly config: Config;
+  /** The defaults that differ from the documented ones, because they follow other settings. */
+  readonly derived: readonly DerivedDefault[];
+}
 
 /** Validates each setting by itself, and then the valid ones against each other. */
 export function validateSettings(
   tree: unknown,
-  context: Omit<CrossCheckContext, 'environmentNames'>,
+  context: Omit<CrossCheckContext, 'environmentNames' | 'isWritten'>,
 ): ValidationResult {
-  const { settings, errors, removedPaths } = parseValidPart(tree);
+  const { settings, validTree, errors, removedPaths } = parseValidPart(tree);
   if (!settings) return { kind: 'invalid', errors };
 
-  const config = resolveDefaults(settings);
-  const fullContext = { ...context, environmentNames: environmentNamesIn(tree) };
+  const isWritten = (path: SettingPath) => valueAt(validTree, path) !== undefined;
+  const derived = deriveDefaults(settings, isWritten);
+  const completeTree = derived.reduce<unknown>(
+    (reduced, { path, value }) => withValue(reduced, path, value),
+    validTree,
+  );
+  const config = resolveDefaults(schema.parse(completeTree));
+  const fullContext = { ...context, isWritten, environmentNames: environmentNamesIn(tree) };
   const isMeaningful = ({ path, related = [] }: ConfigError) =>
     ![path, ...related].some((involved) => removedPaths.some((removed) => pathsOverlap(involved, removed)));
-  const crossCheckErrors = [...settingCrossChecks, ...fileCrossChecks, ...limitCrossChecks]
+  const crossCheckErrors = [
+    ...settingCrossChecks,
+    ...tenantCrossChecks,
+    ...fileCrossChecks,
+    ...limitCrossChecks,
+  ]
     .flatMap((check) => check(config, fullContext))
     .filter(isMeaningful);
 
-  if (errors.length + crossCheckErrors.length === 0) return { kind: 'valid', config };
+  if (errors.length + crossCheckErrors.length === 0) return { kind: 'valid', config, derived };
   return { kind: 'invalid', errors: [...errors, ...crossCheckErrors] };
 }
 
@@ -47,6 +68,8 @@ const environmentNamesIn = (tree: unknown) => {
 
 interface ValidPart {
   readonly settings?: Settings;
+  /** What the user wrote, without the invalid settings. */
+  readonly validTree?: unknown;
   readonly errors: readonly ConfigError[];
   /** Cross-checks cannot say anything about these settings. */
   readonly removedPaths: readonly SettingPath[];
@@ -66,7 +89,7 @@ function parseValidPart(
   round = 1,
 ): ValidPart {
   const parsed = schema.safeParse(tree, { error: schemaErrorMessage, reportInput: true });
-  if (parsed.success) return { ...found, settings: parsed.data };
+  if (parsed.success) return { ...found, settings: parsed.data, validTree: tree };
   if (round > maxRounds) return found;
 
   const errors = parsed.error.issues.flatMap(configErrorsOf);

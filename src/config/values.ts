@@ -5,10 +5,11 @@ import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 
 /** A name that is safe in headers, metrics and keys. */
-export const plainName = () =>
-  z.string({ error: nameExpected }).regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, nameExpected);
+export const plainName = () => z.string({ error: plainNameExpected }).regex(plainNames, plainNameExpected);
 
-const nameExpected = 'expected a name of at most 64 letters, digits, ".", "_" and "-"';
+export const plainNames = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+export const plainNameExpected = 'expected a name of at most 64 letters, digits, ".", "_" and "-"';
 
 export const environmentName = () =>
   z.string({ error: environmentNameExpected }).regex(environmentNames, environmentNameExpected);

@@ -12,7 +12,7 @@ const recordShape = z.object({
   endless: z.boolean(),
 });
 
-/** The environment that created a payment, and the tenant that owns the payment. */
+/** The environment that created a payment, and the tenant that owns the payment: their identities, not their names. */
 export interface PaymentAffinity {
   readonly environment: string;
   readonly tenant: string;

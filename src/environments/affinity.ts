@@ -26,16 +26,22 @@ export interface AffinityStore {
   /**
    * All affinities of a payment id, other tenants' included; none if there is no record.
    *
-   * @param tenant the caller's; while the state is unavailable, the cached record is used only if it names this tenant
+   * @param tenantIds the caller's; while the state is unavailable, the cached record is used only if it contains one of them
    * @throws GatewayError STATE_UNAVAILABLE if neither the state nor the cache can answer
    */
-  environmentsOf(paymentId: string, tenant: string): Promise<readonly PaymentAffinity[]>;
-  /** Caches an affinity at once and stores it in the shared state, later if the state is unavailable. Never fails. */
+  environmentsOf(paymentId: string, ...tenantIds: readonly string[]): Promise<readonly PaymentAffinity[]>;
+  /**
+   * Stores an affinity in the shared state, later if the state is unavailable. Never fails.
+   *
+   * @param isForeign whether a recorded affinity is that of another tenant in the same environment
+   * @returns false if the payment belongs to another tenant; the record is not changed
+   */
   recordEnvironment(
     paymentId: string,
     affinity: PaymentAffinity,
     retention: AffinityRetention,
-  ): Promise<void>;
+    isForeign?: IsForeign,
+  ): Promise<boolean>;
   /**
    * Stores pending affinities in the shared state, up to the first failure; the next call starts behind that one.
    *
@@ -48,7 +54,10 @@ interface PendingRecord {
   readonly key: string;
   readonly affinity: PaymentAffinity;
   readonly retention: AffinityRetention;
+  readonly isForeign: IsForeign;
 }
+
+type IsForeign = (recorded: PaymentAffinity) => boolean;
 
 /** About 300 bytes each. */
 const maxCachedPayments = 100_000;
@@ -65,17 +74,20 @@ export function createAffinityStore(
   const cache = new LRUCache<string, AffinityRecord>({ max: maxCachedPayments });
   const parseOnce = createParseCache(parseAffinityRecord);
   const pending = createPendingWrites<readonly PendingRecord[]>(async (records) => {
-    for (const record of records) await write(record);
+    for (const record of records) if (!(await write(record))) drop(record);
   });
   pubsub.subscribe(channel, (key) => void cache.delete(key)); // the cached record may lack the new affinity
 
-  async function environmentsOf(paymentId: string, tenant: string): Promise<readonly PaymentAffinity[]> {
+  async function environmentsOf(
+    paymentId: string,
+    ...tenantIds: readonly string[]
+  ): Promise<readonly PaymentAffinity[]> {
     const key = keyOf(paymentId);
     try {
       return await readShared(key);
     } catch (thrown) {
       const cached = cache.get(key)?.affinities ?? [];
-      if (cached.some((affinity) => affinity.tenant === tenant)) return cached;
+      if (cached.some(({ tenant }) => tenantIds.includes(tenant))) return cached;
       throw thrown;
     }
   }
@@ -94,11 +106,15 @@ export function createAffinityStore(
     return mergeIntoCache(key, record);
   }
 
-  /** Affinities are only ever added, so the cached and pending ones join those of the record. */
+  /** Adds the cached and pending affinities to a record, unless the payment belongs to another tenant by the record. */
   function mergeIntoCache(key: string, record: AffinityRecord): readonly PaymentAffinity[] {
     if (cache.get(key) === record && pending.size() === 0) return record.affinities; // the parse cache returned it
     const own = [...(cache.peek(key)?.affinities ?? []), ...pendingAffinities(key)];
-    const merged = own.reduce((sum, affinity) => withAffinity(sum, affinity, record), record);
+    const merged = own
+      .filter(
+        (affinity) => !belongsToOther(record.affinities, { affinity, isForeign: isForeignTo(affinity) }),
+      )
+      .reduce((sum, affinity) => withAffinity(sum, affinity, record), record);
     cache.set(key, merged);
     return merged.affinities;
   }
@@ -109,51 +125,91 @@ export function createAffinityStore(
     paymentId: string,
     affinity: PaymentAffinity,
     retention: AffinityRetention,
-  ): Promise<void> {
-    const record = { key: keyOf(paymentId), affinity, retention };
-    mergeIntoCache(record.key, withAffinity(undefined, affinity, { retention, renewedAt: Date.now() }));
-    await write(record).catch((thrown: unknown) => {
+    isForeign = isForeignTo(affinity),
+  ): Promise<boolean> {
+    const record = { key: keyOf(paymentId), affinity, retention, isForeign };
+    if (belongsToOther(cache.peek(record.key)?.affinities, record)) return false;
+    return write(record).catch((thrown: unknown) => {
+      mergeIntoCache(record.key, withAffinity(undefined, affinity, { retention, renewedAt: Date.now() }));
       const isFirst = pending.size() === 0; // logged once, not for every payment
       if (pending.size() < maxCachedPayments)
         pending.add(record.key, [...(pending.get(record.key) ?? []), record]);
-      if (!isFirst) return;
-      log('error', 'payments are remembered by this instance alone until the shared state takes them', {
-        why: reasonOf(asGatewayError(thrown)),
-      });
+      if (isFirst)
+        log(
+          'error',
+          'environments of new payments are stored only on this instance until the state is available',
+          {
+            why: reasonOf(asGatewayError(thrown)),
+          },
+        );
+      return true;
     });
   }
 
-  async function write(record: PendingRecord): Promise<void> {
+  /** @returns false if the payment belongs to another tenant */
+  async function write(record: PendingRecord): Promise<boolean> {
     let raw: string | undefined; // a new payment usually has no record
-    while (!(await tryWrite(record, raw))) raw = await keyValues.read(record.key);
+    for (;;) {
+      const result = await tryWrite(record, raw);
+      if (result !== 'changed') return result === 'stored';
+      raw = await keyValues.read(record.key);
+    }
   }
 
-  /** @param raw the stored record, if any @returns false if the stored record has changed */
+  /** @param raw the stored record, if any */
   async function tryWrite(
-    { key, affinity, retention }: PendingRecord,
+    added: PendingRecord,
     raw: string | undefined,
-  ): Promise<boolean> {
+  ): Promise<'stored' | 'foreign' | 'changed'> {
+    const { key, affinity, retention } = added;
     const current = raw === undefined ? undefined : parseAffinityRecord(raw);
+    if (belongsToOther(current?.affinities, added)) return 'foreign';
     const record = withAffinity(current, affinity, { retention, renewedAt: Date.now() });
     const ttlMs = record.retention === 'permanent' ? undefined : expiresAfterMs;
     const next = serializeAffinityRecord(record);
     const isStored = await (raw === undefined
       ? keyValues.writeIfAbsent(key, next, ttlMs)
       : keyValues.replace(key, raw, next, ttlMs));
-    if (!isStored) return false;
+    if (!isStored) return 'changed';
     mergeIntoCache(key, record);
     if (record.affinities.length > 1) await pubsub.publish(channel, key);
-    return true;
+    return 'stored';
+  }
+
+  /** The affinity was recorded while the state was unavailable, and the payment already belongs to another tenant. */
+  function drop({ key, affinity }: PendingRecord): void {
+    cache.delete(key);
+    const what =
+      'a payment belongs to another tenant than the one that this instance recorded during an outage; the other tenant keeps it';
+    log('error', what, { environment: affinity.environment, tenant: affinity.tenant });
   }
 
   async function flush(): Promise<void> {
     if (pending.size() === 0) return;
     await pending.flush();
-    if (pending.size() === 0) log('info', 'the shared state remembers all payments again');
+    if (pending.size() === 0) log('info', 'the shared state has the environments of all payments again');
   }
 
   return { environmentsOf, recordEnvironment, flush };
 }
+
+const isForeignTo =
+  ({ environment, tenant }: PaymentAffinity): IsForeign =>
+  (recorded) =>
+    recorded.environment === environment && recorded.tenant !== tenant;
+
+/**
+ * Whether recorded affinities assign the payment to another tenant only. A release before this rule may have recorded several
+ * tenants: all of them keep the payment.
+ */
+const belongsToOther = (
+  recorded: readonly PaymentAffinity[] = [],
+  { affinity, isForeign }: Pick<PendingRecord, 'affinity' | 'isForeign'>,
+): boolean =>
+  recorded.some(isForeign) &&
+  !recorded.some(
+    ({ environment, tenant }) => environment === affinity.environment && tenant === affinity.tenant,
+  );
 
 /** The error's message, and that of its cause. */
 const reasonOf = ({ message, cause }: Error) =>

@@ -1,18 +1,19 @@
 /**
- * STAGE 3. Chooses the environment of a request, and records the affinity of a new payment from the bank's response.
+ * STAGE 4. Chooses the environment of a request, and records the owner of a new payment from the bank's response.
  *
  * All responses and errors from here on name the environment. A switch during the request does not affect it.
  */
 
-import { asGatewayError, GatewayError, stateUnavailable, withEnvironment } from '../request/errors.ts';
-import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
+import { asGatewayError, stateUnavailable, withEnvironment } from '../request/errors.ts';
+import { identitiesOf } from '../request/identities.ts';
+import type { Environment, PisRequest, RoutedRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
 import type { Stage } from '../request/stage.ts';
-import type { Log } from '../telemetry/log.ts';
 import type { ActiveEnvironment, ActiveRecord } from './active-environment.ts';
 import type { AffinityStore } from './affinity.ts';
-import { paymentIdOf } from './payment-id.ts';
+import { type AssignPaymentDependencies, assignPayment } from './assign-payment.ts';
 import {
+  notConfiguredError,
   paymentUnknownError,
   routeKnownPayment,
   routeNewPayment,
@@ -20,9 +21,9 @@ import {
   routingReason,
 } from './routing-rules.ts';
 
-export interface ChooseEnvironmentDependencies {
+export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies {
   readonly environments: ReadonlyMap<string, Environment>;
-  /** The number of tenants. With a single one, a payment without a record can only belong to that tenant. */
+  /** The number of configured tenants. */
   readonly tenants: number;
   readonly active: ActiveEnvironment;
   readonly affinity: AffinityStore;
@@ -30,7 +31,6 @@ export interface ChooseEnvironmentDependencies {
   readonly stateProblem: () => string | undefined;
   /** Whether requests continue while the shared state is unavailable. */
   readonly ifStateFails: 'refuse' | 'allow';
-  readonly log: Log;
 }
 
 /**
@@ -40,7 +40,7 @@ export interface ChooseEnvironmentDependencies {
 export function chooseEnvironment(
   dependencies: ChooseEnvironmentDependencies,
 ): Stage<PisRequest, RoutedRequest> {
-  const { environments, affinity, log } = dependencies;
+  const { environments } = dependencies;
 
   return async (request, next) => {
     const { name, why } = await decideEnvironment(dependencies, request);
@@ -49,27 +49,13 @@ export function chooseEnvironment(
     request.recordEvent?.({ what: 'environment', environment: name, why });
     try {
       const response = await next({ ...request, environment });
-      if (request.operation.createsPayment && (response.status === 200 || response.status === 201)) {
-        await recordAffinity(request, response);
-      }
+      if (request.operation.createsPayment && response.status < 300)
+        await assignPayment(dependencies, request, response);
       return response;
     } catch (thrown) {
       throw withEnvironment(asGatewayError(thrown), environment.name);
     }
   };
-
-  async function recordAffinity({ operation, client }: PisRequest, response: PisResponse): Promise<void> {
-    const paymentId = await paymentIdOf(response);
-    if (paymentId === undefined) {
-      log('warn', 'the bank accepted a payment without naming a paymentId', {
-        environment: response.environment,
-      });
-      return;
-    }
-    const createdBy = { environment: response.environment, tenant: client.tenant };
-    const retention = operation.paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
-    await affinity.recordEnvironment(paymentId, createdBy, retention);
-  }
 }
 
 interface RoutingDecision {
@@ -82,23 +68,26 @@ async function decideEnvironment(
   request: PisRequest,
 ): Promise<RoutingDecision> {
   const { environments, tenants, active, affinity } = dependencies;
-  if (environments.size === 1 && tenants === 1) {
+  const { tenantIdsOf, otherTenants, hasOtherEnvironments } = identitiesOf(request);
+  const { paymentId } = request.operation;
+  const isAlone = otherTenants === 'none' && !hasOtherEnvironments;
+  if (environments.size === 1 && tenants === 1 && (paymentId === undefined || isAlone)) {
     const [only = ''] = environments.keys();
     return { name: only, why: 'only-one' };
   }
 
-  const { paymentId } = request.operation;
   if (paymentId === undefined) {
     const record = await withStateFallback(dependencies, () => readActive(dependencies), active.known());
     const current = record?.environment ?? '';
     const name = routeNewPayment(request, environments.has(current) ? current : undefined);
     return { name, why: routingReason(request) };
   }
-  const read = () => affinity.environmentsOf(paymentId, request.client.tenant);
-  // With several tenants the owner of the payment must be known, so there is no fallback.
-  const affinities = tenants > 1 ? await read() : await withStateFallback(dependencies, read, []);
+  const read = () => affinity.environmentsOf(paymentId, ...tenantIdsOf(request.client.tenant));
+  // With several tenants, removed ones included, the owner of the payment must be known: there is no fallback.
+  const mustKnowOwner = tenants > 1 || otherTenants === 'recorded';
+  const affinities = mustKnowOwner ? await read() : await withStateFallback(dependencies, read, []);
   if (affinities.length > 0) return { name: routeKnownPayment(request, affinities), why: 'home' };
-  if (tenants > 1) throw paymentUnknownError();
+  if (mustKnowOwner) throw paymentUnknownError();
   const name = routeUnknownPayment(request, active.known()?.environment);
   return { name, why: routingReason(request) };
 }
@@ -124,10 +113,4 @@ async function withStateFallback<Value>(
     });
     return fallback;
   }
-}
-
-function notConfiguredError(): GatewayError {
-  const text =
-    'The environment that this request belongs to is not configured on this instance; ask the operators.';
-  return new GatewayError('STATE_UNAVAILABLE', text);
 }

@@ -1,6 +1,7 @@
 /** The rules that choose an environment for a request, as pure functions. */
 
 import { GatewayError } from '../request/errors.ts';
+import { identitiesOf } from '../request/identities.ts';
 import type { PisRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
 import type { PaymentAffinity } from './affinity-record.ts';
@@ -28,19 +29,34 @@ export function routingReason({ requestedEnvironment, client }: PisRequest): Env
  *
  * @param affinities all affinities of the payment id, at least one
  */
-export function routeKnownPayment(
-  { requestedEnvironment, client }: PisRequest,
-  affinities: readonly PaymentAffinity[],
-): string {
-  const own = affinities
-    .filter(({ tenant }) => tenant === client.tenant)
-    .map(({ environment }) => environment);
-  const [first, ...more] = own;
-  if (first === undefined) throw paymentUnknownError();
-  if (requestedEnvironment !== undefined && !own.includes(requestedEnvironment))
-    throw otherEnvironmentError();
-  if (requestedEnvironment === undefined && more.length > 0) throw ambiguousEnvironmentError();
-  return requireAllowed(requestedEnvironment ?? first, client.environments);
+export function routeKnownPayment(request: PisRequest, affinities: readonly PaymentAffinity[]): string {
+  const { requestedEnvironment, client } = request;
+  const identities = identitiesOf(request);
+  const tenantIds = identities.tenantIdsOf(client.tenant);
+  const homes = affinities
+    .filter(({ tenant }) => tenantIds.includes(tenant))
+    .map(({ environment: id }): Home => {
+      const configured = identities.environmentWith(id);
+      return { id: configured ?? id, name: configured ?? identities.environmentNameOf(id), configured };
+    });
+  if (homes.length === 0) throw paymentUnknownError();
+  const wanted = homes.filter(({ name }) => [name, undefined].includes(requestedEnvironment));
+  if (wanted.length === 0) throw otherEnvironmentError();
+  const reachable = wanted.find(({ configured }) => configured !== undefined);
+  if (requestedEnvironment === undefined && new Set(wanted.map(({ id }) => id)).size > 1)
+    throw ambiguousEnvironmentError();
+  if (reachable) return requireAllowed(reachable.name, client.environments);
+  const name = wanted[0]?.name ?? '';
+  throw client.environments.includes(name) ? bankChangedError(name) : notConfiguredError();
+}
+
+/** An environment of the bank in which a payment was created. */
+interface Home {
+  /** The same for two identities of one configured environment. */
+  readonly id: string;
+  readonly name: string;
+  /** `undefined` if no configured environment calls this bank. */
+  readonly configured: string | undefined;
 }
 
 /** For a payment without a record, in a gateway with a single tenant. Writes are never sent on a guess. */
@@ -61,6 +77,20 @@ function requireAllowed(environment: string, environments: readonly string[]): s
     'ENVIRONMENT_FORBIDDEN',
     'This client may not use the environment that the request belongs to.',
   );
+}
+
+/** The environment of the payment is not configured, here or anywhere. */
+export function notConfiguredError(): GatewayError {
+  const text =
+    'The environment that this request belongs to is not configured on this instance; ask the operators.';
+  return new GatewayError('STATE_UNAVAILABLE', text);
+}
+
+function bankChangedError(name: string): GatewayError {
+  const text =
+    `This payment was created at another address of the environment ${name} than the one that is configured now; nothing was sent. ` +
+    `If it is the same bank, the operators must declare that by environments.${name}.movedFrom.`;
+  return new GatewayError('STATE_UNAVAILABLE', text);
 }
 
 function otherEnvironmentError(): GatewayError {

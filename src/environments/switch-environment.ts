@@ -31,6 +31,10 @@ export type SwitchEnvironment = (request: SwitchRequest) => Promise<SwitchOutcom
 /** Real money moves there, so a single click must not be enough. */
 const needsConfirmation = 'production';
 
+/** @param confirm the name that the operator typed */
+export const isConfirmed = (environment: string, confirm: string | undefined): boolean =>
+  environment !== needsConfirmation || confirm === environment;
+
 interface SwitchDependencies {
   readonly active: ActiveEnvironment;
   readonly audit: AuditRecorder;
@@ -53,7 +57,7 @@ export function createSwitchEnvironment({ active, audit, preflight }: SwitchDepe
   };
 
   async function attempt({ environment, confirm, force }: SwitchRequest): Promise<SwitchOutcome> {
-    if (environment === needsConfirmation && confirm !== environment) {
+    if (!isConfirmed(environment, confirm)) {
       return { kind: 'refused', why: `switching to ${needsConfirmation} must be confirmed by its name` };
     }
     const report = await preflight(environment);

@@ -1,7 +1,7 @@
 /** The listener of the public API: limits and timeouts of its connections, and responses to input that is not HTTP. */
 
 import { randomUUID } from 'node:crypto';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { TLSSocket, type TlsOptions } from 'node:tls';
@@ -9,7 +9,8 @@ import { GatewayError } from '../request/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type ConnectionLimits, createConnections } from './connection.ts';
-import { errorResponse, lingerMs } from './write-error.ts';
+import { isRtsp } from './request-protocol.ts';
+import { type ErrorResponse, errorResponse as formatError, lingerMs } from './write-error.ts';
 
 /** What one connection may take, and all of them together. Times in milliseconds. */
 interface ListenerLimits extends ConnectionLimits {
@@ -45,17 +46,23 @@ export interface Listener {
   close(): Promise<void>;
 }
 
+interface ListenerOptions {
+  readonly limits?: ListenerLimits;
+  /** Makes the server speak TLS. */
+  readonly tls?: TlsOptions | undefined;
+  /** The response to input that is not an HTTP request; by default in the format of the standard. */
+  readonly errorResponse?: (error: GatewayError) => ErrorResponse;
+}
+
 /**
  * A server that passes every request to `serve`, including those with `Expect` or `Upgrade`.
  *
  * @param onUnreadable called with the error when input is answered here, because it is not an HTTP request
- * @param tls          makes the server speak TLS
  */
 export function createListener(
   serve: RequestListener,
   onUnreadable: (error: GatewayError) => void,
-  limits = defaultListenerLimits,
-  tls?: TlsOptions,
+  { limits = defaultListenerLimits, tls, errorResponse = tppErrorResponse }: ListenerOptions = {},
 ): Listener {
   // validateHead checks Host: Node's own refusal is not in the format of the standard.
   const settings = { ...limits, requireHostHeader: false };
@@ -66,7 +73,9 @@ export function createListener(
   Object.assign(server, { httpAllowHalfOpen: true });
 
   const connections = createConnections(server, serve, limits);
+  const speaksHttp = createProtocolCheck();
   const receive: RequestListener = (request, response) => {
+    if (!speaksHttp(request)) request.httpVersion = 'RTSP'; // validateHead refuses it
     // No request is served behind an Upgrade: Node drops the rest of the packet, and would continue inside of a request.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     request.on('error', ignore); // readBody handles it; without any listener Node would throw
@@ -78,7 +87,7 @@ export function createListener(
     connections.fail(socket, error, () => {
       if (!socket.writable) return;
       onUnreadable(error);
-      endAndLinger(socket, serializeError(error));
+      endAndLinger(socket, serialize(errorResponse(error)));
     });
   server.on('connect', (_request, socket: Socket) => fail(socket.on('error', ignore), tunnelRefused()));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
@@ -148,6 +157,19 @@ export function reportRefusedConnections(server: Server, log: Log, metrics: Metr
   });
 }
 
+/**
+ * Checks every request in version 1.0, the version of RTSP, and the first one of each connection: a copy of each packet would
+ * cost several microseconds.
+ */
+function createProtocolCheck(): (request: IncomingMessage) => boolean {
+  const known = new WeakSet<Socket>();
+  return (request) => {
+    if (request.httpVersion !== '1.0' && known.has(request.socket)) return true;
+    known.add(request.socket);
+    return !isRtsp(request);
+  };
+}
+
 /** Sends the last bytes of a connection, and discards what is still received: a reset would overtake them. */
 function endAndLinger(socket: Socket, lastBytes: string): void {
   const timer = setTimeout(() => socket.destroy(), lingerMs);
@@ -180,12 +202,11 @@ function tunnelRefused(): GatewayError {
   });
 }
 
-/** The bytes of an error response, for a connection on which Node has no response object. */
-function serializeError(error: GatewayError): string {
-  const { status, reason, headers, body } = errorResponse(error, {
-    requestId: randomUUID(),
-    accept: undefined,
-  });
+const tppErrorResponse = (error: GatewayError): ErrorResponse =>
+  formatError(error, { requestId: randomUUID(), accept: undefined });
+
+/** The bytes of a response, for a connection on which Node has no response object. */
+function serialize({ status, reason, headers, body }: ErrorResponse): string {
   const fields = [...headers, ['Content-Length', String(body.length)], ['Connection', 'close']];
   return `HTTP/1.1 ${status} ${reason}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
 }

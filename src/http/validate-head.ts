@@ -38,13 +38,16 @@ const singletonFields: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** @throws GatewayError HEADERS_TOO_LARGE, HEADER_MALFORMED, REQUEST_ID_INVALID, EXPECTATION_FAILED */
+/**
+ * @param httpVersion `1.1` or `1.0`; any other text is refused
+ * @throws GatewayError HEADERS_TOO_LARGE, HEADER_MALFORMED, REQUEST_ID_INVALID, EXPECTATION_FAILED
+ */
 export function validateHead(fields: HeaderFields, httpVersion: string): void {
   if (fields.length > maxFields) {
     throw new GatewayError('HEADERS_TOO_LARGE', `The request has more than ${maxFields} header fields.`);
   }
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    throw malformedHeader(undefined, 'The versions of HTTP spoken here are 1.1 and 1.0.');
+    throw malformedHeader(undefined, 'The protocols accepted here are HTTP/1.1 and HTTP/1.0.');
   }
   validateNames(fields);
   if (httpVersion === '1.1' && headerValue(fields, 'host') === undefined) {

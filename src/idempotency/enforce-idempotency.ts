@@ -1,5 +1,5 @@
 /**
- * STAGE 2. One X-Request-ID has at most one effect at the bank.
+ * STAGE 3. One X-Request-ID has at most one effect at the bank.
  *
  * The first request claims its X-Request-ID and runs to completion, even if the TPP disconnects. A repeat gets the
  * response of the first request, or an error if that is still running or its outcome is unknown. A repeat reaches the
@@ -8,22 +8,33 @@
 
 import type { Config } from '../config/schema.ts';
 import { asGatewayError, errorTable, GatewayError, outcomeUnknown } from '../request/errors.ts';
+import { identitiesOf } from '../request/identities.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
+import { namesPayment } from '../request/payment-id.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Claim } from './claim.ts';
 import { createLedger, type Ledger, type LedgerServices } from './ledger.ts';
 import { type HappenedEntry, statusPathOf, storedResponse } from './ledger-entry.ts';
+import { withMergedTenants } from './merged-tenants.ts';
 import { identityOf } from './request-identity.ts';
+import type { Resolve } from './resolve.ts';
+import { createResolveCancelled, type ResolveCancelled } from './resolve-cancelled.ts';
+import { shortenResponse, storedBytesOf } from './shorten-response.ts';
+import type { StorageBudget } from './storage-budget.ts';
 
 export interface IdempotencyDependencies {
   readonly ledger: Ledger;
   readonly entryChanges: ChangeWaiter;
+  readonly resolveCancelled: ResolveCancelled;
   /** How long a repeat waits for the first request, in milliseconds. */
   readonly waitMs: number;
   /** How long after the deadline a late response is recorded, in milliseconds. */
   readonly lateAnswerMs: number;
+  /** Of a longer response, only a part is stored. Bytes of headers and body. */
+  readonly maxStoredBytes: number;
+  readonly storageBudget: Pick<StorageBudget, 'check'>;
   readonly ifStateFails: 'refuse' | 'allow';
   readonly publicUrl: string;
   readonly log: Log;
@@ -32,12 +43,16 @@ export interface IdempotencyDependencies {
 export function createIdempotencyDependencies(
   { idempotency, listen }: Config,
   services: LedgerServices,
+  resolve: Resolve,
 ): IdempotencyDependencies {
   return {
-    ledger: createLedger(services, idempotency),
+    ledger: withMergedTenants(createLedger(services, idempotency), services),
     entryChanges: services.entryChanges,
+    resolveCancelled: createResolveCancelled(services.inDoubt, resolve),
     waitMs: idempotency.wait,
     lateAnswerMs: idempotency.lateAnswer,
+    maxStoredBytes: idempotency.maxStoredAnswer,
+    storageBudget: services.storageBudget,
     ifStateFails: idempotency.ifStateFails,
     publicUrl: listen.publicUrl,
     log: services.log,
@@ -46,10 +61,11 @@ export function createIdempotencyDependencies(
 
 /** @throws GatewayError with a `DUPLICATE_...` code, or STATE_UNAVAILABLE if the ledger cannot be read */
 export function enforceIdempotency(dependencies: IdempotencyDependencies): Stage<PisRequest> {
-  const { ledger, entryChanges, waitMs, publicUrl } = dependencies;
+  const { ledger, entryChanges, resolveCancelled, waitMs, publicUrl } = dependencies;
   return async (request, next) => {
-    if (request.operation.lane !== 'write') return next(request);
+    if (request.operation.lane !== 'write') return resolveCancelled(request, next);
     const identity = identityOf(request);
+    const { environmentNameOf } = identitiesOf(request);
     const startedAtMs = performance.now();
     const waitUntilMs = Math.min(startedAtMs + waitMs, request.deadlineAtMs);
     let result = await ledger
@@ -68,13 +84,16 @@ export function enforceIdempotency(dependencies: IdempotencyDependencies): Stage
       case 'claimed':
         return answerByDeadline(dependencies, result.claim, request, next);
       case 'answered':
-        return replay(storedResponse(result.entry), request.client);
+        return replay(
+          storedResponse(result.entry, environmentNameOf(result.entry.environment)),
+          request.client,
+        );
       case 'another-request':
-        throw mismatchError();
+        throw mismatchError(result.difference);
       case 'happened':
-        throw happenedError(result.entry, publicUrl);
+        throw happenedError(result.entry, environmentNameOf(result.entry.environment), publicUrl);
       case 'in-doubt':
-        throw inDoubtError(result.environment);
+        throw inDoubtError(result.environment && environmentNameOf(result.environment));
       case 'running':
         throw inFlightError();
     }
@@ -93,9 +112,9 @@ async function answerByDeadline(
 ): Promise<PisResponse> {
   const outcome = runToCompletion(dependencies, claim, request, next);
   const isInTime = await settlesBefore(outcome, request.deadlineAtMs + deadlineGraceMs);
-  const environment = claim.sendingTo();
-  if (isInTime || environment === undefined) return outcome; // an unsent request fails by itself at the deadline
-  const error = outcomeUnknown(environment);
+  const environmentId = claim.sendingTo();
+  if (isInTime || environmentId === undefined) return outcome; // an unsent request fails by itself at the deadline
+  const error = outcomeUnknown(identitiesOf(request).environmentNameOf(environmentId));
   request.recordEvent?.({ what: 'recorded', as: 'in-doubt' });
   await claim.markInDoubt(reasonText(error));
   outcome.then(
@@ -123,17 +142,33 @@ async function runToCompletion(
   request: PisRequest,
   next: Handler<PisRequest>,
 ): Promise<PisResponse> {
-  const markSending = async (environment: string) =>
-    claim.markSending(environment).catch((thrown: unknown) => {
+  const { environmentIdOf, tenantIdsOf } = identitiesOf(request);
+  const { maxStoredBytes, storageBudget } = dependencies;
+  const checkBudget = () => storageBudget.check(request.client.tenant);
+  const markSending = async (environment: string) => {
+    checkBudget(); // again: other writes of the tenant were stored while this one waited in the queue
+    const environmentId = environmentIdOf(environment);
+    return claim.markSending(environmentId).catch((thrown: unknown) => {
       continueUnprotectedIfAllowed(dependencies, request)(thrown);
-      return claim.markSendingUnrecorded(environment);
+      return claim.markSendingUnrecorded(environmentId);
     });
-  const writeAheadMark = { markSending, lateAnswerUntilMs: request.deadlineAtMs + dependencies.lateAnswerMs };
+  };
+  const writeAheadMark = {
+    markSending,
+    lateAnswerUntilMs: request.deadlineAtMs + dependencies.lateAnswerMs,
+    mayBelongToOther: (paymentId: string | undefined) =>
+      claim.mayBelongToOther(paymentId, tenantIdsOf(request.client.tenant), dependencies.waitMs),
+  };
   try {
+    checkBudget();
     const response = await next({ ...request, writeAheadMark });
-    const isProcessed = response.status !== 429; // 429: the bank did nothing and expects the request again
-    request.recordEvent?.({ what: 'recorded', as: isProcessed ? 'answered' : 'released' });
-    await (isProcessed ? claim.recordResponse(response) : claim.release());
+    const { status } = response;
+    // With a 401 the bank rejects the access token before it processes the request, unless it names a payment.
+    const isUnprocessed = status === 429 || (status === 401 && !(await namesPayment(response)));
+    request.recordEvent?.({ what: 'recorded', as: isUnprocessed ? 'released' : 'answered' });
+    if (isUnprocessed) await claim.release();
+    else if (storedBytesOf(response) <= maxStoredBytes) await claim.recordResponse(response);
+    else await claim.recordResponse(await shortenResponse(response));
     return response;
   } catch (thrown) {
     const error = asGatewayError(thrown);
@@ -170,8 +205,13 @@ function replay(response: PisResponse, { environments }: Client): PisResponse {
   );
 }
 
-function mismatchError(): GatewayError {
-  const text = 'X-Request-ID was already used for a different request; use a new value for each new request.';
+function mismatchError(difference: 'headers' | 'content'): GatewayError {
+  const text =
+    difference === 'content'
+      ? 'X-Request-ID was already used for a different request; use a new value for each new request.'
+      : 'X-Request-ID was already used for the same request with other values of PSU-ID, PSU-ID-Type, PSU-Corporate-ID, ' +
+        'PSU-Corporate-ID-Type, Content-Type or Penstock-Environment; nothing was sent. Do not initiate again: repeat the ' +
+        'request with the first values to get its response.';
   return new GatewayError('DUPLICATE_MISMATCH', text, { field: 'X-Request-ID' });
 }
 
@@ -187,9 +227,12 @@ function inDoubtError(environment?: string): GatewayError {
   return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment });
 }
 
-function happenedError(entry: HappenedEntry, publicUrl: string): GatewayError {
+function happenedError(entry: HappenedEntry, environment: string, publicUrl: string): GatewayError {
   const path = statusPathOf(entry);
   const privateDetail = path && `It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
-  const text = 'The bank has carried out the first request with this X-Request-ID; its answer is lost.';
-  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment: entry.environment, privateDetail });
+  const text =
+    entry.operation === 'cancelPayment'
+      ? 'The payment is cancelled; the answer to the first request with this X-Request-ID is lost.'
+      : 'The bank has carried out the first request with this X-Request-ID; its answer is lost.';
+  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment, privateDetail });
 }

@@ -1,12 +1,16 @@
 /** A ledger entry: how far the first request with an `X-Request-ID` got, and what the bank answered. */
 
 import { z } from 'zod';
+import { currentTenantId } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
+import type { Fingerprints } from './request-identity.ts';
 
 /** The fields of every entry. Readers ignore unknown fields. */
 const commonFields = {
   v: z.literal(1),
   fingerprint: z.string(),
+  /** Missing in entries that an instance of the former release has written. */
+  fingerprint2: z.object({ request: z.string(), content: z.string() }).readonly().optional(),
   /** Random id of one attempt; a new claim of the same `X-Request-ID` gets another one. */
   attempt: z.string(),
   /** Id of the gateway instance that executes the attempt. */
@@ -18,15 +22,19 @@ const commonFields = {
   path: z.string(),
   paymentId: z.string().optional(),
   paymentService: z.string(),
+  /** The identity of the tenant, not its name. */
   tenant: z.string(),
   /** When the request was claimed: milliseconds since 1970. */
   since: z.number(),
 };
 const sentFields = {
   ...commonFields,
+  /** The identity of the environment, not its name. */
   environment: z.string(),
   /** Until when the holder waits for a response: milliseconds since 1970. */
   listenedUntil: z.number(),
+  /** Set if another attempt with this `X-Request-ID` reached the bank, too: what is known of it. */
+  otherAttempt: z.string().optional(),
 };
 
 const entryShape = z.discriminatedUnion('step', [
@@ -42,7 +50,9 @@ const entryShape = z.discriminatedUnion('step', [
     status: z.number(),
     headers: z.array(z.tuple([z.string(), z.string()])),
     body: z.base64(),
-    /** Set if the response does not tell whether the bank executed the request: the reason. */
+    /** The public URL in its links, if it has links of the gateway. */
+    publicUrl: z.string().optional(),
+    /** Set if the response leaves open whether the bank executed the request: the reason. */
     why: z.string().optional(),
   }),
   /** An operator confirmed that the bank executed the request; the response is lost. */
@@ -54,19 +64,24 @@ export type ClaimedEntry = Extract<LedgerEntry, { step: 'claimed' }>;
 export type SendingEntry = Extract<LedgerEntry, { step: 'sending' }>;
 export type AnsweredEntry = Extract<LedgerEntry, { step: 'answered' }>;
 export type HappenedEntry = Extract<LedgerEntry, { step: 'happened' }>;
+/** The bank may have received the request. */
+export type SentEntry = Exclude<LedgerEntry, { step: 'claimed' }>;
 /** Listed for operators until they or the bank report the outcome. */
 export type InDoubtEntry = Extract<LedgerEntry, { step: 'in-doubt' | 'answered' }> & { readonly why: string };
 
 /** A claim by this instance on an unused `X-Request-ID`. */
 export function claimedEntry(
-  { operation, client, requestId }: PisRequest,
-  { fingerprint, attempt, holder }: Pick<ClaimedEntry, 'fingerprint' | 'attempt' | 'holder'>,
+  request: PisRequest,
+  { fingerprint, fingerprint2 }: Fingerprints,
+  { attempt, holder }: Pick<ClaimedEntry, 'attempt' | 'holder'>,
 ): ClaimedEntry {
+  const { operation, requestId } = request;
   const { name, path, paymentService, paymentId } = operation;
   return {
     v: 1,
     step: 'claimed',
     fingerprint,
+    fingerprint2,
     attempt,
     holder,
     requestId,
@@ -75,24 +90,50 @@ export function claimedEntry(
     path,
     paymentService,
     ...(paymentId !== undefined && { paymentId }),
-    tenant: client.tenant,
+    tenant: currentTenantId(request),
   };
 }
 
 /** Stores the bank's response. A 5xx leaves the outcome in doubt: a proxy in front of the bank may have sent it. */
-export function answeredEntry(entry: SendingEntry, { status, headers, body }: PisResponse): AnsweredEntry {
+export function answeredEntry(entry: SendingEntry, bankResponse: PisResponse): AnsweredEntry {
+  const { status, headers, body, publicUrl } = bankResponse;
   const response = { status, headers: headers.map(([name, value]): [string, string] => [name, value]) };
   const why = status >= 500 ? { why: `the bank answered ${status}` } : {};
-  return { ...entry, step: 'answered', ...response, body: body.toString('base64'), ...why };
+  const links = publicUrl === undefined ? {} : { publicUrl };
+  return { ...entry, step: 'answered', ...response, body: body.toString('base64'), ...links, ...why };
 }
 
 /** @param paymentId the id of the initiated payment, if the operator knows it */
 export const happenedEntry = (entry: InDoubtEntry, paymentId = entry.paymentId): LedgerEntry =>
   entryShape.parse({ ...entry, paymentId, step: 'happened' }); // drops the fields of other steps
 
-/** The stored response of the bank. */
-export function storedResponse({ status, headers, body, environment }: AnsweredEntry): PisResponse {
-  return { status, headers, body: Buffer.from(body, 'base64'), servedFrom: 'ledger', environment };
+/** The stored response of the bank. @param environment the name of its environment */
+export function storedResponse(entry: AnsweredEntry, environment: string = entry.environment): PisResponse {
+  const { status, headers, body, publicUrl } = entry;
+  const response = { status, headers, body: Buffer.from(body, 'base64'), environment };
+  return { ...response, servedFrom: 'ledger', ...(publicUrl !== undefined && { publicUrl }) };
+}
+
+/** The entry without the bank's response, if that is too long to be remembered. */
+export function withoutResponse(entry: AnsweredEntry): LedgerEntry {
+  const { status, why } = entry;
+  if (why === undefined && status < 400) return entryShape.parse({ ...entry, step: 'happened' });
+  const reason = why ?? `the bank answered ${status}, and its response is lost`;
+  return entryShape.parse({ ...entry, step: 'in-doubt', why: reason });
+}
+
+/** Puts the entry in doubt because another attempt has reached the bank as well. @param otherAttempt what is known of it */
+export function withOtherAttempt(entry: SentEntry, otherAttempt: string): LedgerEntry {
+  const why = `two attempts reached the bank: ${describeAttempt(entry)}; ${otherAttempt}`;
+  const step = entry.step === 'answered' ? 'answered' : 'in-doubt';
+  return entryShape.parse({ ...entry, step, why, otherAttempt });
+}
+
+/** What is known of an attempt, for operators. */
+export function describeAttempt(entry: SentEntry): string {
+  const outcome =
+    entry.step === 'answered' ? `the bank answered ${entry.status}` : 'its outcome is not known';
+  return `the attempt of ${new Date(entry.since).toISOString()} in ${entry.environment} (${outcome})`;
 }
 
 export const isInDoubt = (entry: LedgerEntry | undefined): entry is InDoubtEntry =>

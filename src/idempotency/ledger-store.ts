@@ -1,6 +1,6 @@
 /** The ledger in the shared state: its entries, and the index of those whose outcome is not known yet. */
 
-import type { KeyValues, Sets } from '../state/ports.ts';
+import type { Fence, KeyValues, Sets } from '../state/ports.ts';
 import { isUnresolved, type LedgerEntry, parseEntry, serializeEntry } from './ledger-entry.ts';
 
 export interface StoredEntry {
@@ -13,17 +13,25 @@ export interface StoredEntry {
 /**
  * Entries by id. Every change is a compare-and-set: of two concurrent changes, one wins.
  *
- * Every operation throws GatewayError STATE_UNAVAILABLE; the change may have been made nevertheless. An entry without
- * `ttlMs` (milliseconds) never expires.
+ * Every operation throws GatewayError STATE_UNAVAILABLE; the change may have been made nevertheless. With a fence, it throws
+ * EpochMismatchError if the state has lost data. An entry without `ttlMs` (milliseconds) never expires.
  */
 export interface LedgerStore {
   read(id: string): Promise<StoredEntry | undefined>;
   /** @returns false if there already is an entry */
-  create(id: string, entry: LedgerEntry, ttlMs?: number): Promise<boolean>;
+  create(id: string, entry: LedgerEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
   /** Replaces the marker of a released entry. @returns false if there is none */
-  replaceReleased(id: string, entry: LedgerEntry, ttlMs?: number): Promise<boolean>;
+  replaceReleased(id: string, entry: LedgerEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
   /** @returns the new stored text, or `undefined` if the stored text is not `raw` */
-  replace(id: string, raw: string, next: LedgerEntry, ttlMs?: number): Promise<string | undefined>;
+  replace(
+    id: string,
+    raw: string,
+    next: LedgerEntry,
+    ttlMs?: number,
+    fence?: Fence,
+  ): Promise<string | undefined>;
+  /** As `replace`, for a change that a failover must not lose. @throws UnconfirmedError */
+  replaceConfirmed(id: string, raw: string, next: LedgerEntry, fence?: Fence): Promise<string | undefined>;
   /** Deletes the entry: the next request can claim the id. @returns false if the stored text is not `raw` */
   release(id: string, raw: string): Promise<boolean>;
 }
@@ -32,24 +40,36 @@ export interface LedgerStore {
 const releasedMarker = '';
 const releasedMarkerMs = 1;
 
-const entryKey = (id: string) => `ledger:entry:${id}`;
-
-export function createLedgerStore(keyValues: KeyValues): LedgerStore {
+/** @param partitions `State.partitions`: in a cluster, they spread the entries over its nodes */
+export function createLedgerStore(keyValues: KeyValues, partitions: readonly string[] = ['']): LedgerStore {
+  const entryKey = (id: string) => `ledger:${partitionOf(id, partitions)}entry:${id}`;
   return {
     async read(id) {
       const raw = await keyValues.read(entryKey(id));
       return raw === undefined || raw === releasedMarker ? undefined : { raw, entry: parseEntry(raw) };
     },
-    create: (id, entry, ttlMs) => keyValues.writeIfAbsent(entryKey(id), serializeEntry(entry), ttlMs),
-    replaceReleased: (id, entry, ttlMs) =>
-      keyValues.replace(entryKey(id), releasedMarker, serializeEntry(entry), ttlMs),
-    async replace(id, raw, next, ttlMs) {
+    create: (id, entry, ttlMs, fence) =>
+      keyValues.writeIfAbsent(entryKey(id), serializeEntry(entry), ttlMs, fence),
+    replaceReleased: (id, entry, ttlMs, fence) =>
+      keyValues.replace(entryKey(id), releasedMarker, serializeEntry(entry), ttlMs, fence),
+    async replace(id, raw, next, ttlMs, fence) {
       const text = serializeEntry(next);
-      return (await keyValues.replace(entryKey(id), raw, text, ttlMs)) ? text : undefined;
+      return (await keyValues.replace(entryKey(id), raw, text, ttlMs, fence)) ? text : undefined;
+    },
+    async replaceConfirmed(id, raw, next, fence) {
+      const text = serializeEntry(next);
+      const isReplaced = keyValues.replace(entryKey(id), raw, text, undefined, fence, 'replicas');
+      return (await isReplaced) ? text : undefined;
     },
     release: (id, raw) => keyValues.replace(entryKey(id), raw, releasedMarker, releasedMarkerMs),
   };
 }
+
+/** The partition of an entry. Ids are base64url: their first character spreads them over 64 partitions. */
+export const partitionOf = (id: string, partitions: readonly string[]): string =>
+  partitions[base64url.indexOf(id.charAt(0)) % partitions.length] ?? '';
+
+const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
 /**
  * Names of all attempts that are being sent or in doubt. Recovery finds them here even if no TPP repeats the request.
@@ -59,20 +79,23 @@ export function createLedgerStore(keyValues: KeyValues): LedgerStore {
  */
 export interface UnresolvedIndex {
   add(name: string): Promise<void>;
+  /** As `add`, for a name that a failover must not lose. @throws UnconfirmedError */
+  addConfirmed(name: string): Promise<void>;
   remove(name: string): Promise<void>;
   list(): Promise<readonly string[]>;
 }
 
-/** Index sets by the first digit of the name, so that they spread over a Redis cluster. */
-const partitions = '0123456789abcdef';
-const partitionKey = (name: string) => `ledger:open:${name.charAt(0)}`;
+/** The first digit of a name selects its index set, so that the sets spread over a Redis cluster. */
+const indexDigits = '0123456789abcdef';
+const indexKey = (name: string) => `ledger:open:${name.charAt(0)}`;
 
 export function createUnresolvedIndex(sets: Sets): UnresolvedIndex {
   return {
-    add: (name) => sets.add(partitionKey(name), name),
-    remove: (name) => sets.remove(partitionKey(name), name),
+    add: (name) => sets.add(indexKey(name), name),
+    addConfirmed: (name) => sets.add(indexKey(name), name, 'replicas'),
+    remove: (name) => sets.remove(indexKey(name), name),
     list: async () =>
-      (await Promise.all([...partitions].map((part) => sets.members(partitionKey(part))))).flat(),
+      (await Promise.all([...indexDigits].map((digit) => sets.members(indexKey(digit))))).flat(),
   };
 }
 

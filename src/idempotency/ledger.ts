@@ -13,29 +13,39 @@ import { randomUUID } from 'node:crypto';
 import type { PisRequest } from '../request/messages.ts';
 import { type ChangeWaiter, createChangeWaiter } from '../state/change-waiter.ts';
 import { createPendingWrites } from '../state/pending-writes.ts';
-import type { State } from '../state/ports.ts';
+import { EpochMismatchError, type Fence, type KeyValues, type State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
-import { type Claim, type ClaimDependencies, createClaim } from './claim.ts';
+import { type Claim, type ClaimDependencies, createClaim, recheckOnLoss } from './claim.ts';
+import { createFollowResolutions } from './follow-resolutions.ts';
+import { createEntryStore } from './former-names.ts';
+import { createInitiators } from './initiators.ts';
 import {
   type AnsweredEntry,
   type ClaimedEntry,
   claimedEntry,
   type HappenedEntry,
+  isInDoubt,
   type LedgerEntry,
   serializeEntry,
 } from './ledger-entry.ts';
-import { createLedgerStore, createUnresolvedIndex } from './ledger-store.ts';
+import { createUnresolvedIndex } from './ledger-store.ts';
+import { createLossGuard, type LossGuard, type LossSettings } from './loss-guard.ts';
+import { createOwnWrites } from './own-writes.ts';
 import {
   createInDoubtWrites,
   createInstanceLeases,
   type InDoubtWrites,
   type InstanceLeases,
 } from './recovery.ts';
-import type { RequestIdentity } from './request-identity.ts';
+import { createReleasedAttempts } from './released-attempts.ts';
+import { type Difference, differenceOf, type RequestIdentity } from './request-identity.ts';
+import { createReportDuplicate, createRestoreWrite } from './restore-write.ts';
+import type { StorageBudget } from './storage-budget.ts';
 
 /** The parts of the ledger that survive a reload of the configuration. */
 export interface LedgerServices extends ClaimDependencies {
   readonly instanceLeases: InstanceLeases;
+  readonly lossGuard: LossGuard;
   readonly entryChanges: ChangeWaiter;
   readonly inDoubt: InDoubtWrites;
   /** Number of writes in doubt of all instances at the last scan; `undefined` before the first one. */
@@ -49,34 +59,80 @@ export interface LedgerServices extends ClaimDependencies {
 /** `maintain` scans the index on every fifth call. */
 const callsPerScan = 5;
 
+export interface LedgerOptions {
+  /** Stores the entries, encrypted if a key is configured. */
+  readonly entries: KeyValues;
+  /** `idempotency.memory`, in bytes. */
+  readonly memoryBytes: number;
+  readonly lossSettings: () => LossSettings;
+  readonly storageBudget: StorageBudget;
+  readonly countDuplicate: () => void;
+  readonly countUnconfirmed: () => void;
+  /** `payments.rememberFor`, in milliseconds. */
+  readonly rememberForMs: number;
+  readonly log: Log;
+}
+
 export function createLedgerServices(
-  { keyValues, sets, pubsub }: Pick<State, 'keyValues' | 'sets' | 'pubsub'>,
-  log: Log,
+  state: Pick<State, 'keyValues' | 'sets' | 'pubsub' | 'partitions' | 'identity' | 'onDisconnect'>,
+  {
+    entries,
+    memoryBytes,
+    lossSettings,
+    storageBudget,
+    countDuplicate,
+    countUnconfirmed,
+    rememberForMs,
+    log,
+  }: LedgerOptions,
 ): LedgerServices {
-  const store = createLedgerStore(keyValues);
+  const { keyValues, sets, pubsub } = state;
+  const store = createEntryStore(entries, state.partitions);
   const unresolvedIndex = createUnresolvedIndex(sets);
   const instanceLeases = createInstanceLeases(keyValues, sets);
-  const pendingWrites = createPendingWrites<() => Promise<void>>((write) => write());
   const entryChanges = createChangeWaiter(pubsub, 'ledger');
+  const initiators = createInitiators({ keyValues, store, entryChanges }, rememberForMs);
+  const ownWrites = createOwnWrites(memoryBytes);
+  const reportDuplicate = createReportDuplicate({ store, unresolvedIndex, countDuplicate, log });
+  const restore = createRestoreWrite({ store, unresolvedIndex, initiators, ownWrites, reportDuplicate });
+  const guardDependencies = { state, keyValues, instanceLeases, ownWrites, restore, log };
+  const lossGuard = createLossGuard({ ...guardDependencies, settings: lossSettings });
+  const pendingWrites = createPendingWrites<() => Promise<void>>((write) => write());
+  const releasedAttempts = createReleasedAttempts();
   const notifyChanged = entryChanges.notify;
-  const inDoubt = createInDoubtWrites({ store, unresolvedIndex, instanceLeases, notifyChanged, log });
+  const recoveryDependencies = { store, unresolvedIndex, initiators, instanceLeases, releasedAttempts };
+  const inDoubt = createInDoubtWrites({ ...recoveryDependencies, notifyChanged, log });
+  const windowMs = () => lossSettings().windowMs;
+  const followResolutions = createFollowResolutions({ store, ownWrites, lossGuard, windowMs });
   let calls = 0;
   let inDoubtCount: number | undefined;
   return {
     store,
     unresolvedIndex,
     instanceLeases,
+    initiators,
+    ownWrites,
+    lossGuard,
+    reportDuplicate,
+    storageBudget,
     inDoubt,
     inDoubtCount: () => inDoubtCount,
     entryChanges,
     notifyChanged,
     pendingWrites,
+    releasedAttempts,
+    countUnconfirmed,
     log,
     async maintain() {
       await pendingWrites.flush().catch(() => {}); // the next call retries
-      if (calls++ % callsPerScan === 0) inDoubtCount = await inDoubt.scan();
+      if (calls++ % callsPerScan !== 0) return;
+      inDoubtCount = await inDoubt.scan();
+      await followResolutions();
     },
-    deregister: () => instanceLeases.deregister().catch(() => {}), // the lease expires by itself
+    async deregister() {
+      if (lossGuard.report().status !== 'ok') return; // the lease holds the registration, for which the others may wait
+      await instanceLeases.deregister().catch(() => {}); // the lease expires by itself
+    },
   };
 }
 
@@ -84,7 +140,7 @@ export function createLedgerServices(
 export type ClaimResult =
   /** The id was unused: this request executes the write. */
   | { readonly kind: 'claimed'; readonly claim: Claim }
-  | { readonly kind: 'another-request' }
+  | { readonly kind: 'another-request'; readonly difference: Exclude<Difference, 'none'> }
   | { readonly kind: 'running' }
   | { readonly kind: 'answered'; readonly entry: AnsweredEntry }
   | { readonly kind: 'happened'; readonly entry: HappenedEntry }
@@ -109,46 +165,73 @@ const running = { kind: 'running' } as const;
 const claimMarginMs = 10_000;
 
 export function createLedger(services: LedgerServices, { lateAnswer, window }: LedgerSettings): Ledger {
-  const { store, instanceLeases, pendingWrites, inDoubt } = services;
+  const { store, instanceLeases, pendingWrites, inDoubt, ownWrites, lossGuard } = services;
 
   async function claim(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult> {
-    const { id, fingerprint } = identity;
+    const known = ownResult(identity);
+    if (known) return known;
+    if (!lossGuard.isAllowed()) await lossGuard.waitUntilAllowed();
+    const { id } = identity;
     const leftMs = Math.max(0, request.deadlineAtMs - performance.now());
-    const own = claimedEntry(request, { fingerprint, attempt: randomUUID(), holder: instanceLeases.ownId });
+    const own = claimedEntry(request, identity, { attempt: randomUUID(), holder: instanceLeases.ownId });
     const ttlMs = leftMs + claimMarginMs;
-    const claimed = (): ClaimResult => {
-      const lateAnswerMs = leftMs + lateAnswer;
-      return {
-        kind: 'claimed',
-        claim: createClaim(services, { id, entry: own, lateAnswerMs, windowMs: window }),
-      };
-    };
     const onUncertain = (thrown: unknown) => releaseUncertain(id, own, ttlMs, thrown);
+
+    /** @returns `undefined` if `write` finds another entry than expected */
+    const tryClaim = async (write: (fence: Fence) => Promise<unknown>): Promise<ClaimResult | undefined> => {
+      const fence = lossGuard.fenceOf(id);
+      if (!(await write(fence).catch(recheckOnLoss(lossGuard)).catch(onUncertain))) return undefined;
+      const lateAnswerMs = leftMs + lateAnswer;
+      const tenantName = request.client.tenant;
+      const { sequence } = fence;
+      const terms = { id, entry: own, tenantName, sequence, lateAnswerMs, windowMs: window };
+      return { kind: 'claimed', claim: createClaim(services, terms) };
+    };
 
     const claimExisting = async (): Promise<ClaimResult> => {
       const stored = await store.read(id);
       if (!stored) {
         // The entry was released just now. A Redis replica with a slow clock may show the marker longer than its TTL.
-        if (await store.replaceReleased(id, own, ttlMs).catch(onUncertain)) return claimed();
-        return claim(identity, request);
+        const claimed = await tryClaim((fence) => store.replaceReleased(id, own, ttlMs, fence));
+        return claimed ?? claim(identity, request);
       }
       const { raw, entry } = stored;
       if (!entry) return { kind: 'in-doubt' };
-      if (entry.fingerprint !== fingerprint) return { kind: 'another-request' };
-      if (entry.step !== 'claimed' && entry.step !== 'sending') return finishedResult(entry);
+      if (entry.step !== 'claimed' && entry.step !== 'sending') return finishedResult(entry, identity);
       if (await instanceLeases.isAlive(entry.holder)) return running;
-      if (entry.step === 'sending') await inDoubt.markOrphaned(id, raw, entry);
-      else if (await store.replace(id, raw, own, ttlMs).catch(onUncertain)) return claimed();
+      if (entry.step === 'claimed') {
+        const claimed = await tryClaim((fence) => store.replace(id, raw, own, ttlMs, fence));
+        return claimed ?? claim(identity, request);
+      }
+      await inDoubt.markOrphaned(id, raw, entry);
       return claim(identity, request);
     };
 
-    await instanceLeases.register();
-    if (await store.create(id, own, ttlMs).catch(onUncertain)) return claimed();
-    return claimExisting().catch(() => running); // an entry exists, but it cannot be read now
+    try {
+      const claimed = await tryClaim((fence) => store.create(id, own, ttlMs, fence));
+      if (claimed) return claimed;
+    } catch (refusal) {
+      if (!(await isKnownElsewhere(id))) throw refusal;
+    }
+    return claimExisting().catch(() => running); // an entry exists, but cannot be read now
+  }
+
+  /** What this instance knows without the state; nothing of a write in doubt, which others may have resolved. */
+  function ownResult(identity: RequestIdentity): ClaimResult | undefined {
+    const entry = ownWrites.entryOf(identity.id);
+    if (!entry || isInDoubt(entry) || entry.step === 'happened') return undefined;
+    return entry.step === 'answered' ? finishedResult(entry, identity) : running;
+  }
+
+  /** Whether a refused write is a repeat of one that the state still holds. */
+  async function isKnownElsewhere(id: string): Promise<boolean> {
+    if (lossGuard.report().status === 'ok') return false; // the state is unavailable
+    return (await store.read(id).catch(() => undefined)) !== undefined;
   }
 
   /** The state may have stored a claim that no request will execute: releases it, as long as it could block repeats. */
   function releaseUncertain(id: string, own: ClaimedEntry, ttlMs: number, thrown: unknown): never {
+    if (thrown instanceof EpochMismatchError) throw thrown; // nothing was stored
     const expiresAtMs = performance.now() + ttlMs;
     void pendingWrites.addAndFlush(`claim ${own.attempt}`, async () => {
       if (performance.now() < expiresAtMs) await store.release(id, serializeEntry(own));
@@ -159,13 +242,14 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
   return { claim };
 }
 
-function finishedResult(entry: Exclude<LedgerEntry, { step: 'claimed' | 'sending' }>): ClaimResult {
-  switch (entry.step) {
-    case 'in-doubt':
-      return { kind: 'in-doubt', environment: entry.environment };
-    case 'answered':
-      return { kind: 'answered', entry };
-    case 'happened':
-      return { kind: 'happened', entry };
-  }
+/** A doubt is reported even for a different request: the advice to use a new X-Request-ID could cause a second payment. */
+export function finishedResult(
+  entry: Exclude<LedgerEntry, { step: 'claimed' | 'sending' }>,
+  identity: RequestIdentity,
+): ClaimResult {
+  const difference = differenceOf(entry, identity);
+  if (entry.step === 'in-doubt' || (isInDoubt(entry) && difference !== 'none'))
+    return { kind: 'in-doubt', environment: entry.environment };
+  if (difference !== 'none') return { kind: 'another-request', difference };
+  return entry.step === 'answered' ? { kind: 'answered', entry } : { kind: 'happened', entry };
 }

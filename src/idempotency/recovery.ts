@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { KeyValues, Sets } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Initiators } from './initiators.ts';
 import { type InDoubtEntry, isInDoubt, isUnresolved, type SendingEntry } from './ledger-entry.ts';
 import {
   attemptName,
@@ -14,6 +15,7 @@ import {
   removeResolved,
   type UnresolvedIndex,
 } from './ledger-store.ts';
+import type { ReleasedAttempts } from './released-attempts.ts';
 
 /** Instance leases: an instance that has not renewed its lease counts as dead. */
 export interface InstanceLeases {
@@ -21,29 +23,42 @@ export interface InstanceLeases {
   readonly ownId: string;
   /** @throws GatewayError STATE_UNAVAILABLE, as every operation here */
   isAlive(instanceId: string): Promise<boolean>;
-  /** To be called every second. */
-  renew(): Promise<void>;
-  /** Acquires the lease, unless this instance already did. */
-  register(): Promise<void>;
+  /** To be called every second. @param value read by the other instances; without it, the value stays as it is */
+  renew(value?: string): Promise<void>;
+  /** The values of all live leases by instance. A lease of a release without registrations is empty. */
+  live(): Promise<ReadonlyMap<string, string>>;
   /** Ends the lease. */
   deregister(): Promise<void>;
   /** Counts the live instances, this one included. */
   countLive(): Promise<number>;
 }
 
+/** The value of a lease before the first registration. */
+const startingValue = 'starting';
+
+/** Whether an instance of a release without registrations is alive. @param live the values of all live leases by instance */
+export const hasFormerInstance = (live: ReadonlyMap<string, string>): boolean =>
+  [...live.values()].includes('');
+
 /** Measured on the clock of the state, in milliseconds. */
-const leaseMs = 6_000;
+export const leaseMs = 6_000;
 const leaseKey = (instanceId: string) => `ledger:holder:${instanceId}`;
 /** The set of instances to count. */
 const instancesKey = 'ledger:holders';
 
 export function createInstanceLeases(keyValues: KeyValues, sets: Sets): InstanceLeases {
   const ownId = randomUUID();
-  let isRegistered = false;
+  let ownValue = startingValue;
 
-  async function renew(): Promise<void> {
-    await keyValues.write(leaseKey(ownId), '', leaseMs);
-    isRegistered = true;
+  async function live(): Promise<ReadonlyMap<string, string>> {
+    const instances = await sets.members(instancesKey);
+    const values = await Promise.all(instances.map((instance) => keyValues.read(leaseKey(instance))));
+    return new Map(
+      instances.flatMap((instance, index) => {
+        const value = values[index];
+        return value === undefined ? [] : [[instance, value] as const];
+      }),
+    );
   }
 
   const isAlive = async (instanceId: string) =>
@@ -52,20 +67,26 @@ export function createInstanceLeases(keyValues: KeyValues, sets: Sets): Instance
   return {
     ownId,
     isAlive,
-    renew,
-    register: async () => (isRegistered ? undefined : renew()),
+    async renew(value = ownValue) {
+      ownValue = value;
+      await Promise.all([
+        sets.add(instancesKey, ownId), // every time: another instance may have removed it as dead
+        keyValues.write(leaseKey(ownId), value, leaseMs),
+      ]);
+    },
+    live,
     async deregister() {
       await keyValues.remove(leaseKey(ownId));
       await sets.remove(instancesKey, ownId);
     },
     async countLive() {
-      await sets.add(instancesKey, ownId); // every time: another instance may have removed it as dead
-      let live = 0;
+      await sets.add(instancesKey, ownId);
+      let count = 0;
       for (const instanceId of await sets.members(instancesKey)) {
-        if (await isAlive(instanceId)) live += 1;
+        if (await isAlive(instanceId)) count += 1;
         else await sets.remove(instancesKey, instanceId);
       }
-      return live;
+      return count;
     },
   };
 }
@@ -76,11 +97,27 @@ export interface InDoubtWrite {
   readonly entry: InDoubtEntry;
 }
 
+export interface InDoubtCancellation {
+  /** As `InDoubtWrite.id`. */
+  readonly id: string;
+  readonly paymentId: string;
+  /** The identity of the environment. */
+  readonly environment: string;
+}
+
 export interface InDoubtWrites {
   /** All writes in doubt, oldest first. @throws GatewayError STATE_UNAVAILABLE */
   all(): Promise<readonly InDoubtWrite[]>;
-  /** Puts what dead instances were sending in doubt. @returns the number of writes in doubt @throws GatewayError STATE_UNAVAILABLE */
+  /**
+   * Puts the unfinished writes of dead instances in doubt. Releases attempts of this instance again if the state has lost
+   * their release.
+   *
+   * @returns the number of writes in doubt
+   * @throws GatewayError STATE_UNAVAILABLE
+   */
   scan(): Promise<number>;
+  /** The cancellations of a payment that the last scan found in doubt. */
+  cancellationsOf(paymentId: string): readonly InDoubtCancellation[];
   /** Puts an entry of a dead instance in doubt, unless it has changed. @throws GatewayError STATE_UNAVAILABLE */
   markOrphaned(id: string, raw: string, entry: SendingEntry): Promise<void>;
 }
@@ -88,7 +125,9 @@ export interface InDoubtWrites {
 interface InDoubtDependencies {
   readonly store: LedgerStore;
   readonly unresolvedIndex: UnresolvedIndex;
+  readonly initiators: Pick<Initiators, 'keep'>;
   readonly instanceLeases: InstanceLeases;
+  readonly releasedAttempts: ReleasedAttempts;
   readonly notifyChanged: (id: string) => void;
   readonly log: Log;
 }
@@ -96,12 +135,15 @@ interface InDoubtDependencies {
 export function createInDoubtWrites({
   store,
   unresolvedIndex,
+  initiators,
   instanceLeases,
+  releasedAttempts,
   notifyChanged,
   log,
 }: InDoubtDependencies): InDoubtWrites {
   /** Names that the last scan found in doubt; the next scan does not read their entries. */
   let known: ReadonlySet<string> = new Set();
+  let cancellations: readonly InDoubtCancellation[] = [];
   /** Names already logged as unreadable. */
   const unreadable = new Set<string>();
 
@@ -136,6 +178,14 @@ export function createInDoubtWrites({
     log('error', 'an entry of the ledger cannot be read', { id: name, why });
   }
 
+  /** The state may have lost the release of an attempt, and its name in the index. */
+  async function releaseAgain(name: string): Promise<void> {
+    const { id, attempt } = parseAttemptName(name);
+    const stored = await store.read(id);
+    if (stored?.entry?.step !== 'sending' || stored.entry.attempt !== attempt) return;
+    if (await store.release(id, stored.raw)) notifyChanged(id);
+  }
+
   async function markOrphaned(id: string, raw: string, entry: SendingEntry): Promise<void> {
     const why = 'the gateway instance that sent it is gone';
     await unresolvedIndex.add(attemptName(id, entry.attempt)); // the instance may have died before it added the name
@@ -150,13 +200,22 @@ export function createInDoubtWrites({
       return found.toSorted((one, other) => one.entry.since - other.entry.since);
     },
     async scan() {
+      for (const name of releasedAttempts.names()) await releaseAgain(name);
       const names = await unresolvedIndex.list();
       const found = await readInDoubt(names.filter((name) => !known.has(name)));
+      for (const { entry } of found) await initiators.keep(entry);
       known = new Set([...names.filter((name) => known.has(name)), ...found.map(({ id }) => id)]);
+      cancellations = [...cancellations, ...found.flatMap(cancellationIn)].filter(({ id }) => known.has(id));
       return known.size;
     },
+    cancellationsOf: (paymentId) => cancellations.filter((one) => one.paymentId === paymentId),
     markOrphaned,
   };
+}
+
+function cancellationIn({ id, entry }: InDoubtWrite): readonly InDoubtCancellation[] {
+  const { operation, paymentId, environment } = entry;
+  return operation === 'cancelPayment' && paymentId !== undefined ? [{ id, paymentId, environment }] : [];
 }
 
 /** Logged at error level, because an operator has to ask the bank. */

@@ -21,6 +21,8 @@ export type ResolveResult =
   | { readonly kind: 'resolved' }
   /** No write with this name is in doubt. */
   | { readonly kind: 'unknown' }
+  /** The payment belongs to another tenant. */
+  | { readonly kind: 'foreign-payment' }
   /** The bank may still execute the request. */
   | { readonly kind: 'too-early'; readonly seconds: number };
 
@@ -32,13 +34,13 @@ interface ResolveDependencies {
   readonly unresolvedIndex: UnresolvedIndex;
   readonly pendingWrites: PendingWrites<() => Promise<void>>;
   readonly notifyChanged: (id: string) => void;
-  /** Routes later requests for a payment to the environment that created it. */
+  /** Routes later requests for a payment to the environment that created it. Returns false if it belongs to another tenant. */
   readonly affinity: {
     recordEnvironment(
       paymentId: string,
       createdBy: { readonly environment: string; readonly tenant: string },
       retention: 'permanent' | 'expiring',
-    ): Promise<void>;
+    ): Promise<boolean>;
   };
   readonly audit: AuditRecorder;
   /** How long the resolved entry is stored for repeats, in milliseconds. */
@@ -64,9 +66,12 @@ export function createResolve({
     if (outcome === 'did-not-happen' && leftMs > 0)
       return { kind: 'too-early', seconds: Math.ceil(leftMs / 1_000) };
 
+    const { paymentId } = resolution;
+    const isNamed = entry.operation === 'initiatePayment' && paymentId !== undefined;
+    if (isNamed && !(await recordOwner(entry, paymentId))) return { kind: 'foreign-payment' };
     const isStored =
       outcome === 'happened'
-        ? recordHappened(id, entry, stored.raw, resolution.paymentId)
+        ? store.replace(id, stored.raw, happenedEntry(entry, isNamed ? paymentId : undefined), windowMs())
         : store.release(id, stored.raw);
     if (!(await isStored)) return { kind: 'unknown' }; // the bank's own response came first
     notifyChanged(id);
@@ -77,18 +82,11 @@ export function createResolve({
     return { kind: 'resolved' };
   };
 
-  async function recordHappened(
-    id: string,
-    entry: InDoubtEntry,
-    raw: string,
-    paymentId: string | undefined,
-  ): Promise<string | undefined> {
+  /** @returns false if the payment belongs to another tenant */
+  async function recordOwner(entry: InDoubtEntry, paymentId: string): Promise<boolean> {
     const { environment, tenant, paymentService } = entry;
-    if (entry.operation !== 'initiatePayment' || paymentId === undefined)
-      return store.replace(id, raw, happenedEntry(entry), windowMs());
     const retention = paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
-    await affinity.recordEnvironment(paymentId, { environment, tenant }, retention);
-    return store.replace(id, raw, happenedEntry(entry, paymentId), windowMs());
+    return affinity.recordEnvironment(paymentId, { environment, tenant }, retention);
   }
 }
 

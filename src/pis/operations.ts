@@ -23,9 +23,18 @@ interface OperationRow {
   readonly createsPayment: boolean;
   readonly readsStatus: boolean;
   readonly changesStatus: boolean;
+  readonly showsStatus: ShownStatus;
 }
 
-const noTraits = { createsPayment: false, readsStatus: false, changesStatus: false } as const;
+/** Which status a 200 contains besides other data: the payment's, or that of one authorisation. */
+type ShownStatus = 'none' | 'transactionStatus' | 'scaStatus';
+
+const noTraits = {
+  createsPayment: false,
+  readsStatus: false,
+  changesStatus: false,
+  showsStatus: 'none',
+} as const;
 
 /** Rows with the same shape differ in their method. */
 export const operations = [
@@ -43,6 +52,7 @@ export const operations = [
     method: 'GET',
     shape: '/payments/{payment-product}/{paymentId}',
     lane: 'read',
+    showsStatus: 'transactionStatus',
   },
   {
     ...noTraits,
@@ -50,6 +60,7 @@ export const operations = [
     method: 'GET',
     shape: '/periodic-payments/{payment-product}/{paymentId}',
     lane: 'read',
+    showsStatus: 'transactionStatus',
   },
   {
     ...noTraits,
@@ -88,6 +99,7 @@ export const operations = [
     method: 'GET',
     shape: '/{payment-service}/{payment-product}/{paymentId}/{payment-authorisation}/{authorisation-id}',
     lane: 'read',
+    showsStatus: 'scaStatus',
   },
 ] as const satisfies readonly OperationRow[];
 
@@ -102,6 +114,7 @@ export interface Operation {
   readonly createsPayment: boolean;
   readonly readsStatus: boolean;
   readonly changesStatus: boolean;
+  readonly showsStatus: ShownStatus;
   readonly paymentService: string;
   readonly paymentProduct: string;
   readonly paymentId?: string;
@@ -142,6 +155,7 @@ export function prefixOf(segment: string): string {
 export function createMatcher(rules: PathRules): Matcher {
   const prefix = splitPrefix(rules.segment);
   const shapes = operations.map(({ shape, ...traits }) => ({ traits, parts: splitShape(shape) }));
+  const subResources = subResourcesOf(rules);
   const byLength = Map.groupBy(shapes, ({ parts }) => parts.length);
 
   return (method, target) => {
@@ -151,7 +165,8 @@ export function createMatcher(rules: PathRules): Matcher {
 
     const segments = split.slice(prefix.length);
     const fitting =
-      byLength.get(segments.length)?.filter(({ parts }) => fitsShape(parts, segments, rules)) ?? [];
+      byLength.get(segments.length)?.filter(({ parts }) => fitsShape(parts, segments, rules, subResources)) ??
+      [];
     const [first] = fitting;
     if (!first) return { kind: 'unknown-path' };
     const refusal = refuseIdCharacters(first.parts, segments) ?? refuseUnlisted(rules, segments);
@@ -201,13 +216,28 @@ function splitTarget(target: string): readonly string[] | string {
 }
 
 /** `status` is never an authorisation type, even if every type is accepted. */
-function fitsShape(parts: readonly string[], segments: readonly string[], { authorisationTypes }: PathRules) {
+function fitsShape(
+  parts: readonly string[],
+  segments: readonly string[],
+  { authorisationTypes }: PathRules,
+  subResources: ReadonlySet<string>,
+) {
   return parts.every((part, index) => {
     const segment = segments[index] ?? '';
     if (part === '{payment-authorisation}')
       return segment !== 'status' && isListed(authorisationTypes, segment);
+    if (idParameters.has(part)) return !subResources.has(segment);
     return part.startsWith('{') || part === segment;
   });
+}
+
+/**
+ * The names that no id has: such a path lacks its id or its product, as most of the standard's own examples do. If every
+ * authorisation type is accepted, these are the standard's.
+ */
+function subResourcesOf({ authorisationTypes }: PathRules): ReadonlySet<string> {
+  const configured = authorisationTypes === 'any' ? [] : authorisationTypes;
+  return new Set(['status', 'authorisations', 'cancellation-authorisations', ...configured]);
 }
 
 /** Refuses characters that are allowed only in ids, if they occur in another segment. */

@@ -45,24 +45,31 @@ const finalCodes: ReadonlyMap<string, readonly string[]> = new Map<string, reado
 ]);
 
 /**
- * The code in the body of a status response: `transactionStatus` of JSON, `GrpSts` of pain.002.
+ * The status in the body of a response: `transactionStatus` of JSON, whether or not it is a code of ISO 20022, or `GrpSts` of
+ * pain.002.
  *
- * It only decides how long the response may be cached, so the result is `undefined` in any doubt: another format, a body
- * that is compressed or broken, several codes, or a value longer than the codes of ISO 20022 (1 to 4 characters).
+ * @returns `undefined` in any doubt: another format, a body that is compressed or broken, several codes
  */
 export function transactionStatusIn(body: Buffer, contentType: string | undefined): string | undefined {
-  const found = isJson(contentType) ? inJson(body) : isXml(contentType) ? inXml(body) : undefined;
-  return typeof found === 'string' && isoCode.test(found) ? found : undefined;
+  if (isXml(contentType)) return inXml(body);
+  return isJson(contentType) ? inJson(body, 'transactionStatus') : undefined;
 }
 
-const isoCode = /^[A-Z0-9]{1,4}$/;
+/** The `scaStatus` in the body of a response in JSON. */
+export function scaStatusIn(body: Buffer, contentType: string | undefined): string | undefined {
+  return isJson(contentType) ? inJson(body, 'scaStatus') : undefined;
+}
 
-function inJson(body: Buffer): unknown {
+/** The values of `scaStatus` after which an authorisation does not change any more (OpenAPI 1.3.6 and 1.3.11). */
+export const endsAuthorisation = (scaStatus: string): boolean =>
+  scaStatus === 'finalised' || scaStatus === 'failed' || scaStatus === 'exempted';
+
+function inJson(body: Buffer, name: string): string | undefined {
   try {
     const parsed: unknown = JSON.parse(body.toString());
-    return typeof parsed === 'object' && parsed !== null && 'transactionStatus' in parsed
-      ? parsed.transactionStatus
-      : undefined;
+    if (typeof parsed !== 'object' || parsed === null) return undefined;
+    const value: unknown = Object.getOwnPropertyDescriptor(parsed, name)?.value;
+    return typeof value === 'string' ? value : undefined;
   } catch {
     return undefined;
   }

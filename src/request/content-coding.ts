@@ -1,4 +1,4 @@
-/** Decodes the content codings of a response, so that its links can be read. */
+/** Decodes the content codings of a response, so that the gateway can read or rewrite its body. */
 
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
@@ -30,6 +30,10 @@ export async function decodeBody(response: PisResponse): Promise<Buffer | undefi
   }
   return body;
 }
+
+/** Like `decodeBody`, but returns the body as it is if a coding is unknown. */
+export const decodeIfKnown = async (response: PisResponse): Promise<Buffer> =>
+  (await decodeBody(response)) ?? response.body;
 
 type Decoder = (body: Buffer) => Promise<Buffer>;
 

@@ -13,6 +13,8 @@ export interface LinkedList<Value> {
   first(): Value | undefined;
   /** The newest value. */
   last(): Value | undefined;
+  /** The oldest value that matches. */
+  find(matches: (value: Value) => boolean): Value | undefined;
   toArray(): readonly Value[];
   size(): number;
 }
@@ -55,6 +57,11 @@ export function createLinkedList<Value>(): LinkedList<Value> {
     },
     first: () => first?.value,
     last: () => last?.value,
+    find(matches) {
+      let node = first;
+      while (node && !matches(node.value)) node = node.next;
+      return node?.value;
+    },
     toArray() {
       const values: Value[] = [];
       for (let node = first; node; node = node.next) values.push(node.value);

@@ -2,6 +2,7 @@
 
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Operation } from '../pis/operations.ts';
+import type { Identities } from './identities.ts';
 import type { RecordEvent } from './request-events.ts';
 
 /** A client of the gateway: one system of a TPP. */
@@ -23,6 +24,13 @@ export interface WriteAheadMark {
    * @throws GatewayError if nothing may be sent
    */
   markSending(environment: string): Promise<number>;
+  /**
+   * Whether the bank may have made the payment of an initiation for another tenant, which has sent the same X-Request-ID before.
+   *
+   * @param paymentId in the bank's response; `undefined` if it names none
+   * @throws GatewayError STATE_UNAVAILABLE, although the bank has received the request
+   */
+  mayBelongToOther(paymentId: string | undefined): Promise<boolean>;
   /** Until when a response is recorded, although the TPP already has an error: milliseconds of `performance.now()`. */
   readonly lateAnswerUntilMs: number;
 }
@@ -48,6 +56,8 @@ export interface PisRequest {
   readonly writeAheadMark?: WriteAheadMark;
   /** Set by stage 1. */
   readonly recordEvent?: RecordEvent;
+  /** Set by stage 2, unless the shared state cannot be read and requests continue nevertheless: see `identitiesOf`. */
+  readonly identities?: Identities;
 }
 
 /** A request whose environment is chosen. */
@@ -63,6 +73,8 @@ export interface PisResponse {
   readonly servedFrom: 'bank' | 'cache' | 'stale-cache' | 'shared' | 'ledger';
   /** Name of the environment that the request was sent to. */
   readonly environment: string;
+  /** The public URL that links of the bank were rewritten to, if there were any. */
+  readonly publicUrl?: string | undefined;
   /** Response time of the bank in milliseconds, if it was called. */
   readonly upstreamMs?: number;
 }

@@ -1,12 +1,12 @@
-/** STAGE 5. Replaces URLs of the bank's API in responses with URLs of the gateway. */
+/** STAGE 6. Replaces URLs of the bank's API in responses with URLs of the gateway. */
 
 import { type HeaderField, headerValue, lowerCase, withoutFields } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
 import { decodeBody } from '../request/content-coding.ts';
-import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Stage } from '../request/stage.ts';
 import { rewriteLinks } from './rewrite-links.ts';
-import { createUrlMapper, type ToPublicUrl } from './url-mapper.ts';
+import { createPublicUrlMapper, createUrlMapper, type ToPublicUrl } from './url-mapper.ts';
 
 /**
  * Rewrites `Location`, `Content-Location` and the `_links` of JSON bodies (OpenAPI 1.3.6 and 1.3.11: "all links can be
@@ -20,9 +20,26 @@ export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedReq
   const urlMapperFor = createUrlMapper(publicUrl, segment);
   return async (request, next) => {
     const response = await next(request);
-    const toPublicUrl = urlMapperFor(request);
-    return withPublicLinks(withPublicFields(response, toPublicUrl), toPublicUrl);
+    const rewritten = await withRewrittenUrls(response, urlMapperFor(request));
+    return rewritten === response ? response : { ...rewritten, publicUrl };
   };
+}
+
+/**
+ * Brings stored responses up to date: their links still begin with the public URL from when they were stored.
+ *
+ * @throws GatewayError UPSTREAM_MALFORMED as `rewriteUrls`
+ */
+export function updatePublicUrl(publicUrl: string, segment: string): Stage<PisRequest> {
+  return async (request, next) => {
+    const response = await next(request);
+    if (response.publicUrl === undefined || response.publicUrl === publicUrl) return response;
+    return withRewrittenUrls(response, createPublicUrlMapper(response.publicUrl, publicUrl, segment));
+  };
+}
+
+async function withRewrittenUrls(response: PisResponse, toPublicUrl: ToPublicUrl): Promise<PisResponse> {
+  return withPublicLinks(withPublicFields(response, toPublicUrl), toPublicUrl);
 }
 
 /** Fields whose value is a URL (RFC 9110 sections 8.7 and 10.2.2). */

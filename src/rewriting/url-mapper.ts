@@ -11,8 +11,8 @@ export type ToPublicUrl = (url: string) => string | undefined;
  * section 5.1.3).
  *
  * A URL is mapped only if it points into the bank's API: same origin, and a path below `<basePath>/<segment>/v1/`. Banks
- * omit a part of that in relative URLs (`/v1/payments/1` in the examples of 1.3.6), so those may also begin with
- * `/<segment>/v1/` or `/v1/`. Query and fragment are kept.
+ * omit a part of that: the segment (`<basePath>/v1/`), and in relative URLs also the base path (`/<segment>/v1/`) or both
+ * (`/v1/payments/1` in the examples of 1.3.6). Query and fragment are kept.
  */
 export function createUrlMapper(
   publicUrl: string,
@@ -24,11 +24,16 @@ export function createUrlMapper(
   return ({ environment: { origin, basePath }, operation }) => {
     const requestUrl = `${origin}${basePath}${operation.path}`;
     const complete = `${origin}${basePath}${prefix}/`;
-    const shortened = [`${origin}${prefix}/`, `${origin}/v1/`];
+    const withoutSegment = `${origin}${basePath}/v1/`;
+    // Without a base path, `/v1/` of the bank's origin may be another API. With a segment that begins with `v1`, the rest of
+    // an absolute URL may begin with the rest of the segment and be another version.
+    const isOwn = basePath !== '' && !prefix.startsWith('/v1/');
+    const absolute = isOwn ? [complete, withoutSegment] : [complete];
+    const relative = [complete, withoutSegment, `${origin}${prefix}/`, `${origin}/v1/`];
 
     return (url) => {
       if (beyondRfc3986.test(url)) return undefined;
-      const prefixes = prefixesFor(url, complete, shortened);
+      const prefixes = prefixesFor(url, absolute, relative);
       // The parser normalizes host, default port and dot segments, `%2e%2e` included. Its result is compared from the
       // first character: neither a foreign host nor user information (`https://api.bank.example@evil.example/`) matches.
       const href = URL.parse(url, requestUrl)?.href ?? '';
@@ -38,13 +43,23 @@ export function createUrlMapper(
   };
 }
 
+/** Maps the links of a response that was stored when the gateway had another public URL. */
+export function createPublicUrlMapper(from: string, to: string, segment: string): ToPublicUrl {
+  const [old, current] = [from, to].map((url) => `${url.replace(/\/+$/, '')}${prefixOf(segment)}/`);
+  return (url) =>
+    old !== undefined && url.startsWith(old) ? `${current}${url.slice(old.length)}` : undefined;
+}
+
 /** Characters that the URL parser repairs silently and other parsers read differently. */
 const beyondRfc3986 = /[\s\\\p{Cc}]/u;
 const withAuthority = /^(?:https?:)?\/\/[^/?#]/i;
 const withoutAuthority = /^(?![a-z][a-z0-9+.-]*:|\/\/)./i;
 
-function prefixesFor(url: string, complete: string, shortened: readonly string[]): readonly string[] {
-  if (withAuthority.test(url)) return [complete];
-  if (withoutAuthority.test(url)) return [complete, ...shortened];
-  return [];
+function prefixesFor(
+  url: string,
+  absolute: readonly string[],
+  relative: readonly string[],
+): readonly string[] {
+  if (withAuthority.test(url)) return absolute;
+  return withoutAuthority.test(url) ? relative : [];
 }

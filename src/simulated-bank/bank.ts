@@ -53,6 +53,8 @@ export interface SimulatedBank {
   injectFault(fault: Fault, scope?: FaultScope): void;
   /** Removes all pending faults; requests that a fault has already affected stay affected. */
   clearFaults(): void;
+  /** Ends the delays of requests that a fault affects at this moment, such as `latency`: they continue at once. */
+  endDelays(): void;
   /** Reports this status for a payment, any string; `undefined` returns to the status by time. @returns `false` if unknown */
   setStatus(paymentId: string, status: string | undefined): boolean;
   /** Sets the id of the next payment. */

@@ -4,7 +4,7 @@ import { EventEmitter, once } from 'node:events';
 /** Notifies waiting tests to check their conditions again. */
 export interface ConditionWaiter {
   notify(): void;
-  /** Resolves when the condition holds. @throws Error if it does not within `withinMs`, by default 5 s */
+  /** Resolves when the condition holds. @throws Error if it does not within `withinMs`, by default 20 s */
   waitUntil(condition: () => boolean, withinMs?: number): Promise<void>;
 }
 
@@ -16,7 +16,7 @@ export function createConditionWaiter(): ConditionWaiter {
     notify: () => {
       events.emit('change');
     },
-    waitUntil: async (condition, withinMs = 5_000) => {
+    waitUntil: async (condition, withinMs = 20_000) => {
       const signal = AbortSignal.timeout(withinMs);
       while (!condition()) {
         await once(events, 'change', { signal }).catch((cause) => {

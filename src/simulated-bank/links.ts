@@ -1,10 +1,10 @@
 /** The URLs of the bank's resources. */
 
 /**
- * The forms of hrefs; all three occur at real banks.
- * `relative-without-base` omits the path before `/v1`, as the examples of 1.3.6 do.
+ * The forms of hrefs; all occur at real banks. `relative-without-segment` omits the standard's segment;
+ * `relative-without-base` omits the whole path before `/v1`, as the examples of 1.3.6 do.
  */
-export type LinkStyle = 'absolute' | 'relative' | 'relative-without-base';
+export type LinkStyle = 'absolute' | 'relative' | 'relative-without-segment' | 'relative-without-base';
 
 interface Addressed {
   readonly service: string;

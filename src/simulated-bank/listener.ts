@@ -32,11 +32,14 @@ export interface BankListener {
   connections(): number;
   /** Requests that Node's parser refused. */
   malformed(): number;
+  /** Ends all waits of faults that have begun. */
+  endDelays(): void;
 }
 
 /** A port that passes every request to `receive`; a TLS port if `tls` is given. */
 export function createBankListener(receive: Receive, tls: BankOptions['tls']): BankListener {
   const connections = createConnections();
+  const delays = new Set<AbortController>();
   let malformed = 0;
   let origin: string | undefined;
   let running: { readonly server: Server; readonly closing: AbortController } | undefined;
@@ -51,7 +54,12 @@ export function createBankListener(receive: Receive, tls: BankOptions['tls']): B
   }
 
   function attach(server: Server, closing: AbortSignal): void {
-    const wait = (ms: number) => waited(ms, closing);
+    const wait = async (ms: number) => {
+      const delay = new AbortController();
+      delays.add(delay);
+      await waited(ms, AbortSignal.any([closing, delay.signal])).finally(() => delays.delete(delay));
+      return !closing.aborted;
+    };
     const closeIdle = () => server.closeIdleConnections();
     const handle = (request: IncomingMessage, response: ServerResponse) => {
       const { socket } = request;
@@ -97,6 +105,9 @@ export function createBankListener(receive: Receive, tls: BankOptions['tls']): B
     },
     connections: connections.count,
     malformed: () => malformed,
+    endDelays() {
+      for (const delay of delays) delay.abort();
+    },
   };
 }
 
@@ -112,12 +123,11 @@ function reportInternalError(response: ServerResponse, error: unknown): void {
   else response.writeHead(500, { 'Content-Type': 'text/plain' }).end(`simulated bank: ${error}`);
 }
 
-async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
+/** Waits for this time, or until the signal is aborted. */
+async function waited(ms: number, signal: AbortSignal): Promise<void> {
   try {
     await sleep(ms, undefined, { signal });
-    return true;
   } catch (error) {
-    if (signal.aborted) return false;
-    throw error;
+    if (!signal.aborted) throw error;
   }
 }

@@ -3,7 +3,12 @@ import { parseArgs } from 'node:util';
 import type { LinkStyle } from './links.ts';
 import { createSimulatedBank } from './server.ts';
 
-const linkStyles: readonly string[] = ['absolute', 'relative', 'relative-without-base'] satisfies LinkStyle[];
+const linkStyles: readonly string[] = [
+  'absolute',
+  'relative',
+  'relative-without-segment',
+  'relative-without-base',
+] satisfies LinkStyle[];
 const isLinkStyle = (value: string): value is LinkStyle => linkStyles.includes(value);
 
 const options = {

@@ -22,6 +22,7 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
   const before = {
     absolute: () => `${options.publicOrigin ?? listener.origin()}${basePath}${prefix}`,
     relative: () => `${basePath}${prefix}`,
+    'relative-without-segment': () => basePath,
     'relative-without-base': () => '',
   }[options.links ?? 'absolute'];
 
@@ -82,6 +83,7 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     stop: () => listener.stop(),
     injectFault: faults.add,
     clearFaults: faults.clear,
+    endDelays: listener.endDelays,
     setStatus: payments.force,
     nextPaymentId: payments.nextId,
     waitUntil: conditions.waitUntil,

@@ -9,10 +9,10 @@ import { createSqliteState } from './sqlite.ts';
 
 /** @param onChange called when a problem with the state begins, ends or becomes another one */
 export function createState(
-  { redis, file, prefix }: StateSettings,
+  { redis, file, prefix, timeout, confirm, durability }: StateSettings,
   onChange: (problem: string | undefined) => void,
 ): State {
-  if (redis !== null) return createRedisState(redis, prefix, onChange);
+  if (redis !== null) return createRedisState(redis, prefix, onChange, timeout, confirm, durability);
   return file === null ? createMemoryState() : createSqliteState(file, onChange);
 }
 

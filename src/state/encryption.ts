@@ -2,7 +2,7 @@
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { KeyValues } from './ports.ts';
+import type { ConfirmedBy, Fence, KeyValues } from './ports.ts';
 
 /** Keys of 32 bytes: the current one, and older ones that only decrypt. */
 export type EncryptionKeys = readonly [current: Buffer, ...older: Buffer[]];
@@ -21,13 +21,29 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
     stored;
 
   /** The stored value is usually encrypted with the current key; otherwise this reads it and replaces exactly that text. */
-  async function replace(name: string, expected: string, value: string, ttlMs?: number): Promise<boolean> {
+  async function replace(
+    name: string,
+    expected: string,
+    value: string,
+    ttlMs?: number,
+    fence?: Fence,
+    confirmedBy?: ConfirmedBy,
+  ): Promise<boolean> {
     const next = cipher.encrypt(name, value);
-    if (await keyValues.replace(name, cipher.encrypt(name, expected), next, ttlMs)) return true;
+    const replaceText = (text: string) => keyValues.replace(name, text, next, ttlMs, fence, confirmedBy);
+    if (await replaceText(cipher.encrypt(name, expected))) return true;
     const stored = await keyValues.read(name);
     if (stored === undefined || decrypt(name, stored) !== expected.toWellFormed()) return false;
-    if (await keyValues.replace(name, stored, next, ttlMs)) return true;
-    return replace(name, expected, value, ttlMs); // a concurrent write, perhaps of the same text under another key
+    if (await replaceText(stored)) return true;
+    return replace(name, expected, value, ttlMs, fence, confirmedBy); // a concurrent write, perhaps of the same text under another key
+  }
+
+  async function removeIf(name: string, expected: string): Promise<boolean> {
+    if (await keyValues.removeIf(name, cipher.encrypt(name, expected))) return true;
+    const stored = await keyValues.read(name);
+    if (stored === undefined || decrypt(name, stored) !== expected.toWellFormed()) return false;
+    if (await keyValues.removeIf(name, stored)) return true;
+    return removeIf(name, expected); // as above
   }
 
   return {
@@ -36,9 +52,11 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
       return stored === undefined ? undefined : decrypt(name, stored);
     },
     write: (name, value, ttlMs) => keyValues.write(name, cipher.encrypt(name, value), ttlMs),
-    writeIfAbsent: (name, value, ttlMs) => keyValues.writeIfAbsent(name, cipher.encrypt(name, value), ttlMs),
+    writeIfAbsent: (name, value, ttlMs, fence) =>
+      keyValues.writeIfAbsent(name, cipher.encrypt(name, value), ttlMs, fence),
     replace,
     remove: keyValues.remove,
+    removeIf,
   };
 }
 

@@ -50,9 +50,10 @@ export function createFallbackLimiter(shared: TokenBuckets, options: FallbackLim
     onFallback(isLocal);
   }
 
-  const shareOf = ({ perSecond, burst }: BucketRate): BucketRate => ({
-    perSecond: perSecond * share(),
-    burst: burst * share(),
+  const shareOf = (rate: BucketRate): BucketRate => ({
+    ...rate,
+    perSecond: rate.perSecond * share(),
+    burst: rate.burst * share(),
   });
 
   /** The rate of a local bucket, which is drained before its first use if it must start empty. */

@@ -1,6 +1,17 @@
 /** State in the memory of one process: it serves a single instance, and a restart loses it. */
 
-import type { BucketRate, KeyValues, PubSub, Sets, State, TokenBuckets } from './ports.ts';
+import {
+  type BucketRate,
+  EpochMismatchError,
+  type Fence,
+  type KeyValues,
+  nextSequence,
+  type PubSub,
+  type Sets,
+  type State,
+  serializeEpoch,
+  type TokenBuckets,
+} from './ports.ts';
 import { createSubscriptions } from './subscriptions.ts';
 import { reservePermit, takeResultOf } from './token-bucket.ts';
 
@@ -13,27 +24,50 @@ export function createMemoryState(now: () => number = () => performance.now()): 
     pubsub: createPubSub(),
     async open() {},
     problem: () => undefined,
+    warnings: () => [],
+    lossRisks: () => [],
     async close() {},
+    partitions: [''],
+    identity: async () => 'memory',
+    onDisconnect() {},
   };
 }
 
 function createKeyValues(now: () => number): KeyValues {
   const values = createExpiringMap<string>(now);
   const set = (key: string, value: string, ttlMs?: number) => values.write(key, value.toWellFormed(), ttlMs);
+
+  function setFenced(
+    key: string,
+    value: string,
+    ttlMs: number | undefined,
+    fence: Fence | undefined,
+    isExpected: (current: string | undefined) => boolean,
+  ): boolean {
+    const sequence = fence && nextSequence(fence, values.read(fence.key));
+    if (fence && sequence === undefined) throw new EpochMismatchError();
+    if (!isExpected(values.read(key))) return false;
+    set(key, value, ttlMs);
+    if (fence && sequence !== undefined) {
+      fence.sequence = sequence;
+      set(fence.key, serializeEpoch(fence));
+    }
+    return true;
+  }
+
   return {
     read: async (key) => values.read(key),
     write: async (key, value, ttlMs) => set(key, value, ttlMs),
-    async writeIfAbsent(key, value, ttlMs) {
-      if (values.read(key) !== undefined) return false;
-      set(key, value, ttlMs);
-      return true;
-    },
-    async replace(key, expected, value, ttlMs) {
-      if (values.read(key) !== expected.toWellFormed()) return false;
-      set(key, value, ttlMs);
-      return true;
-    },
+    writeIfAbsent: async (key, value, ttlMs, fence) =>
+      setFenced(key, value, ttlMs, fence, (current) => current === undefined),
+    replace: async (key, expected, value, ttlMs, fence) =>
+      setFenced(key, value, ttlMs, fence, (current) => current === expected.toWellFormed()),
     remove: async (key) => values.remove(key),
+    async removeIf(key, expected) {
+      if (values.read(key) !== expected.toWellFormed()) return false;
+      values.remove(key);
+      return true;
+    },
   };
 }
 

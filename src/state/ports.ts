@@ -1,5 +1,7 @@
 /** The interface of the shared state. Memory, SQLite and Redis implement it; one contract suite tests all of them. */
 
+import { GatewayError } from '../request/errors.ts';
+
 /**
  * A key-value store. Every operation touches one key, so the keys may be spread over the nodes of a cluster.
  *
@@ -14,12 +16,89 @@ export interface KeyValues {
   read(key: string): Promise<string | undefined>;
   /** Sets a value unconditionally. @param ttlMs time to live, > 0; without it the value never expires (here and below) */
   write(key: string, value: string, ttlMs?: number): Promise<void>;
-  /** Sets a value if there is none. @returns whether it was set */
-  writeIfAbsent(key: string, value: string, ttlMs?: number): Promise<boolean>;
-  /** Compare-and-set: sets a value if the current one equals `expected`. @returns whether it was set */
-  replace(key: string, expected: string, value: string, ttlMs?: number): Promise<boolean>;
+  /**
+   * Sets a value if there is none.
+   *
+   * @returns whether it was set
+   * @throws EpochMismatchError if there is a fence, and the state has lost data since its epoch was read
+   */
+  writeIfAbsent(key: string, value: string, ttlMs?: number, fence?: Fence): Promise<boolean>;
+  /**
+   * Compare-and-set: sets a value if the current one equals `expected`.
+   *
+   * @returns and throws as `writeIfAbsent`, and UnconfirmedError if too few replicas confirm the write in time
+   */
+  replace(
+    key: string,
+    expected: string,
+    value: string,
+    ttlMs?: number,
+    fence?: Fence,
+    confirmedBy?: ConfirmedBy,
+  ): Promise<boolean>;
   /** Removes a value if there is one. */
   remove(key: string): Promise<void>;
+  /** Compare-and-delete: removes a value if the current one equals `expected`. @returns whether it was removed */
+  removeIf(key: string, expected: string): Promise<boolean>;
+}
+
+/**
+ * Guards a write against a loss of data: the write takes effect only while the stored value of `key` has this epoch and at
+ * least this sequence number. The same step increments the stored number, so a state that loses a fenced write falls behind
+ * the number that the writer knows.
+ *
+ * The stored value is `<epoch> <sequence>`. In a cluster, its key belongs to the same slot as the keys that it guards.
+ */
+export interface Fence {
+  readonly key: string;
+  readonly epoch: string;
+  /** The highest sequence number known to this instance. The state raises it after each write. */
+  sequence: number;
+}
+
+/** The state has lost data: the epoch of a fence is gone, is another one, or its sequence number has gone back. */
+export class EpochMismatchError extends GatewayError {
+  constructor() {
+    super('STATE_UNAVAILABLE', 'The shared state has lost data; nothing was sent. Try again.');
+  }
+}
+
+/**
+ * Which copies of the state must have a write before it succeeds. `replicas`: as many as `state.confirm` says, so that a
+ * failover does not lose the write. Has no effect in a state without replicas.
+ */
+export type ConfirmedBy = 'replicas';
+
+/** Too few replicas have a write in time. The master may have executed it, and may keep it. */
+export class UnconfirmedError extends GatewayError {
+  constructor(confirmed: number, required: number) {
+    const text =
+      `Only ${confirmed} of ${required} replicas of the shared state have confirmed the record of this request, ` +
+      'so nothing was sent. Try again.';
+    super('STATE_UNAVAILABLE', text);
+  }
+}
+
+/** The text of a fence's value. */
+export const serializeEpoch = ({ epoch, sequence }: Pick<Fence, 'epoch' | 'sequence'>): string =>
+  `${epoch} ${sequence}`;
+
+/** The inverse of `serializeEpoch`. @returns `undefined` if the text is something else */
+export function parseEpoch(text: string | undefined): Pick<Fence, 'epoch' | 'sequence'> | undefined {
+  const [, epoch, sequence] = /^(\S+) (\d+)$/.exec(text ?? '') ?? [];
+  return epoch === undefined ? undefined : { epoch, sequence: Number(sequence) };
+}
+
+/**
+ * The sequence number of the next fenced write.
+ *
+ * @param stored the present value of the fence's key
+ * @returns `undefined` if the state has lost data
+ */
+export function nextSequence(fence: Fence, stored: string | undefined): number | undefined {
+  const current = parseEpoch(stored);
+  const isIntact = current?.epoch === fence.epoch && current.sequence >= fence.sequence;
+  return isIntact ? current.sequence + 1 : undefined;
 }
 
 /**
@@ -34,7 +113,7 @@ export interface Sets {
    * @throws GatewayError STATE_UNAVAILABLE (here and in every operation) as `KeyValues` does; the change may still have
    *   taken effect
    */
-  add(key: string, member: string): Promise<void>;
+  add(key: string, member: string, confirmedBy?: ConfirmedBy): Promise<void>;
   /** Removes a member if it is present. */
   remove(key: string, member: string): Promise<void>;
   /** All members, in any order; empty if the set does not exist. */
@@ -47,6 +126,12 @@ export interface BucketRate {
   readonly perSecond: number;
   /** Permits that an idle bucket can issue at once. */
   readonly burst: number;
+  /**
+   * The furthest time ahead for which the settings allow reservations: the longest wait of any caller plus the time in
+   * which the bucket fills. Milliseconds; by default computed from this call. If a bucket is reserved further ahead, the
+   * clock of the store was set back, and the bucket is corrected (token-bucket.ts).
+   */
+  readonly longestAheadMs?: number | undefined;
 }
 
 /** Token buckets that all instances share. They run on the clock of the store. */
@@ -103,5 +188,22 @@ export interface State {
   open(): Promise<void>;
   /** What is wrong with the state, as a sentence; `undefined` if nothing is. */
   problem(): string | undefined;
+  /** Problems of a state that can be read and written, such as missing replicas: one sentence each. */
+  warnings(): readonly string[];
+  /** Conditions under which a working state may lose data, such as no append-only file: one sentence each. */
+  lossRisks(): readonly string[];
   close(): Promise<void>;
+  /**
+   * Prefixes of keys. Keys with the same prefix belong to the same slot; the state can lose each partition alone. One empty
+   * prefix, or the hash tags of a cluster.
+   */
+  readonly partitions: readonly string[];
+  /**
+   * Identifies the running servers: changes when one restarts or is replaced, and may then lack the last writes.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE
+   */
+  identity(): Promise<string>;
+  /** @param listener called at once when a connection is lost, before any command on a new connection */
+  onDisconnect(listener: () => void): void;
 }

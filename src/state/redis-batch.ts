@@ -5,6 +5,7 @@
 
 import type { Writable } from 'node:stream';
 import { stateUnavailable } from '../request/errors.ts';
+import type { Fence } from './ports.ts';
 import { maxCharacters } from './redis-scripts.ts';
 
 /** A command on one key. */
@@ -12,6 +13,8 @@ export interface RedisCommand {
   readonly name: string;
   readonly key: string;
   readonly args: readonly (string | number | Buffer)[];
+  /** Its key and known values precede the other arguments. */
+  readonly fence?: Fence | undefined;
 }
 
 /**
@@ -22,7 +25,7 @@ export interface RedisCommand {
 export type ExecuteBatch = (commands: readonly RedisCommand[]) => Promise<readonly unknown[]>;
 
 /** @throws GatewayError STATE_UNAVAILABLE as `WithDeadline` does, or with the error that Redis returned for this command */
-export type SendCommand = (name: string, key: string, ...args: RedisCommand['args']) => Promise<unknown>;
+export type SendCommand = (command: RedisCommand) => Promise<unknown>;
 
 interface QueuedCommand extends RedisCommand, PromiseWithResolvers<unknown> {}
 
@@ -69,11 +72,11 @@ export function createCommandBatcher(
     }
   }
 
-  return (name, key, ...args) => {
-    const command = { name, key, args, ...Promise.withResolvers<unknown>() };
+  return (command) => {
+    const queued = { ...command, ...Promise.withResolvers<unknown>() };
     if (queue.length === 0) process.nextTick(sendQueue);
-    queue.push(command);
-    return command.promise;
+    queue.push(queued);
+    return queued.promise;
   };
 }
 
@@ -81,37 +84,23 @@ export function createCommandBatcher(
 export type WithDeadline = <Answer>(send: () => Promise<Answer>) => Promise<Answer>;
 
 /**
- * Limits how long answers of Redis may take. After a timeout, commands fail without being sent for `pauseMs`, or until the
- * late answer arrives: a request with several commands waits for a frozen server once, not for each command.
+ * Limits how long answers of Redis may take. Commands are also sent after a timeout: those that are sent shortly before a
+ * frozen server continues are then answered in time (ADR 67).
  *
  * The returned function throws GatewayError STATE_UNAVAILABLE; after a timeout the command may still be executed.
- *
- * @param pauseMs 0 for a cluster, where a silent node says nothing about the others
  */
-export function createDeadline(timeoutMs: number, pauseMs = 0): WithDeadline {
-  let pausedUntilMs = Number.NEGATIVE_INFINITY;
-  const resume = () => {
-    pausedUntilMs = Number.NEGATIVE_INFINITY;
-  };
+export function createDeadline(timeoutMs: number): WithDeadline {
   return async (send) => {
-    if (performance.now() < pausedUntilMs)
-      throw stateUnavailable(new Error('it has just not answered in time'));
-    const command = send();
     try {
-      const answer = await withTimeout(timeoutMs, command);
-      resume();
-      return answer;
+      return await withTimeout(timeoutMs, send());
     } catch (error) {
-      if (error instanceof TimeoutError) {
-        pausedUntilMs = performance.now() + pauseMs;
-        command.then(resume, () => {}); // the server answers again
-      }
       throw stateUnavailable(new Error(reasonOf(error)));
     }
   };
 }
 
-class TimeoutError extends Error {}
+/** The answer did not arrive in time. */
+export class TimeoutError extends Error {}
 
 /**
  * The answer to a command, if it arrives in time.

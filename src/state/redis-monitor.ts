@@ -4,22 +4,26 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
+import type { StateSettings } from '../config/schema.ts';
 import { reasonOf, withTimeout } from './redis-batch.ts';
+import { durabilityProblems } from './redis-durability.ts';
+import { infoField } from './redis-info.ts';
 
 const checkEveryMs = 250;
-/** Longer than the timeout of a command, because one slow answer is not an outage. Milliseconds. */
-const checkTimeoutMs = 250;
+/** The shortest time for the answer to a check. Milliseconds. */
+const minCheckTimeoutMs = 250;
 /** The number of hash slots of a cluster. */
 const slotCount = 16384;
 
 export type RedisHealth =
-  | { readonly kind: 'healthy' }
-  /** `unsafe`: reachable, but may lose data, or its configuration cannot be read. */
+  /** `lossRisks`: what may lose data although Redis works, as sentences. */
+  | { readonly kind: 'healthy'; readonly lossRisks: readonly string[] }
+  /** `unsafe`: reachable, but may lose data that it must keep, or its configuration cannot be read. */
   | { readonly kind: 'unreachable' | 'unsafe'; readonly problem: string };
 
 /** Where the monitor reads the health from. */
 export interface HealthSources {
-  /** `INFO memory` of every node that stores values, and `CLUSTER INFO` in a cluster; empty if no node is known. */
+  /** `INFO` of every node that stores values, and `CLUSTER INFO` in a cluster; empty if no node is known. */
   reports(): readonly Promise<string>[];
   /** Whether the client accepts commands: the nodes of a cluster answer before it does. */
   acceptsCommands(): boolean;
@@ -30,6 +34,10 @@ export interface RedisMonitor {
   start(ms: number): Promise<RedisHealth>;
   /** What the last check found wrong; `undefined` before the first check. */
   problem(): string | undefined;
+  /** Why Redis must not get new payments although it can be reached; `undefined` if it may. */
+  unsafeReason(): string | undefined;
+  /** What may lose data, as sentences. While Redis cannot be reached, what the last successful check found. */
+  lossRisks(): readonly string[];
   /** Checks again without waiting for the next interval. */
   checkNow(): void;
   /** Records an error of the connection: it says more than the timeout that follows. */
@@ -37,24 +45,35 @@ export interface RedisMonitor {
   stop(): void;
 }
 
+interface RedisMonitorOptions {
+  /** Of a command, in milliseconds. A check waits for longer, because one slow answer is not an outage. */
+  readonly timeoutMs: number;
+  /** Whether what may lose data is a warning or makes Redis unsafe. */
+  readonly durability: StateSettings['durability'];
+}
+
 /** @param onChange called when a problem begins, ends or changes its kind */
 export function createRedisMonitor(
   sources: HealthSources,
   onChange: (problem: string | undefined) => void,
+  { timeoutMs, durability }: RedisMonitorOptions,
 ): RedisMonitor {
+  const checkTimeoutMs = Math.max(minCheckTimeoutMs, 2 * timeoutMs);
   const pause = createPause();
-  let health: RedisHealth = { kind: 'healthy' };
+  let health: RedisHealth = { kind: 'healthy', lossRisks: [] };
+  let lossRisks: readonly string[] = [];
   let connectionError: string | undefined;
   let isStopped = false;
 
   const check = async () => {
-    const found = await checkHealth(sources, () => connectionError);
+    const found = await checkHealth(sources, () => connectionError, { checkTimeoutMs, durability });
     if (found.kind === 'healthy') connectionError = undefined;
     return found;
   };
   const update = (found: RedisHealth) => {
     const isChanged = found.kind !== health.kind;
     health = found;
+    if (found.kind === 'healthy') lossRisks = found.lossRisks;
     if (isChanged && !isStopped) onChange(problemOf(found));
   };
   const run = async () => {
@@ -78,6 +97,8 @@ export function createRedisMonitor(
       return found;
     },
     problem: () => problemOf(health),
+    unsafeReason: () => (health.kind === 'unsafe' ? health.problem : undefined),
+    lossRisks: () => (health.kind === 'unsafe' ? [] : lossRisks),
     checkNow: pause.end,
     onError(error) {
       connectionError = reasonOf(error);
@@ -107,17 +128,26 @@ function createPause() {
   };
 }
 
+interface HealthCheckOptions extends Partial<Pick<RedisMonitorOptions, 'durability'>> {
+  readonly checkTimeoutMs?: number;
+}
+
 /** @param connectionError the last error of the connection since Redis was healthy */
 export async function checkHealth(
   { reports, acceptsCommands }: HealthSources,
   connectionError: () => string | undefined,
+  { checkTimeoutMs = minCheckTimeoutMs, durability = 'report' }: HealthCheckOptions = {},
 ): Promise<RedisHealth> {
   try {
     const answers = await withTimeout(checkTimeoutMs, Promise.all(reports()));
-    const unhealthy = answers.map(parseReport).find(({ kind }) => kind !== 'healthy');
+    const [unhealthy] = answers.flatMap((answer) => problemIn(answer) ?? []);
     if (unhealthy) return unhealthy;
     if (answers.length === 0 || !acceptsCommands()) throw new Error('not connected');
-    return { kind: 'healthy' };
+    const infos = answers.filter((answer) => infoField(answer, 'redis_version') !== undefined);
+    const lossRisks = durabilityProblems(infos);
+    return durability === 'required' && lossRisks.length > 0
+      ? notDurable(lossRisks)
+      : { kind: 'healthy', lossRisks };
   } catch (error) {
     const reason = reasonOf(error);
     if (/^NOPERM /.test(reason)) return infoForbidden;
@@ -125,16 +155,14 @@ export async function checkHealth(
   }
 }
 
-/** Reads lines of `name:value`. */
-function parseReport(report: string): RedisHealth {
-  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(report)?.[1];
-  const policy = field('maxmemory_policy') ?? 'noeviction';
-  if (Number(field('maxmemory') ?? 0) > 0 && policy !== 'noeviction') return evicting(policy);
+function problemIn(report: string): RedisHealth | undefined {
+  const policy = infoField(report, 'maxmemory_policy') ?? 'noeviction';
+  if (Number(infoField(report, 'maxmemory') ?? 0) > 0 && policy !== 'noeviction') return evicting(policy);
 
-  const assigned = Number(field('cluster_slots_assigned') ?? slotCount);
-  const unserved = slotCount - assigned + Number(field('cluster_slots_fail') ?? 0);
-  const isServed = unserved === 0 && (field('cluster_state') ?? 'ok') === 'ok';
-  return isServed ? { kind: 'healthy' } : incomplete(unserved);
+  const assigned = Number(infoField(report, 'cluster_slots_assigned') ?? slotCount);
+  const unserved = slotCount - assigned + Number(infoField(report, 'cluster_slots_fail') ?? 0);
+  const isServed = unserved === 0 && (infoField(report, 'cluster_state') ?? 'ok') === 'ok';
+  return isServed ? undefined : incomplete(unserved);
 }
 
 const evicting = (policy: string): RedisHealth => ({
@@ -144,6 +172,11 @@ const evicting = (policy: string): RedisHealth => ({
     'set maxmemory-policy to noeviction, or maxmemory to 0.',
 });
 
+const notDurable = (lossRisks: readonly string[]): RedisHealth => ({
+  kind: 'unsafe',
+  problem: `state.durability is required, and Redis may lose data. ${lossRisks.join('. ')}. Or set state.durability to report.`,
+});
+
 const incomplete = (unserved: number): RedisHealth => ({
   kind: 'unreachable',
   problem: `The cluster of Redis does not serve all keys: ${unserved} of its ${slotCount} slots have no node that works.`,
@@ -151,5 +184,6 @@ const incomplete = (unserved: number): RedisHealth => ({
 
 const infoForbidden: RedisHealth = {
   kind: 'unsafe',
-  problem: 'The user of Redis may not run INFO, so nobody knows whether Redis evicts: allow it (+info).',
+  problem:
+    'The user of Redis may not run INFO, so the gateway cannot check whether Redis may lose data: allow it (+info).',
 };

@@ -10,11 +10,12 @@ type Settings<Kind extends RedisSettings['kind']> = RedisSettings & { readonly k
 /** Short at first, because an outage is usually a restart; at most half a second, to notice the end of an outage soon. */
 const retryDelayMs = (attempt: number) => Math.min(50 * attempt, 500);
 
-const connectionOptions = {
+/** @param timeoutMs `state.timeout` */
+const connectionOptions = (timeoutMs: number) => ({
   lazyConnect: true,
-  connectTimeout: 500,
-  commandTimeout: 500, // for the handshake with a frozen server; other commands have a shorter one (redis-batch.ts)
-  socketTimeout: 1000, // from a command to the next byte, not between commands, so idle connections stay open
+  connectTimeout: Math.max(500, timeoutMs),
+  commandTimeout: handshakeTimeoutMs(timeoutMs),
+  socketTimeout: 2 * handshakeTimeoutMs(timeoutMs), // from a command to the next byte, not between commands, so idle connections stay open
   disconnectTimeout: 100, // a frozen server does not close its end
   keepAlive: 10_000,
   enableOfflineQueue: false,
@@ -24,27 +25,30 @@ const connectionOptions = {
   autoResubscribe: false, // redis-subscriber.ts does it, because the next connection may lead to another node
   retryStrategy: retryDelayMs,
   scripts,
-};
+});
 
-export const singleOptions = ({ url }: Settings<'single'>) => ({
-  ...connectionOptions,
+/** For the handshake with a frozen server. Longer than `state.timeout`, which redis-batch.ts applies to other commands. */
+const handshakeTimeoutMs = (timeoutMs: number) => Math.max(500, 2 * timeoutMs);
+
+export const singleOptions = ({ url }: Settings<'single'>, timeoutMs: number) => ({
+  ...connectionOptions(timeoutMs),
   ...hostAndPort(url),
   ...credentialsIn(url),
   db: databaseIn(url),
 });
 
 /** For the master that sentinels monitor. The credentials of the first sentinel's address apply to all servers. */
-export function sentinelOptions({ urls, name }: Settings<'sentinels'>) {
+export function sentinelOptions({ urls, name }: Settings<'sentinels'>, timeoutMs: number) {
   const credentials = credentialsIn(urls[0]);
   const { username, password, tls } = credentials;
   return {
-    ...connectionOptions,
+    ...connectionOptions(timeoutMs),
     ...credentials,
     db: databaseIn(urls[0]),
     name,
     sentinels: urls.map((url) => hostAndPort(url, 26379)),
     sentinelRetryStrategy: retryDelayMs,
-    sentinelCommandTimeout: 500,
+    sentinelCommandTimeout: handshakeTimeoutMs(timeoutMs),
     ...(username && { sentinelUsername: username }),
     ...(password && { sentinelPassword: password }),
     ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
@@ -52,31 +56,31 @@ export function sentinelOptions({ urls, name }: Settings<'sentinels'>) {
 }
 
 /** For a connection to each sentinel itself, which does not reconnect. */
-export const sentinelSubscriberOptions = ({ urls }: Settings<'sentinels'>) =>
+export const sentinelSubscriberOptions = ({ urls }: Settings<'sentinels'>, timeoutMs: number) =>
   urls.map((url) => ({
-    ...connectionOptions,
+    ...connectionOptions(timeoutMs),
     ...hostAndPort(url, 26379),
     ...credentialsIn(urls[0]),
     retryStrategy: () => null,
   }));
 
 /** For a cluster. Commands are not retried: a retry would complete after the caller has given up. */
-export const clusterOptions = (settings: Settings<'cluster'>) => ({
+export const clusterOptions = (settings: Settings<'cluster'>, timeoutMs: number) => ({
   lazyConnect: true,
   scripts,
-  redisOptions: nodeOptions(settings),
+  redisOptions: nodeOptions(settings, timeoutMs),
   enableOfflineQueue: false, // not in the options of the nodes, which ioredis overwrites
   clusterRetryStrategy: retryDelayMs,
   retryDelayOnFailover: 0,
   retryDelayOnClusterDown: 0,
   maxRedirections: 4,
-  slotsRefreshTimeout: 500,
+  slotsRefreshTimeout: handshakeTimeoutMs(timeoutMs),
   dnsLookup: (name: string, found: (error: null, address: string) => void) => found(null, name), // certificates contain names
 });
 
 /** For each node of a cluster, with the credentials of the first address. */
-export function nodeOptions({ urls }: Settings<'cluster'>) {
-  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...rest } = connectionOptions;
+export function nodeOptions({ urls }: Settings<'cluster'>, timeoutMs: number) {
+  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...rest } = connectionOptions(timeoutMs);
   return { ...rest, ...credentialsIn(urls[0]) };
 }
 

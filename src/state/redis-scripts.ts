@@ -1,5 +1,7 @@
 /** The Lua script that executes a batch of commands in Redis. The client loads it again after a restart of Redis. */
 
+import { aheadMarginMs } from './token-bucket.ts';
+
 /**
  * Bound of the text in one batch and in its results, in characters. A longer batch would delay the small commands in it, and
  * commands of other clients.
@@ -10,9 +12,8 @@ export const maxCharacters = 128 * 1024;
  * Commands of our own, called with their name, key and arguments. `reservePermit` repeats the arithmetic of
  * token-bucket.ts, on the clock of Redis, so that the clocks of the instances do not matter.
  *
- * A stored arrival time that is not a number, or that lies further ahead than any settings can move it, is not ours and is
- * ignored; otherwise the bucket would stay closed for ever, or would limit nothing. The bound is 300 years: a million
- * permits at one per hour, and a wait.
+ * A stored arrival time that is not a number is not ours and is ignored; otherwise the bucket would stay closed for ever,
+ * or would limit nothing.
  */
 const ownCommands = `
 local own = {}
@@ -28,18 +29,50 @@ function own.replaceIfUnchanged(_, key, expected, value, ttl)
   return 1
 end
 
--- per_second, burst: the rate; longest_wait: in ms. Returns the wait in ms and how far the arrival time then lies ahead,
--- both as text: Redis truncates numbers in replies, and 17 digits represent a double exactly.
--- Reserves nothing if the wait exceeds the longest. The key expires when the bucket is full again.
-function own.reservePermit(_, key, per_second, burst, longest_wait)
+-- expected: current value. Returns 0 or 1.
+function own.removeIfUnchanged(_, key, expected)
+  if redis.call('GET', key) ~= expected then return 0 end
+  return redis.call('DEL', key)
+end
+
+-- fence: position of its key in KEYS; epoch, lowest: what the instance knows. Returns the next value of the fence's key, and
+-- the sequence number in it; nil if the state has lost data.
+local function advance_epoch(fence, epoch, lowest)
+  local stored_epoch, stored = string.match(redis.call('GET', KEYS[tonumber(fence)]) or '', '^(%S+) (%d+)$')
+  if stored_epoch ~= epoch or tonumber(stored) < tonumber(lowest) then return nil end
+  local sequence = tonumber(stored) + 1
+  return epoch .. ' ' .. string.format('%.0f', sequence), sequence
+end
+
+-- ttl: in ms, or '' for no expiry. The last argument is the expected value; without it, the key must not exist. Returns the
+-- new sequence number, 0 if the current value is another one, -1 if the state has lost data.
+function own.writeFenced(_, key, fence, epoch, lowest, value, ttl, expected)
+  local next_epoch, sequence = advance_epoch(fence, epoch, lowest)
+  if not next_epoch then return -1 end
+  if redis.call('GET', key) ~= (expected or false) then return 0 end
+  if ttl == '' then
+    redis.call('SET', key, value)
+  else
+    redis.call('SET', key, value, 'PX', ttl)
+  end
+  redis.call('SET', KEYS[tonumber(fence)], next_epoch)
+  return sequence
+end
+
+-- per_second, burst: the rate; max_wait: of this call, in ms; longest_ahead: see BucketRate, in ms. Returns the
+-- wait in ms and how far the arrival time then lies ahead, both as text: Redis truncates numbers in replies, and 17 digits
+-- represent a double exactly. Reserves nothing if the wait exceeds max_wait. The key expires when the bucket is full again.
+function own.reservePermit(_, key, per_second, burst, max_wait, longest_ahead)
   local now = clock()
   local interval = 1000 / per_second
   local tolerance = math.max(0, burst - 1) * interval
   local known = tonumber(redis.call('GET', key) or now)
   local arrival = now
-  if known and known > now and known < now + 1e13 then arrival = known end
+  if known and known > now then arrival = known end
+  longest_ahead = tonumber(longest_ahead) or max_wait + tolerance
+  if arrival - now > longest_ahead + interval + ${aheadMarginMs} then arrival = now + tolerance end
   local wait = math.max(0, arrival - tolerance - now)
-  if wait <= tonumber(longest_wait) then
+  if wait <= tonumber(max_wait) then
     arrival = arrival + interval
     redis.call('SET', key, string.format('%.17g', arrival), 'PX', math.max(1, math.ceil(arrival - now)))
   end
@@ -48,9 +81,9 @@ end
 `;
 
 /**
- * KEYS: the key of each command. ARGV: for each command its name, the number of its arguments, and the arguments. Returns a
- * result or an error for each command, so that an error of one does not affect the others. Stops once the results exceed
- * the bound; commands without a result were not executed.
+ * KEYS: the key of each command, then the keys of fences. ARGV: the number of commands, and for each command its name, the
+ * number of its arguments, and the arguments. Returns a result or an error for each command, so that an error of one does not
+ * affect the others. Stops once the results exceed the bound; commands without a result were not executed.
  */
 const batchScript = `
 local position = 0
@@ -60,7 +93,8 @@ local function next_arg()
 end
 
 local results, length = {}, 0
-for i, key in ipairs(KEYS) do
+for i = 1, tonumber(next_arg()) do
+  local key = KEYS[i]
   if length > ${maxCharacters} then break end
   local command, args = next_arg(), {}
   for n = 1, tonumber(next_arg()) do args[n] = next_arg() end

@@ -1,14 +1,24 @@
 /** State in Redis: one server, the master behind sentinels, or a cluster. */
 
-import type { RedisSettings } from '../config/schema.ts';
-import type { BucketRate, KeyValues, Sets, State, TokenBuckets } from './ports.ts';
-import { createCommandBatcher, createDeadline, type SendCommand } from './redis-batch.ts';
+import type { RedisSettings, StateSettings } from '../config/schema.ts';
+import { stateUnavailable } from '../request/errors.ts';
+import {
+  type BucketRate,
+  type ConfirmedBy,
+  EpochMismatchError,
+  type Fence,
+  type KeyValues,
+  type Sets,
+  type State,
+  type TokenBuckets,
+} from './ports.ts';
+import { createCommandBatcher, createDeadline, type RedisCommand } from './redis-batch.ts';
 import { createRedisClient } from './redis-client.ts';
+import { createConfirmedWrites } from './redis-confirmation.ts';
 import { createRedisMonitor } from './redis-monitor.ts';
+import { createReplicaCounts } from './redis-replicas.ts';
 import { takeResultOf } from './token-bucket.ts';
 
-/** How long no command is sent after one timed out. Milliseconds. */
-const pauseMs = 250;
 /** How long `open` waits for Redis to answer. Milliseconds. */
 const openTimeoutMs = 1_000;
 
@@ -17,20 +27,50 @@ const openTimeoutMs = 1_000;
  *
  * @param prefix    of every key and every channel
  * @param onChange  called when a problem begins, ends or changes its kind
- * @param timeoutMs for the answer to a command, at most 500; within a data centre Redis answers in 1 or 2 ms
+ * @param timeoutMs for the answer to a command (ADR 67); within a data centre Redis answers in 1 or 2 ms
+ * @param confirm   which replicas must have a write that must survive a failover, and how long they may take
+ * @param durability whether a Redis that may lose data is reported or refused
  */
 export function createRedisState(
   settings: RedisSettings,
   prefix: string,
   onChange: (problem: string | undefined) => void = () => {},
-  timeoutMs = 50,
+  timeoutMs = 250,
+  confirm: StateSettings['confirm'] = { replicas: 'all', timeout: 500 },
+  durability: StateSettings['durability'] = 'report',
 ): State {
-  const client = createRedisClient(settings);
-  const withDeadline = createDeadline(timeoutMs, settings.kind === 'cluster' ? 0 : pauseMs);
-  const send = createCommandBatcher(client.executeBatch, withDeadline, client.maxBatchSize);
+  const replicas = createReplicaCounts(confirm.replicas);
+  const client = createRedisClient(settings, replicas, timeoutMs);
+  const withDeadline = createDeadline(timeoutMs);
+  const sendCommand = createCommandBatcher(client.executeBatch, withDeadline, client.maxBatchSize);
   const prefixed = (name: string) => `${prefix}${name}`;
-  const readBytes = (key: string) => withDeadline(() => client.getBuffer(key));
-  const monitor = createRedisMonitor(client, onChange);
+  const send: Send = (name, key, ...args) => sendCommand({ name, key: prefixed(key), args });
+  const confirmedWrites = createConfirmedWrites({
+    masters: client,
+    replicas,
+    sendUnconfirmed: sendCommand,
+    timeoutMs: confirm.timeout,
+    answerMs: timeoutMs,
+  });
+  /** Fenced and confirmed writes record new payments, which a Redis that may lose them must not get. */
+  const refuseIfUnsafe = () => {
+    const reason = monitor.unsafeReason();
+    if (reason) throw stateUnavailable(new Error(reason));
+  };
+  const sendConfirmed: Send = async (name, key, ...args) => {
+    refuseIfUnsafe();
+    return confirmedWrites.send({ name, key: prefixed(key), args });
+  };
+  const sendFenced: SendFenced = async (fence, confirmedBy, key, ...args) => {
+    refuseIfUnsafe();
+    const prefixedFence = { ...fence, key: prefixed(fence.key) };
+    const command = { name: 'writeFenced', key: prefixed(key), args, fence: prefixedFence };
+    const result = Number(await (confirmedBy ? confirmedWrites.send(command) : sendCommand(command)));
+    if (result < 0) throw new EpochMismatchError();
+    fence.sequence = Math.max(fence.sequence, result);
+    return result > 0;
+  };
+  const monitor = createRedisMonitor(client, onChange, { timeoutMs, durability });
   client.onError(monitor.onError);
   client.onStatusChange(monitor.checkNow);
   const close = async () => {
@@ -39,11 +79,13 @@ export function createRedisState(
   };
 
   return {
-    keyValues: createKeyValues(send, readBytes, prefixed),
-    sets: createSets(send, prefixed),
-    tokenBuckets: createTokenBuckets(send, prefixed),
+    keyValues: createKeyValues(send, sendConfirmed, sendFenced, (key) =>
+      withDeadline(() => client.getBuffer(prefixed(key))),
+    ),
+    sets: createSets(send, sendConfirmed),
+    tokenBuckets: createTokenBuckets(send),
     pubsub: {
-      publish: async (channel, message) => void (await send('PUBLISH', prefixed(channel), message)),
+      publish: async (channel, message) => void (await send('PUBLISH', channel, message)),
       subscribe: (channel, listener) => client.subscribe(prefixed(channel), listener),
     },
     async open() {
@@ -54,32 +96,69 @@ export function createRedisState(
       throw new Error(health.problem);
     },
     problem: monitor.problem,
+    warnings: () => [replicas.problem() ?? confirmedWrites.problem() ?? []].flat(),
+    lossRisks: monitor.lossRisks,
     close,
+    partitions: settings.kind === 'cluster' ? hashTags : [''],
+    identity: () => withDeadline(client.identity),
+    onDisconnect: client.onDisconnect,
   };
 }
 
+/** Enough that the keys spread evenly over the nodes of a cluster. */
+const hashTags = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map(
+  (character) => `{${character}}`,
+);
+
+/** Sends a command on one key. */
+type Send = (name: string, key: string, ...args: RedisCommand['args']) => Promise<unknown>;
+
+/** Sends `writeFenced`. @returns whether the value was set @throws EpochMismatchError */
+type SendFenced = (
+  fence: Fence,
+  confirmedBy: ConfirmedBy | undefined,
+  key: string,
+  ...args: RedisCommand['args']
+) => Promise<boolean>;
+
 /** @param readBytes reads a value as stored; `null` if there is none */
 function createKeyValues(
-  send: SendCommand,
+  send: Send,
+  sendConfirmed: Send,
+  sendFenced: SendFenced,
   readBytes: (key: string) => Promise<Buffer | null>,
-  prefixed: (key: string) => string,
 ): KeyValues {
+  /** The bytes whose decoded form is this text; `undefined` if the stored value is another one. */
+  async function storedBytes(key: string, text: string): Promise<Buffer | undefined> {
+    const stored = await readBytes(key);
+    return stored?.toString() === text ? stored : undefined;
+  }
+
   return {
     async read(key) {
-      const value = await send('GET', prefixed(key));
+      const value = await send('GET', key);
       return typeof value === 'string' ? value : undefined;
     },
-    write: async (key, value, ttlMs) => void (await send('SET', prefixed(key), value, ...expiry(ttlMs))),
-    writeIfAbsent: async (key, value, ttlMs) =>
-      (await send('SET', prefixed(key), value, 'NX', ...expiry(ttlMs))) === 'OK',
-    async replace(key, expected, value, ttlMs) {
-      const ttl = ttlMs === undefined ? [] : [wholeMs(ttlMs)];
-      const text = expected.toWellFormed();
-      const current = text.includes(replacementCharacter) ? await readBytes(prefixed(key)) : text;
-      if (current?.toString() !== text) return false;
-      return (await send('replaceIfUnchanged', prefixed(key), current, value, ...ttl)) === 1;
+    write: async (key, value, ttlMs) => void (await send('SET', key, value, ...expiry(ttlMs))),
+    async writeIfAbsent(key, value, ttlMs, fence) {
+      if (fence) return sendFenced(fence, undefined, key, value, ttlOrNone(ttlMs));
+      return (await send('SET', key, value, 'NX', ...expiry(ttlMs))) === 'OK';
     },
-    remove: async (key) => void (await send('DEL', prefixed(key))),
+    async replace(key, expected, value, ttlMs, fence, confirmedBy) {
+      const text = expected.toWellFormed();
+      const current = text.includes(replacementCharacter) ? await storedBytes(key, text) : text;
+      if (current === undefined) return false;
+      if (fence) return sendFenced(fence, confirmedBy, key, value, ttlOrNone(ttlMs), current);
+      const ttl = ttlMs === undefined ? [] : [wholeMs(ttlMs)];
+      const sendThis = confirmedBy ? sendConfirmed : send;
+      return (await sendThis('replaceIfUnchanged', key, current, value, ...ttl)) === 1;
+    },
+    remove: async (key) => void (await send('DEL', key)),
+    async removeIf(key, expected) {
+      const text = expected.toWellFormed();
+      const current = text.includes(replacementCharacter) ? await storedBytes(key, text) : text;
+      return current !== undefined && (await send('removeIfUnchanged', key, current)) === 1;
+    },
   };
 }
 
@@ -88,20 +167,27 @@ const replacementCharacter = '\uFFFD';
 
 const expiry = (ttlMs?: number) => (ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]);
 
+/** For a script, whose arguments have fixed positions. */
+const ttlOrNone = (ttlMs?: number) => (ttlMs === undefined ? '' : wholeMs(ttlMs));
+
 /** Redis accepts whole milliseconds, and at least 1. */
 const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
 
-function createSets(send: SendCommand, prefixed: (key: string) => string): Sets {
+function createSets(send: Send, sendConfirmed: Send): Sets {
   return {
-    add: async (key, member) => void (await send('SADD', prefixed(key), member)),
-    remove: async (key, member) => void (await send('SREM', prefixed(key), member)),
-    members: async (key) => asList(await send('SMEMBERS', prefixed(key))).map(String),
+    add: async (key, member, confirmedBy) =>
+      void (await (confirmedBy ? sendConfirmed : send)('SADD', key, member)),
+    remove: async (key, member) => void (await send('SREM', key, member)),
+    members: async (key) => asList(await send('SMEMBERS', key)).map(String),
   };
 }
 
-function createTokenBuckets(send: SendCommand, prefixed: (bucket: string) => string): TokenBuckets {
-  const reserve = async (bucket: string, { perSecond, burst }: BucketRate, maxWaitMs: number) =>
-    asList(await send('reservePermit', prefixed(bucket), perSecond, burst, maxWaitMs)).map(Number);
+function createTokenBuckets(send: Send): TokenBuckets {
+  async function reserve(bucket: string, rate: BucketRate, maxWaitMs: number): Promise<readonly number[]> {
+    const { perSecond, burst, longestAheadMs = '' } = rate;
+    const args = [perSecond, burst, maxWaitMs, longestAheadMs];
+    return asList(await send('reservePermit', bucket, ...args)).map(Number);
+  }
   return {
     async reserve(bucket, rate, maxWaitMs) {
       const [waitMs = 0] = await reserve(bucket, rate, maxWaitMs);

@@ -31,6 +31,11 @@ export const notRegularFile = (file: string): StateFileError =>
     `state.file: ${file} is a directory or a device; name a file that the gateway may create`,
   );
 
+export const replacedFile = (file: string): StateFileError =>
+  new StateFileError(
+    `state.file: ${file} was removed or replaced while the gateway uses it; put the original file back, or stop the gateway before you replace it`,
+  );
+
 const corruptText = [
   'is damaged',
   'put a backup in its place, or move it away to start with an empty state; the data since the backup, or all data, is then lost',

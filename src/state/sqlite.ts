@@ -7,13 +7,14 @@ import { accessSync, closeSync, constants, openSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { stateUnavailable } from '../request/errors.ts';
 import { createMemoryState } from './memory.ts';
-import type { State } from './ports.ts';
+import { EpochMismatchError, type Fence, nextSequence, type State, serializeEpoch } from './ports.ts';
 import {
   corruptFile,
   foreignFile,
   isPermanent,
   newerFile,
   notRegularFile,
+  replacedFile,
   toStateFileError,
 } from './sqlite-errors.ts';
 
@@ -58,23 +59,32 @@ export function createSqliteState(
       throw stateUnavailable(error);
     }
   };
+  let isOpenFile = () => true;
   const groupCommit = createGroupCommit((work) => {
+    if (!isOpenFile()) throw replacedFile(file);
     tables().transact(work);
     setProblem(undefined); // only a change proves that the disk accepts changes
   });
   const read = <Result>(operation: (tables: Tables) => Result) => guarded(() => operation(tables()));
   const change = <Result>(operation: (tables: Tables) => Result) =>
     guarded(() => groupCommit(() => operation(tables())));
+  const changeFenced = async (fence: Fence | undefined, set: (tables: Tables) => boolean) => {
+    const result = await change((tables) => setFenced(tables, fence, set));
+    if (result === 'epoch-mismatch') throw new EpochMismatchError();
+    return result;
+  };
   const { tokenBuckets, pubsub } = createMemoryState(clocks.monotonic);
 
   return {
     keyValues: {
       read: (key) => read(({ readValue }) => readValue(key)),
       write: (key, value, ttlMs) => change(({ writeValue }) => writeValue(key, value, ttlMs)),
-      writeIfAbsent: (key, value, ttlMs) => change(({ writeIfAbsent }) => writeIfAbsent(key, value, ttlMs)),
-      replace: (key, expected, value, ttlMs) =>
-        change(({ replaceValue }) => replaceValue(key, expected, value, ttlMs)),
+      writeIfAbsent: (key, value, ttlMs, fence) =>
+        changeFenced(fence, ({ writeIfAbsent }) => writeIfAbsent(key, value, ttlMs)),
+      replace: (key, expected, value, ttlMs, fence) =>
+        changeFenced(fence, ({ replaceValue }) => replaceValue(key, expected, value, ttlMs)),
       remove: (key) => change(({ removeValue }) => removeValue(key)),
+      removeIf: (key, expected) => change(({ removeValueIf }) => removeValueIf(key, expected)),
     },
     sets: {
       add: (key, member) => change(({ addMember }) => addMember(key, member)),
@@ -89,12 +99,18 @@ export function createSqliteState(
         database = new DatabaseSync(file, { timeout: lockTimeoutMs });
         prepareFile(file, database);
         openTables = createTables(database, createPersistentClock(clocks, savedTimeIn(database)));
+        isOpenFile = createFileCheck(file);
       } catch (error) {
         database?.close();
         throw toStateFileError(file, error);
       }
     },
     problem: () => problem,
+    warnings: () => [],
+    lossRisks: () => [],
+    partitions: [''],
+    identity: async () => file,
+    onDisconnect() {},
     async close() {
       await change(() => {}).catch(() => {}); // commits the pending changes
       openTables = undefined;
@@ -112,6 +128,18 @@ function createIfMissing(file: string): void {
   if (!found) closeSync(openSync(file, 'wx', 0o600));
   else if (!found.isFile()) throw notRegularFile(file);
   else accessSync(file, constants.R_OK | constants.W_OK);
+}
+
+/**
+ * Checks whether the path still leads to the same file. If somebody has removed or replaced it, changes would succeed, and the
+ * next start would not find them.
+ */
+function createFileCheck(file: string): () => boolean {
+  const opened = statSync(file);
+  return () => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return found?.ino === opened.ino && found.dev === opened.dev;
+  };
 }
 
 /**
@@ -153,6 +181,21 @@ const deletedPerChange = 2;
 const clockSavedEveryMs = 60_000;
 
 type Tables = ReturnType<typeof createTables>;
+
+/** The epoch is checked and advanced in the same transaction. A mismatch must not undo the other changes in it. */
+function setFenced(
+  tables: Tables,
+  fence: Fence | undefined,
+  set: (tables: Tables) => boolean,
+): boolean | 'epoch-mismatch' {
+  if (!fence) return set(tables);
+  const sequence = nextSequence(fence, tables.readValue(fence.key));
+  if (sequence === undefined) return 'epoch-mismatch';
+  if (!set(tables)) return false;
+  tables.writeValue(fence.key, serializeEpoch({ epoch: fence.epoch, sequence }));
+  fence.sequence = Math.max(fence.sequence, sequence);
+  return true;
+}
 
 /**
  * The operations of `KeyValues` and `Sets`, synchronously. They throw what SQLite throws; changes must run in `transact`.
@@ -218,6 +261,10 @@ function createTables(database: DatabaseSync, now: () => number) {
         currentValue(key, nowMs) === expected.toWellFormed() ? set(nowMs, key, value, ttlMs) : undefined,
       ),
     removeValue: (key: string): void => void change(() => remove.run(bytesOf(key))),
+    removeValueIf: (key: string, expected: string): boolean =>
+      change((nowMs) =>
+        currentValue(key, nowMs) === expected.toWellFormed() ? remove.run(bytesOf(key)) : undefined,
+      ),
     addMember: (key: string, member: string): void =>
       void change(() => addToSet.run(bytesOf(key), bytesOf(member))),
     removeMember: (key: string, member: string): void =>

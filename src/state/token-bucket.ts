@@ -2,6 +2,15 @@
 
 import type { BucketRate, TakeResult } from './ports.ts';
 
+/**
+ * How far the TAT may lie ahead in addition to what the current rate explains. Milliseconds.
+ *
+ * It covers one permit at the slowest rate to which an environment is throttled, one in 10 s (adaptive-rate.ts): instances
+ * learn at different times that the rate has changed. It also covers the few permits that instances take before the shared
+ * bucket answers, or while it cannot be reached.
+ */
+export const aheadMarginMs = 10_000;
+
 /** A reserved permit. */
 export interface PermitReservation {
   /** Milliseconds until the permit becomes valid; 0 = now. */
@@ -25,6 +34,14 @@ export interface PermitReservation {
  *
  * A reservation moves the TAT on by one interval; a refusal leaves it unchanged. redis-scripts.ts does the same in Lua.
  *
+ * The settings move the TAT ahead by at most
+ *
+ *     longest wait + tolerance + interval + margin
+ *
+ * A TAT beyond that was stored before the clock was set back. It would keep the bucket closed until the clock reaches it,
+ * so it counts as now + tolerance: one permit is available now, and the next ones follow at the rate, because the burst
+ * may just have been issued.
+ *
  * @param theoreticalArrivalMs what the previous reservation returned, if it is still stored
  * @param rate      permits per second (> 0) and bucket size; the size counts as at least 1
  * @param maxWaitMs longest acceptable wait
@@ -37,7 +54,10 @@ export function reservePermit(
   maxWaitMs: number,
 ): PermitReservation | undefined {
   const { intervalMs, toleranceMs } = timingOf(rate);
-  const arrivalMs = Math.max(theoreticalArrivalMs ?? nowMs, nowMs);
+  const { longestAheadMs = maxWaitMs + toleranceMs } = rate;
+  const storedMs = Math.max(theoreticalArrivalMs ?? nowMs, nowMs);
+  const isClockSetBack = storedMs - nowMs > longestAheadMs + intervalMs + aheadMarginMs;
+  const arrivalMs = isClockSetBack ? nowMs + toleranceMs : storedMs;
   const waitMs = Math.max(0, arrivalMs - toleranceMs - nowMs);
   if (waitMs > maxWaitMs) return undefined;
   return { waitMs, theoreticalArrivalMs: arrivalMs + intervalMs };

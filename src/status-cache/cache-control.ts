@@ -1,15 +1,29 @@
 /** What requests and responses say about caching (RFC 9111), how long a status is fresh, and the clock that measures it. */
 
-import { type HeaderFields, headerValue, headerValues, listMembers } from '../pis/headers.ts';
+import { type HeaderFields, headerValue, listMembers } from '../pis/headers.ts';
+import { parseHttpDate } from '../pis/http-date.ts';
 import { finalityOf } from '../pis/transaction-status.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import { credentialFields, keyFields } from './cache-key.ts';
 
 /**
- * How a status read uses the cache. `refresh`: not from the cache, but the response may be stored and shared; `bypass`:
- * neither stored nor shared; `unsatisfiable`: the request excludes both the cache and the bank.
+ * How a status read uses the cache. `limited`: from the cache if the response is within the limits, otherwise like `refresh`;
+ * `refresh`: not from the cache, but the response may be stored and shared; `bypass`: neither stored nor shared;
+ * `unsatisfiable`: the request excludes both the cache and the bank.
  */
-export type CacheMode = 'default' | 'refresh' | 'only-if-cached' | 'bypass' | 'unsatisfiable';
+export type CacheMode = 'default' | 'limited' | 'refresh' | 'only-if-cached' | 'bypass' | 'unsatisfiable';
+
+/** What a request demands of a cached response. Milliseconds. */
+export interface CacheLimits {
+  readonly maxAgeMs: number;
+  /** How long the response must stay fresh from now on. */
+  readonly minFreshMs: number;
+}
+
+export interface CacheUse {
+  readonly mode: CacheMode;
+  readonly limits: CacheLimits;
+}
 
 /** Fields of conditional and partial requests, and of signed ones: the bank verifies a signature only once. */
 const bypassFields = [
@@ -22,15 +36,30 @@ const bypassFields = [
   'if-range',
 ];
 
-/** RFC 9111 section 5.2.1. */
-export function cacheModeOf({ headers }: PisRequest): CacheMode {
+/** RFC 9111 section 5.2.1. Arguments that are not numbers are ignored, and so is `max-stale`. */
+export function cacheUseOf({ headers }: PisRequest): CacheUse {
   const directives = directivesIn(headers);
-  const refusesCache = directives.has('no-cache') || directives.get('max-age') === '0';
+  const limits = limitsIn(directives);
+  return { mode: modeOf(headers, directives, limits), limits };
+}
+
+export const noLimits: CacheLimits = { maxAgeMs: Number.POSITIVE_INFINITY, minFreshMs: 0 };
+
+function limitsIn(directives: Directives): CacheLimits {
+  const maxAgeMs = parseDeltaSeconds(directives.get('max-age'));
+  const minFreshMs = parseDeltaSeconds(directives.get('min-fresh'));
+  if (maxAgeMs === undefined && minFreshMs === undefined) return noLimits;
+  return { maxAgeMs: maxAgeMs ?? noLimits.maxAgeMs, minFreshMs: minFreshMs ?? noLimits.minFreshMs };
+}
+
+function modeOf(headers: HeaderFields, directives: Directives, limits: CacheLimits): CacheMode {
+  const refusesCache = directives.has('no-cache') || limits.maxAgeMs === 0;
   const isForItself = bypassFields.some((name) => headerValue(headers, name) !== undefined);
   if (directives.has('only-if-cached'))
     return refusesCache || isForItself ? 'unsatisfiable' : 'only-if-cached';
   if (isForItself || directives.has('no-store')) return 'bypass';
-  return refusesCache ? 'refresh' : 'default';
+  if (refusesCache) return 'refresh';
+  return limits.maxAgeMs === noLimits.maxAgeMs && limits.minFreshMs === 0 ? 'default' : 'limited';
 }
 
 /**
@@ -52,9 +81,12 @@ export function forbidsStale(headers: HeaderFields): boolean {
   return ['must-revalidate', 'proxy-revalidate', 's-maxage'].some((name) => directives.has(name));
 }
 
-/** The age of a response on arrival, by its `Age` field, in milliseconds (RFC 9111 section 5.1). */
+/**
+ * The age of a response on arrival, by the first member of its `Age` field, in milliseconds; 0 if that is not a number (RFC
+ * 9111 section 5.1).
+ */
 export function initialAgeMs(headers: HeaderFields): number {
-  return parseDeltaSeconds(headerValues(headers, 'age')[0]) ?? 0;
+  return parseDeltaSeconds(listMembers(headers, 'age')[0]) ?? 0;
 }
 
 /**
@@ -70,8 +102,8 @@ export function freshnessLifetimeMs(headers: HeaderFields, nowMs: number): numbe
     return Math.min(...maxAges.map((name) => parseDeltaSeconds(directives.get(name)) ?? 0));
   const expires = headerValue(headers, 'expires');
   if (expires === undefined) return Number.POSITIVE_INFINITY;
-  const sentAtMs = Date.parse(headerValue(headers, 'date') ?? '') || nowMs;
-  return Math.max(0, (Date.parse(expires) || 0) - sentAtMs);
+  const sentAtMs = parseHttpDate(headerValue(headers, 'date') ?? '', nowMs) ?? nowMs;
+  return Math.max(0, (parseHttpDate(expires, nowMs) ?? sentAtMs) - sentAtMs);
 }
 
 /** In milliseconds. */
@@ -131,14 +163,21 @@ export function createMonotonicClock(
 }
 
 /** The directives of `Cache-Control` with their arguments, the first of each name. Accepts `;` as a separator as well. */
-function directivesIn(headers: HeaderFields): ReadonlyMap<string, string> {
-  const members = listMembers(headers, 'cache-control').flatMap((member) => member.split(';'));
-  const pairs = members.map((member): [string, string] => {
-    const [name = '', argument = ''] = member.split('=', 2);
-    return [name.trim(), argument.trim().replaceAll('"', '')];
-  });
+function directivesIn(headers: HeaderFields): Directives {
+  const members = listMembers(headers, 'cache-control');
+  if (members.length === 0) return noDirectives; // the usual case
+  const pairs = members
+    .flatMap((member) => member.split(';'))
+    .map((member): [string, string] => {
+      const [name = '', argument = ''] = member.split('=', 2);
+      return [name.trim(), argument.trim().replaceAll('"', '')];
+    });
   return new Map(pairs.toReversed());
 }
+
+type Directives = ReadonlyMap<string, string>;
+
+const noDirectives: Directives = new Map();
 
 /** @returns milliseconds; too large a number counts as 2^31 seconds (RFC 9111 section 1.2.2) */
 function parseDeltaSeconds(text: string | undefined): number | undefined {

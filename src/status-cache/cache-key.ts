@@ -3,6 +3,7 @@
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { headerValues, lowerCase } from '../pis/headers.ts';
+import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { RoutedRequest } from '../request/messages.ts';
 import type { State } from '../state/ports.ts';
 
@@ -43,9 +44,13 @@ export interface CacheKeys {
   rotateSecret(): Promise<void>;
 }
 
-/** The key of a payment in the shared state: a hash, so that neither environment nor id are readable. */
-export function paymentKeyOf(environment: string, paymentId: string): string {
-  return `status:${hash('sha256', `${environment}\0${paymentId}`, 'base64url')}`;
+/**
+ * The key of a payment in the shared state: a hash, so that neither environment nor id are readable.
+ *
+ * @param environmentId the identity of the environment
+ */
+export function paymentKeyOf(environmentId: string, paymentId: string): string {
+  return `status:${hash('sha256', `${environmentId}\0${paymentId}`, 'base64url')}`;
 }
 
 const maxMemoizedKeys = 2_000;
@@ -87,17 +92,15 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
   return {
     refreshSecret,
     rotateSecret,
-    async of({ operation, environment, client, headers }) {
+    async of(request) {
+      const { operation, environment, headers } = request;
+      const environmentId = identitiesOf(request).environmentIdOf(environment.name);
+      const tenantId = currentTenantId(request);
       if (secret === undefined) await refreshSecret();
       const { paymentService, paymentProduct, paymentId = '' } = operation;
-      let hashedValues = [
-        secret,
-        environment.name,
-        client.tenant,
-        paymentService,
-        paymentProduct,
-        paymentId,
-      ].join('\n');
+      let hashedValues = [secret, environmentId, tenantId, paymentService, paymentProduct, paymentId].join(
+        '\n',
+      );
       for (const [field, value] of headers) {
         const name = lowerCase(field);
         if (keyFields.has(name)) hashedValues += `\n${name}:${value}`;
@@ -107,9 +110,9 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
 
       const values = (name: string) => headerValues(headers, name).join('\n');
       const keyedHash = createKeyedHash(secret ?? '');
-      const credential = keyedHash([client.tenant, ...credentialFields.map(values)]);
+      const credential = keyedHash([tenantId, ...credentialFields.map(values)]);
       const variant = keyedHash([credential, paymentService, paymentProduct, ...variantFields.map(values)]);
-      const key = { paymentKey: paymentKeyOf(environment.name, paymentId), variant, credential };
+      const key = { paymentKey: paymentKeyOf(environmentId, paymentId), variant, credential };
       memoized.set(hashedValues, key);
       return key;
     },

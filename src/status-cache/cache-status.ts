@@ -1,5 +1,6 @@
 /**
- * STAGE 4. Answers status reads from the cache, and invalidates the payment around writes that may change its status.
+ * STAGE 5. Answers status reads from the cache, invalidates the payment around writes that may change its status, and
+ * records the status that other reads return.
  *
  * While the bank fails, the last known status is served, marked as stale: a TPP that polls can use an old status better
  * than an error. While the shared state is unavailable, each read goes to the bank.
@@ -8,11 +9,12 @@
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../config/schema.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
+import { type Identities, identitiesOf, namesAsIdentities } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import { createChangeWaiter } from '../state/change-waiter.ts';
 import type { KeyValues, State } from '../state/ports.ts';
-import { type Clock, cacheModeOf, createMonotonicClock } from './cache-control.ts';
+import { type CacheLimits, type Clock, cacheUseOf, createMonotonicClock, noLimits } from './cache-control.ts';
 import { type CacheResult, withCacheHeaders } from './cache-headers.ts';
 import { type CacheKey, type CacheKeys, createCacheKeys, paymentKeyOf } from './cache-key.ts';
 import {
@@ -24,6 +26,7 @@ import {
 } from './cache-store.ts';
 import { type CachedPayment, isFresh, toPisResponse } from './cached-payment.ts';
 import { createFetchStatus, type FetchStatus } from './fetch-status.ts';
+import { createObservePayment, type ObservePayment } from './observe-payment.ts';
 import { createSingleFlight, type SingleFlight } from './single-flight.ts';
 
 /** The status cache of one configuration. */
@@ -31,6 +34,7 @@ export interface StatusCache {
   readonly enabled: boolean;
   readonly reads: StatusReads;
   readonly invalidation: Invalidation;
+  readonly observePayment: ObservePayment;
   readonly ifStateFails: 'refuse' | 'allow';
 }
 
@@ -38,17 +42,21 @@ export function cacheStatus(cache: StatusCache): Stage<RoutedRequest> {
   return async (request, next) => {
     if (!cache.enabled) return next(request);
     if (request.operation.changesStatus) return invalidateAround(cache, request, next);
+    if (request.operation.showsStatus !== 'none') return observeAfter(cache, request, next);
     if (!request.operation.readsStatus) return next(request);
 
-    switch (cacheModeOf(request)) {
+    const { mode, limits } = cacheUseOf(request);
+    switch (mode) {
       case 'default':
         return cache.reads.cacheOrFetch(request, next);
+      case 'limited':
+        return (await cache.reads.onlyIfCached(request, limits)) ?? cache.reads.refetch(request, next);
       case 'refresh':
         return cache.reads.refetch(request, next);
       case 'bypass':
         return cache.reads.bypass(request, next);
       case 'only-if-cached':
-        return (await cache.reads.onlyIfCached(request)) ?? notCached();
+        return (await cache.reads.onlyIfCached(request, limits)) ?? notCached();
       case 'unsatisfiable':
         return notCached();
     }
@@ -90,6 +98,7 @@ export type Purge = (selection: {
 export function createStatusCache(
   { statusCache: settings, environments, idempotency }: Config,
   { keyValues, cacheKeys, singleFlight, invalidation, now }: StatusCacheServices,
+  identities: { current(): Identities | undefined } = { current: () => namesAsIdentities },
 ): StatusCache & { readonly purge: Purge } {
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
   const storedForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
@@ -100,11 +109,14 @@ export function createStatusCache(
     enabled: settings.enabled,
     reads: createStatusReads({ cacheKeys, store, singleFlight, fetchStatus, invalidation, now }),
     invalidation,
+    observePayment: createObservePayment({ store, invalidation, now }),
     ifStateFails: idempotency.ifStateFails,
     async purge({ environment, payment }) {
       if (payment === undefined) return cacheKeys.rotateSecret();
       const names = environment === undefined ? environments.all.map(({ name }) => name) : [environment];
-      await Promise.all(names.map((name) => invalidation.invalidate(paymentKeyOf(name, payment))));
+      const { environmentIdOf } = identities.current() ?? namesAsIdentities;
+      const keys = names.map((name) => paymentKeyOf(environmentIdOf(name), payment));
+      await Promise.all(keys.map((key) => invalidation.invalidate(key)));
     },
   };
 }
@@ -127,8 +139,22 @@ async function invalidateAround(
   }
 }
 
-const paymentKeyIn = ({ environment, operation }: RoutedRequest) =>
-  paymentKeyOf(environment.name, operation.paymentId ?? '');
+/** The status is recorded before the TPP receives the response: from then on, no older status is served from the cache. */
+async function observeAfter(
+  { observePayment }: StatusCache,
+  request: RoutedRequest,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const response = await next(request);
+  await observePayment(request, response, paymentKeyIn(request));
+  return response;
+}
+
+const paymentKeyIn = (request: RoutedRequest) =>
+  paymentKeyOf(
+    identitiesOf(request).environmentIdOf(request.environment.name),
+    request.operation.paymentId ?? '',
+  );
 
 function notCached(): never {
   throw new GatewayError(
@@ -145,8 +171,8 @@ interface StatusReads {
   refetch(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse>;
   /** From the bank; the response is neither stored nor shared. */
   bypass(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse>;
-  /** From the cache; `undefined` if it is not fresh. */
-  onlyIfCached(request: RoutedRequest): Promise<PisResponse | undefined>;
+  /** From the cache; `undefined` if it is not fresh, or not within the limits. */
+  onlyIfCached(request: RoutedRequest, limits: CacheLimits): Promise<PisResponse | undefined>;
 }
 
 interface StatusReadsDependencies {
@@ -229,9 +255,14 @@ function createStatusReads(dependencies: StatusReadsDependencies): StatusReads {
     return respond(request, { response, verdict: 'bypass', shareable: false, asOfMs: 0 });
   }
 
-  function freshResponse(payment: CachedPayment, { variant }: CacheKey, { environment }: RoutedRequest) {
+  function freshResponse(
+    payment: CachedPayment,
+    { variant }: CacheKey,
+    { environment }: RoutedRequest,
+    limits = noLimits,
+  ) {
     const cached = payment.responses[variant];
-    if (!cached || !isFresh(cached, now())) return undefined;
+    if (!cached || !isFresh(cached, now(), limits)) return undefined;
     return { response: toPisResponse(cached, environment.name), cached, shareable: true };
   }
 
@@ -244,10 +275,10 @@ function createStatusReads(dependencies: StatusReadsDependencies): StatusReads {
     cacheOrFetch: (request, next) => shareFlight(request, next, 'default'),
     refetch: (request, next) => shareFlight(request, next, 'refresh'),
     bypass,
-    async onlyIfCached(request) {
+    async onlyIfCached(request, limits) {
       const key = await keyOrUndefined(request);
       const payment = key && (await readOrUndefined(key.paymentKey));
-      const fresh = payment && freshResponse(payment, key, request);
+      const fresh = payment && freshResponse(payment, key, request, limits);
       return fresh && respond(request, { ...fresh, verdict: 'hit', asOfMs: request.arrivedAtMs });
     },
   };

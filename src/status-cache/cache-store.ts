@@ -1,6 +1,6 @@
 /**
- * The cached payments in the shared state. Each change is one compare-and-set on the payment, and an invalidation that
- * fails is retried: until it succeeds, this instance serves nothing that is cached for the payment.
+ * The cached payments in the shared state. Each change is one compare-and-set on the payment. An invalidation that fails is
+ * retried: until it succeeds, this instance serves no cached status of the payment.
  */
 
 import { GatewayError } from '../request/errors.ts';
@@ -11,29 +11,29 @@ import type { KeyValues } from '../state/ports.ts';
 import {
   type CachedPayment,
   invalidatedPayment,
-  type Observation,
   parseCachedPayment,
   serializeCachedPayment,
-  withObservation,
   withoutCredential,
 } from './cached-payment.ts';
+import {
+  type Observation,
+  type RecordOutcome,
+  recordObservation,
+  recordRead,
+  type StatusRead,
+} from './observation-rules.ts';
 
 /** A payment, and its text in the shared state. */
 export interface StoredPayment extends CachedPayment {
   readonly text: string | undefined;
 }
 
-export type RecordOutcome =
-  /** Nothing newer is known: the observed status may be served. */
-  | 'current'
-  /** The payment was invalidated, or another status was observed, since the fetch began. */
-  | 'outdated';
-
 /** Each operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached or rejects the change. */
 export interface CacheStore {
   read(paymentKey: string): Promise<StoredPayment>;
-  /** @param before what was stored when the fetch began; usually it still is, and is not read again */
-  record(paymentKey: string, before: StoredPayment, observation: Observation): Promise<RecordOutcome>;
+  /** @param before the payment when the fetch began; it is read again only if necessary */
+  recordRead(paymentKey: string, before: StoredPayment, read: StatusRead): Promise<RecordOutcome>;
+  recordObservation(paymentKey: string, observation: Observation): Promise<void>;
   deleteCredential(paymentKey: string, credential: string): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ const maxAttempts = 20;
 
 /**
  * @param storedForMs  how long a payment is stored after its last change; longer than any of its responses is useful
- * @param flushPending writes a pending invalidation before a payment is read
+ * @param flushPending writes a pending invalidation before a payment is read or a status read is recorded
  */
 export function createCacheStore(
   keyValues: KeyValues,
@@ -66,7 +66,7 @@ export function createCacheStore(
   async function update<Outcome>(
     paymentKey: string,
     first: StoredPayment,
-    change: (payment: StoredPayment) => readonly [Outcome, CachedPayment?],
+    change: (payment: StoredPayment) => readonly [Outcome, (CachedPayment | undefined)?],
   ): Promise<Outcome> {
     let payment = first;
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
@@ -91,14 +91,15 @@ export function createCacheStore(
       await flushPending(paymentKey);
       return readStored(paymentKey);
     },
-    async record(paymentKey, before, observation) {
-      const storesNothing = Object.keys(observation.responses).length === 0;
-      const first = storesNothing ? await readStored(paymentKey) : before; // nothing may be written, hence not compared
-      return update<RecordOutcome>(paymentKey, first, (payment) => {
-        const isKnown = payment.statusHash === observation.statusHash;
-        if (payment.generation !== before.generation) return [isKnown ? 'current' : 'outdated'];
-        return isKnown && storesNothing ? ['current'] : ['current', withObservation(payment, observation)];
-      });
+    async recordRead(paymentKey, before, read) {
+      await flushPending(paymentKey); // an observation that was not recorded while the state was unavailable
+      const storesNothing = Object.keys(read.responses).length === 0;
+      const first = storesNothing ? await readStored(paymentKey) : before; // no write may follow that compares `before`
+      return update(paymentKey, first, (payment) => recordRead(payment, before.generation, read));
+    },
+    async recordObservation(paymentKey, observation) {
+      const first = await readStored(paymentKey);
+      await update(paymentKey, first, (payment) => [undefined, recordObservation(payment, observation)]);
     },
     async deleteCredential(paymentKey, credential) {
       const first = await readStored(paymentKey);

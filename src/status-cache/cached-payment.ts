@@ -2,24 +2,27 @@
  * The cached data of one payment: its status, and one response for each variant of the request. It is a single value, so
  * that one compare-and-set covers all of it.
  *
- * The generation changes whenever the payment is invalidated or another status is observed. A response that was fetched
- * under one generation is never stored under another: a slow read cannot bring back an older status.
+ * The generation changes whenever the payment is invalidated, another status is observed, or an authorisation has ended. A
+ * response that was fetched under one generation is never stored under another: a slow read cannot bring back an older status.
  */
 
 import { hash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { HeaderFields } from '../pis/headers.ts';
 import type { PisResponse } from '../request/messages.ts';
+import type { CacheLimits } from './cache-control.ts';
 
 export interface CachedPayment {
   /** Empty if nothing was ever stored. */
   readonly generation: string;
-  /** The status that all responses agree on; `undefined` after an invalidation. */
+  /** The status of all responses, and the last one that a TPP has seen; `undefined` if it is not known. */
   readonly statusHash: string | undefined;
   /** Since when the payment is known to have this status: milliseconds since 1970. */
   readonly statusSinceMs: number;
   /** By variant (cache-key.ts). */
   readonly responses: Readonly<Record<string, CachedResponse>>;
+  /** Hashes of the authorisations that are known to have ended. */
+  readonly endedAuthorisations: readonly string[];
 }
 
 /** A response of the bank, as it was sent to the TPP. */
@@ -32,29 +35,13 @@ export interface CachedResponse {
   readonly ttlMs: number;
   /** The credential that it was fetched with, as a keyed hash. */
   readonly credential: string;
-}
-
-/** What a response of the bank says about a payment. */
-export interface Observation {
-  /** Equal for equal statuses. */
-  readonly statusHash: string;
-  /** Milliseconds since 1970. */
-  readonly observedAtMs: number;
-  /** The response by its variant, if it may be stored; otherwise empty. */
-  readonly responses: Readonly<Record<string, CachedResponse>>;
+  /** The public URL in its links, if it has links of the gateway. */
+  readonly publicUrl?: string | undefined;
 }
 
 /** An invalidated payment: nothing is known about it. */
 export function invalidatedPayment(): CachedPayment {
   return { ...emptyPayment, generation: randomUUID() };
-}
-
-/** The payment after an observation. A changed status starts a new generation without the earlier responses. */
-export function withObservation(payment: CachedPayment, observation: Observation): CachedPayment {
-  const { statusHash, observedAtMs, responses } = observation;
-  if (payment.statusHash === statusHash)
-    return { ...payment, responses: { ...payment.responses, ...responses } };
-  return { generation: randomUUID(), statusHash, statusSinceMs: observedAtMs, responses };
 }
 
 /**
@@ -74,30 +61,37 @@ export const ageMsOf = ({ fetchedAtMs }: CachedResponse, nowMs: number): number 
 /** How much the clocks of two instances may differ; NTP keeps them closer. Milliseconds. */
 const maxClockSkewMs = 250;
 
-/** Whether a response may be served without asking the bank; one from the future may not. */
-export function isFresh(response: CachedResponse, nowMs: number): boolean {
+/** Whether a response may be served to a request with these limits without asking the bank; one from the future may not. */
+export function isFresh(
+  response: CachedResponse,
+  nowMs: number,
+  { maxAgeMs, minFreshMs }: CacheLimits,
+): boolean {
   const ageMs = ageMsOf(response, nowMs);
-  return ageMs >= -maxClockSkewMs && ageMs < response.ttlMs;
+  if (ageMs < -maxClockSkewMs || ageMs > maxAgeMs) return false;
+  return ageMs < response.ttlMs && ageMs + minFreshMs <= response.ttlMs;
 }
 
 /** @param environment the name of the environment that the response came from */
-export function toPisResponse({ headers, body }: CachedResponse, environment: string): PisResponse {
-  return { status: 200, headers, body: Buffer.from(body, 'base64'), servedFrom: 'cache', environment };
+export function toPisResponse(cached: CachedResponse, environment: string): PisResponse {
+  const { headers, body, publicUrl } = cached;
+  const response = { status: 200, headers, body: Buffer.from(body, 'base64'), environment };
+  return { ...response, servedFrom: 'cache', ...(publicUrl !== undefined && { publicUrl }) };
 }
 
-/** Larger values are neither written nor read. Characters. */
-const maxLength = 256 * 1024;
+/** Larger values are neither written nor read, so that no response of a bank fills the shared state. Characters. */
+const maxLength = 64 * 1024;
 /** A TPP that varies its `Accept-Language` must not make every read of the payment expensive. */
 const maxResponses = 64;
 
 /** The stored value; contains only the newest responses if there are too many. */
 export function serializeCachedPayment(payment: CachedPayment): string {
-  const { generation, statusHash, statusSinceMs, responses } = payment;
+  const { generation, statusHash, statusSinceMs, responses, endedAuthorisations } = payment;
   const newest = Object.entries(responses)
     .toSorted(([, one], [, other]) => other.fetchedAtMs - one.fetchedAtMs)
     .slice(0, maxResponses);
-  const e = newest.map(([variant, { headers, body, fetchedAtMs, ttlMs, credential }]) => {
-    return [variant, { h: headers, b: body, f: fetchedAtMs, t: ttlMs, c: credential }] as const;
+  const e = newest.map(([variant, { headers, body, fetchedAtMs, ttlMs, credential, publicUrl }]) => {
+    return [variant, { h: headers, b: body, f: fetchedAtMs, t: ttlMs, c: credential, u: publicUrl }] as const;
   });
   const text = JSON.stringify({
     v: 1,
@@ -105,6 +99,7 @@ export function serializeCachedPayment(payment: CachedPayment): string {
     s: statusHash,
     a: statusSinceMs,
     e: Object.fromEntries(e),
+    ...(endedAuthorisations.length > 0 && { d: endedAuthorisations }),
   });
   if (text.length <= maxLength || newest.length === 0) return text;
   const newestHalf = newest.slice(0, Math.floor(newest.length / 2));
@@ -119,11 +114,18 @@ export function parseCachedPayment(text: string | undefined): CachedPayment {
   if (text === undefined) return emptyPayment;
   const result = paymentShape.safeParse(text.length > maxLength ? undefined : parseJson(text));
   if (!result.success) return { ...emptyPayment, generation: hash('sha256', text, 'base64url') };
-  const { g, s, a, e } = result.data;
-  const responses = Object.entries(e).map(([variant, { h, b, f, t, c }]) => {
-    return [variant, { headers: h, body: b, fetchedAtMs: f, ttlMs: t, credential: c }] as const;
+  const { g, s, a, e, d } = result.data;
+  const responses = Object.entries(e).map(([variant, { h, b, f, t, c, u }]) => {
+    const links = u === undefined ? {} : { publicUrl: u };
+    return [variant, { headers: h, body: b, fetchedAtMs: f, ttlMs: t, credential: c, ...links }] as const;
   });
-  return { generation: g, statusHash: s, statusSinceMs: a, responses: Object.fromEntries(responses) };
+  return {
+    generation: g,
+    statusHash: s,
+    statusSinceMs: a,
+    responses: Object.fromEntries(responses),
+    endedAuthorisations: d,
+  };
 }
 
 const emptyPayment: CachedPayment = {
@@ -131,6 +133,7 @@ const emptyPayment: CachedPayment = {
   statusHash: undefined,
   statusSinceMs: 0,
   responses: {},
+  endedAuthorisations: [],
 };
 
 const responseShape = z.object({
@@ -139,6 +142,7 @@ const responseShape = z.object({
   f: z.number(),
   t: z.number(),
   c: z.string(),
+  u: z.string().optional(),
 });
 
 /** Unknown names are ignored; a later version is a cache miss. */
@@ -148,6 +152,7 @@ const paymentShape = z.object({
   s: z.string().optional(),
   a: z.number(),
   e: z.record(z.string(), responseShape),
+  d: z.array(z.string()).default([]),
 });
 
 function parseJson(text: string): unknown {

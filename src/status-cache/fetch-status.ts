@@ -1,12 +1,10 @@
 /**
- * Fetches a status from the bank and records what it says: the response is stored if the bank allows that, and a changed
- * status invalidates all earlier responses even if it does not.
+ * Fetches a status from the bank and records it: the response is stored if the bank allows that, and a changed status
+ * invalidates all earlier responses even if the bank does not.
  */
 
-import { createHash } from 'node:crypto';
 import { headerValue, withoutFields } from '../pis/headers.ts';
 import { transactionStatusIn } from '../pis/transaction-status.ts';
-import { decodeBody } from '../request/content-coding.ts';
 import { asGatewayError, type ErrorCode } from '../request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Handler } from '../request/stage.ts';
@@ -21,8 +19,10 @@ import {
 } from './cache-control.ts';
 import type { CacheResult } from './cache-headers.ts';
 import type { CacheKey } from './cache-key.ts';
-import type { CacheStore, Invalidation, RecordOutcome, StoredPayment } from './cache-store.ts';
-import { ageMsOf, type Observation, toPisResponse } from './cached-payment.ts';
+import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
+import { ageMsOf, toPisResponse } from './cached-payment.ts';
+import type { RecordOutcome, StatusRead } from './observation-rules.ts';
+import { decodedBodyOf, observationHash } from './observe-payment.ts';
 
 /** A status read to forward to the bank. */
 export interface StatusFetch {
@@ -78,7 +78,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
     if (recorded === 'outdated') await invalidation.invalidateOrDefer(paymentKey); // it may be newer than what is stored
     if (recorded === 'unknown') invalidation.defer(paymentKey);
     const shareable = isStorable(request, response);
-    return { ...result, shareable, asOfMs: recorded === 'current' ? recordedAtMs : startedAtMs };
+    return { ...result, shareable, asOfMs: recorded === 'newest' ? recordedAtMs : startedAtMs };
   }
 
   async function record(
@@ -86,19 +86,19 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
     response: PisResponse,
     before: StoredPayment,
   ): Promise<RecordOutcome | 'unknown'> {
-    const observation = await observe(fetch, response, before);
-    return store.record(fetch.key.paymentKey, before, observation).catch(() => 'unknown' as const);
+    const read = await statusReadOf(fetch, response, before);
+    return store.recordRead(fetch.key.paymentKey, before, read).catch(() => 'unknown' as const);
   }
 
-  async function observe(
+  async function statusReadOf(
     { request, key, reason }: StatusFetch,
     response: PisResponse,
     before: StoredPayment,
-  ): Promise<Observation> {
+  ): Promise<StatusRead> {
     const { headers } = response;
-    const body = (await decodeBody(response).catch(() => undefined)) ?? response.body;
+    const body = await decodedBodyOf(response);
     const status = transactionStatusIn(body, headerValue(headers, 'content-type'));
-    const statusHash = statusHashOf(key.paymentKey, status ?? body);
+    const statusHash = observationHash(key.paymentKey, status ?? body);
     const nowMs = now();
     const observedAtMs = nowMs - initialAgeMs(headers);
     if (reason === 'bypass' || !isStorable(request, response))
@@ -115,6 +115,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
       fetchedAtMs: observedAtMs,
       ttlMs,
       credential: key.credential,
+      ...(response.publicUrl !== undefined && { publicUrl: response.publicUrl }),
     };
     return { statusHash, observedAtMs, responses: { [key.variant]: cached } };
   }
@@ -145,7 +146,3 @@ const bankFailed = (outcome: PromiseSettledResult<PisResponse>) =>
   outcome.status === 'rejected'
     ? bankFailureCodes.has(asGatewayError(outcome.reason).code)
     : outcome.value.status >= 500;
-
-/** Distinguishes statuses, and is all that is stored of a response that must not be stored. */
-const statusHashOf = (paymentKey: string, status: string | Buffer) =>
-  createHash('sha256').update(paymentKey).update(status).digest('base64url').slice(0, 22);

@@ -69,12 +69,16 @@ export function createSingleFlight(keyValues: KeyValues, changes: ChangeWaiter):
   return { run, runAcrossInstances };
 }
 
-/** A lease that one instance holds at a time. Nothing here fails: if it cannot be renewed or released, it expires. */
+/**
+ * A lease that one instance holds at a time. Nothing here fails: if it cannot be renewed or released, it expires.
+ *
+ * Only its holder renews or releases it: after an instance was paused for longer than the lease, another one may hold it.
+ */
 function createFlightLease(keyValues: KeyValues, name: string) {
   const holder = randomUUID();
   return {
     take: () => keyValues.writeIfAbsent(name, holder, leaseMs).catch(() => 'unknown' as const),
     renew: () => void keyValues.replace(name, holder, holder, leaseMs).catch(() => {}),
-    release: () => keyValues.remove(name).catch(() => {}),
+    release: () => keyValues.removeIf(name, holder).catch(() => false),
   };
 }

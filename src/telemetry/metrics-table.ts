@@ -50,6 +50,21 @@ export const metricsTable = {
     help: 'Writes, by the state of their X-Request-ID in the ledger.',
     labels: ['operation', 'verdict'],
   },
+  penstock_stored_bytes_total: {
+    kind: 'counter',
+    help: 'Bytes that the ledger stored for each tenant, as counted for idempotency.maxStoredPerTenant.',
+    labels: ['tenant'],
+  },
+  penstock_storage_refusals_total: {
+    kind: 'counter',
+    help: 'Writes of each tenant that were refused because as much is stored for it as idempotency.maxStoredPerTenant allows.',
+    labels: ['tenant'],
+  },
+  penstock_unconfirmed_marks_total: {
+    kind: 'counter',
+    help: 'Writes that were refused because too few replicas of Redis confirmed their record in time.',
+    labels: [],
+  },
   penstock_late_answers_total: {
     kind: 'counter',
     help: 'Responses of the bank that arrived after the gateway had answered OUTCOME_UNKNOWN.',
@@ -70,10 +85,35 @@ export const metricsTable = {
     help: 'Payments in doubt (it is unknown whether the bank carried them out), of all instances.',
     labels: [],
   },
+  penstock_state_loss_risks: {
+    kind: 'gauge',
+    help: 'Number of conditions under which the Redis in use may lose data, such as no append-only file or no replica.',
+    labels: [],
+  },
+  penstock_state_loss: {
+    kind: 'gauge',
+    help: '1 while new payments are refused because the shared state has lost data, or was restarted and waits for an instance.',
+    labels: [],
+  },
+  penstock_duplicate_attempts_total: {
+    kind: 'counter',
+    help: 'Writes of which two attempts with the same X-Request-ID reached the bank, because the shared state had lost data.',
+    labels: [],
+  },
+  penstock_withheld_responses_total: {
+    kind: 'counter',
+    help: 'Responses to initiations that were withheld, because the bank named a payment that belongs, or may belong, to another tenant.',
+    labels: ['environment'],
+  },
   penstock_circuit_state: {
     kind: 'gauge',
-    help: 'Measured state of each circuit: 1 for the current state.',
+    help: 'Measured state of each circuit: 1 for the current state. Closed if it is closed for any tenant.',
     labels: ['environment', 'lane', 'state'],
+  },
+  penstock_circuit_open_tenants: {
+    kind: 'gauge',
+    help: 'Tenants whose calls are refused because their circuit is open or half-open.',
+    labels: ['environment', 'lane'],
   },
   penstock_queue_wait_seconds: {
     kind: 'histogram',
@@ -94,6 +134,11 @@ export const metricsTable = {
   penstock_calls_running: {
     kind: 'gauge',
     help: 'Calls to the bank that are running.',
+    labels: ['environment'],
+  },
+  penstock_tenants_at_limit: {
+    kind: 'gauge',
+    help: 'Tenants whose running calls hold all concurrency slots that one tenant may hold; the console names them.',
     labels: ['environment'],
   },
   penstock_shaping_rate: {

@@ -6,8 +6,8 @@ import { createLabelledValues, type LabelledValues, type Labels } from './labell
 import { type LabelsOfMetric, type MetricName, type MetricRow, metricsTable } from './metrics-table.ts';
 
 export interface Metrics {
-  /** Adds 1 to a counter. */
-  increment<Name extends MetricName<'counter'>>(name: Name, labels: LabelsOfMetric<Name>): void;
+  /** Adds to a counter. @param by 1 by default, otherwise in the unit of the metric's name */
+  increment<Name extends MetricName<'counter'>>(name: Name, labels: LabelsOfMetric<Name>, by?: number): void;
   /** Sets a gauge that has no source. @param value in the unit of the metric's name */
   set<Name extends MetricName<'gauge'>>(name: Name, labels: LabelsOfMetric<Name>, value: number): void;
   /** Adds a value to a histogram. @param value in the unit of the metric's name */
@@ -50,9 +50,9 @@ export function createMetrics(): Metrics {
     if (kind === 'histogram') histograms.set(name, registerHistogram(options, buckets));
   }
   return {
-    increment(name, labels) {
+    increment(name, labels, by = 1) {
       const counter = counters.get(name)?.of(labels);
-      if (counter) counter.value += 1;
+      if (counter) counter.value += by;
     },
     set: (name, labels, value) => gauges.get(name)?.gauge.set(labels, value),
     observe: (name, labels, value) => histograms.get(name)?.observe(labels, value),

@@ -1,5 +1,5 @@
 /**
- * STAGE 6. Calls the bank: checks the circuit, waits for a permit, and sends, in this order. An open circuit uses no permit,
+ * STAGE 7. Calls the bank: checks the circuit, waits for a permit, and sends, in this order. An open circuit uses no permit,
  * and only the behaviour of the bank changes a circuit.
  */
 
@@ -14,7 +14,7 @@ import type { Transport } from './transport.ts';
 
 /** What a call to one environment of the bank needs. */
 export interface Upstream {
-  readonly circuitOf: (lane: Lane) => Pick<Circuit, 'run' | 'view'>;
+  readonly circuitOf: (lane: Lane, tenant: string) => Pick<Circuit, 'run' | 'effectiveState'>;
   readonly limiter: Pick<RateLimiter, 'run'>;
   readonly transport: Transport;
 }
@@ -25,7 +25,7 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
     const { operation, environment, client, deadlineAtMs, signal, writeAheadMark, recordEvent } = request;
     const { circuitOf, limiter, transport } = upstreamOf(environment.name);
     const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
-    const circuit = circuitOf(operation.lane);
+    const circuit = circuitOf(operation.lane, client.tenant);
     const startedAtMs = performance.now();
     let response: Promise<PisResponse> | undefined;
     try {
@@ -54,11 +54,13 @@ async function untilDeadline<Response>(response: Promise<Response>, atMs: number
 }
 
 async function sendToBank(request: RoutedRequest, transport: Transport): Promise<PisResponse> {
-  const { operation, environment, headers, body, deadlineAtMs, writeAheadMark, recordEvent } = request;
+  const { operation, client, environment, headers, body, deadlineAtMs, writeAheadMark, recordEvent } =
+    request;
   const sentAtMs = performance.now();
   const response = await transport.send({
     method: operation.method,
     lane: operation.lane,
+    tenant: client.tenant,
     path: environment.basePath + operation.path,
     headers,
     body,
@@ -80,13 +82,10 @@ async function sendToBank(request: RoutedRequest, transport: Transport): Promise
 /** Why nothing was sent. */
 function refusalEvent(
   thrown: unknown,
-  circuit: Pick<Circuit, 'view'>,
+  circuit: Pick<Circuit, 'effectiveState'>,
   { waitedMs, signal }: { readonly waitedMs: number; readonly signal: AbortSignal | undefined },
 ): RequestEvent {
   const { code } = asGatewayError(thrown);
-  if (code === 'CIRCUIT_OPEN') {
-    const { hold, state } = circuit.view();
-    return { what: 'circuit-refused', state: hold ? 'held open' : state };
-  }
+  if (code === 'CIRCUIT_OPEN') return { what: 'circuit-refused', state: circuit.effectiveState() };
   return signal?.aborted ? { what: 'caller-left', waitedMs } : { what: 'turn-refused', code, waitedMs };
 }

@@ -32,6 +32,8 @@ import {
 export interface OutboundRequest {
   /** Determines which pooled connections are used, and whether the request may be retried. */
   readonly lane: Lane;
+  /** `undefined` for a request of the gateway's own. */
+  readonly tenant?: string | undefined;
   readonly method: string;
   /** The whole path, including the base path. */
   readonly path: string;
@@ -65,6 +67,7 @@ interface TransportTimes {
 
 interface ActiveCall {
   readonly call: UpstreamCall;
+  readonly tenant: string | undefined;
   /** Milliseconds of `performance.now()`. */
   readonly deadlineAtMs: number;
 }
@@ -116,11 +119,11 @@ export function createTransport(
     const pool = currentPool();
     const proxy = proxies.get(pool) ?? createProxy(pool);
     proxies.set(pool, proxy);
-    if (activeCalls.size() >= pool.maxSockets) cancelOldestLateCall();
+    if (activeCalls.size() >= pool.maxSockets) cancelLateCall();
     if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
     const request = detachedRequest(outbound);
     const response = new ServerResponse(request);
-    const { deadlineAtMs, sendingMark } = outbound;
+    const { tenant, deadlineAtMs, sendingMark } = outbound;
     const call = createUpstreamCall(
       { deadlineAtMs, connectMs, sendingMark },
       {
@@ -137,18 +140,21 @@ export function createTransport(
         closeConnection: () => response.emit('close'),
       },
     );
-    const unlink = activeCalls.append({ call, deadlineAtMs });
+    const unlink = activeCalls.append({ call, tenant, deadlineAtMs });
     request.call = call;
     void proxy(request, response);
   }
 
-  /** Frees the connection of the oldest call past its deadline, which only waits to record a late response. */
-  function cancelOldestLateCall(): void {
+  /**
+   * Frees the connection of a call past its deadline, which only waits to record a late response: the oldest one of the tenant
+   * with most such calls.
+   */
+  function cancelLateCall(): void {
     const nowMs = performance.now();
-    activeCalls
-      .toArray()
-      .find(({ deadlineAtMs }) => deadlineAtMs < nowMs)
-      ?.call.cancel();
+    const late = activeCalls.toArray().filter(({ deadlineAtMs }) => deadlineAtMs < nowMs);
+    const byTenant = [...Map.groupBy(late, ({ tenant }) => tenant).values()];
+    const most = byTenant.toSorted((one, other) => other.length - one.length)[0];
+    most?.[0]?.call.cancel();
   }
 
   return {

@@ -3,7 +3,13 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { endToEndFields, type HeaderFields, headerFieldsFrom, withoutFields } from '../pis/headers.ts';
+import {
+  endToEndFields,
+  type HeaderFields,
+  headerFieldsFrom,
+  headerValues,
+  withoutFields,
+} from '../pis/headers.ts';
 import { createBodyBuffer } from '../request/body-buffer.ts';
 import { asGatewayError, type GatewayError, outcomeUnknown, stateUnavailable } from '../request/errors.ts';
 import {
@@ -175,9 +181,12 @@ export function createUpstreamCall(
       if (status === 101) return fail(protocolChanged()); // without the fields that make it an upgrade for Node
       if (status < 200 || status > 599)
         return fail(malformedResponse(invalidStatus, undefined, 'http_protocol_error'));
+      const fields = headerFieldsFrom(response.rawHeaders);
+      if (!hasKnownTransferCoding(fields))
+        return fail(malformedResponse(unknownTransferCoding, undefined, 'http_response_transfer_coding'));
       readBody(response, fail, (body) => {
         if (!end()) return;
-        const headers = withoutFields(endToEndFields(headerFieldsFrom(response.rawHeaders)), framingHeaders);
+        const headers = withoutFields(endToEndFields(fields), framingHeaders);
         handlers.onResponse({ status, headers, body }, { ...connectionInfo(), ...times });
       });
     },
@@ -201,6 +210,15 @@ export function createUpstreamCall(
 function isConnected(socket: Socket): boolean {
   if (socket.connecting || socket.destroyed) return false;
   return !(socket instanceof TLSSocket) || socket.authorized;
+}
+
+/**
+ * Node decodes `chunked` and leaves every other coding in the body, whose field is not passed on. The names of codings are
+ * case-insensitive (RFC 9112 section 7).
+ */
+function hasKnownTransferCoding(fields: HeaderFields): boolean {
+  const codings = headerValues(fields, 'transfer-encoding');
+  return codings.length === 0 || (codings.length === 1 && codings[0]?.toLowerCase() === 'chunked');
 }
 
 function readBody(
@@ -229,6 +247,8 @@ const incompleteResponse = (cause: unknown) =>
 
 /** RFC 9110 section 15. */
 const invalidStatus = 'The bank answered with a status that is none of 200 to 599';
+
+const unknownTransferCoding = 'The bank answered in a transfer coding other than chunked';
 
 const markedTooLate = new Error(
   'the request was marked as sending too late, or the process stalled afterwards',

@@ -26,7 +26,7 @@ const unreachableError = (message: string, cause: unknown): GatewayError =>
 export function deadlineBeforeSending(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
-    'The deadline passed before the turn of this request came; nothing was sent. Try again.',
+    'The deadline passed while the request waited in the queue; nothing was sent. Try again.',
   );
 }
 

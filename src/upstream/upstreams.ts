@@ -2,16 +2,16 @@
 
 import { randomUUID } from 'node:crypto';
 import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
-import type { Config, EnvironmentSettings } from '../config/schema.ts';
+import type { ClientSettings, Config, EnvironmentSettings } from '../config/schema.ts';
 import type { HeaderFields } from '../pis/headers.ts';
 import type { TokenBuckets } from '../state/ports.ts';
 import { createCertificateLog } from '../telemetry/certificate-log.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Upstream } from './call-upstream.ts';
-import { type CircuitView, createCircuits } from './circuit/circuit.ts';
 import type { Holds } from './circuit/holds.ts';
 import { createProbe } from './circuit/recovery.ts';
+import { type CircuitView, createCircuits } from './circuit/tenant-circuits.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { createEnvironmentConnections } from './environment-connections.ts';
 import type { AdaptiveRates } from './shaping/adaptive-rate.ts';
@@ -66,8 +66,8 @@ export function createUpstreams(
   const circuits = createCircuits(config.circuit, {
     probes,
     holds,
-    onChange: ({ environment, lane, from, to, why }) =>
-      log('warn', 'a circuit has changed', { environment, lane, from, to, why }),
+    onChange: ({ environment, lane, tenant, from, to, why }) =>
+      log('warn', 'a circuit has changed', { environment, lane, tenant, from, to, why }),
   });
 
   function createParts(environment: EnvironmentSettings) {
@@ -77,7 +77,8 @@ export function createUpstreams(
     const unsigned = createTransport(environment, connections.pool, times);
     const transport = connections.currentSigner ? signed(unsigned, connections.currentSigner) : unsigned;
     const adaptiveRate = adaptiveRates.of(name, { perSecond: shaping.rate, burst: shaping.burst });
-    const limiter = createRateLimiter(name, shaping, { permits, adaptiveRate });
+    const limits = { permits, adaptiveRate, isShared: isShared(config.clients, name) };
+    const limiter = createRateLimiter(name, shaping, limits);
     const get = (deadlineAtMs: number) => getProbePath(environment, transport, deadlineAtMs);
     const probe = createProbe({ limiter, get, timeoutMs: config.deadlines.status });
     return { connections, transport, limiter, probe };
@@ -98,7 +99,7 @@ export function createUpstreams(
   return {
     of(name) {
       const { limiter, transport } = partsOf(name);
-      return { limiter, transport, circuitOf: (lane) => circuits.of(name, lane) };
+      return { limiter, transport, circuitOf: (lane, tenant) => circuits.of(name, lane).of(tenant) };
     },
     circuits: circuits.views,
     limiters,
@@ -122,6 +123,12 @@ export function createUpstreams(
   };
 }
 
+/** Whether clients of several tenants may use the environment. */
+function isShared(clients: readonly ClientSettings[], environment: string): boolean {
+  const allowed = clients.filter(({ environments }) => environments.includes(environment));
+  return new Set(allowed.map(({ tenant }) => tenant)).size > 1;
+}
+
 const circuitStates = ['closed', 'open', 'half-open', 'probation'] as const;
 
 /** @returns a function that removes the gauge sources */
@@ -138,6 +145,12 @@ function addGaugeSources(
         })),
       ),
     ),
+    metrics.addGaugeSource('penstock_circuit_open_tenants', () =>
+      circuits().map(({ environment, lane, tenants }) => ({
+        labels: { environment, lane },
+        value: tenants.filter(({ state }) => state === 'open' || state === 'half-open').length,
+      })),
+    ),
     metrics.addGaugeSource('penstock_queue_length', () =>
       limiters().flatMap(({ environment, waiting }) =>
         Object.entries(waiting).map(([lane, value]) => ({ labels: { environment, lane }, value })),
@@ -145,6 +158,12 @@ function addGaugeSources(
     ),
     metrics.addGaugeSource('penstock_calls_running', () =>
       limiters().map(({ environment, running }) => ({ labels: { environment }, value: running })),
+    ),
+    metrics.addGaugeSource('penstock_tenants_at_limit', () =>
+      limiters().map(({ environment, tenantsAtLimit }) => ({
+        labels: { environment },
+        value: tenantsAtLimit.length,
+      })),
     ),
     metrics.addGaugeSource('penstock_shaping_rate', () =>
       limiters().map(({ environment, perSecond }) => ({ labels: { environment }, value: perSecond })),

@@ -4,7 +4,7 @@ import { consoleFiles, folderOf, type Source, sources } from './sources.ts';
 
 /** Folders (or files at the top of `src/`) that each folder may import from, apart from itself. */
 const foundation = ['pis', 'request', 'config', 'certificates', 'state', 'telemetry'];
-const parts = ['idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'];
+const parts = ['identities', 'idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'];
 const allowedImports: Readonly<Record<string, readonly string[]>> = {
   pis: [],
   certificates: [],
@@ -20,12 +20,16 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'services.ts': [...foundation, ...parts, 'periodic-task.ts', 'state-heartbeat.ts'],
   'request-handler.ts': [...foundation, ...parts, 'admin', 'pipeline.ts', 'services.ts'],
   'readiness.ts': [...foundation, 'http', 'admin', 'services.ts', 'request-handler.ts'],
-  'admin-server.ts': [...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts', 'readiness.ts'],
+  'admin-listener.ts': [...foundation, 'http'],
+  'admin-server.ts': [
+    ...[...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts', 'readiness.ts'],
+    'admin-listener.ts',
+  ],
   'gateway.ts': [
     ...[...foundation, 'http', 'admin', 'periodic-task.ts'],
     ...['services.ts', 'request-handler.ts', 'readiness.ts', 'admin-server.ts'],
   ],
-  commands: ['gateway.ts', 'admin', 'config', 'telemetry'],
+  commands: ['gateway.ts', 'admin', 'config', 'state', 'telemetry'],
   'main.ts': ['commands', 'admin', 'config'],
   'simulated-bank': ['pis'],
 };

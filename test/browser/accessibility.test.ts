@@ -8,10 +8,10 @@ import { adminToken, startGatewayWithBank } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
 import { lowContrastTexts, unnamedControls } from './accessibility.ts';
-import { skipWithoutChromium, startBrowser } from './browser.ts';
+import { skipWithoutChromium, usePages } from './browser.ts';
 
 describe('the accessibility of the console', { skip: skipWithoutChromium }, () => {
-  const pages = startBrowser();
+  const pages = usePages();
 
   /** Opens a page that shows everything: alerts of each level, a payment in doubt, records of the audit log. */
   async function openFullPage(t: TestContext, options: BrowserContextOptions = {}) {
@@ -76,7 +76,7 @@ describe('the accessibility of the console', { skip: skipWithoutChromium }, () =
 });
 
 describe('the sign-in of the console', { skip: skipWithoutChromium }, () => {
-  const pages = startBrowser();
+  const pages = usePages();
 
   test('refuses a wrong token with a message, and accepts the right one afterwards', async (t) => {
     const { gateway } = await startGatewayWithBank(t);

@@ -1,10 +1,11 @@
 /** Starts a browser for the tests of the console, and opens the console of a gateway in it. */
 
 import assert from 'node:assert/strict';
-import { after, before, type TestContext } from 'node:test';
+import type { TestContext } from 'node:test';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { chromiumIsRequired, chromiumProgram, howToGetChromium } from '../kit/find-chromium.ts';
 import { adminToken, type GatewayUnderTest } from '../kit/gateway.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 
 /** Why the tests of the console are skipped, or false. */
 export const skipWithoutChromium: string | false =
@@ -25,20 +26,24 @@ export interface Pages {
   ): Promise<Page>;
 }
 
-/** Starts one browser for all tests of the calling file. */
-export function startBrowser(): Pages {
-  let browser: Browser | undefined;
-  before(async () => {
-    const executablePath = chromiumProgram();
-    if (!executablePath) return;
-    // A container has neither the namespaces of the sandbox nor much shared memory.
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+/** The callers of `usePages` whose tests have not ended. */
+let users = 0;
+let browser: Promise<Browser> | undefined;
+
+/** Starts one browser for the tests of all callers in this process, at the first use. */
+export function usePages(): Pages {
+  users += 1;
+  scopeOfAllTests().after(async () => {
+    users -= 1;
+    if (users > 0) return;
+    const last = browser;
+    browser = undefined;
+    await (await last)?.close();
   });
-  after(() => browser?.close());
 
   async function open(t: TestContext, { adminUrl }: AdminAddress, options: BrowserContextOptions = {}) {
-    if (!browser) throw new Error(howToGetChromium);
-    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    browser ??= launchChromium();
+    const context = await (await browser).newContext({ viewport: { width: 1280, height: 900 }, ...options });
     const page = await context.newPage();
     page.setDefaultTimeout(10_000);
     const messages: string[] = [];
@@ -65,4 +70,11 @@ export function startBrowser(): Pages {
       return page;
     },
   };
+}
+
+async function launchChromium(): Promise<Browser> {
+  const executablePath = chromiumProgram();
+  if (!executablePath) throw new Error(howToGetChromium);
+  // A container has neither the namespaces of the sandbox nor much shared memory.
+  return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
 }

@@ -7,7 +7,7 @@ import { call } from '../kit/call.ts';
 import { initiation } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
-import { skipWithoutChromium, startBrowser } from './browser.ts';
+import { skipWithoutChromium, usePages } from './browser.ts';
 
 const clients: readonly never[] = [];
 
@@ -16,7 +16,7 @@ const cardOf = (page: Page, name: string) => page.getByRole('article', { name })
 const dialogOf = (page: Page) => page.getByRole('dialog');
 
 describe('the environment switch of the console', { skip: skipWithoutChromium }, () => {
-  const pages = startBrowser();
+  const pages = usePages();
 
   test('works with the keyboard alone: shows the pre-flight, asks for the name, then focuses the new environment', async (t) => {
     const { gateway, callCounts } = await startTwoEnvironments(t, { clients });

@@ -8,13 +8,14 @@ import { startGatewayWithBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { createAuthority, inDays } from '../kit/openssl.ts';
 import { freePort } from '../kit/ports.ts';
+import { initiation } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
-import { skipWithoutChromium, startBrowser } from './browser.ts';
+import { skipWithoutChromium, usePages } from './browser.ts';
 import { startSampleDashboard } from './sample-dashboard.ts';
 
 describe('the live updates of the console', { skip: skipWithoutChromium }, () => {
-  const pages = startBrowser();
+  const pages = usePages();
 
   test('name the circuits that open, the reason, and the time of the next probe', async (t) => {
     const { gateway, sandbox } = await startTwoEnvironments(t, {
@@ -36,6 +37,18 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
       /^\(\d\) Penstock$/.test(await page.title()),
     );
     assert.ok((await page.locator('.timeline rect[data-state="open"]').count()) >= 2);
+  });
+
+  test('name the tenant whose circuit opens while the bank works for another one', async (t) => {
+    const { gateway, sandbox, send, pay } = await startTwoEnvironments(t, {
+      circuit: { minimumCalls: 3, openFor: '60s' },
+    });
+    await pay('rival');
+    sandbox.injectFault({ name: 'status', status: 500 });
+    for (let calls = 0; calls < 3; calls++) await send('shop', initiation);
+    const page = await pages.signIn(t, gateway);
+    await page.getByText('sandbox: the circuit of write is not closed for 1 tenant (shop: open).').waitFor();
+    await page.getByText('calls go through; except for shop: open').waitFor();
   });
 
   test('draw the last five minutes at once, then every second, and show the values under the pointer', async (t) => {
@@ -96,15 +109,17 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     await page.getByText(/^Live, /).waitFor();
   });
 
-  test('show as alerts that the instance is not ready, the reason, and the share of failed requests', async (t) => {
+  test('show as alerts why the instance is not ready, a tenant at its limit, and the share of failed requests', async (t) => {
     const dashboard = await startSampleDashboard(t, {
       readiness: { ready: false, reasons: ['the shared state cannot be reached'] },
+      tenantsAtLimit: ['shop'],
     });
     const page = await pages.signIn(t, dashboard, {}, dashboard.token);
     await page.getByText('The shared state cannot be reached.').waitFor();
     await page.getByText('The active environment is unknown: new payments are refused.').waitFor();
     await page.getByText(/14 % of the last minute's requests failed at the bank: 60 of 420/).waitFor();
-    await page.getByRole('heading', { name: '3 things need attention' }).waitFor();
+    await page.getByText(/sandbox: tenant shop holds all concurrency slots/).waitFor();
+    await page.getByRole('heading', { name: '4 things need attention' }).waitFor();
   });
 
   test('show how many days an environment’s certificate is valid', async (t) => {

@@ -5,13 +5,15 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
-import { startGatewayWithBank } from '../kit/gateway.ts';
+import { startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
+import { startPaymentFleet } from '../kit/payment-fleet.ts';
+import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
-import { skipWithoutChromium, startBrowser } from './browser.ts';
+import { skipWithoutChromium, usePages } from './browser.ts';
 
 describe('the actions of the console', { skip: skipWithoutChromium }, () => {
-  const pages = startBrowser();
+  const pages = usePages();
 
   test('hold a circuit open with a reason and a time, show it as an alert, and release it', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
@@ -42,6 +44,36 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     assert.equal((await call(gateway.url, initiation)).status, 201);
   });
 
+  test('accept the loss of payments that a missing instance may have sent, after which new payments succeed', {
+    skip: skipWithoutRedisServer,
+  }, async (t) => {
+    const redis = await startRedis(t);
+    const { instances } = await startPaymentFleet(t, redis.url, 2);
+    const [first, second] = [instances[0] ?? assert.fail(), instances[1] ?? assert.fail()];
+    await until(20_000, 'the second instance executes payments', async () => {
+      return (await call(second.url, initiation)).status === 201;
+    });
+    const page = await pages.signIn(t, first);
+    const missing = page.getByRole('region', { name: 'Shared state' });
+    assert.equal(await missing.isVisible(), false);
+    await second.stop('SIGKILL');
+    await redis.flush();
+
+    await missing.getByRole('listitem').waitFor();
+    assert.match(await missing.innerText(), /has lost data.*last seen/s);
+    await missing.getByRole('button', { name: 'Accept the loss' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Accept the loss' });
+    await dialog.getByText('paid again').waitFor();
+    await dialog.getByLabel('Reason').fill('the bank knows all payments');
+    await dialog.getByRole('button', { name: 'Accept' }).click();
+    await page.getByText('The loss is accepted.').waitFor();
+    await missing.waitFor({ state: 'hidden' });
+    await page.getByRole('row', { name: /accept loss.*the bank knows all payments/ }).waitFor();
+    await until(20_000, 'new payments succeed', async () => {
+      return (await call(first.url, initiation)).status === 201;
+    });
+  });
+
   test('resolve a payment in doubt as happened, with the payment id that the bank gave', async (t) => {
     const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
@@ -67,6 +99,34 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     assert.equal(focused, 'in-doubt-title', 'the button that had the focus is gone');
     assert.match((await call(gateway.url, one)).text, new RegExp(bank.payments[0]?.paymentId ?? 'none'));
     assert.equal(bank.payments.length, 1);
+  });
+
+  test('resolve several payments in doubt of production at once, after a preview and with its name', async (t) => {
+    const bank = await startBank(t);
+    const gateway = await startGateway(t, {
+      environments: { active: 'production', production: { baseUrl: bank.baseUrl } },
+    });
+    for (const status of [504, 504, 500]) {
+      bank.injectFault({ name: 'status', status }, { times: 1 });
+      assert.equal((await call(gateway.url, initiation)).status, status);
+    }
+    const page = await pages.signIn(t, gateway);
+    await page.getByRole('button', { name: 'Resolve several…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Resolve several payments in doubt' });
+    await dialog.getByText('3 payments match.').waitFor();
+    await dialog.getByLabel('Why').fill('504');
+    await dialog.getByLabel('From').fill('2020-01-01T00:00:00');
+    await dialog.getByText('2 payments match.').waitFor();
+    await dialog.getByLabel(/It happened/).check();
+    await dialog.getByLabel('Reason').fill('the bank, ticket 4711');
+    const resolve = dialog.getByRole('button', { name: 'Resolve all of these' });
+    await resolve.click();
+    assert.equal(await dialog.isVisible(), true, 'the name is required');
+    await dialog.getByLabel('Type production to confirm').fill('production');
+    await resolve.click();
+    await page.getByText('2 payments are resolved.').waitFor();
+    await page.getByText('1 payment is in doubt: ask the bank what happened.').waitFor();
+    await page.getByRole('row', { name: /resolve several doubts.*ticket 4711/ }).waitFor();
   });
 
   test('resolve a payment in doubt as not happened, so that a repeat is sent to the bank', async (t) => {

@@ -20,6 +20,7 @@ interface SampleOptions {
   readonly daysLeft?: number;
   /** The environments, with the number of calls that wait in each. */
   readonly waiting?: Readonly<Record<string, number>>;
+  readonly tenantsAtLimit?: readonly string[];
 }
 
 /** Starts with five minutes of identical seconds; closed when the test ends. */
@@ -27,7 +28,12 @@ export async function startSampleDashboard(
   t: TestContext,
   options: SampleOptions = {},
 ): Promise<SampleDashboard> {
-  const { readiness = { ready: true, reasons: [] }, daysLeft = 200, waiting = { sandbox: 0 } } = options;
+  const {
+    readiness = { ready: true, reasons: [] },
+    daysLeft = 200,
+    waiting = { sandbox: 0 },
+    tenantsAtLimit = [],
+  } = options;
   const now = Math.floor(Date.now() / 1_000);
   const seconds = Array.from({ length: 300 }, (_, index) => secondAt(now - 300 + index));
   const certificate = { subject: 'CN=tpp.example', notAfter: '2027-01-01T00:00:00.000Z', daysLeft };
@@ -46,6 +52,7 @@ export async function startSampleDashboard(
       Object.entries(waiting).map(([environment, calls]) => ({
         environment,
         running: 1,
+        tenantsAtLimit,
         perSecond: 50,
         pausedMs: 0,
         waiting: { write: calls, read: 0, status: 0 },

@@ -10,6 +10,7 @@ import { createActiveEnvironment } from '../../src/environments/active-environme
 import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
+import type { LossReport } from '../../src/idempotency/loss-guard.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
 
@@ -48,6 +49,7 @@ interface AdminApiUnderTest {
 export function startAdminApi(
   report = passedPreflight,
   sources: Partial<DashboardSources> = {},
+  lossReport: LossReport = { status: 'ok', missing: [], isUncovered: false },
 ): AdminApiUnderTest {
   const state = createFailingState();
   const log = () => {};
@@ -60,6 +62,7 @@ export function startAdminApi(
   const events = createEventStream({
     ...common,
     readiness,
+    sharedState: () => lossReport,
     shapers: () => [],
     inDoubt: () => undefined,
     recentSeconds: () => [],
@@ -79,6 +82,7 @@ export function startAdminApi(
     recentRequests: { of: () => [] },
     inDoubt: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
+    loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),
   });
   return {

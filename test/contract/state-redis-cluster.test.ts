@@ -4,6 +4,7 @@ import { describe } from 'node:test';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { startRedisCluster } from '../kit/redis-cluster.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
+import { testFences } from './fences-contract.ts';
 import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
@@ -20,6 +21,7 @@ const cluster: RawStateUnderTest = {
 
 describe('the Redis cluster state', () => {
   testKeyValues(cluster);
+  testFences(cluster);
   testInvalidUtf8(cluster);
   testSets(cluster);
   testTokenBuckets(cluster);

@@ -3,6 +3,7 @@
 import { describe } from 'node:test';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
+import { testFences } from './fences-contract.ts';
 import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
@@ -19,6 +20,7 @@ const redis: RawStateUnderTest = {
 
 describe('the Redis state', () => {
   testKeyValues(redis);
+  testFences(redis);
   testInvalidUtf8(redis);
   testSets(redis);
   testTokenBuckets(redis);

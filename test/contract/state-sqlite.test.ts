@@ -6,6 +6,7 @@ import { encryptKeyValues } from '../../src/state/encryption.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
 import { temporaryFolder } from '../kit/folder.ts';
+import { testFences } from './fences-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { testSets } from './sets-contract.ts';
@@ -36,6 +37,7 @@ const sqlite = (wrap: (state: State) => State = (state) => state): StateUnderTes
 
 describe('the SQLite state', () => {
   testKeyValues(sqlite());
+  testFences(sqlite());
   testSets(sqlite());
   testTokenBuckets(sqlite());
   testPubSub(sqlite());

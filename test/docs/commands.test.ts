@@ -19,6 +19,11 @@ const notRun: readonly (readonly [RegExp, string])[] = [
   [/^docker\b/, 'there is no container engine: test/deploy plays the Dockerfile by hand'],
   [/^curl -N\b/, 'reads events until it is stopped: test/contract/admin-events.test.ts'],
   [/^npm exec penstock -- explain\b/, 'wants a call that was made: test/integration/recent-requests.test.ts'],
+  [/^npm exec penstock -- in-doubt all\b/, 'wants payments in doubt: test/unit/commands/in-doubt.test.ts'],
+  [
+    /^npm exec penstock -- state accept-loss\b/,
+    'wants a loss of writes: test/fault/state-losses.test.ts plays it over HTTP',
+  ],
   [/^kubectl\b/, 'there is no cluster: test/deploy'],
   [
     /^(install|mv)\b/,

@@ -49,7 +49,8 @@ function commandsIn(monitored: string): readonly string[] {
   const lines = monitored.split('\r\n').filter((line) => /"eval/.test(line) && !line.includes(' lua]'));
   return lines.flatMap((line) => {
     const [, , keyCount, ...args] = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text ?? '');
-    return args.splice(0, Number(keyCount)).map((key) => {
+    const keys = args.splice(0, Number(keyCount)); // those of fences come last
+    return keys.slice(0, Number(args.shift())).map((key) => {
       const [name, argCount] = args.splice(0, 2);
       args.splice(0, Number(argCount));
       return `${name} ${key}`;
@@ -66,19 +67,20 @@ async function startMonitor(t: TestContext, redis: RedisServer) {
   });
   t.after(() => socket.destroy());
   await until(5_000, 'the monitor is ready', () => text.includes('OK'));
-  const periodic = /^SMEMBERS|:limit:|:secret|:beat|:holder:|:holds/;
+  const periodic =
+    /^SMEMBERS|:limit:|:secret|:beat|:holder|:epoch|:accepted-loss|:holds|:identities$|:environment:active$/;
   const count = () => commandsIn(text).filter((command) => !periodic.test(command)).length;
   return {
     count,
-    /** Waits until all commands so far are reported and no command has followed for 100 ms. */
+    /** Waits until all commands so far are reported, and none has followed for 100 ms and ten further commands. */
     async idle() {
-      let [last, sinceMs] = [-1, performance.now()];
+      let [last, sinceMs, checks] = [-1, performance.now(), 0];
       await until(5_000, 'no more commands are sent', async () => {
         const marker = randomUUID();
         await redis.command('ECHO', marker);
         await until(5_000, 'all commands are reported', () => text.includes(marker));
-        if (count() !== last) [last, sinceMs] = [count(), performance.now()];
-        return performance.now() - sinceMs > 100;
+        if (count() !== last) [last, sinceMs, checks] = [count(), performance.now(), 0];
+        return performance.now() - sinceMs > 100 && checks++ > 10;
       });
     },
     reset() {
@@ -106,21 +108,25 @@ describe('the operations page on Redis', { skip: skipWithoutRedisServer }, () =>
       'status, answered by the bank': (id) => send(status(id)),
       'status, from the cache': (id) => send(status(id)),
       'replay of a payment': () => send(repeated),
-      'any other read': (id) => send(read(id)),
+      'read of the payment, with a new status': (id) => send(read(id)),
+      'read of the payment, with the known status': (id) => send(read(id)),
+      'any other read': (id) => send(read(`${id}/authorisations`)),
     };
     for (const [name, request] of Object.entries(requests)) {
       const counts: number[] = [];
-      // The minimum of several rounds: the periodic read of the active environment looks like that of a payment.
-      for (let round = 0; round < 5; round++) {
+      for (let round = 0; round < 3; round++) {
         const id = await pay();
         if (name.endsWith('from the cache')) await send(status(id));
+        if (name.endsWith('with the known status')) await send(read(id));
         await monitor.idle();
         monitor.reset();
         await request(id);
         await monitor.idle();
         counts.push(monitor.count());
       }
-      assert.equal(Math.min(...counts), Number(secondCellOf(name)), name);
+      const uncounted = name === 'initiation' ? 1 : 0; // it reads the active environment, as every instance does periodically
+      // The maximum of several rounds: on a busy machine, Redis may not answer in time, and the gateway does without it.
+      assert.equal(Math.max(...counts) + uncounted, Number(secondCellOf(name)), name);
     }
   });
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { type Call, call, jsonOf, type Reply } from '../kit/call.ts';
 import { sendConcurrently } from '../kit/concurrent-requests.ts';
-import { type Sections, startGateway } from '../kit/gateway.ts';
+import { impatientState, type Sections, startGateway } from '../kit/gateway.ts';
 import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
@@ -31,7 +31,11 @@ async function startWithRedis(t: TestContext, sections: Sections = {}) {
     return statusResponse(status);
   });
   const environments = { sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
-  const gateway = await startGateway(t, { environments, state: { redis: redis.url }, ...sections });
+  const gateway = await startGateway(t, {
+    environments,
+    state: { redis: redis.url, ...impatientState },
+    ...sections,
+  });
   const read = (payment: string) =>
     call(gateway.url, { method: 'GET', path: `${transfersPath}/${payment}/status` });
   const cancel = (payment: string) =>
@@ -85,7 +89,7 @@ describe('the status cache while Redis is unavailable', { skip: skipWithoutRedis
       });
       const gateway = await startGateway(t, {
         ...severalEnvironments(bank.baseUrl),
-        state: { redis: redis.url },
+        state: { redis: redis.url, ...impatientState },
       });
       const send = (client: ClientName, request: Call) =>
         call(gateway.url, {

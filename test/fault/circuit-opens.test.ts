@@ -42,7 +42,7 @@ const sections = {
 const probesAt = ({ requests }: SimulatedBank) =>
   requests.filter(({ operation }) => operation === undefined).length;
 
-describe('the circuit of a bank', { concurrency: true }, () => {
+describe('the circuit of a bank', { concurrency: 3 }, () => {
   for (const [failure, begin] of Object.entries(failures)) {
     for (const lane of lanes) {
       test(`that ${failure} stops the calls of the lane ${lane} after ${minimumCalls} failures, until a probe succeeds`, async (t) => {

@@ -4,7 +4,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { ask, callOf, circuitOf, lanes, loggedCircuitChanges, waitForCircuit } from '../kit/circuits.ts';
-import { type GatewayUnderTest, type Sections, startGatewayWithBank } from '../kit/gateway.ts';
+import {
+  type GatewayUnderTest,
+  impatientState,
+  type Sections,
+  startGatewayWithBank,
+} from '../kit/gateway.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
@@ -12,6 +17,15 @@ import { until } from '../kit/within.ts';
 const minimumCalls = 3;
 const times = 4 * minimumCalls;
 const sections: Sections = { circuit: { minimumCalls, failureRate: '1%', window: '10min' } };
+
+/** Delays a response until `endDelays` is called. */
+const untilEndDelays = { name: 'latency', ms: 600_000, strikes: 'before-effect' } as const;
+
+/** For calls that last until the test ends them, on a busy machine as well. */
+const patient = {
+  deadlines: { write: '60s', read: '60s', status: '60s' },
+  shaping: { maxWait: { write: '30s', read: '30s', status: '30s' } },
+};
 
 /** Sends concurrent calls in every lane, several times as many as are needed to open a circuit. */
 async function sendManyCalls(gateway: GatewayUnderTest): Promise<readonly string[]> {
@@ -31,7 +45,7 @@ async function assertStaysClosed(gateway: GatewayUnderTest): Promise<void> {
 
 const distinct = (answers: readonly string[]) => [...new Set(answers)].toSorted();
 
-describe('circuit', { concurrency: true }, () => {
+describe('circuit', { concurrency: 3 }, () => {
   for (const status of [400, 401, 403, 404, 409, 501]) {
     test(`ignores responses with status ${status}, and failures among them still open it`, async (t) => {
       const { bank, gateway } = await startGatewayWithBank(t, {
@@ -57,8 +71,8 @@ describe('circuit', { concurrency: true }, () => {
   });
 
   test('ignores TPPs that disconnect while the bank processes their calls', async (t) => {
-    const { bank, gateway } = await startGatewayWithBank(t, sections);
-    bank.injectFault({ name: 'latency', ms: 3_000, strikes: 'before-effect' });
+    const { bank, gateway } = await startGatewayWithBank(t, { ...sections, ...patient });
+    bank.injectFault(untilEndDelays);
     const disconnect = new AbortController();
     const calls = lanes.flatMap((lane) =>
       Array.from({ length: times }, () => {
@@ -69,6 +83,7 @@ describe('circuit', { concurrency: true }, () => {
     await bank.waitUntil(() => bank.requests.length === 2 * times + 1); // equal status reads share one call
     disconnect.abort();
     await Promise.all(calls);
+    bank.endDelays();
     await until(5_000, 'the bank has answered', () => bank.payments.length === times);
     await assertStaysClosed(gateway);
   });
@@ -81,8 +96,11 @@ describe('circuit', { concurrency: true }, () => {
       maxWait: { write: '200ms', read: '200ms', status: '200ms' },
     };
     const { gateway } = await startGatewayWithBank(t, { ...sections, shaping });
-    const answers = await sendManyCalls(gateway);
-    for (const code of ['QUEUE_FULL', 'QUEUE_TIMEOUT']) assert.ok(answers.includes(code), code);
+    const missing = new Set(['QUEUE_FULL', 'QUEUE_TIMEOUT']);
+    await until(20_000, 'calls were refused by the queue and timed out in it', async () => {
+      for (const answer of await sendManyCalls(gateway)) missing.delete(answer);
+      return missing.size === 0;
+    });
     await assertStaysClosed(gateway);
   });
 
@@ -99,7 +117,10 @@ describe('circuit', { concurrency: true }, () => {
 
   test('ignores a Redis that does not answer', { skip: skipWithoutRedisServer }, async (t) => {
     const redis = await startRedis(t);
-    const { gateway } = await startGatewayWithBank(t, { ...sections, state: { redis: redis.url } });
+    const { gateway } = await startGatewayWithBank(t, {
+      ...sections,
+      state: { redis: redis.url, ...impatientState },
+    });
     redis.freeze();
     t.after(redis.thaw);
     const answers = await sendManyCalls(gateway);
@@ -111,13 +132,13 @@ describe('circuit', { concurrency: true }, () => {
     skip: skipWithoutRedisServer,
   }, async (t) => {
     const redis = await startRedis(t);
-    const shaping = { maxConcurrent: 1 };
     const { bank, gateway } = await startGatewayWithBank(t, {
       ...sections,
-      shaping,
-      state: { redis: redis.url },
+      ...patient,
+      shaping: { ...patient.shaping, maxConcurrent: 1 },
+      state: { redis: redis.url, ...impatientState },
     });
-    bank.injectFault({ name: 'latency', ms: 2_000, strikes: 'before-effect' }, { times: 1 });
+    bank.injectFault(untilEndDelays, { times: 1 });
     const activeCall = ask(gateway, 'read');
     await bank.waitUntil(() => bank.requests.length === 1);
     const before = Number(await redis.command('DBSIZE'));
@@ -129,6 +150,7 @@ describe('circuit', { concurrency: true }, () => {
     );
     redis.freeze();
     t.after(redis.thaw);
+    bank.endDelays();
     await activeCall;
     for (const { header } of await Promise.all(waiting))
       assert.equal(header('Penstock-Error'), 'STATE_UNAVAILABLE');
@@ -138,11 +160,8 @@ describe('circuit', { concurrency: true }, () => {
 
   test('ignores calls that were sent before it opened and end after it has closed again', async (t) => {
     const circuit = { minimumCalls, openFor: '100ms' };
-    const { bank, gateway } = await startGatewayWithBank(t, { circuit });
-    bank.injectFault(
-      { name: 'latency', ms: 1_000, strikes: 'before-effect' },
-      { operation: 'getPayment', times },
-    );
+    const { bank, gateway } = await startGatewayWithBank(t, { ...patient, circuit });
+    bank.injectFault(untilEndDelays, { operation: 'getPayment', times });
     bank.injectFault({ name: 'status', status: 500 }, { operation: 'getPayment', times });
     const slow = Array.from({ length: times }, () => ask(gateway, 'read'));
     await bank.waitUntil(() => bank.requests.length === times);
@@ -154,6 +173,7 @@ describe('circuit', { concurrency: true }, () => {
     for (let calls = 0; calls < minimumCalls; calls++) await call(gateway.url, list);
     assert.ok(loggedCircuitChanges(gateway).includes('read: closed > open'));
     await waitForCircuit(gateway, 'read', 'closed');
+    bank.endDelays();
     for (const { status } of await Promise.all(slow)) assert.equal(status, 500);
     assert.equal((await circuitOf(gateway, 'read')).state, 'closed');
     assert.equal(

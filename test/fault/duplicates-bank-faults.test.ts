@@ -1,6 +1,7 @@
 /**
  * Every kind of write meets every fault of the bank and is then repeated, to the same instance and to another one. There
- * is never a second effect, and a second request only if the first one provably did nothing (F1, F4, E8).
+ * is never a second effect, and a second request only if the first one provably did nothing (F1, F4, E8). All faults meet
+ * the state in Redis; one fault of each outcome meets the states of a single instance.
  */
 
 import assert from 'node:assert/strict';
@@ -11,7 +12,7 @@ import { type Fault, momentOf } from '../../src/simulated-bank/faults.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
-import { call } from '../kit/call.ts';
+import { call, repeatWhile } from '../kit/call.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
@@ -40,7 +41,7 @@ interface FaultSetup {
   readonly proxy: TlsBankProxy;
 }
 
-/** For faults that are only noticed at the deadline. */
+/** For faults that are only noticed at the deadline. A stall of the machine can make the wait for the queue too long. */
 const shortDeadlines: Sections = {
   deadlines: { connect: '400ms', write: '800ms' },
   shaping: { maxWait: { write: '700ms' } },
@@ -112,8 +113,7 @@ const faultCases: readonly FaultCase[] = [
   withFault({ name: 'never-answer' }, ...unknown, shortDeadlines),
   withFault({ name: 'drip', everyMs: 20 }, ...unknown, shortDeadlines),
   withFault({ name: 'drip', everyMs: 20, from: 'body' }, ...unknown, shortDeadlines),
-  withFault({ name: 'latency', ms: 10_000 }, ...unknown, shortDeadlines),
-  withFault({ name: 'latency', ms: 3_000 }, unknown[0], 'in doubt until the late response', shortDeadlines),
+  withFault({ name: 'latency', ms: 600_000 }, unknown[0], 'in doubt until the late response', shortDeadlines),
   withFault({ name: 'latency', ms: 50 }, ...success),
   withFault({ name: 'status', status: 500 }, '500', 'replayed'),
   withFault({ name: 'status', status: 501 }, '501', 'replayed'),
@@ -183,12 +183,20 @@ function expectedRepeat(write: Write, faultCase: FaultCase): string {
   return '409 DUPLICATE_IN_DOUBT';
 }
 
+/** The outcome of the first request and the fate of its repeat, without the exact status of the bank. */
+const outcomeClass = ({ first, fate }: FaultCase) => `${first.replace(/^\d+$/, 'status')}, ${fate}`;
+
+/** Whether it is the first fault with its outcome. */
+const isFirstOfItsClass = (one: FaultCase) =>
+  faultCases.find((other) => outcomeClass(other) === outcomeClass(one)) === one;
+
 const isListed = ({ first, fate }: FaultCase) =>
   fate === 'in doubt' || (fate === 'replayed' && /^5/.test(first));
 
-describe('a repeated write after a fault of the bank', { concurrency: 8 }, () => {
+describe('a repeated write after a fault of the bank', { concurrency: 6 }, () => {
   for (const faultCase of faultCases) {
-    for (const kind of ['memory', 'file', 'Redis'] as const) {
+    const singleInstance = isFirstOfItsClass(faultCase) ? (['memory', 'file'] as const) : [];
+    for (const kind of [...singleInstance, 'Redis'] as const) {
       const { skip, repeatTo } = stateKinds[kind];
       const { title, fate } = faultCase;
       test(`is ${fate}, with the state in ${kind}: ${title}`, { skip }, async (t) => {
@@ -199,7 +207,7 @@ describe('a repeated write after a fault of the bank', { concurrency: 8 }, () =>
             const write = await newWrite(bank, name);
             const endFault = await faultCase.inject({ bank, proxy });
             bank.injectFault({ name: 'connection-close' }); // no later write finds a pooled connection
-            const original = await call(first.url, write.call);
+            const original = await repeatWhile('QUEUE_TIMEOUT', () => call(first.url, write.call));
             await endFault();
             const repeat = await call(instances[target].url, write.call);
 
@@ -211,6 +219,7 @@ describe('a repeated write after a fault of the bank', { concurrency: 8 }, () =>
             );
             if (fate === 'replayed') assert.equal(repeat.text, original.text);
             if (fate === 'in doubt until the late response') {
+              bank.endDelays();
               const isReplayed = async () =>
                 outcomeOf(await call(instances[target].url, write.call)) ===
                 `${successStatus[name]} replayed`;

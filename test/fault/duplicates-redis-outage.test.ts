@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
-import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
+import { impatientState, type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { until, within } from '../kit/within.ts';
 import { newWrite, outcomeOf, writeNames } from '../kit/writes.ts';
@@ -26,7 +26,11 @@ async function startGatewayOnRedis(t: TestContext, sections: Sections = {}) {
   const redis = await startRedis(t);
   const bank = await startBank(t, { timings: { authorisedAfterMs: 600_000 } });
   const environments = { sandbox: { baseUrl: bank.baseUrl } };
-  const gateway = await startGateway(t, { environments, state: { redis: redis.url }, ...sections });
+  const gateway = await startGateway(t, {
+    environments,
+    state: { redis: redis.url, ...impatientState },
+    ...sections,
+  });
   const write = await newWrite(bank, 'initiation');
   assert.equal(outcomeOf(await call(gateway.url, write.call)), '201');
   return { redis, bank, gateway };
@@ -46,11 +50,18 @@ for (const [how, { begin, end }] of Object.entries(outages)) {
 
       await end(redis);
       for (const write of writes) {
-        await until(5_000, 'the write succeeds', async () => {
-          const outcome = outcomeOf(await call(gateway.url, write.call));
-          assert.doesNotMatch(outcome, /DOUBT/);
-          return outcome.startsWith('20');
-        });
+        let last = '';
+        await until(
+          5_000,
+          () => `the write succeeds; its last answer: ${last}`,
+          async () => {
+            const reply = await call(gateway.url, write.call);
+            const outcome = outcomeOf(reply);
+            last = `${outcome} ${reply.text}`;
+            assert.doesNotMatch(outcome, /DOUBT/);
+            return outcome.startsWith('20');
+          },
+        );
         assert.equal(write.timesReceived(), 1);
       }
     });

@@ -26,6 +26,7 @@ function createErasableState() {
       writeIfAbsent: (...all) => keyValues.writeIfAbsent(...all),
       replace: (...all) => keyValues.replace(...all),
       remove: (...all) => keyValues.remove(...all),
+      removeIf: (...all) => keyValues.removeIf(...all),
     },
     sets: {
       add: (...all) => sets.add(...all),

@@ -27,8 +27,12 @@ const isClosed = (socket: Socket | undefined) => () => socket?.destroyed === tru
 describe('idle connection to the bank', { concurrency: true }, () => {
   test('is reused by the next call', async (t) => {
     const { bank, get } = await startWithIdleConnection(t);
-    assert.equal(await get(), 200);
-    assert.equal(bank.connections.length, 1);
+    // The quarantine before a reuse takes longer on a busy machine: a call in that time opens another connection.
+    await until(5_000, 'a call opens no connection', async () => {
+      const before = bank.connections.length;
+      assert.equal(await get(), 200);
+      return bank.connections.length === before;
+    });
   });
 
   test('is replaced by a new one when the bank has closed it', async (t) => {

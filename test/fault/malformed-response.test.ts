@@ -19,6 +19,8 @@ describe('malformed response of the bank', { concurrency: true }, () => {
     const bytes = `HTTP/1.1 ${status} Odd\r\nContent-Length: 0\r\n\r\n`;
     testEveryMethodFails({ name: 'garbage', bytes }, malformed('http_protocol_error'));
   }
+  const gzipped = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\n{\r\n0\r\n\r\n';
+  testEveryMethodFails({ name: 'garbage', bytes: gzipped }, malformed('http_response_transfer_coding'));
   testEveryMethodFails({ name: 'corrupt-gzip-answer' }, malformed('http_response_content_coding'));
 
   const tooLarge = malformed('http_response_body_size');

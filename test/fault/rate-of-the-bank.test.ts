@@ -17,7 +17,7 @@ const patient = '60s';
 
 async function startThree(t: TestContext) {
   const redis = await startRedis(t);
-  const way = redisStateFactory(redis.url);
+  const way = redisStateFactory(redis.url, undefined, 250);
   const bank = await startBank(t);
   const sections = {
     environments: { sandbox: { baseUrl: bank.baseUrl } },

@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
-import { type Call, repeatWhileBusy } from '../kit/call.ts';
+import { type Call, repeatWhile } from '../kit/call.ts';
 import { comparableResponse } from '../kit/comparable-response.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import type { FleetRedis } from '../kit/fleet-redis.ts';
+import { impatientState } from '../kit/gateway.ts';
 import { type Exchange, failuresIn, measureExchange, startLoad } from '../kit/load.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import type { ClientName } from '../kit/two-environments.ts';
@@ -23,14 +24,16 @@ const statusOf = (id: string): Call => ({ method: 'GET', path: `${transfersPath}
 
 /** A read every 5 ms, of 50 payments that both instances remember, and an outage in the middle of it. */
 export async function testOutage(t: TestContext, redis: FleetRedis, outage: Outage): Promise<void> {
-  const fleet = await startFleet(t, redis);
+  const fleet = await startFleet(t, redis, { state: impatientState });
   const instances = [fleet.one, fleet.other];
   await switchEnvironment(fleet.one, 'production');
   const ids = await Promise.all(
     Array.from({ length: 50 }, (_, number) => instanceFor(fleet, number).pay('shop')),
   );
   for (const instance of instances) {
-    await Promise.all(ids.map((id) => repeatWhileBusy(() => instance.ask('shop', statusOf(id)))));
+    await Promise.all(
+      ids.map((id) => repeatWhile('STATE_UNAVAILABLE', () => instance.ask('shop', statusOf(id)))),
+    );
   }
   const knownToOne = await fleet.one.pay('shop', 'sandbox');
 
@@ -66,7 +69,7 @@ async function assertNothingIsLost(fleet: Fleet, known: readonly string[], untol
     async () => (await fleet.other.ask('shop', statusOf(untold))).status === 200,
   );
   for (const id of known) {
-    const reply = await repeatWhileBusy(() => fleet.other.ask('shop', statusOf(id)));
+    const reply = await repeatWhile('STATE_UNAVAILABLE', () => fleet.other.ask('shop', statusOf(id)));
     assert.equal(reply.status, 200);
   }
   for (const instance of [fleet.one, fleet.other]) {

@@ -5,7 +5,6 @@ import { lazy, startClusterRedis } from '../kit/fleet-redis.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { testBoundaries } from './boundaries-contract.ts';
-import { testRefusedSwitches } from './refused-switches-contract.ts';
 import { testRestarts } from './restarts-contract.ts';
 import { testSwitching } from './switching-contract.ts';
 
@@ -13,7 +12,6 @@ describe('two instances on a Redis Cluster', { skip: skipWithoutRedisServer }, (
   const life = scopeOfAllTests();
   const redis = lazy(() => startClusterRedis(life));
   testSwitching(redis);
-  testBoundaries(redis);
-  testRefusedSwitches(redis);
+  testBoundaries(life, redis);
   testRestarts(redis);
 });

@@ -5,9 +5,7 @@ import { lazy, startSentinelRedis } from '../kit/fleet-redis.ts';
 import { sendRedisCommand, skipWithoutRedisServer } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
-import { testBoundaries } from './boundaries-contract.ts';
 import { testOutage } from './outage-contract.ts';
-import { testRefusedSwitches } from './refused-switches-contract.ts';
 import { testRestarts } from './restarts-contract.ts';
 import { testSwitching } from './switching-contract.ts';
 
@@ -15,8 +13,6 @@ describe('two instances on Redis with Sentinel', { skip: skipWithoutRedisServer 
   const life = scopeOfAllTests();
   const redis = lazy(() => startSentinelRedis(life));
   testSwitching(redis);
-  testBoundaries(redis);
-  testRefusedSwitches(redis);
   testRestarts(redis);
 
   // Last: the replica stays the master.

@@ -14,7 +14,7 @@ describe('two instances on one Redis', { skip: skipWithoutRedisServer }, () => {
   const life = scopeOfAllTests();
   const redis = lazy(() => startSingleRedis(life));
   testSwitching(redis);
-  testBoundaries(redis);
+  testBoundaries(life, redis);
   testRefusedSwitches(redis);
   testRestarts(redis);
 

@@ -5,7 +5,7 @@ import { Agent } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import { reusePortWarning } from '../../src/http/reuse-port.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
-import { type Call, call, jsonOf, repeatWhile } from '../kit/call.ts';
+import { type Call, call, jsonOf } from '../kit/call.ts';
 import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import { startSingleRedis } from '../kit/fleet-redis.ts';
 import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
@@ -41,13 +41,21 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
     assert.deepEqual([one, other].flatMap(warningsOf), []);
     const ask = createClient(t, one);
 
-    const load = startLoad(t, { perSecond: 300 }, (number) =>
-      measureExchange(mixed(ids, number), (sent) => ask(sent, number)),
+    let isRestarting = false;
+    const load = startLoad(t, { perSecond: 150 }, (number) =>
+      measureExchange(mixed(ids, number), (sent) =>
+        ask(sent, number).catch((error: unknown) => {
+          if (isRestarting && isReset(error)) return ask(sent, number);
+          throw error;
+        }),
+      ),
     );
     for (const instance of [one, other]) {
       await hasServed(instance);
+      isRestarting = true;
       assert.equal(await instance.stop(), 0);
       await instance.start();
+      isRestarting = false;
     }
     await Promise.all([one, other].map(hasServed));
     const exchanges = await load.stop();
@@ -69,14 +77,14 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
     );
 
     const payments = Array.from({ length: 20 }, () => measureExchange(initiation, (sent) => ask(sent, 0)));
-    const load = startLoad(t, { perSecond: 300 }, (number) =>
+    const load = startLoad(t, { perSecond: 150 }, (number) =>
       measureExchange(mixed(ids, 4 + (number % 4)), (sent) => ask(sent, number)),
     );
-    await load.hasSent(150);
+    await load.hasSent(75);
     await sandbox.waitUntil(() => sandbox.payments.length === before + payments.length);
     assert.equal(await one.stop('SIGKILL'), 'SIGKILL');
     const goneAtMs = performance.now();
-    await load.hasSentMore(300);
+    await load.hasSentMore(150);
 
     const exchanges = [...(await Promise.all(payments)), ...(await load.stop())];
     const lost = exchanges.filter(({ came }) => came instanceof Error || came.status >= 300);
@@ -98,6 +106,13 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
 /** Waits until a process has taken its part of the load: it logs a line for each request. */
 const hasServed = (instance: Instance) => until(20_000, 'it serves', () => instance.logged().length > 50);
 
+/**
+ * A process that stops closes the connections on which it has received no request for 100 ms, and a client that is about
+ * to send one on a busy machine gets a reset. The repeat has another X-Request-ID: if the process had received the first
+ * request, there would be two payments.
+ */
+const isReset = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'ECONNRESET';
+
 /** Its warnings about the kernel setting. */
 const warningsOf = (instance: Instance) =>
   instance
@@ -110,7 +125,7 @@ function createClient(t: TestContext, { url }: Instance) {
   t.after(() => agent.destroy());
   return ({ headers = [], ...rest }: Call, number: number) => {
     const sent = { ...rest, headers: [...headers, ['X-API-Key', apiKeyOf('shop')] as const] };
-    return repeatWhile('STATE_UNAVAILABLE', () => call(url, sent, number % 3 === 0 ? undefined : agent));
+    return call(url, sent, number % 3 === 0 ? undefined : agent);
   };
 }
 

@@ -5,7 +5,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
-import { repeatWhileBusy } from '../kit/call.ts';
 import { startSingleInstance } from '../kit/fleet.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
@@ -63,7 +62,7 @@ for (const [how, isEncrypted] of [
     const instance = await startSingleInstance(t, { file, ...(isEncrypted && { encryptionKeyFile }) });
     const id = await instance.pay('shop');
     const status = { method: 'GET', path: `${transfersPath}/${id}/status` } as const;
-    const read = () => repeatWhileBusy(() => instance.ask('shop', status));
+    const read = () => instance.ask('shop', status);
     const first = await read();
     assert.equal(first.status, 200);
     await instance.stop('SIGKILL');

@@ -27,7 +27,7 @@ export function testSwitching(redis: () => Promise<FleetRedis>): void {
         repeatWhile('STATE_UNAVAILABLE', () => instanceFor(fleet, number).ask('shop', one)),
       ),
     );
-    await load.hasSent(400);
+    await load.hasSent(200);
     const askedAtMs = performance.now();
     await switchEnvironment(fleet.one, 'production');
     await until(
@@ -36,7 +36,7 @@ export function testSwitching(redis: () => Promise<FleetRedis>): void {
       async () => (await readAdminApi(fleet.other, '/api/environments')).active === 'production',
     );
     const followedAtMs = performance.now();
-    await load.hasSentMore(400);
+    await load.hasSentMore(200);
     const during = await load.stop();
     const farewell = await startLoad(t, { perSecond: 200, forMs: (1_000 * paymentsBefore) / 200 }, (number) =>
       measureExchange(cancellation(ids[number] ?? ''), (one) =>
@@ -48,7 +48,7 @@ export function testSwitching(redis: () => Promise<FleetRedis>): void {
     const initiated = during.filter(({ call }) => call.path === transfersPath);
     const late = initiated.filter(({ sentAtMs }) => sentAtMs > followedAtMs);
     const early = initiated.filter(({ sentAtMs, tookMs }) => sentAtMs + tookMs < askedAtMs);
-    assert.ok(late.length > 50 && early.length > 50);
+    assert.ok(late.length > 20 && early.length > 20);
     assert.deepEqual(new Set(late.map(environmentOf)), new Set(['production']));
     assert.deepEqual(new Set(early.map(environmentOf)), new Set(['sandbox']));
     const old = [...during, ...farewell].filter(({ call }) => call.path !== transfersPath);

@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { callOf } from '../kit/circuits.ts';
-import { type Sections, startBank } from '../kit/gateway.ts';
+import { impatientState, type Sections, startBank } from '../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
@@ -97,6 +97,22 @@ describe('a reload (H5)', () => {
     });
   }
 
+  test('derives the defaults that follow a new setting, as a start does, and logs them', async (t) => {
+    const { served, sections } = await start(t);
+    await reload(served, { ...sections, deadlines: { write: '900ms' } });
+    const { derived } =
+      served.logged().find(({ message }) => message === 'some defaults follow other settings') ?? {};
+    assert.match(String(derived), /^derived: deadlines\.connect 450ms \(deadlines\.write is 900ms\)$/m);
+    const values = async () => {
+      const { deadlines, idempotency } = await readAdminApi(served, '/api/config');
+      return JSON.stringify([deadlines, idempotency]);
+    };
+    assert.match(await values(), /"connect":450,.*"write":900.*"wait":450,/);
+
+    await reload(served, sections);
+    assert.match(await values(), /"connect":2000,.*"write":35000.*"wait":2000,/);
+  });
+
   test('logs the settings that need a restart, and applies the others', async (t) => {
     const { served, sections } = await start(t);
     const { level, needRestart } = await reload(served, {
@@ -105,8 +121,9 @@ describe('a reload (H5)', () => {
       listen: { port: 0, host: '127.0.0.2' },
       log: { level: 'debug' },
       payments: { rememberFor: '30d' },
+      idempotency: { memory: '1MiB' },
     });
-    assert.deepEqual([level, needRestart], ['info', 'listen.host, payments, log']);
+    assert.deepEqual([level, needRestart], ['info', 'listen.host, payments, idempotency.memory, log']);
     assert.equal((await initiateAs(served, 'two'))[0], 201);
     const again = await reload(served, sections);
     assert.equal(again.needRestart, undefined, 'the settings of the start need no restart');
@@ -128,7 +145,7 @@ describe('a reload (H5)', () => {
   }, async (t) => {
     const redis = await startRedis(t);
     const { served, sections } = await start(t, {
-      state: { redis: redis.url },
+      state: { redis: redis.url, ...impatientState },
       shaping: { rate: '20/min', burst: 60, maxWait: { read: '500ms' } },
       deadlines: { read: '1min' },
     });

@@ -84,6 +84,21 @@ describe('a repeated initiation', () => {
     assert.equal(repeat.header('Idempotent-Replayed'), undefined);
   });
 
+  test('is sent again with a fresh token after status 401', async (t) => {
+    const { bank, gateway } = await startGatewayWithBank(t);
+    bank.injectFault({ name: 'status', status: 401 }, { times: 1 });
+    const payment = initiationWithId(randomUUID());
+    const withToken = (token: string) => ({
+      ...payment,
+      headers: [...payment.headers, ['Authorization', token] as const],
+    });
+    const first = await call(gateway.url, withToken('Bearer expired'));
+    const repeat = await call(gateway.url, withToken('Bearer fresh'));
+    assert.deepEqual([first.status, repeat.status], [401, 201]);
+    assert.equal(repeat.header('Idempotent-Replayed'), undefined);
+    assert.equal(bank.payments.length, 1);
+  });
+
   test('gets DUPLICATE_IN_FLIGHT after the configured wait while the first request is running', async (t) => {
     const { bank, gateway } = await startGatewayWithBank(t, { idempotency: { wait: '100ms' } });
     bank.injectFault({ name: 'never-answer', strikes: 'before-effect' });
@@ -175,7 +190,7 @@ describe('a payment with unknown outcome', () => {
     const { bank, gateway } = await startGatewayWithBank(t, {
       deadlines,
       shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
-      idempotency: { wait: '50ms', lateAnswer: '300ms' },
+      idempotency: { wait: '50ms', lateAnswer: '1s' },
     });
     bank.injectFault({ name: 'close-before-answering', strikes: 'before-effect' }, { times: 1 });
     const payment = initiationWithId(randomUUID());

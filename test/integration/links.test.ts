@@ -10,7 +10,7 @@ import { setBankResponse } from '../kit/raw-bank-response.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 
 const product = 'v1/payments/sepa-credit-transfers';
-const styles = ['absolute', 'relative', 'relative-without-base'] as const;
+const styles = ['absolute', 'relative', 'relative-without-segment', 'relative-without-base'] as const;
 const locations = [
   { basePath: '', segment: 'berlingroup' },
   { basePath: '/psd2', segment: 'berlingroup' },
@@ -46,6 +46,23 @@ describe('links of the bank’s API', () => {
       }
     }
   }
+
+  test('are rewritten with the base path but without the segment, relative and absolute, in a body and in Location', async (t) => {
+    const { bank, gateway } = await startGatewayWithBank(t, {}, { basePath: '/psd2' });
+    const path = 'v1/payments/p/1';
+    const body = JSON.stringify({
+      _links: { self: { href: `/psd2/${path}` }, status: { href: `${bank.baseUrl}/${path}/status` } },
+    });
+    const headers = [
+      ['Content-Type', 'application/json'],
+      ['Location', `/psd2/${path}`],
+    ] as const;
+    setBankResponse(bank, { status: '201 Created', headers, body });
+    const created = await call(gateway.url, initiation);
+    const self = `${publicUrl}/berlingroup/${path}`;
+    assert.equal(created.header('Location'), self);
+    assert.deepEqual(linksOf(created), { self, status: `${self}/status` });
+  });
 
   test('can be followed after they are rewritten, if they lead to one of the eight operations', async (t) => {
     const { gateway } = await startGatewayWithBank(t, {}, { basePath: '/psd2', links: 'relative' });

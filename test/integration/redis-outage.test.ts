@@ -136,7 +136,7 @@ describe('the Redis state after an outage', { skip: skipWithoutRedisServer, conc
 
   test('loads its script again if Redis has lost it', async (t) => {
     const redis = await startRedis(t);
-    const state = await openRedisState(t, settingsOf(redis), timeoutMs);
+    const state = await openRedisState(t, settingsOf(redis), 2_000);
     await operations.reserve?.(state);
     await redis.command('SCRIPT', 'FLUSH');
     await operations.reserve?.(state);

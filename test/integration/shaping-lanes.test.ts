@@ -63,7 +63,7 @@ describe('gateway with more calls than the rate of the bank', { concurrency: tru
       assert.ok(!(came instanceof Error));
       if (request.method === 'POST') assert.equal(came.status, 201);
       if (came.status !== 503) continue;
-      assert.match(came.header('Penstock-Error') ?? '', /^(QUEUE_(FULL|TIMEOUT)|OVERLOADED)$/);
+      assert.match(came.header('Penstock-Error') ?? '', /^QUEUE_(FULL|TIMEOUT)$/);
       assert.match(came.header('Retry-After') ?? '', /^\d+$/);
     }
     // A stall of this process, in which the bank runs as well, makes calls arrive together that were sent in time.

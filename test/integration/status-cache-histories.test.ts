@@ -77,7 +77,7 @@ describe('random histories on two instances', { skip: skipWithoutRedis }, () => 
         });
         await Promise.all(done);
       }),
-      seededRuns(t, 60),
+      seededRuns(t, 30),
     );
   });
 });

@@ -30,6 +30,25 @@ const shapes: Readonly<Record<string, readonly string[]>> = {
   ),
 };
 
+/** Paths that lack the id or the product: an id never equals the name of a sub-resource. */
+const incompletePaths = ['status', 'authorisations', 'cancellation-authorisations'].flatMap((name) => [
+  `${prefix}/payments/${product}/${name}`,
+  `${prefix}/periodic-payments/${product}/${name}`,
+  `${prefix}/payments/${product}/${name}/status`,
+  `${prefix}/payments/${product}/1/authorisations/${name}`,
+]);
+
+describe('a request with the name of a sub-resource in place of an id', () => {
+  for (const path of incompletePaths) {
+    test(`gets 404 on ${path}, and the bank receives nothing`, async (t) => {
+      const { bank, gateway } = await startGatewayWithBank(t);
+      for (const method of ['GET', 'DELETE', 'POST', 'PUT'])
+        assertRefused(await call(gateway.url, { method, path }), 404, 'PATH_UNKNOWN', 'RESOURCE_UNKNOWN');
+      assert.equal(bank.requests.length, 0);
+    });
+  }
+});
+
 /** CONNECT has an authority instead of a path, and a separate test. */
 const methods = METHODS.filter((method) => method !== 'CONNECT');
 

@@ -8,7 +8,7 @@ export interface BlockingState extends State {
   block(operation: BlockableOperation): () => void;
 }
 
-type BlockableOperation = 'read' | 'replace' | 'remove' | 'writeIfAbsent';
+type BlockableOperation = 'read' | 'replace' | 'remove' | 'removeIf' | 'writeIfAbsent';
 
 /** @param shared the store */
 export function createBlockingState(shared: State = createMemoryState()): BlockingState {
@@ -29,6 +29,7 @@ export function createBlockingState(shared: State = createMemoryState()): Blocki
       read: (key) => delay('read', keyValues.read(key)),
       replace: (...args) => delay('replace', keyValues.replace(...args)),
       remove: (key) => delay('remove', keyValues.remove(key)),
+      removeIf: (...args) => delay('removeIf', keyValues.removeIf(...args)),
       writeIfAbsent: (...args) => delay('writeIfAbsent', keyValues.writeIfAbsent(...args)),
     },
     block(operation) {

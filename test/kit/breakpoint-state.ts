@@ -27,13 +27,13 @@ export function createBreakpointState(
 
   const pausing: KeyValues = {
     ...keyValues,
-    writeIfAbsent: (key, value, ttlMs) =>
+    writeIfAbsent: (key, value, ...rest) =>
       pauseAround(['before the claim', 'claimed'], [key, value], () =>
-        keyValues.writeIfAbsent(key, value, ttlMs),
+        keyValues.writeIfAbsent(key, value, ...rest),
       ),
-    replace: (key, expected, value, ttlMs) =>
+    replace: (key, expected, value, ...rest) =>
       pauseAround(breakpointsAround(value), [key, value], () =>
-        keyValues.replace(key, expected, value, ttlMs),
+        keyValues.replace(key, expected, value, ...rest),
       ),
   };
   return { ...shared, keyValues: pausing };

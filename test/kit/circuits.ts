@@ -28,6 +28,8 @@ export interface ShownCircuit {
   readonly hold: string | null;
   readonly until: string | null;
   readonly reason: string | null;
+  /** Those whose circuit is not closed. */
+  readonly tenants: readonly { readonly tenant: string; readonly state: string }[];
 }
 
 export async function circuitOf(listener: AdminListener, lane: Lane): Promise<ShownCircuit> {

@@ -13,7 +13,7 @@ export const root = join(import.meta.dirname, '../..');
 export interface RunningCommand {
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Waits until standard output contains this text. */
+  /** Waits until standard output contains this text. Rejects if the command ends before that. */
   waitForOutput(text: string): Promise<void>;
   /** Waits for the end. @returns the exit code, or the name of the signal */
   exitCode(): Promise<number | string>;
@@ -40,7 +40,11 @@ export function startCommand(
     });
   }
   const { promise: end, resolve } = Promise.withResolvers<number | string>();
-  child.once('close', (code, signal) => resolve(code ?? signal ?? 'nothing'));
+  let hasEnded = false;
+  child.once('close', (code, signal) => {
+    hasEnded = true;
+    resolve(code ?? signal ?? 'nothing');
+  });
   child.once('error', (error) => resolve(error.message));
   t.after(() => child.kill('SIGKILL'));
 
@@ -48,7 +52,12 @@ export function startCommand(
     stdout: () => written.stdout,
     stderr: () => written.stderr,
     waitForOutput: (text) =>
-      until(20_000, `the command to print ${text}`, () => written.stdout.includes(text)),
+      until(20_000, `the command has printed ${text}`, () => {
+        const hasPrinted = written.stdout.includes(text);
+        if (hasEnded && !hasPrinted)
+          throw new Error(`the command ended before it printed ${text}: ${written.stdout}${written.stderr}`);
+        return hasPrinted;
+      }),
     exitCode: () => within(30_000, 'the command to end', end),
     kill: (signal) => void child.kill(signal),
     stopReading() {
@@ -59,9 +68,14 @@ export function startCommand(
   };
 }
 
-/** The environment variables of this process, except those that configure a gateway or Node. */
+/**
+ * The environment variables of this process, except those that configure a gateway or Node. The compile cache changes no
+ * behaviour, and halves the CPU time that a start takes.
+ */
 export const cleanVariables = (): Readonly<Record<string, string | undefined>> =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_/.test(name)));
+  Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(PENSTOCK|NODE)_(?!COMPILE_CACHE$)/.test(name)),
+  );
 
 /** Writes a configuration file, removed when the test ends. */
 export function writeConfigFile(t: TestScope, text: string): string {

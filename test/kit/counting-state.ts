@@ -44,6 +44,7 @@ export function createCountingState(shared: State, isCounted: (operation: string
         count('writeIfAbsent', key, () => keyValues.writeIfAbsent(key, ...rest)),
       replace: (key, ...rest) => count('replace', key, () => keyValues.replace(key, ...rest)),
       remove: (key) => count('remove', key, () => keyValues.remove(key)),
+      removeIf: (key, expected) => count('removeIf', key, () => keyValues.removeIf(key, expected)),
     },
     sets: {
       add: (key, member) => count('add', key, () => sets.add(key, member)),

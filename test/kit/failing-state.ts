@@ -15,7 +15,7 @@ export interface FailingState extends State {
 }
 
 const allOperations: readonly Operation[] = [
-  ...(['read', 'write', 'writeIfAbsent', 'replace', 'remove'] as const),
+  ...(['read', 'write', 'writeIfAbsent', 'replace', 'remove', 'removeIf'] as const),
   ...(['add', 'members', 'publish'] as const),
 ];
 
@@ -46,17 +46,21 @@ export function createFailingState(shared: State = createMemoryState()): Failing
         enter('write', key);
         return keyValues.write(key, value, ttlMs);
       },
-      async writeIfAbsent(key, value, ttlMs) {
+      async writeIfAbsent(key, ...rest) {
         enter('writeIfAbsent', key);
-        return keyValues.writeIfAbsent(key, value, ttlMs);
+        return keyValues.writeIfAbsent(key, ...rest);
       },
-      async replace(key, expected, value, ttlMs) {
+      async replace(key, ...rest) {
         enter('replace', key);
-        return keyValues.replace(key, expected, value, ttlMs);
+        return keyValues.replace(key, ...rest);
       },
       async remove(key) {
         enter('remove', key);
         return keyValues.remove(key);
+      },
+      async removeIf(key, expected) {
+        enter('removeIf', key);
+        return keyValues.removeIf(key, expected);
       },
     },
     sets: {

@@ -32,13 +32,15 @@ export async function startClusterRedis(life: TestScope): Promise<FleetRedis> {
 export async function startSentinelRedis(
   life: TestScope,
 ): Promise<FleetRedis & SentinelRedis & { readonly allowFailover: () => Promise<void> }> {
-  const redis = await startSentinels(life, 0);
+  const redis = await startSentinels(life, { replicaPriority: 0 });
   return {
     ...redis,
     settings: { sentinels: redis.urls, name: redis.name },
     flush: async () => void (await sendRedisCommand(redis.master.port, 'FLUSHALL')),
-    allowFailover: async () =>
-      void (await sendRedisCommand(redis.replica.port, 'CONFIG', 'SET', 'replica-priority', '100')),
+    async allowFailover() {
+      await sendRedisCommand(redis.replica.port, 'CONFIG', 'SET', 'replica-priority', '100');
+      await redis.retryFailoversSoon();
+    },
   };
 }
 

@@ -31,6 +31,8 @@ export interface Fleet {
 
 interface FleetOptions {
   readonly production?: SimulatedBank;
+  /** More settings of the section `state`. */
+  readonly state?: object;
   /** Environment variables of the processes. */
   readonly variables?: Readonly<Record<string, string>>;
   /** Whether both have one port (`listen.reusePort`): then `url` and `ask` reach either of them. */
@@ -41,12 +43,12 @@ interface FleetOptions {
 export async function startFleet(
   life: TestScope,
   redis: FleetRedis,
-  { production, variables = {}, port }: FleetOptions = {},
+  { production, state = {}, variables = {}, port }: FleetOptions = {},
 ): Promise<Fleet> {
   const banks = await startBanks(life, production);
   const sections = {
     ...sectionsFor(banks),
-    state: { redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
+    state: { redis: redis.settings, prefix: `fleet-${randomUUID()}:`, ...state },
     ...(port === 'shared' && { listen: { port: await freePort(), reusePort: true } }),
   };
   const [one, other] = await Promise.all([

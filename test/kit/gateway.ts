@@ -25,12 +25,20 @@ export interface GatewayUnderTest {
   readonly adminUrl: string;
   /** Every line logged so far. */
   readonly logLines: readonly string[];
+  /** Uses another configuration; rejects if the gateway refuses it. */
+  reload(sections: Sections): Promise<void>;
 }
 
 /** Settings as in the YAML file, by section. */
 export type Sections = Readonly<Record<string, unknown>>;
 
-/** For tests about other things than the bank's limits: hardly anything is shaped, and no circuit opens. */
+/** The section `state` for tests of a Redis that does not answer: without `timeout`, they would wait longer. */
+export const impatientState = { timeout: '250ms' };
+
+/**
+ * For tests about other things than limits: hardly anything is shaped, no circuit opens, and the gateway waits for Redis
+ * as long as it can, because a busy machine delays the answers.
+ */
 export function withoutLimits(sections: Sections): Sections {
   const { maxSockets = 128 } = section(sections, 'upstream') as { maxSockets?: number }; // as in the YAML file
   const wide = { rate: '100000/s', burst: 100_000, maxConcurrent: maxSockets, queue: 100_000 };
@@ -38,6 +46,7 @@ export function withoutLimits(sections: Sections): Sections {
     ...sections,
     shaping: { ...wide, ...section(sections, 'shaping') },
     circuit: { minimumCalls: 100_000, ...section(sections, 'circuit') },
+    state: { timeout: '2s', confirm: { timeout: '800ms' }, ...section(sections, 'state') },
   };
 }
 
@@ -48,6 +57,12 @@ export function configOf(sections: Sections, variables: Readonly<Record<string, 
   return loaded.config;
 }
 
+const onFreePorts = (sections: Sections): Sections => ({
+  ...withoutLimits(sections),
+  listen: { host: '127.0.0.1', port: 0, publicUrl, ...section(sections, 'listen') },
+  admin: { port: 0, ...section(sections, 'admin') },
+});
+
 /** A started gateway on free ports; closed when the test ends. @param state by default the one that is configured */
 export async function startGateway(
   scope: TestScope,
@@ -55,11 +70,7 @@ export async function startGateway(
   state?: State,
 ): Promise<GatewayUnderTest> {
   const logLines: string[] = [];
-  const config = configOf({
-    ...withoutLimits(sections),
-    listen: { host: '127.0.0.1', port: 0, publicUrl, ...section(sections, 'listen') },
-    admin: { port: 0, ...section(sections, 'admin') },
-  });
+  const config = configOf(onFreePorts(sections));
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
   const { operators } = configuredOperators(config.admin, adminToken);
   const gateway = createGateway(config, log, operators, state);
@@ -70,6 +81,7 @@ export async function startGateway(
     port: tppPort,
     adminUrl: `http://127.0.0.1:${adminPort}`,
     logLines,
+    reload: async (next) => void (await gateway.reload(configOf(onFreePorts(next)))),
   };
 }
 

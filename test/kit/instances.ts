@@ -13,8 +13,8 @@ export async function startInstances(
   { baseUrl }: { readonly baseUrl: string },
   redisUrl: string,
   sections: Sections = {},
+  prefix = `test-${randomUUID()}:`,
 ): Promise<Instances> {
-  const prefix = `test-${randomUUID()}:`;
   const shared = {
     environments: { active: 'sandbox', sandbox: { baseUrl, standardVersion: '1.3.11' } },
     state: { redis: redisUrl, prefix },

@@ -2,7 +2,6 @@
 
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Call, Reply } from './call.ts';
-import { percentile } from './percentile.ts';
 import type { TestScope } from './test-scope.ts';
 
 /** How many requests, and for how long: by default until the load is stopped. */
@@ -91,13 +90,6 @@ export function failuresIn(exchanges: readonly Exchange[]): Readonly<Record<stri
     [...new Set(sorts)].map((sort) => [sort, sorts.filter((one) => one === sort).length]),
   );
 }
-
-/** The time within which this share of the exchanges was over, in milliseconds. */
-export const latencyQuantile = (exchanges: readonly Exchange[], share: number): number =>
-  percentile(
-    exchanges.map(({ tookMs }) => tookMs),
-    share,
-  );
 
 const isWell = ({ came }: Exchange) => !(came instanceof Error) && came.status < 300;
 

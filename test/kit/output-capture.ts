@@ -98,7 +98,7 @@ export async function startCapturedGateway(
   const onProblem = (problem?: string) =>
     captured.log('warn', 'the state', { why: problem ?? 'has no problem' });
   const state =
-    redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onProblem, 500);
+    redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onProblem, 2_000);
   const gateway = createGateway(config, captured.log, operators, state);
   const { tppPort: port, adminPort } = await gateway.start();
   t.after(() => gateway.stop());

@@ -36,7 +36,7 @@ export async function startPlainListener(
 ): Promise<PlainListener> {
   const refusals: string[] = [];
   const refused = ({ code }: { readonly code: string }) => void refusals.push(code);
-  const listener = createListener(serve, refused, { ...shortLimits, ...limits });
+  const listener = createListener(serve, refused, { limits: { ...shortLimits, ...limits } });
   const port = await openServer(listener.server, { host: '127.0.0.1', port: 0 });
   t.after(() => {
     listener.server.closeAllConnections();

@@ -1,7 +1,11 @@
 /** A raw TCP connection, for bytes that no HTTP client sends. */
 
 import { connect } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { until, within } from './within.ts';
+
+/** For how long `sendRaw` repeats a request that is refused with OVERLOADED. */
+const maxOverloadMs = 60_000;
 
 /** A response as received. */
 export interface RawAnswer {
@@ -44,11 +48,11 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   socket.on('end', () => {
     over = true;
   });
-  await within(
-    2_000,
-    'a connection',
-    new Promise<void>((resolve) => socket.once('connect', () => resolve())),
-  );
+  const connected = new Promise<void>((resolve) => socket.once('connect', () => resolve()));
+  await within(20_000, 'a connection', connected).catch((error) => {
+    socket.destroy();
+    throw error;
+  });
 
   return {
     send: (bytes) => void socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
@@ -84,12 +88,21 @@ export async function onConnection<Value>(
   }
 }
 
-/** Sends one request on a new connection. */
-export function sendRaw(port: number, bytes: string | Buffer): Promise<RawAnswer> {
-  return onConnection(port, (connection) => {
-    connection.send(bytes);
-    return connection.answer();
-  });
+/**
+ * Sends one request on a new connection. Sends it again after `Retry-After` while the gateway refuses it with OVERLOADED:
+ * nothing was sent to the bank.
+ */
+export async function sendRaw(port: number, bytes: string | Buffer): Promise<RawAnswer> {
+  const deadline = performance.now() + maxOverloadMs;
+  for (;;) {
+    const answer = await onConnection(port, (connection) => {
+      connection.send(bytes);
+      return connection.answer();
+    });
+    const { headers } = answer;
+    if (headers.get('penstock-error') !== 'OVERLOADED' || performance.now() > deadline) return answer;
+    await setTimeout(Number(headers.get('retry-after')) * 1_000);
+  }
 }
 
 function firstAnswer(text: string): { readonly answer: RawAnswer; readonly length: number } | undefined {

@@ -12,6 +12,8 @@ const slotCount = 16384;
 export interface RedisCluster {
   readonly urls: readonly string[];
   readonly masters: readonly RedisProcess[];
+  /** Of the first master. */
+  readonly replicas: readonly RedisProcess[];
   /** Returns the index in `masters` of the node that owns the slot of a key. */
   ownerOf(key: string): Promise<number>;
 }
@@ -39,6 +41,7 @@ export async function startRedisCluster(life: TestScope, replicaCount = 0): Prom
   return {
     urls: masters.map(({ port }) => `redis://127.0.0.1:${port}`),
     masters,
+    replicas: nodes.slice(masterCount),
     async ownerOf(key) {
       const slot = Number(await sendRedisCommand(masters[1]?.port ?? 0, 'CLUSTER', 'KEYSLOT', key));
       return masters.findIndex((_, index) => slot <= lastSlotOf(index));

@@ -14,7 +14,7 @@ export interface WatchedState extends State {
   readonly problems: readonly (string | undefined)[];
 }
 
-/** Not open yet. @param timeoutMs of a command; the default tolerates a busy machine, production uses 50 */
+/** Not open yet. @param timeoutMs of a command; the default tolerates a busy machine, production uses 250 */
 export function createWatchedState(life: TestScope, settings: RedisSettings, timeoutMs = 500): WatchedState {
   const problems: (string | undefined)[] = [];
   const state = createRedisState(settings, 'test:', (problem) => problems.push(problem), timeoutMs);

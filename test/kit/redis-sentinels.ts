@@ -2,8 +2,10 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+
 import { sendRedisCommand } from './redis.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
+import { startTcpProxy } from './tcp-proxy.ts';
 import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
@@ -14,21 +16,33 @@ export interface SentinelRedis {
   readonly name: string;
   readonly master: RedisProcess;
   readonly replica: RedisProcess;
+  /** From now on the replica receives nothing, while its acknowledgements of earlier writes still reach the master. */
+  cutReplication(): void;
+  /** Sentinels that find no replica to promote try again after 4 s instead of 2 min. */
+  retryFailoversSoon(): Promise<void>;
+}
+
+interface SentinelOptions {
+  /** 0 = the sentinels do not promote the replica until its `replica-priority` is changed. By default 100. */
+  readonly replicaPriority?: number;
+  /** Further arguments of the master and the replica. */
+  readonly args?: readonly string[];
 }
 
 const name = 'main';
 
-/**
- * Returns when the sentinels know each other, the master and the replica. They declare the master down after 300 ms.
- *
- * @param replicaPriority 0 = the sentinels do not promote the replica until its `replica-priority` is changed
- */
-export async function startSentinels(life: TestScope, replicaPriority = 100): Promise<SentinelRedis> {
-  const master = await startRedisProcess(life, () => dataArgs);
+/** Returns when the sentinels know each other, the master and the replica. They declare the master down after 300 ms. */
+export async function startSentinels(
+  life: TestScope,
+  { replicaPriority = 100, args = [] }: SentinelOptions = {},
+): Promise<SentinelRedis> {
+  const master = await startRedisProcess(life, () => [...dataArgs, ...args]);
+  const link = await startTcpProxy(life, master.port);
   const replica = await startRedisProcess(life, () => [
     ...dataArgs,
+    ...args,
     '--replicaof',
-    `127.0.0.1 ${master.port}`,
+    `127.0.0.1 ${link.port}`,
     '--replica-priority',
     String(replicaPriority),
   ]);
@@ -44,7 +58,18 @@ export async function startSentinels(life: TestScope, replicaPriority = 100): Pr
     const views = await Promise.all(sentinels.map(({ port }) => masterInfo(port)));
     return views.every((view) => view.get('num-slaves') === '1' && view.get('num-other-sentinels') === '2');
   });
-  return { urls: sentinels.map(({ port }) => `redis://127.0.0.1:${port}`), name, master, replica };
+  return {
+    urls: sentinels.map(({ port }) => `redis://127.0.0.1:${port}`),
+    name,
+    master,
+    replica,
+    cutReplication: link.discardResponses,
+    async retryFailoversSoon() {
+      for (const { port } of sentinels) {
+        await sendRedisCommand(port, 'SENTINEL', 'SET', name, 'failover-timeout', '2000');
+      }
+    },
+  };
 }
 
 const dataArgs = ['--save', '', '--appendonly', 'no', '--repl-diskless-sync-delay', '0'];
@@ -55,7 +80,7 @@ function settingsFile(folder: string, masterPort: number): string {
   const lines = [
     `sentinel monitor ${name} 127.0.0.1 ${masterPort} 2`,
     `sentinel down-after-milliseconds ${name} 300`,
-    `sentinel failover-timeout ${name} 2000`,
+    `sentinel failover-timeout ${name} 60000`, // for this long, the sentinels accept that the replica uses the link
   ];
   writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
   return file;

@@ -41,8 +41,12 @@ export async function startRedis(life: TestScope, args: readonly string[] = []):
  * Creates states with a common prefix, one for each instance. They have the longest possible timeout, so that only the test
  * itself makes the state unavailable, not a busy machine.
  */
-export function redisStateFactory(url: string, prefix = `test-${randomUUID()}:`): () => State {
-  return () => createRedisState({ kind: 'single', url }, prefix, () => {}, 500);
+export function redisStateFactory(
+  url: string,
+  prefix = `test-${randomUUID()}:`,
+  timeoutMs = 2_000,
+): () => State {
+  return () => createRedisState({ kind: 'single', url }, prefix, () => {}, timeoutMs);
 }
 
 /** Sends one command on a new connection. */

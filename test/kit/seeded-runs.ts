@@ -3,12 +3,12 @@
 import { randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
 
-/** A new seed, told in the test's output, and how many runs it is for. */
+/** A new seed or that of `FUZZ_SEED`, printed in the test's output, and how many runs it is for. */
 export function seededRuns(
   t: TestContext,
   numRuns: number,
 ): { readonly seed: number; readonly numRuns: number } {
-  const seed = randomInt(2 ** 31);
+  const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
   t.diagnostic(`${numRuns} runs with seed ${seed}`);
   return { seed, numRuns };
 }

@@ -12,6 +12,7 @@ export interface StubRequest {
   readonly path: string;
   /** The value of a field, repeated values joined; empty if absent. @param name in lower case */
   header(name: string): string;
+  readonly body: string;
 }
 
 /** Status 200 by default. Only `Content-Length` is added to the headers. */
@@ -37,8 +38,7 @@ export async function startStubBank(
 ): Promise<StubBank> {
   const requests: StubRequest[] = [];
   const server = createServer(async (incoming, outgoing) => {
-    const request = stubRequestOf(incoming);
-    await text(incoming);
+    const request = stubRequestOf(incoming, await text(incoming));
     requests.push(request);
     const { status = 200, headers = [], body = '' } = await respond(request);
     const length = status === 204 ? [] : [['Content-Length', String(Buffer.byteLength(body))]];
@@ -65,7 +65,7 @@ export const statusResponse = (
   body: JSON.stringify({ transactionStatus, ...more }),
 });
 
-function stubRequestOf({ method = '', url = '', headers }: IncomingMessage): StubRequest {
+function stubRequestOf({ method = '', url = '', headers }: IncomingMessage, body: string): StubRequest {
   const header = (name: string) => String(headers[name] ?? '');
-  return { method, path: url, header };
+  return { method, path: url, header, body };
 }

@@ -8,11 +8,22 @@ export interface TestScope {
   after(end: () => unknown): void;
 }
 
+/** The scopes that have not ended. */
+const openScopes = new Set<() => Promise<void>>();
+
 /** A scope that ends after all tests of the file or `describe` that calls this; hooks run in reverse order. */
 export function scopeOfAllTests(): TestScope {
   const ends: (() => unknown)[] = [];
-  after(async () => {
-    for (const end of ends.toReversed()) await end();
-  });
+  const endScope = async () => {
+    openScopes.delete(endScope);
+    for (const end of ends.splice(0).toReversed()) await end();
+  };
+  openScopes.add(endScope);
+  after(endScope);
   return { after: (end) => void ends.push(end) };
+}
+
+/** Ends the scopes of files of which a filter has removed all tests: node does not run the hooks of an empty `describe`. */
+export async function endOpenScopes(): Promise<void> {
+  for (const endScope of openScopes) await endScope();
 }

@@ -16,22 +16,29 @@ export async function within<Value>(ms: number, what: string, promise: Promise<V
   }
 }
 
-/** Checks that come one after the other without a pause; then one every few milliseconds, to leave the cores to others. */
-const eagerChecks = 50;
-const pauseMs = 5;
+/** For how long the checks come one after the other without a pause. */
+const eagerMs = 5;
+
+/** The pause between two checks then grows with the time that has passed: the checks of a long wait leave the cores to others. */
+const pauseAfter = (passedMs: number) => Math.min(50, Math.max(2, passedMs / 10));
 
 /** The bounds of `until` are chosen for an idle machine. A busy or slow one may take this much longer. */
 const patience = 3;
 
-/** Waits until the condition holds; fails with `what` if it does not within `ms` milliseconds times `patience`. */
+/**
+ * Waits until the condition holds; fails with `what` if it does not within `ms` milliseconds times `patience`. A function
+ * for `what` is called at the failure, and can tell what was seen last.
+ */
 export async function until(
   ms: number,
-  what: string,
+  what: string | (() => string),
   condition: () => boolean | Promise<boolean>,
 ): Promise<void> {
-  const deadline = performance.now() + ms * patience;
-  for (let checks = 1; !(await condition()); checks++) {
-    if (performance.now() > deadline) throw new Error(`waited ${ms * patience} ms until ${what}`);
-    await (checks < eagerChecks ? setImmediate() : setTimeout(pauseMs));
+  const startedAtMs = performance.now();
+  while (!(await condition())) {
+    const passedMs = performance.now() - startedAtMs;
+    if (passedMs > ms * patience)
+      throw new Error(`waited ${ms * patience} ms until ${typeof what === 'string' ? what : what()}`);
+    await (passedMs < eagerMs ? setImmediate() : setTimeout(pauseAfter(passedMs)));
   }
 }

@@ -46,6 +46,47 @@ describe('an ambiguous response of the bank', { concurrency: true }, () => {
 });
 
 /*
+ * Attack: the gateway removes Transfer-Encoding and passes on bytes that are still encoded. TPPs parse what they take for JSON.
+ */
+describe('a response of the bank with another transfer coding than chunked', { concurrency: true }, () => {
+  const chunked = `1c\r\n${body}\r\n0\r\n\r\n`;
+  const withCoding = (...fields: readonly string[]) =>
+    responseText('HTTP/1.1 201 Created', ...fields).replace(body, chunked);
+  const refused: Readonly<Record<string, readonly string[]>> = {
+    'gzip, chunked': ['Transfer-Encoding: gzip, chunked'],
+    'deflate, chunked': ['Transfer-Encoding: deflate, chunked'],
+    'identity, chunked': ['Transfer-Encoding: identity, chunked'],
+    'gzip and chunked in two fields': ['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked'],
+    'chunked twice': ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'],
+    'chunked with a parameter': ['Transfer-Encoding: chunked;q=1'],
+    'gzip alone': ['Transfer-Encoding: gzip', 'Connection: close'],
+    identity: ['Transfer-Encoding: identity', 'Connection: close'],
+    nothing: ['Transfer-Encoding:', 'Connection: close'],
+  };
+  for (const [name, fields] of Object.entries(refused)) {
+    test(`C6: leads to a 502 if it is ${name}, and nothing of it reaches the TPP`, async (t) => {
+      const line = await startGatewayWithBank(t);
+      line.bank.injectFault({ name: 'garbage', bytes: withCoding(...fields) }, { times: 1 });
+      const response = await sendRaw(line.gateway.port, initiation('{}', 'Content-Length: 2'));
+      assert.deepEqual(refusalOf(response), [502, 'UPSTREAM_MALFORMED']);
+      assert.doesNotMatch(response.body, /RCVD/);
+      assert.equal(line.bank.requests.length, 1, 'the payment was sent again');
+      await assertServes(line);
+    });
+  }
+
+  for (const coding of ['chunked', 'Chunked', 'CHUNKED']) {
+    test(`is accepted if it is ${coding}: names of codings are case-insensitive`, async (t) => {
+      const { bank, gateway } = await startGatewayWithBank(t);
+      bank.injectFault({ name: 'garbage', bytes: withCoding(`Transfer-Encoding: ${coding}`) });
+      const response = await sendRaw(gateway.port, initiation('{}', 'Content-Length: 2'));
+      assert.deepEqual([response.status, response.body], [201, body]);
+      assert.equal(response.headers.get('transfer-encoding'), undefined);
+    });
+  }
+});
+
+/*
  * Attack: hop-by-hop fields that are forwarded change the state of the next connection. A bank that sends the fields of the
  * gateway makes TPPs assume that the gateway refused a payment and never sent it.
  */

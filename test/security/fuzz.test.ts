@@ -7,12 +7,12 @@ import { startGatewayWithBank } from '../kit/gateway.ts';
 import { startPlainListener } from '../kit/plain-listener.ts';
 import { type Conversation, randomConversation } from '../kit/random-bytes.ts';
 import { onConnection } from '../kit/raw-connection.ts';
+import { seededRuns } from '../kit/seeded-runs.ts';
 
 /** Number of conversations; each has two requests on average. */
-const runs = Number(process.env.FUZZ_RUNS ?? 5_500);
+const runs = Number(process.env.FUZZ_RUNS ?? 2_500);
 /** Number of conversations at the same time. */
 const atOnce = 25;
-const seed = process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) };
 
 /** The request lines that may reach the bank, independent of the gateway's own table. */
 const allowedRequests: readonly RegExp[] = [
@@ -64,7 +64,7 @@ describe('random bytes', () => {
       count.reached += line.bank.requests.length;
       count.sent += list.reduce((sum, { requests }) => sum + requests, 0);
     });
-    await fc.assert(property, { numRuns: Math.ceil(runs / atOnce), ...seed });
+    await fc.assert(property, seededRuns(t, Math.ceil(runs / atOnce)));
     t.diagnostic(`${count.sent} requests, ${count.reached} of them good enough for the bank`);
     assert.ok(count.reached > runs / 10, `only ${count.reached} requests were good enough for the bank`);
     assert.ok(
@@ -83,7 +83,7 @@ describe('random bytes', () => {
         assert.notEqual(received, '', 'closed without a response');
       held += list.length;
     });
-    await fc.assert(property, { numRuns: Math.ceil(runs / 1_500), ...seed, endOnFailure: true }); // one run takes a second
+    await fc.assert(property, { ...seededRuns(t, Math.ceil(runs / 1_500)), endOnFailure: true }); // one run takes a second
     t.diagnostic(`${held} connections`);
   });
 });

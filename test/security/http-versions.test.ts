@@ -6,7 +6,9 @@ import {
   assertServes,
   initiation,
   newStatusPath,
+  refusalOf,
   requestText,
+  statusRead,
 } from '../kit/attack.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
 import { onConnection } from '../kit/raw-connection.ts';
@@ -75,5 +77,56 @@ describe('a request in another version of HTTP', () => {
     const line = await startGatewayWithBank(t);
     const bytes = initiation('2\r\n{}\r\n0\r\n\r\n', 'Transfer-Encoding: chunked');
     await assertCutOff(line, bytes.replace('HTTP/1.1', 'HTTP/1.0'), [400, 'HEADER_MALFORMED']);
+  });
+});
+
+/*
+ * Attack: Node's parser reads RTSP request lines as well. A proxy in front that knows RTSP, or does not, applies other rules
+ * than the gateway.
+ */
+describe('a request line of RTSP', () => {
+  const lines = (['GET', 'POST'] as const).flatMap((method) =>
+    ['RTSP/1.0', 'RTSP/1.1'].map((protocol) => ({ method, protocol })),
+  );
+
+  function rtspRequest(method: 'GET' | 'POST', protocol: string): string {
+    const bytes = method === 'GET' ? statusRead() : initiation('{}', 'Content-Length: 2');
+    return bytes.replace('HTTP/1.1', protocol);
+  }
+
+  test('A7: is refused, the connection is closed, and the bank receives nothing', async (t) => {
+    const line = await startGatewayWithBank(t);
+    await Promise.all(
+      lines.map(({ method, protocol }) =>
+        t.test(`is refused for ${method} with ${protocol}`, () =>
+          assertCutOff(line, rtspRequest(method, protocol), [400, 'HEADER_MALFORMED']),
+        ),
+      ),
+    );
+    await assertServes(line);
+  });
+
+  test('A7: is refused on a connection that has served HTTP requests, one of them with a body', async (t) => {
+    const line = await startGatewayWithBank(t);
+    await onConnection(line.gateway.port, async (connection) => {
+      connection.send(statusRead());
+      assert.equal(refusalOf(await connection.answer())[1], 'none');
+      connection.send(initiation('{}', 'Content-Length: 2') + rtspRequest('POST', 'RTSP/1.0'));
+      assert.deepEqual(refusalOf(await connection.answer()), [201, 'none']);
+      assert.deepEqual(refusalOf(await connection.answer()), [400, 'HEADER_MALFORMED']);
+      await connection.closed();
+    });
+    assert.equal(line.bank.payments.length, 1);
+  });
+
+  test('is accepted in a body: bodies are opaque', async (t) => {
+    const { bank, gateway } = await startGatewayWithBank(t);
+    const body = 'GET /berlingroup/v1/payments RTSP/1.0\r\nCSeq: 1\r\n\r\n';
+    const bytes = initiation(body, `Content-Length: ${body.length}`);
+    await onConnection(gateway.port, async (connection) => {
+      connection.send(bytes);
+      await connection.answer();
+    });
+    assert.equal(bank.requests.at(-1)?.body.toString(), body);
   });
 });

@@ -25,6 +25,7 @@ const allowedValues: Readonly<Record<string, readonly string[]>> = {
     ...['claimed', 'replayed', 'running', 'in-doubt', 'happened', 'another-request', 'unprotected'],
   ],
   state: ['closed', 'open', 'half-open', 'probation'],
+  tenant: ['anonymous'], // otherwise the configured ones
 };
 
 /** Requests that differ in method, path and header values. */
@@ -75,11 +76,11 @@ describe('the time series of the metrics', () => {
     assert.doesNotMatch(after.join('\n'), /canary/);
   });
 
-  test('H10: stay below 1,000 after ten thousand different requests, with known label values only', async (t) => {
+  test('H10: stay below 1,000 after three thousand different requests, with known label values only', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
     const agent = new Agent({ keepAlive: true, maxSockets: 16 });
     t.after(() => agent.destroy());
-    const total = 10_000;
+    const total = 3_000;
     let sent = 0;
     const worker = async () => {
       while (sent < total) await call(gateway.url, oddCall(sent++), agent);

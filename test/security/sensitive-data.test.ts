@@ -143,27 +143,31 @@ describe('H9: the output of a process that ends', () => {
       return path;
     };
     const tls = { certFile: file('a.crt'), keyFile: file('a.key') };
-    const environments = { sandbox: { baseUrl: 'https://127.0.0.1:1', tls } };
     const good = { listen: { port: 0 }, admin: { port: 0 } };
-    const faulty: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
-      [stringify({ ...good, environments }), {}],
+    // The gateway reports all faults of one kind at once.
+    const environments = {
+      active: 'sandbox',
+      sandbox: { baseUrl: 'https://127.0.0.1:1', tls },
+      signed: { baseUrl: 'https://a.example', signing: tls },
+    };
+    const withCredentials = { sandbox: { baseUrl: 'https://canary:canary@bank.example' } };
+    const faulty: readonly (readonly [string, Readonly<Record<string, string>>, readonly string[]])[] = [
       [
-        stringify({ ...good, environments: { sandbox: { baseUrl: 'https://canary:canary@bank.example' } } }),
+        stringify({ ...good, listen: { tls }, environments }),
         {},
+        ['listen.tls', 'sandbox.tls', 'signed.signing'].flatMap((at) => [`${at}.certFile`, `${at}.keyFile`]),
       ],
-      [stringify({ ...good, environments: { sandbox: { baseUrl: 'https://a.example', signing: tls } } }), {}],
       [
-        stringify({ ...good, listen: { tls }, environments: { sandbox: { baseUrl: 'https://a.example' } } }),
-        {},
+        stringify({ ...good, environments: withCredentials }),
+        { PENSTOCK_STATE_REDIS: 'canary', PENSTOCK_CLIENTS: 'canary', PENSTOCK_LISTEN_PORT: 'canary' },
+        ['environments.sandbox.baseUrl', 'state.redis', 'clients[0]', 'listen.port'],
       ],
-      [plain(good, { encryptionKeyFile: file('state.key') }), {}],
-      [plain(good, { redis: 'redis://user:canary@127.0.0.1:1' }), {}],
-      [plain(good), { PENSTOCK_STATE_REDIS: 'redis://user:canary@127.0.0.1:1' }],
-      [plain(good), { PENSTOCK_STATE_REDIS: 'canary' }],
-      [plain(good), { PENSTOCK_CLIENTS: 'canary', PENSTOCK_LISTEN_PORT: 'canary' }],
-      ['state: { redis: "redis://:canary@host', {}],
+      [plain(good, { encryptionKeyFile: file('state.key') }), {}, []],
+      [plain(good, { redis: 'redis://user:canary@127.0.0.1:1' }), {}, []],
+      [plain(good), { PENSTOCK_STATE_REDIS: 'redis://user:canary@127.0.0.1:1' }, []],
+      ['state: { redis: "redis://:canary@host', {}, []],
     ];
-    for (const [text, variables] of faulty) {
+    for (const [text, variables, reported] of faulty) {
       for (const word of ['check', 'serve']) {
         const args = ['src/main.ts', word, '--config', writeConfigFile(t, text)];
         const command = startCommand(t, process.execPath, args, variables);
@@ -177,6 +181,7 @@ describe('H9: the output of a process that ends', () => {
         await ended;
         const output = command.stdout() + command.stderr();
         assert.ok(output.length > 0, text);
+        for (const setting of reported) assert.ok(output.includes(`${setting}: `), `${setting}: ${output}`);
         assert.doesNotMatch(decodeBase64Parts(output), anyCanary);
       }
     }

@@ -42,11 +42,11 @@ describe('a TPP that does not read its responses', () => {
 
   test('E3: gets its complete response if it reads slowly but continuously', async (t) => {
     const { serve } = countingApp();
-    const { port } = await startPlainListener(t, serve, { writeTimeout: 400 });
+    const { port } = await startPlainListener(t, serve, { writeTimeout: 1_000 });
     const reader = await connectSlowReader(port, get());
     reader.socket.on('data', () => {
       reader.socket.pause();
-      setTimeout(() => reader.socket.resume(), 2); // some 64 KiB each time, a second in total
+      setTimeout(() => reader.socket.resume(), 5); // some 64 KiB each time, more than two seconds in total
     });
     reader.resume();
     await until(20_000, 'the response is received', () => reader.read() > large.length);

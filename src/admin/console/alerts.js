@@ -1,6 +1,6 @@
 /** The problems that need attention, most severe first: the first thing an operator reads on the page. */
 
-import { effectiveState } from './circuit-rows.js';
+import { effectiveState, tenantExceptions } from './circuit-rows.js';
 import { byId, formatCount, formatDuration, formatTime, h, keyedList, setText } from './dom.js';
 
 const symbols = { bad: '■', warn: '▲', note: 'i' };
@@ -41,6 +41,7 @@ function findAlerts(state) {
   const alerts = [
     ...instanceAlerts(state),
     ...circuitAlerts(state),
+    ...state.circuits.flatMap(tenantCircuitAlerts),
     ...inDoubtAlerts(state),
     ...requestAlerts(state),
     ...state.shapers.flatMap(queueAlerts),
@@ -50,11 +51,11 @@ function findAlerts(state) {
   return alerts.toSorted((one, other) => severity.indexOf(one.level) - severity.indexOf(other.level));
 }
 
-function instanceAlerts({ readiness: { ready, reasons }, active }) {
+function instanceAlerts({ readiness: { ready, reasons }, sharedState, active }) {
   const alerts = reasons.map((reason) => ({
     level: ready ? 'note' : 'bad',
-    text: `${reason[0].toUpperCase()}${reason.slice(1)}.`,
-    href: '#more',
+    text: `${reason[0].toUpperCase()}${reason.slice(1)}${reason.endsWith('.') ? '' : '.'}`,
+    href: reason === sharedState.cause ? '#shared-state' : '#more',
   }));
   if (active !== null) return alerts;
   const text = 'The active environment is unknown: new payments are refused.';
@@ -93,6 +94,13 @@ function circuitAlerts({ circuits, active }) {
   });
 }
 
+/** The bank works for other tenants. */
+function tenantCircuitAlerts(circuit) {
+  if (effectiveState(circuit) !== 'closed' || circuit.tenants.length === 0) return [];
+  const text = `${circuit.environment}: the circuit of ${circuit.lane} is not closed for ${formatCount(circuit.tenants.length, 'tenant')} (${tenantExceptions(circuit)}).`;
+  return [{ level: 'warn', text, href: '#environments' }];
+}
+
 function inDoubtAlerts({ inDoubt }) {
   if (!inDoubt) return [];
   const text = `${formatCount(inDoubt, 'payment is', 'payments are')} in doubt: ask the bank what happened.`;
@@ -118,13 +126,18 @@ function requestAlerts({ seconds }) {
   ];
 }
 
-function queueAlerts({ environment, waiting, perSecond, pausedMs }) {
+function queueAlerts({ environment, waiting, perSecond, pausedMs, tenantsAtLimit }) {
   const warning = (text) => ({ level: 'warn', text: `${environment}: ${text}`, href: '#traffic' });
   const calls = waiting.write + waiting.read + waiting.status;
   const pause = formatDuration(Math.ceil(pausedMs / 1_000) * 1_000);
   const wait = formatDuration((calls / perSecond) * 1_000);
   return [
     ...(pausedMs > 0 ? [warning(`the bank has asked for a pause of ${pause}.`)] : []),
+    ...tenantsAtLimit.map((tenant) =>
+      warning(
+        `tenant ${tenant} holds all concurrency slots that one tenant may hold. Its further calls wait; the other tenants are not affected.`,
+      ),
+    ),
     ...(calls > perSecond
       ? [warning(`${formatCount(calls, 'call waits', 'calls wait')}, the last one about ${wait}.`)]
       : []),

@@ -25,7 +25,19 @@ export const effectiveState = ({ state, hold }) => (hold ? `held-${hold}` : stat
 /** The text for an effective state. */
 export const stateLabel = (state) => labels[state] ?? state;
 
-function explain({ state, hold, until, reason }) {
+/** The tenants whose state is not that of the lane, such as `shop: open, rival: on probation`. */
+export const tenantExceptions = ({ state, tenants }) =>
+  tenants
+    .filter((one) => one.state !== state)
+    .map((one) => `${one.tenant}: ${stateLabel(one.state)}`)
+    .join(', ');
+
+function explain(circuit) {
+  const exceptions = circuit.hold ? '' : tenantExceptions(circuit);
+  return `${explainState(circuit)}${exceptions && `; except for ${exceptions}`}`;
+}
+
+function explainState({ state, hold, until, reason }) {
   const at = until ? formatTime(until) : '';
   if (hold) return `until ${at}: ${reason}`;
   if (state === 'closed') return 'calls go through';

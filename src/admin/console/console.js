@@ -10,6 +10,7 @@ import { byId, formatTime, setText } from './dom.js';
 import { createEnvironments } from './environments.js';
 import { createInDoubt } from './in-doubt.js';
 import { createSettings } from './settings.js';
+import { createSharedState } from './shared-state.js';
 import { openSwitch } from './switch-dialog.js';
 import { createTraffic } from './traffic.js';
 
@@ -27,6 +28,7 @@ const renderEnvironments = createEnvironments({
 });
 const renderTraffic = createTraffic();
 const renderSettings = createSettings();
+const renderSharedState = createSharedState(() => state.operator);
 const refreshInDoubt = createInDoubt(() => state.operator);
 const refreshAudit = createAudit();
 createDecisions();
@@ -80,12 +82,16 @@ function applyTick({ sample, seconds, ...changed }) {
   };
   if ('environments' in changed) renderSettings(state);
   if ('inDoubt' in changed) refreshInDoubt();
-  if ('inDoubt' in changed || 'version' in changed || 'circuits' in changed) refreshAudit();
+  if (auditedFields.some((name) => name in changed)) refreshAudit();
   render();
 }
 
+/** Changes of these are often actions of an operator. */
+const auditedFields = ['inDoubt', 'version', 'circuits', 'sharedState'];
+
 function render() {
   renderAlerts(state);
+  renderSharedState(state);
   renderEnvironments(state);
   renderTraffic(state);
 }

@@ -3,6 +3,7 @@
 import { callApi } from './connection.js';
 import { field, openFormDialog, radioOption, reasonField, showNotice } from './dialogs.js';
 import { byId, h, timeElement } from './dom.js';
+import { openResolveSeveral } from './resolve-several.js';
 
 /** @param signedIn returns the current operator. @returns a function that reloads the list */
 export function createInDoubt(signedIn) {
@@ -13,7 +14,9 @@ export function createInDoubt(signedIn) {
       const payments = await callApi('GET', '/in-doubt');
       const focusedId = document.activeElement?.dataset?.inDoubt;
       container.replaceChildren(
-        payments.length === 0 ? h('p', {}, 'Nothing is in doubt.') : createTable(payments, signedIn),
+        ...(payments.length === 0
+          ? [h('p', {}, 'Nothing is in doubt.')]
+          : [createTable(payments, signedIn), payments.length > 1 ? severalButton(payments, signedIn) : '']),
       );
       if (focusedId) container.querySelector(`[data-in-doubt="${CSS.escape(focusedId)}"]`)?.focus();
     } catch ({ message }) {
@@ -38,6 +41,21 @@ function createTable(payments, signedIn) {
     ),
   );
 }
+
+const severalButton = (payments, signedIn) =>
+  h(
+    'p',
+    { class: 'row' },
+    h(
+      'button',
+      {
+        type: 'button',
+        'data-in-doubt': 'several',
+        click: () => openResolveSeveral(payments, signedIn()),
+      },
+      'Resolve several…',
+    ),
+  );
 
 function createRow(payment, signedIn) {
   const { id, xRequestId, operation, environment, tenant, since, why } = payment;

@@ -122,7 +122,9 @@ export const paymentComponents = {
     'Penstock-Environment': header('The environment of the bank that handled the request.'),
     'Penstock-Error': header('The code of an error that the gateway generated: docs/errors.md.'),
     'Cache-Status': header('Whether the status comes from the cache (RFC 9211).'),
-    'Idempotent-Replayed': header('`true` if this is the response to an earlier request with the same id.'),
+    'Idempotent-Replayed': header(
+      '`true` if this is the response to an earlier request with the same id; if that was long, a part of it.',
+    ),
     'Proxy-Status': header('The error on the way to the bank (RFC 9209).'),
   },
   requestBodies: {

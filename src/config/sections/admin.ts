@@ -17,7 +17,9 @@ export const admin = z
     host: host('127.0.0.1').describe(
       'The address of the console, the API for operators, health and metrics.',
     ),
-    port: port(9090).describe('Its port; 0 takes any free one.'),
+    port: port(9090).describe(
+      'Its port; 0 takes any free one. Unless set, it follows listen.port: the next port if both listeners would have the same address.',
+    ),
     tokenFile: file()
       .nullable()
       .default(null)

@@ -51,6 +51,12 @@ export const environment = z.strictObject(
         'this is the metadata service of a cloud, not a bank',
       )
       .describe("The part of the bank's URLs before the standard's segment; it may have a path."),
+    movedFrom: z
+      .array(webAddress())
+      .prefault([])
+      .describe(
+        'Earlier values of baseUrl under which this was the same bank: payments created there continue at the new address. Without it, they are refused.',
+      ),
     standardVersion: z
       .string({ error: 'expected a version in quotes, such as "1.3.11"' })
       .regex(/^\d{1,3}\.\d{1,3}(\.\d{1,3})?$/, 'expected a version such as 1.3.11')

@@ -12,7 +12,9 @@ const tls = z.strictObject({
   clientCertificate: z
     .enum(['off', 'optional', 'required'])
     .default('off')
-    .describe('Whether the gateway requests a client certificate, and whether it requires one.'),
+    .describe(
+      'Whether the gateway requests a client certificate, and whether it requires one. Unless set, it follows clients: optional if one has certificateSha256 and clientCaFile is set.',
+    ),
 });
 
 export const listen = z
@@ -20,7 +22,9 @@ export const listen = z
     host: host('127.0.0.1').describe(
       'The address to listen on; 0.0.0.0 and :: stand for all addresses of the machine.',
     ),
-    port: port(8080).describe('The port to listen on; 0 takes any free one.'),
+    port: port(8080).describe(
+      'The port to listen on; 0 takes any free one. Unless set, it follows admin.port: the next port if both listeners would have the same address.',
+    ),
     publicUrl: webAddress()
       .optional()
       .meta({ defaultText: 'from host and port: http://127.0.0.1:8080' })

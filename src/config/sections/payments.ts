@@ -1,17 +1,28 @@
 /** idempotency, payments and statusCache: what the gateway stores, and for how long. */
 
 import { z } from 'zod';
-import { duration } from '../units.ts';
+import { duration, size } from '../units.ts';
 import { flag } from '../values.ts';
 
 export const idempotency = z
   .strictObject({
-    window: duration('24h').describe('How long a response is stored for repeats with the same X-Request-ID.'),
+    window: duration('24h', { min: '2ms' }).describe(
+      'How long a response is stored for repeats with the same X-Request-ID.',
+    ),
     wait: duration('2s', { min: '0ms', max: '5min' }).describe(
       'How long a repeat waits for the response to the first request; then DUPLICATE_IN_FLIGHT.',
     ),
     lateAnswer: duration('2min', { min: '0ms', max: '1h' }).describe(
       'How long the gateway waits for a response that missed its deadline, to learn the outcome of a payment.',
+    ),
+    maxStoredAnswer: size('64KiB', { min: '8KiB', max: '4MiB' }).describe(
+      'How much of an answer of the bank is stored for repeats, headers included; of a longer one, only what a repeat needs.',
+    ),
+    maxStoredPerTenant: size('1GiB', { min: '1MiB' }).describe(
+      'How much is stored for the repeats of one tenant at most: half of it at once, the other half in the course of a window. Beyond that, new writes of this tenant are refused with QUOTA_EXCEEDED.',
+    ),
+    memory: size('64MiB', { min: '1MiB' }).describe(
+      'How much memory an instance uses to remember its own writes of the window. It stores them again if the state loses data.',
     ),
     ifStateFails: z
       .enum(['refuse', 'allow'])

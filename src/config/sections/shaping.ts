@@ -1,7 +1,7 @@
 /** shaping: how fast the gateway calls the bank, and how long a call may wait in the queue. */
 
 import { z } from 'zod';
-import { duration, rate } from '../units.ts';
+import { duration, percent, rate } from '../units.ts';
 import { count } from '../values.ts';
 
 const wait = (fallback: string) => duration(fallback, { min: '0ms', max: '5min' });
@@ -18,6 +18,9 @@ const limits = {
     'How many of them may be sent at once after a pause; half of it is reserved for payments.',
   ),
   maxConcurrent: count(100).describe('How many calls of one instance may be in progress at the same time.'),
+  reserve: percent('10%', { min: '1%', max: '40%' }).describe(
+    'The part of maxConcurrent that reads leave free for payments; status reads leave one and a half times as much free, and one tenant twice as much if several are configured.',
+  ),
   queue: count(1000).describe(
     'How many calls may wait in one instance; one more is refused with QUEUE_FULL.',
   ),
@@ -42,6 +45,7 @@ export const shapingOverrides = z.strictObject({
   rate: overriding(limits.rate),
   burst: overriding(limits.burst),
   maxConcurrent: overriding(limits.maxConcurrent),
+  reserve: overriding(limits.reserve),
   queue: overriding(limits.queue),
   maxWait: z
     .strictObject({

@@ -1,6 +1,7 @@
 /** state: where the gateway stores data that outlives a request. */
 
 import { z } from 'zod';
+import { duration } from '../units.ts';
 import { file } from '../values.ts';
 
 const redisAddress = () =>
@@ -43,11 +44,47 @@ export const state = z
       .describe(
         'A database file for one instance on one machine. Without a file and without Redis, a restart loses the state.',
       ),
+    confirm: z
+      .strictObject({
+        replicas: z
+          .union([z.literal('all'), z.int().min(0).max(100)], {
+            error: 'expected all, or a number from 0 to 100',
+          })
+          .default('all')
+          .describe(
+            'How many replicas of Redis must have the record of a payment before it is sent: a number, or "all", the largest ' +
+              'number that was connected to the current master at one time. 0 does not wait for replicas.',
+          ),
+        timeout: duration('500ms', { min: '10ms', max: '800ms' }).describe(
+          'How long replicas may take to confirm. After that, the payment is refused with STATE_UNAVAILABLE; nothing is sent.',
+        ),
+      })
+      .prefault({})
+      .describe(
+        'The replicas of Redis that must have the record of a payment, so that a failover does not lose it.',
+      ),
     prefix: z
       .string()
       .regex(/^[\w.:-]{0,64}$/, 'expected at most 64 letters, digits, "_", ".", ":" and "-"')
       .default('penstock:')
       .describe('The prefix of every key in Redis.'),
+    timeout: duration('250ms', { min: '10ms', max: '2s' }).describe(
+      'How long the gateway waits for the answer to a command of Redis; a slower Redis counts as unavailable.',
+    ),
+    durability: z
+      .enum(['report', 'required'])
+      .default('report')
+      .describe(
+        'Whether a Redis that may lose data (nothing on its disk, no replica, too old) is reported, or is refused: the ' +
+          'gateway then does not start on it, and accepts no new payments if it becomes so later.',
+      ),
+    afterLoss: z
+      .enum(['refuse', 'resume'])
+      .default('refuse')
+      .describe(
+        'After the state has lost data that no running instance remembers: whether new payments are refused until an ' +
+          'operator accepts the loss, or resume after 6 s. In both cases repeats of the lost payments are then paid again.',
+      ),
     encryptionKeyFile: file()
       .nullable()
       .default(null)

@@ -1,20 +1,24 @@
 /** deadlines, upstream and circuit: how the gateway calls the bank, and when it stops. */
 
 import { z } from 'zod';
+import { longestDeadline } from '../setting-orders.ts';
 import { duration, percent } from '../units.ts';
 import { count } from '../values.ts';
 
-/** After this time, a TPP and any proxy in between have timed out. */
-const longest = { max: '10min' };
+const longest = { max: longestDeadline };
+/** Room for a connect timeout below it: 1ms. */
+const deadline = { min: '2ms', ...longest };
 
 export const deadlines = z
   .strictObject({
-    connect: duration('2s', longest).describe('How long connecting to the bank may take, including TLS.'),
-    status: duration('10s', longest).describe(
+    connect: duration('2s', { max: '599s' }).describe(
+      'How long connecting to the bank may take, including TLS.',
+    ),
+    status: duration('10s', deadline).describe(
       'How long a status read may take in total, including the time in the queue.',
     ),
-    read: duration('15s', longest).describe('How long any other read may take in total.'),
-    write: duration('35s', longest).describe(
+    read: duration('15s', deadline).describe('How long any other read may take in total.'),
+    write: duration('35s', deadline).describe(
       'How long a payment, cancellation or authorisation may take in total.',
     ),
   })
@@ -48,4 +52,4 @@ export const circuit = z
     ),
   })
   .prefault({})
-  .describe('When the gateway stops calling a failing bank, per environment and lane.');
+  .describe('When the gateway stops calling a failing bank, per environment, lane and tenant.');

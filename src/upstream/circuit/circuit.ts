@@ -1,20 +1,14 @@
-/** Circuit breakers, one for each environment and lane: stop calls to a failing bank, and resume them after a probe. */
+/**
+ * The circuit breaker of one tenant in one environment and lane: stops calls while they fail, and resumes them after a
+ * probe. tenant-circuits.ts decides when the failures of one tenant open the circuits of the others.
+ */
 
 import type { CircuitSettings } from '../../config/schema.ts';
-import { type Lane, lanes } from '../../pis/operations.ts';
 import { type GatewayError, retryLater } from '../../request/errors.ts';
-import { type CallOutcome, classifyError, classifyStatus } from './classify-outcome.ts';
-import { createFailureWindow } from './failure-window.ts';
-import type { CircuitId, Hold, Holds } from './holds.ts';
-import { createRecovery, type Probe } from './recovery.ts';
-
-export interface Circuits {
-  /** @throws Error if there is no such environment */
-  of(environment: string, lane: Lane): Circuit;
-  views(): readonly CircuitView[];
-  /** Closes all circuits, for a reload. Holds persist; the circuits of the new configuration start closed. */
-  close(): void;
-}
+import { type CallOutcome, classifyError, classifyStatus, type ProbeOutcome } from './classify-outcome.ts';
+import { createFailureWindow, type WindowCounts } from './failure-window.ts';
+import type { CircuitId, Hold } from './holds.ts';
+import { createRecovery } from './recovery.ts';
 
 export interface Circuit {
   /**
@@ -26,24 +20,32 @@ export interface Circuit {
   run<Response extends { readonly status: number }>(
     call: (beforeSending: () => void) => Promise<Response>,
   ): Promise<Response>;
-  view(): CircuitView;
-  /** Stops the timers and reports the last change, to closed. Outcomes of active calls no longer count. */
+  /** The measured state, regardless of a hold. */
+  view(): MeasuredState;
+  /** For the record of a refused request: the measured state, or `held open`. */
+  effectiveState(): MeasuredState['state'] | 'held open';
+  isClosed(): boolean;
+  /** Whether it is closed, without active calls and without calls in the window. */
+  isIdle(): boolean;
+  counts(): WindowCounts;
+  /** Opens a closed circuit because of calls of other tenants. */
+  open(why: string): void;
+  /** Puts a closed circuit on probation: one call at a time until one succeeds. */
+  startProbation(why: string): void;
+  /** Stops the timers, and reports a change to closed if it is not closed. Outcomes of active calls no longer count. */
   close(): void;
 }
 
-/** A circuit in the admin API. */
-export interface CircuitView extends CircuitId {
-  /** The measured state, regardless of a hold. */
+export interface MeasuredState {
   readonly state: CircuitState['kind'];
-  readonly hold: Hold['as'] | null;
-  /** End of the hold, or time of the next probe, as in RFC 3339. */
+  /** Time of the next probe, as in RFC 3339. */
   readonly until: string | null;
-  /** Reason of the hold, or why the circuit opened. */
+  /** Why the circuit opened. */
   readonly reason: string | null;
 }
 
 /** A change of the measured state. */
-export interface CircuitChange extends CircuitId {
+export interface StateChange {
   readonly from: CircuitState['kind'];
   readonly to: CircuitState['kind'];
   readonly why: string;
@@ -58,70 +60,55 @@ type CircuitState =
 
 /** Permission to send one call. */
 interface Admission {
-  /** How often the circuit had opened before: the outcome of a call from before the last opening does not count. */
+  /** How often the circuit had opened by then: the outcome of a call admitted before the last opening does not count. */
   readonly openings: number;
-  readonly counts: boolean;
-}
-
-interface CircuitsDependencies {
-  /** By environment. */
-  readonly probes: ReadonlyMap<string, Probe>;
-  readonly holds: Pick<Holds, 'of'>;
-  readonly onChange: (change: CircuitChange) => void;
-}
-
-/** Creates the circuits of one configuration. */
-export function createCircuits(
-  settings: CircuitSettings,
-  { probes, holds, onChange }: CircuitsDependencies,
-): Circuits {
-  const circuits = new Map(
-    [...probes].flatMap(([environment, probe]) =>
-      lanes.map((lane) => [
-        `${environment} ${lane}`,
-        createCircuit({ environment, lane }, settings, { probe, holdOf: holds.of, onChange }),
-      ]),
-    ),
-  );
-  return {
-    of(environment, lane) {
-      const circuit = circuits.get(`${environment} ${lane}`);
-      if (!circuit) throw new Error(`there is no environment ${environment}`);
-      return circuit;
-    },
-    views: () => Array.from(circuits.values(), (circuit) => circuit.view()),
-    close() {
-      for (const circuit of circuits.values()) circuit.close();
-    },
-  };
+  readonly isCounted: boolean;
 }
 
 interface CircuitDependencies {
-  readonly probe: Probe;
+  readonly probe: () => Promise<ProbeOutcome>;
   readonly holdOf: (id: CircuitId) => Hold | undefined;
-  readonly onChange: (change: CircuitChange) => void;
+  readonly events: CircuitEvents;
   /** Milliseconds of a monotonic clock. */
-  readonly now?: () => number;
+  readonly now: () => number;
   /** Milliseconds since 1970. */
-  readonly wall?: () => number;
+  readonly wall: () => number;
 }
+
+export interface CircuitEvents {
+  readonly onChange: (change: StateChange) => void;
+  /** A call counted while the circuit was closed. */
+  readonly onOutcome: (outcome: CountedOutcome) => void;
+  /** A failure is in the window; the circuit has not decided yet whether to open. */
+  readonly onFailure: () => void;
+  /** The circuit opened because of its own calls. */
+  readonly onOpened: () => void;
+}
+
+export type CountedOutcome = Exclude<CallOutcome, 'neutral'>;
 
 export function createCircuit(
   id: CircuitId,
   settings: CircuitSettings,
-  { probe, holdOf, onChange, now = () => performance.now(), wall = Date.now }: CircuitDependencies,
+  { probe, holdOf, events, now, wall }: CircuitDependencies,
 ): Circuit {
   let state: CircuitState = { kind: 'closed' };
   let openings = 0;
   let openedBecause = '';
+  let activeCalls = 0;
   let isShutDown = false;
 
-  const failures = createFailureWindow(settings, now, (failed, total) => {
-    open(`${failed} of ${total} calls failed`);
+  const failures = createFailureWindow(settings, now, {
+    onFailure: events.onFailure,
+    onThreshold(failed, total) {
+      if (state.kind !== 'closed') return; // the circuits of all tenants have just opened
+      open(`${failed} of ${total} calls failed`);
+      events.onOpened();
+    },
   });
   const recovery = createRecovery({
     openForMs: settings.openFor,
-    probe: () => probe(id.lane),
+    probe,
     isHeldOpen: () => holdOf(id)?.as === 'open',
     onProbeStart: () => changeState({ kind: 'half-open' }, 'the pause is over'),
     onProbeResult(outcome) {
@@ -140,7 +127,7 @@ export function createCircuit(
 
   function reportChange(to: CircuitState['kind'], why: string): void {
     const from = state.kind;
-    if (from !== to && !isShutDown) onChange({ ...id, from, to, why });
+    if (from !== to && !isShutDown) events.onChange({ from, to, why });
   }
 
   function open(why: string): void {
@@ -153,10 +140,10 @@ export function createCircuit(
   function admit(earlier?: Admission): Admission {
     const hold = holdOf(id);
     if (hold?.as === 'open') throw heldOpenByOperators(hold.untilMs - wall());
-    if (hold?.as === 'closed') return { openings, counts: false };
+    if (hold?.as === 'closed') return { openings, isCounted: false };
     switch (state.kind) {
       case 'closed':
-        return { openings, counts: true };
+        return { openings, isCounted: true };
       case 'open':
         throw circuitOpen(state.untilMs - now());
       case 'half-open':
@@ -164,7 +151,7 @@ export function createCircuit(
       case 'probation': {
         if (earlier && state.trial === earlier) return earlier;
         if (state.trial) throw trialActive();
-        const trial: Admission = { openings, counts: true };
+        const trial: Admission = { openings, isCounted: true };
         state = { kind: 'probation', trial };
         return trial;
       }
@@ -174,9 +161,13 @@ export function createCircuit(
   function complete(admission: Admission, outcome: CallOutcome): void {
     const isTrial = state.kind === 'probation' && state.trial === admission;
     if (isTrial) state = { kind: 'probation', trial: undefined };
-    if (isShutDown || outcome === 'neutral' || !admission.counts || admission.openings !== openings) return;
+    if (isShutDown || outcome === 'neutral' || !admission.isCounted || admission.openings !== openings)
+      return;
     if (outcome === 'success') recovery.reset();
-    if (state.kind === 'closed') failures.record(outcome);
+    if (state.kind === 'closed') {
+      failures.record(outcome === 'success' ? 'success' : 'failure');
+      events.onOutcome(outcome);
+    }
     if (!isTrial) return;
     if (outcome === 'success') changeState({ kind: 'closed' }, 'the trial call succeeded');
     else open('the trial call failed');
@@ -185,6 +176,7 @@ export function createCircuit(
   return {
     async run(call) {
       let admission = admit();
+      activeCalls += 1;
       let outcome: CallOutcome = 'neutral';
       try {
         const response = await call(() => {
@@ -198,20 +190,26 @@ export function createCircuit(
         outcome = classifyError(thrown);
         throw thrown;
       } finally {
+        activeCalls -= 1;
         complete(admission, outcome);
       }
     },
     view() {
-      const hold = holdOf(id);
-      const probeAtMs = state.kind === 'open' ? wall() + Math.max(0, state.untilMs - now()) : undefined;
-      const untilMs = hold ? hold.untilMs : probeAtMs;
+      const untilMs = state.kind === 'open' ? wall() + Math.max(0, state.untilMs - now()) : undefined;
       return {
-        ...id,
         state: state.kind,
-        hold: hold?.as ?? null,
         until: untilMs === undefined ? null : new Date(untilMs).toISOString(),
-        reason: hold?.reason ?? (state.kind === 'closed' ? null : openedBecause),
+        reason: state.kind === 'closed' ? null : openedBecause,
       };
+    },
+    effectiveState: () => (holdOf(id) ? 'held open' : state.kind),
+    isClosed: () => state.kind === 'closed',
+    isIdle: () => state.kind === 'closed' && activeCalls === 0 && failures.counts().calls === 0,
+    counts: failures.counts,
+    open,
+    startProbation(why) {
+      openedBecause = why;
+      changeState({ kind: 'probation', trial: undefined }, why);
     },
     close() {
       recovery.close();
@@ -223,10 +221,10 @@ export function createCircuit(
 }
 
 const circuitOpen = (waitMs: number): GatewayError =>
-  retryLater(waitMs, 'CIRCUIT_OPEN', 'The bank fails at the moment, and is left alone');
+  retryLater(waitMs, 'CIRCUIT_OPEN', 'The bank fails at the moment');
 
 const trialActive = (): GatewayError =>
-  retryLater(1_000, 'CIRCUIT_OPEN', 'The bank has just come back, and is tried with one call at a time');
+  retryLater(1_000, 'CIRCUIT_OPEN', 'The bank has failed, and is tried with one call at a time');
 
 const heldOpenByOperators = (waitMs: number): GatewayError =>
   retryLater(

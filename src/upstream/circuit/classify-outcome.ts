@@ -2,8 +2,14 @@
 
 import { asGatewayError, type ErrorCode } from '../../request/errors.ts';
 
-/** `neutral`: no evidence about the bank, such as a 4xx, a refusal of the gateway, or a TPP that has disconnected. */
-export type CallOutcome = 'success' | 'failure' | 'neutral';
+/**
+ * `neutral`: no evidence about the bank, such as a 4xx, a refusal of the gateway, or a TPP that has disconnected.
+ * `unreachable`: a failure that no request can cause, because no connection was made.
+ */
+export type CallOutcome = 'success' | 'failure' | 'unreachable' | 'neutral';
+
+/** A probe is not a tenant's request, so every failure concerns the bank. */
+export type ProbeOutcome = Exclude<CallOutcome, 'unreachable'>;
 
 /** 501 concerns the operation, not the bank; 429 concerns the rate, which the rate limiter handles. */
 export function classifyStatus(status: number): CallOutcome {
@@ -12,15 +18,19 @@ export function classifyStatus(status: number): CallOutcome {
 }
 
 /** Any status below 500 shows that the bank answers. */
-export const classifyProbeStatus = (status: number): CallOutcome => (status < 500 ? 'success' : 'failure');
+export const classifyProbeStatus = (status: number): ProbeOutcome => (status < 500 ? 'success' : 'failure');
+
+export function classifyProbeError(thrown: unknown): ProbeOutcome {
+  const outcome = classifyError(thrown);
+  return outcome === 'unreachable' ? 'failure' : outcome;
+}
 
 /** Classifies a call without a response. */
-export const classifyError = (thrown: unknown): CallOutcome =>
-  failureCodes.has(asGatewayError(thrown).code) ? 'failure' : 'neutral';
+export function classifyError(thrown: unknown): CallOutcome {
+  const { code } = asGatewayError(thrown);
+  if (code === 'UPSTREAM_UNREACHED') return 'unreachable';
+  return failureCodes.has(code) ? 'failure' : 'neutral';
+}
 
-/** Refused, reset, timed out or malformed. The gateway itself causes every other error. */
-const failureCodes: ReadonlySet<ErrorCode> = new Set([
-  'UPSTREAM_UNREACHED',
-  'UPSTREAM_MALFORMED',
-  'OUTCOME_UNKNOWN',
-]);
+/** Reset, timed out or malformed. The gateway itself causes every other error. */
+const failureCodes: ReadonlySet<ErrorCode> = new Set(['UPSTREAM_MALFORMED', 'OUTCOME_UNKNOWN']);

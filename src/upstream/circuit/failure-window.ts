@@ -8,40 +8,56 @@
 import { EventEmitter } from 'node:events';
 import CircuitBreaker from 'opossum';
 import type { CircuitSettings } from '../../config/schema.ts';
-import type { CallOutcome } from './classify-outcome.ts';
 
 export interface FailureWindow {
-  record(outcome: Exclude<CallOutcome, 'neutral'>): void;
+  record(outcome: 'success' | 'failure'): void;
+  counts(): WindowCounts;
+  /** Whether the threshold was reached since the last reset. */
+  isOpen(): boolean;
   /** Empties the window. */
   reset(): void;
   /** Stops counting, and shuts opossum down. */
   close(): void;
 }
 
+export interface WindowCounts {
+  readonly failures: number;
+  readonly calls: number;
+  /** Whether the failure rate is reached, regardless of the number of calls. */
+  readonly isFailing: boolean;
+}
+
+interface FailureWindowEvents {
+  /** A failure was counted. Called before `onThreshold`. */
+  readonly onFailure?: () => void;
+  /** The failure rate is reached, with enough calls. */
+  readonly onThreshold: (failures: number, calls: number) => void;
+}
+
 /** The window slides by one bucket at a time. */
 const bucketCount = 10;
 
-/** The longest timeout that Node supports. The circuit closes opossum or shuts it down earlier, and never calls it while it is open. */
+/** The longest timeout that Node supports: opossum is always closed or shut down earlier. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** @param onThreshold called when the failure rate is reached, with the number of failures and of calls */
 export function createFailureWindow(
   { failureRate, minimumCalls, window }: CircuitSettings,
   now: () => number,
-  onThreshold: (failures: number, calls: number) => void,
+  { onFailure, onThreshold }: FailureWindowEvents,
 ): FailureWindow {
   const rotation = new EventEmitter();
   const bucketMs = window / bucketCount;
+  // opossum opens if the rate exceeds its threshold; this window opens if the rate reaches it.
+  const thresholdPercentage = failureRate * 100 - 1e-6;
   let bucketSinceMs = now();
   const breaker = new CircuitBreaker(
-    async (outcome: CallOutcome) => {
+    async (outcome: 'success' | 'failure') => {
       if (outcome === 'failure') throw new Error('the bank failed');
     },
     {
       timeout: false,
       resetTimeout: maxTimerMs,
-      // opossum opens if the rate exceeds its threshold; this circuit opens if the rate reaches it.
-      errorThresholdPercentage: failureRate * 100 - 1e-6,
+      errorThresholdPercentage: thresholdPercentage,
       volumeThreshold: minimumCalls,
       rollingCountTimeout: window,
       rollingCountBuckets: bucketCount,
@@ -50,20 +66,31 @@ export function createFailureWindow(
       rotateBucketController: rotation,
     },
   );
+  if (onFailure) breaker.on('failure', onFailure);
   breaker.on('open', () => onThreshold(breaker.stats.failures, breaker.stats.fires));
 
   const rotate = (times: number) => {
     for (let count = 0; count < Math.min(times, bucketCount); count++) rotation.emit('rotate');
   };
 
+  /** Calls and readers move the window; no timer is necessary. */
+  function slide(): void {
+    const elapsedBuckets = Math.floor((now() - bucketSinceMs) / bucketMs);
+    rotate(elapsedBuckets);
+    bucketSinceMs += elapsedBuckets * bucketMs;
+  }
+
   return {
     record(outcome) {
-      // Each call moves the window; no timer is necessary.
-      const elapsedBuckets = Math.floor((now() - bucketSinceMs) / bucketMs);
-      rotate(elapsedBuckets);
-      bucketSinceMs += elapsedBuckets * bucketMs;
+      slide();
       breaker.fire(outcome).catch(() => {});
     },
+    counts() {
+      slide();
+      const { failures, fires: calls } = breaker.stats;
+      return { failures, calls, isFailing: (failures / calls) * 100 > thresholdPercentage };
+    },
+    isOpen: () => breaker.opened,
     reset() {
       rotate(bucketCount);
       breaker.close();

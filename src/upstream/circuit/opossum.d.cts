@@ -24,8 +24,9 @@ declare module 'opossum' {
     fire(...all: Arguments): Promise<void>;
     open(): void;
     close(): void;
-    on(event: 'open', listener: () => void): this;
+    on(event: 'open' | 'failure', listener: () => void): this;
     shutdown(): void;
+    readonly opened: boolean;
     readonly stats: { readonly failures: number; readonly fires: number };
   }
   export = CircuitBreaker;

@@ -3,7 +3,7 @@
 import type { Lane } from '../../pis/operations.ts';
 import type { ThrottleResponse } from '../shaping/adaptive-rate.ts';
 import type { RateLimiter } from '../shaping/rate-limiter.ts';
-import { type CallOutcome, classifyError, classifyProbeStatus } from './classify-outcome.ts';
+import { classifyProbeError, classifyProbeStatus, type ProbeOutcome } from './classify-outcome.ts';
 
 const maxPauseMs = 120_000;
 /** Pause before another attempt if the probe could not be sent. */
@@ -20,7 +20,7 @@ export interface Recovery {
 interface RecoveryDependencies {
   readonly openForMs: number;
   /** Never rejects. */
-  readonly probe: () => Promise<CallOutcome>;
+  readonly probe: () => Promise<ProbeOutcome>;
   /** Whether operators have stopped all calls, probes included. */
   readonly isHeldOpen: () => boolean;
   readonly onProbeStart: () => void;
@@ -76,7 +76,7 @@ export function createRecovery({
  * @param lane the lane of the circuit
  * @returns `neutral` if the probe could not be sent
  */
-export type Probe = (lane: Lane) => Promise<CallOutcome>;
+export type Probe = (lane: Lane) => Promise<ProbeOutcome>;
 
 interface ProbeDependencies {
   /** A probe takes a permit like any other call. */
@@ -88,7 +88,7 @@ interface ProbeDependencies {
   readonly now?: () => number;
 }
 
-/** Queues the probes of the gateway beside the calls of the tenants. */
+/** In the queue and the concurrency slots, the probes count as a tenant of their own. */
 const probeTenant = '';
 
 export function createProbe({
@@ -101,6 +101,6 @@ export function createProbe({
     const deadlineAtMs = now() + timeoutMs; // enforced by the rate limiter and by the transport
     return limiter
       .run({ lane, tenant: probeTenant, deadlineAtMs }, () => get(deadlineAtMs))
-      .then(({ status }) => classifyProbeStatus(status), classifyError);
+      .then(({ status }) => classifyProbeStatus(status), classifyProbeError);
   };
 }

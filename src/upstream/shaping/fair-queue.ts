@@ -18,11 +18,19 @@ export interface Queueable extends QueueKey {
 export interface FairQueue<Item extends Queueable> {
   /** Adds an item. @returns the item that a full queue drops for it, possibly the new item itself */
   enqueue(item: Item): Item | undefined;
-  dequeue(): Item | undefined;
+  /** Removes the first item whose lane and tenant have a free slot. */
+  dequeue(slots: FreeSlots): Item | undefined;
+  /** How many items of a lane have a free slot now. */
+  servable(lane: Lane, slots: FreeSlots): number;
   /** Removes an item from any position. @returns whether it was in the queue */
   remove(item: Item): boolean;
   all(): readonly Item[];
   size(lane?: Lane): number;
+}
+
+export interface FreeSlots {
+  /** How many items of a lane may be served: of this tenant, or of all tenants together. 0 or less = none. */
+  free(lane: Lane, tenant?: string): number;
 }
 
 interface LaneQueue<Item> {
@@ -33,6 +41,7 @@ interface LaneQueue<Item> {
 }
 
 interface TenantQueue<Item> {
+  readonly tenant: string;
   readonly items: LinkedList<Item>;
   /** Removes the tenant from the rotation. */
   unlink: () => boolean;
@@ -65,12 +74,16 @@ export function createFairQueue<Item extends Queueable>(limit: number): FairQueu
 
   function tenantQueueOf({ lane, tenant }: Item): TenantQueue<Item> {
     const { byTenant } = laneQueues[lane];
-    const queue = byTenant.get(tenant) ?? { items: createLinkedList<Item>(), unlink: () => false };
+    const queue = byTenant.get(tenant) ?? {
+      tenant,
+      items: createLinkedList<Item>(),
+      unlink: () => false,
+    };
     byTenant.set(tenant, queue);
     return queue;
   }
 
-  /** Drops the newest item of the least urgent lane, or else of a tenant that uses more of this lane than the new item's. */
+  /** The newest item of a less urgent lane, or else of a tenant with more items in the same lane. */
   function displacedBy(item: Item): Item | undefined {
     const { lane } = item;
     const lower = lanes.findLast((other) => lanes.indexOf(other) > lanes.indexOf(lane) && sizes[other] > 0);
@@ -88,14 +101,29 @@ export function createFairQueue<Item extends Queueable>(limit: number): FairQueu
       if (dropped !== item) append(item);
       return dropped;
     },
-    dequeue() {
-      const lane = lanes.find((each) => sizes[each] > 0);
-      const queue = lane && laneQueues[lane].rotation.first();
-      const item = queue?.items.first();
-      if (!lane || !queue || !item) return undefined;
-      remove(item);
-      if (queue.unlink()) queue.unlink = laneQueues[lane].rotation.append(queue); // behind the other tenants
-      return item;
+    dequeue(slots) {
+      for (const lane of lanes) {
+        if (sizes[lane] === 0 || slots.free(lane) <= 0) continue;
+        const { rotation } = laneQueues[lane];
+        const queue = rotation.find(({ tenant }) => slots.free(lane, tenant) > 0);
+        const item = queue?.items.first();
+        if (!queue || !item) continue;
+        remove(item);
+        if (queue.unlink()) queue.unlink = rotation.append(queue); // behind the other tenants
+        return item;
+      }
+      return undefined;
+    },
+    servable(lane, slots) {
+      const free = sizes[lane] === 0 ? 0 : slots.free(lane);
+      if (free <= 0) return 0;
+      const servable = laneQueues[lane].rotation
+        .toArray()
+        .reduce(
+          (sum, { tenant, items }) => sum + Math.max(0, Math.min(items.size(), slots.free(lane, tenant))),
+          0,
+        );
+      return Math.min(free, servable);
     },
     remove,
     all: () =>

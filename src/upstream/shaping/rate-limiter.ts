@@ -1,6 +1,6 @@
 /**
  * Limits the calls to one environment of the bank: the rate with permits from a token bucket that all instances share, the
- * concurrency of this instance with slots.
+ * concurrency of this instance with slots (concurrency-slots.ts).
  *
  * The instance reserves permits, not the single call: the first call of the queue uses the next permit. So a payment
  * overtakes all waiting reads, even if it arrives after the permit was reserved.
@@ -12,6 +12,7 @@ import { GatewayError, retryLater } from '../../request/errors.ts';
 import { createLinkedList } from '../../request/linked-list.ts';
 import type { BucketRate, TokenBuckets } from '../../state/ports.ts';
 import type { AdaptiveRate, ThrottleResponse } from './adaptive-rate.ts';
+import { createConcurrencySlots } from './concurrency-slots.ts';
 import { createFairQueue } from './fair-queue.ts';
 import { createPermitPrefetch } from './permits.ts';
 import { createQueuedCall, type LimitedCall, type QueuedCall } from './queued-call.ts';
@@ -32,6 +33,8 @@ export interface RateLimiterStats {
   readonly waiting: Readonly<Record<Lane, number>>;
   /** Calls that were sent and have not ended. */
   readonly running: number;
+  /** The tenants that hold all slots that one tenant may hold; their further calls wait. */
+  readonly tenantsAtLimit: readonly string[];
   /** Calls per second of all instances together. */
   readonly perSecond: number;
   /** Milliseconds for which the bank has asked for a pause; 0 = none. */
@@ -42,6 +45,8 @@ interface RateLimiterDependencies {
   /** Never rejects: falls back to a share of the rate while the state is unavailable. */
   readonly permits: Pick<TokenBuckets, 'reserve'>;
   readonly adaptiveRate: AdaptiveRate;
+  /** Whether several tenants may call the environment. */
+  readonly isShared?: boolean;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
@@ -52,19 +57,23 @@ const minQueueMs = 50;
 export function createRateLimiter(
   environment: string,
   settings: ShapingSettings,
-  { permits, adaptiveRate, now = () => performance.now() }: RateLimiterDependencies,
+  { permits, adaptiveRate, isShared = false, now = () => performance.now() }: RateLimiterDependencies,
 ): RateLimiter {
-  const { maxConcurrent, maxWait } = settings;
+  const { maxWait } = settings;
+  const slots = createConcurrencySlots(settings, isShared);
   const queue = createFairQueue<QueuedCall>(settings.queue);
-  /** Starts the timer of each queued call that has none yet. */
-  const timerStarts = createLinkedList<() => void>();
-  let running = 0;
+  /** The queued calls without a timer, by arrival. */
+  const timerStarts = createLinkedList<{ readonly queuedAtMs: number; readonly start: () => void }>();
   let resumeTimer: NodeJS.Timeout | undefined;
 
+  const maxWaitMs = Math.max(...Object.values(maxWait));
+  /** Of the configured rate: reservations from before a throttling of the rate are still valid. */
+  const longestAheadMs = maxWaitMs + (settings.burst * 1_000) / settings.rate;
   const prefetchFor = (isServed: (call: QueuedCall) => boolean, rate: () => BucketRate) =>
     createPermitPrefetch({
-      reserve: (maxWaitMs) => permits.reserve(`bucket:${environment}`, rate(), maxWaitMs),
-      maxWaitMs: Math.max(...Object.values(maxWait)),
+      reserve: (acceptedMs) =>
+        permits.reserve(`bucket:${environment}`, { ...rate(), longestAheadMs }, acceptedMs),
+      maxWaitMs,
       onPermit: admitNext,
       onOutOfReach: () => refuseAll(isServed, queueTimeout),
       onProgress: proceed,
@@ -82,21 +91,31 @@ export function createRateLimiter(
   /** Returns when the call has a permit and a slot. */
   async function waitForAdmission(call: LimitedCall): Promise<void> {
     if (call.signal?.aborted) throw clientDisconnected();
-    const untilMs = Math.min(now() + Math.max(minQueueMs, maxWait[call.lane]), call.deadlineAtMs);
+    const queuedAtMs = now();
+    const untilMs = Math.min(queuedAtMs + Math.max(minQueueMs, maxWait[call.lane]), call.deadlineAtMs);
     if (isPauseTooLong({ lane: call.lane, untilMs })) throw pausedByBank(adaptiveRate.pausedMs());
     const { queuedCall, admitted } = createQueuedCall(call, untilMs, {
-      onTimeout: (late) => refuse(late, queueTimeout()),
+      onTimeout: (late) => refuse(late, isAtLimit(late.tenant) ? tenantAtLimit() : queueTimeout()),
       onDisconnect: (disconnected) => refuse(disconnected, clientDisconnected()),
     });
     const dropped = queue.enqueue(queuedCall);
     dropped?.refuse(queueFull());
-    const unlink = timerStarts.append(() => {
-      queuedCall.startTimer(untilMs - now());
+    const startTimer = () => queuedCall.startTimer(untilMs - now());
+    if (slots.free(call.lane, call.tenant) <= 0) {
+      startTimer(); // no permit is requested for this call now
+      return admitted;
+    }
+    const start = () => {
       unlink();
-    });
+      startTimer();
+    };
+    const unlink = timerStarts.append({ queuedAtMs, start });
     proceed();
     return admitted.finally(unlink);
   }
+
+  /** Whether the tenant holds its whole share while there are free slots. */
+  const isAtLimit = (tenant: string) => slots.free('write') > 0 && slots.free('write', tenant) <= 0;
 
   /** A status read never waits for the end of a pause: a stale status can be served immediately. */
   const isPauseTooLong = ({ lane, untilMs }: Pick<QueuedCall, 'lane' | 'untilMs'>) =>
@@ -106,16 +125,24 @@ export function createRateLimiter(
     if (queue.size() === 0) return;
     const pausedMs = adaptiveRate.pausedMs();
     if (pausedMs > 0) resumeIn(pausedMs);
-    else requestPermits(maxConcurrent - running);
-    if (paymentPermits.isRequesting() || otherPermits.isRequesting()) return; // queued calls may be admitted immediately
-    for (const startTimer of timerStarts.toArray()) startTimer();
+    else requestPermits();
+    const isRequesting = paymentPermits.isRequesting() || otherPermits.isRequesting();
+    startTimers(isRequesting ? now() - minQueueMs : Infinity); // the newest calls may be admitted immediately
   }
 
-  /** Requests no more permits than there are free slots for them. */
-  function requestPermits(freeSlots: number): void {
-    const payments = queue.size('write');
-    paymentPermits.request(Math.min(payments, freeSlots - otherPermits.pendingCount()));
-    otherPermits.request(Math.min(queue.size() - payments, freeSlots - paymentPermits.pendingCount()));
+  function startTimers(queuedUntilMs: number): void {
+    for (let next = timerStarts.first(); next && next.queuedAtMs <= queuedUntilMs; next = timerStarts.first())
+      next.start();
+  }
+
+  /**
+   * Requests permits only for calls that have a free slot: a permit that no call can use is lost. Payments come first: reads
+   * get permits only for the slots that pending payments leave.
+   */
+  function requestPermits(): void {
+    paymentPermits.request(queue.servable('write', slots));
+    const others = queue.servable('read', slots) + queue.servable('status', slots);
+    otherPermits.request(Math.min(others, slots.free('read') - paymentPermits.pendingCount()));
   }
 
   function resumeIn(ms: number): void {
@@ -123,14 +150,14 @@ export function createRateLimiter(
     resumeTimer = setTimeout(proceed, Math.ceil(ms));
   }
 
-  /** Skips calls that are late or whose TPP has disconnected: without a timer neither was noticed before. */
+  /** Refuses calls that are late or whose TPP has disconnected: those without a timer were not noticed before. */
   function admitNext(): void {
-    if (adaptiveRate.pausedMs() > 0 || running >= maxConcurrent) return;
-    let first = queue.dequeue();
-    for (; first && (first.isDisconnected() || first.untilMs < now()); first = queue.dequeue())
+    if (adaptiveRate.pausedMs() > 0) return;
+    let first = queue.dequeue(slots);
+    for (; first && (first.isDisconnected() || first.untilMs < now()); first = queue.dequeue(slots))
       first.refuse(first.isDisconnected() ? clientDisconnected() : queueTimeout());
     if (!first) return;
-    running += 1;
+    slots.take(first.tenant);
     first.admit();
   }
 
@@ -151,13 +178,14 @@ export function createRateLimiter(
         adaptiveRate.onResponse(response, sentAtMs);
         return response;
       } finally {
-        running -= 1;
+        slots.release(call.tenant);
         proceed();
       }
     },
     stats: () => ({
       waiting: { write: queue.size('write'), read: queue.size('read'), status: queue.size('status') },
-      running,
+      running: slots.running(),
+      tenantsAtLimit: slots.tenantsAtLimit(),
       perSecond: adaptiveRate.rate().perSecond,
       pausedMs: adaptiveRate.pausedMs(),
     }),
@@ -186,7 +214,14 @@ function queueFull(): GatewayError {
 function queueTimeout(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
-    'The turn of this request did not come in time; nothing was sent. Try again.',
+    'The request waited too long in the queue for the bank; nothing was sent. Try again.',
+  );
+}
+
+function tenantAtLimit(): GatewayError {
+  return new GatewayError(
+    'QUEUE_TIMEOUT',
+    'The calls in progress hold all concurrency slots that one tenant may hold; nothing was sent. Try again.',
   );
 }
 

@@ -78,6 +78,20 @@ test('penstock in-doubt lists and resolves a request in doubt, which updates the
     /^[0-9a-f][\w-]{35}\.[\w-]{43}\n {2}initiatePayment of anonymous in sandbox, X-Request-ID .*\n {2}OUTCOME_UNKNOWN: /,
   );
   const [id = ''] = stdout.split('\n');
+  const listed = await run(served, 'in-doubt', '--environment', 'sandbox', '--why', 'outcome_unknown');
+  assert.match(listed.stdout, /\nTo resolve all 1: penstock in-doubt all OUTCOME --selection [0-9a-f]{16} /);
+  const blind = await run(
+    served,
+    'in-doubt',
+    'all',
+    'happened',
+    '--environment',
+    'sandbox',
+    '--reason',
+    'a slip',
+  );
+  assert.deepEqual([blind.exitCode, blind.stdout], [64, '']);
+  assert.match(blind.stderr, /--selection SELECTION/);
   await until(8_000, 'the metric counts it', async () =>
     (await metricsOf(served)).includes('penstock_in_doubt 1'),
   );

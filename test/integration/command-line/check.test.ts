@@ -73,6 +73,16 @@ describe('penstock check (H5)', () => {
     assert.equal(command.stderr(), '');
   });
 
+  test('accepts a setting alone, and shows the default that follows it', async (t) => {
+    const file = writeConfigFile(t, `${valid}shaping: { maxWait: { read: 20s } }\n`);
+    const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
+    assert.equal(await command.exitCode(), 0, command.stderr());
+    assert.equal(
+      command.stdout(),
+      'The configuration is valid.\nderived: deadlines.read 40s (shaping.maxWait.read is 20s)\n',
+    );
+  });
+
   test('accepts config/demo.yaml', async (t) => {
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', 'config/demo.yaml']);
     assert.equal(await command.exitCode(), 0, command.stderr());

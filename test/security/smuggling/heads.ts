@@ -166,7 +166,11 @@ const upgrades = each(
 const lastOnes = {
   'behind Connection: close': get(['Connection: close']) + hidden,
   'behind an HTTP/1.0 read': get([]).replace('HTTP/1.1', 'HTTP/1.0') + hidden,
-  // Node's parser silently reads this as HTTP/1.0. The request itself is valid.
+};
+
+/** Node's parser reads these as HTTP and keeps the first connection open. */
+const readsInRtsp: Readonly<Record<string, string>> = {
+  'behind an RTSP/1.1 read': get([]).replace('HTTP/1.1', 'RTSP/1.1') + hidden,
   'behind an RTSP/1.0 read': get([]).replace('HTTP/1.1', 'RTSP/1.0') + hidden,
 };
 
@@ -181,6 +185,7 @@ export const heads = [
   ...refused('a target', targets),
   ...refused('a method', methods),
   ...refused('another protocol', otherProtocols),
+  ...refused('RTSP', readsInRtsp),
   ...onlyTheFirst('an upgrade', upgrades),
   ...onlyTheFirst('the last request of a connection', lastOnes),
 ];

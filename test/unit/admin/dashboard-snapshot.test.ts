@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createDashboard, type DashboardSources } from '../../../src/admin/dashboard-snapshot.ts';
 import type { SecondStats } from '../../../src/telemetry/live-stats.ts';
-import type { CircuitView } from '../../../src/upstream/circuit/circuit.ts';
+import type { CircuitView } from '../../../src/upstream/circuit/tenant-circuits.ts';
 
 const second = (at: number): SecondStats => ({
   at,
@@ -21,6 +21,7 @@ const circuit: CircuitView = {
   hold: null,
   until: null,
   reason: null,
+  tenants: [],
 };
 
 const sandbox = {
@@ -39,6 +40,7 @@ const sources: DashboardSources = {
     {
       environment: 'sandbox',
       running: 1,
+      tenantsAtLimit: [],
       perSecond: 50,
       pausedMs: 0,
       waiting: { write: 1, read: 2, status: 4 },
@@ -46,6 +48,7 @@ const sources: DashboardSources = {
   ],
   inDoubt: () => undefined,
   readiness: () => ({ ready: true, reasons: [] }),
+  sharedState: () => ({ status: 'ok', missing: [], isUncovered: false }),
   listenerCertificate: () => null,
   recentSeconds: () => [second(1), second(2)],
 };

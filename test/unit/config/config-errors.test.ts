@@ -12,6 +12,7 @@ describe('errors in a configuration', () => {
     const errors = errorsIn(`listen:
   prot: 8080
   maxBody: 1MB
+  port: 8080
 admin:
   port: 8080
 clients:
@@ -23,25 +24,25 @@ environments:
 log:
   level: verbose
   level: loud
-deadlines: { connect: 10s }
-statusCache: { pendingTtl: 1min, finalTtl: 60 }
+deadlines: { connect: 10s, status: 10s }
+statusCache: { pendingTtl: 1min, pendingTtlMax: 15s, finalTtl: 60 }
 port: 8080
 `);
 
     assert.deepEqual(errors, [
       ':2 listen.prot: there is no such setting; did you mean port?',
       ':3 listen.maxBody: expected a size such as 512B, 64KiB or 1MiB',
-      ':5 admin.port: TPP systems and operators cannot share one host and port; choose another port than listen.port',
-      ':7 clients[0]: nothing proves who this client is; give apiKeySha256 or certificateSha256',
-      ':8 clients[0].environments[0]: there is no environment of this name; write sandbox',
-      ':10 environments.active: there is no environment of this name; write sandbox',
-      ':11 environments.sandbox.baseUrl: plain http: is for loopback only, or payments would travel unencrypted; write https:',
-      ':14 duplicate name; remove one',
-      ':14 log.level: expected trace, debug, info, warn, error, fatal or silent',
-      ':15 deadlines.connect: 10s must be below deadlines.status, which is 10s, or connecting uses up the time of the call',
-      ':16 statusCache.finalTtl: expected a duration such as 500ms, 10s, 2min, 24h or 400d',
-      ':16 statusCache.pendingTtl: 1min must not exceed statusCache.pendingTtlMax, which is 15s, because it grows towards that',
-      ':17 port: there is no such setting; did you mean listen.port?',
+      ':6 admin.port: TPP systems and operators cannot share one host and port; choose another port than listen.port',
+      ':8 clients[0]: nothing proves who this client is; give apiKeySha256 or certificateSha256',
+      ':9 clients[0].environments[0]: there is no environment of this name; write sandbox',
+      ':11 environments.active: there is no environment of this name; write sandbox',
+      ':12 environments.sandbox.baseUrl: plain http: is for loopback only, or payments would travel unencrypted; write https:',
+      ':15 duplicate name; remove one',
+      ':15 log.level: expected trace, debug, info, warn, error, fatal or silent',
+      ':16 deadlines.connect: 10s must be below deadlines.status, which is 10s, or connecting uses up the time of the call; lower it, or raise deadlines.status',
+      ':17 statusCache.finalTtl: expected a duration such as 500ms, 10s, 2min, 24h or 400d',
+      ':17 statusCache.pendingTtl: 1min must not exceed statusCache.pendingTtlMax, which is 15s, because it grows towards that; lower it, or raise statusCache.pendingTtlMax',
+      ':18 port: there is no such setting; did you mean listen.port?',
     ]);
   });
 

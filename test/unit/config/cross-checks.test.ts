@@ -48,8 +48,8 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   ],
   [
     'one address for both listeners, wildcard hosts included',
-    `${minimalConfig}listen: { host: 0.0.0.0, port: 9090 }`,
-    ':2 admin.port: TPP systems and operators cannot share one host and port; choose another port than listen.port',
+    `${minimalConfig}listen: { host: 0.0.0.0, port: 9090 }\nadmin: { port: 9090 }`,
+    ':3 admin.port: TPP systems and operators cannot share one host and port; choose another port than listen.port',
   ],
   [
     'an admin listener on the network without a token',
@@ -94,6 +94,11 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 state.file: the state is stored in Redis or in a file, not in both; remove state.file or state.redis',
   ],
   [
+    'required durability of a state in memory',
+    `${minimalConfig}state: { durability: required }`,
+    ':2 state.durability: the state is kept in memory, and a restart loses it; set state.redis or state.file',
+  ],
+  [
     'a shared port without Redis',
     `${minimalConfig}listen: { reusePort: true }`,
     ':2 listen.reusePort: processes that share a port must share their state, or a payment could be made twice; set state.redis',
@@ -111,52 +116,52 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   [
     'a connect timeout that uses up a deadline',
     `${minimalConfig}deadlines: { connect: 2s, status: 1s, read: 2s, write: 2s }\nidempotency: { wait: 0s }\nshaping: { maxWait: { write: 0s, read: 0s, status: 0s } }`,
-    ':2 deadlines.connect: 2s must be below deadlines.status, which is 1s, or connecting uses up the time of the call',
-    ':2 deadlines.connect: 2s must be below deadlines.read, which is 2s, or connecting uses up the time of the call',
-    ':2 deadlines.connect: 2s must be below deadlines.write, which is 2s, or connecting uses up the time of the call',
+    ':2 deadlines.connect: 2s must be below deadlines.status, which is 1s, or connecting uses up the time of the call; lower it, or raise deadlines.status',
+    ':2 deadlines.connect: 2s must be below deadlines.read, which is 2s, or connecting uses up the time of the call; lower it, or raise deadlines.read',
+    ':2 deadlines.connect: 2s must be below deadlines.write, which is 2s, or connecting uses up the time of the call; lower it, or raise deadlines.write',
   ],
   [
     'a queue wait that uses up a deadline',
-    `${minimalConfig}shaping: { maxWait: { write: 35s, read: 20s, status: 10s } }`,
-    ':2 shaping.maxWait.status: 10s must be below deadlines.status, which is 10s, or a call that waited has no time left',
-    ':2 shaping.maxWait.read: 20s must be below deadlines.read, which is 15s, or a call that waited has no time left',
-    ':2 shaping.maxWait.write: 35s must be below deadlines.write, which is 35s, or a call that waited has no time left',
+    `${minimalConfig}shaping: { maxWait: { write: 35s, read: 20s, status: 10s } }\ndeadlines: { status: 10s, read: 15s, write: 35s }`,
+    ':2 shaping.maxWait.status: 10s must be below deadlines.status, which is 10s, or a call that waited has no time left; lower it, or raise deadlines.status',
+    ':2 shaping.maxWait.read: 20s must be below deadlines.read, which is 15s, or a call that waited has no time left; lower it, or raise deadlines.read',
+    ':2 shaping.maxWait.write: 35s must be below deadlines.write, which is 35s, or a call that waited has no time left; lower it, or raise deadlines.write',
   ],
   [
     'a queue wait of one environment that uses up a deadline',
-    'environments: { a: { baseUrl: https://a.example, shaping: { maxWait: { read: 15s } } } }',
-    ':1 environments.a.shaping.maxWait.read: 15s must be below deadlines.read, which is 15s, or a call that waited has no time left',
+    'environments: { a: { baseUrl: https://a.example, shaping: { maxWait: { read: 15s } } } }\ndeadlines: { read: 15s }',
+    ':1 environments.a.shaping.maxWait.read: 15s must be below deadlines.read, which is 15s, or a call that waited has no time left; lower it, or raise deadlines.read',
   ],
   [
     'a pendingTtl above pendingTtlMax',
-    `${minimalConfig}statusCache: { pendingTtl: 16s }`,
-    ':2 statusCache.pendingTtl: 16s must not exceed statusCache.pendingTtlMax, which is 15s, because it grows towards that',
+    `${minimalConfig}statusCache: { pendingTtl: 16s, pendingTtlMax: 15s }`,
+    ':2 statusCache.pendingTtl: 16s must not exceed statusCache.pendingTtlMax, which is 15s, because it grows towards that; lower it, or raise statusCache.pendingTtlMax',
   ],
   [
     'a wait for the first request that is longer than its deadline',
-    `${minimalConfig}idempotency: { wait: 35s }`,
-    ':2 idempotency.wait: 35s must be below deadlines.write, which is 35s, or a repeat waits longer than the first request may take',
+    `${minimalConfig}idempotency: { wait: 35s }\ndeadlines: { write: 35s }`,
+    ':2 idempotency.wait: 35s must be below deadlines.write, which is 35s, or a repeat waits longer than the first request may take; lower it, or raise deadlines.write',
   ],
   [
     'an idempotency window shorter than a write may take',
-    `${minimalConfig}idempotency: { window: 10s }`,
-    ':2 deadlines.write: 35s must not exceed idempotency.window, which is 10s, or a response is deleted before a repeat can arrive',
+    `${minimalConfig}idempotency: { window: 10s }\ndeadlines: { write: 35s }`,
+    ':3 deadlines.write: 35s must not exceed idempotency.window, which is 10s, or a response is deleted before a repeat can arrive; lower it, or raise idempotency.window',
   ],
   [
     'payments that are forgotten before their responses',
-    `${minimalConfig}payments: { rememberFor: 1h }`,
-    ':2 idempotency.window: 1d must not exceed payments.rememberFor, which is 1h, or the gateway forgets a payment before its repeats',
+    `${minimalConfig}payments: { rememberFor: 1h }\nidempotency: { window: 24h }`,
+    ':3 idempotency.window: 1d must not exceed payments.rememberFor, which is 1h, or the gateway forgets a payment before its repeats; lower it, or raise payments.rememberFor',
   ],
   [
     'a writeSocketIdle above idle',
-    `${minimalConfig}upstream: { writeSocketIdle: 5s }`,
-    ':2 upstream.writeSocketIdle: 5s must not exceed upstream.idle, which is 4s, when the connection is closed anyway',
+    `${minimalConfig}upstream: { writeSocketIdle: 5s, idle: 4s }`,
+    ':2 upstream.writeSocketIdle: 5s must not exceed upstream.idle, which is 4s, when the connection is closed anyway; lower it, or raise upstream.idle',
   ],
   [
     'fewer connections than concurrent calls',
-    'environments: { a: { baseUrl: https://a.example, shaping: { maxConcurrent: 30 } } }\nupstream: { maxSockets: 20 }',
-    ':1 environments.a.shaping.maxConcurrent: 30 must not exceed upstream.maxSockets, which is 20, or calls wait for a connection outside the queue',
-    ':2 shaping.maxConcurrent: 100 must not exceed upstream.maxSockets, which is 20, or calls wait for a connection outside the queue',
+    'environments: { a: { baseUrl: https://a.example, shaping: { maxConcurrent: 30 } } }\nupstream: { maxSockets: 20 }\nshaping: { maxConcurrent: 100 }',
+    ':1 environments.a.shaping.maxConcurrent: 30 must not exceed upstream.maxSockets, which is 20, or calls wait for a connection outside the queue; lower it, or raise upstream.maxSockets',
+    ':3 shaping.maxConcurrent: 100 must not exceed upstream.maxSockets, which is 20, or calls wait for a connection outside the queue; lower it, or raise upstream.maxSockets',
   ],
 ];
 
@@ -185,15 +190,32 @@ test('accepts an admin listener on the network if the environment variable conta
 });
 
 describe('the error for a contradiction', () => {
-  test('names the setting that is in the file if the other one is a default', () => {
-    assert.deepEqual(errorsIn(`${minimalConfig}deadlines: { write: 10s }`), [
-      ':2 shaping.maxWait.write: 10s must be below deadlines.write, which is 10s, or a call that waited has no time left',
+  const noTimeLeft =
+    'shaping.maxWait.write: 10s must be below deadlines.write, which is 10s, or a call that waited has no time left; lower it, or raise deadlines.write';
+
+  test('is at the line of the setting that should change', () => {
+    assert.deepEqual(
+      errorsIn(`${minimalConfig}deadlines: { write: 10s }\nshaping: { maxWait: { write: 10s } }`),
+      [`:3 ${noTimeLeft}`],
+    );
+  });
+
+  test('names the environment variable that sets one of the two', () => {
+    const variables = { PENSTOCK_SHAPING_MAX_WAIT_WRITE: '10s' };
+    assert.deepEqual(errorsIn(`${minimalConfig}deadlines: { write: 10s }`, variables), [
+      `PENSTOCK_SHAPING_MAX_WAIT_WRITE ${noTimeLeft}`,
     ]);
   });
 
-  test('names the environment variable that caused it', () => {
-    assert.deepEqual(errorsIn(minimalConfig, { PENSTOCK_DEADLINES_WRITE: '10s' }), [
-      'PENSTOCK_DEADLINES_WRITE shaping.maxWait.write: 10s must be below deadlines.write, which is 10s, or a call that waited has no time left',
+  test('names the two written settings if the setting between them is a default', () => {
+    assert.deepEqual(errorsIn(`${minimalConfig}idempotency: { wait: 30s, window: 30s }`), [
+      ':2 idempotency.wait: 30s must be below idempotency.window, which is 30s, or a response is deleted before a repeat can arrive; lower it, or raise idempotency.window',
+    ]);
+  });
+
+  test('is one error, although other defaults follow one of the two settings', () => {
+    assert.deepEqual(errorsIn(`${minimalConfig}deadlines: { write: 900ms }\nidempotency: { wait: 40s }`), [
+      ':3 idempotency.wait: 40s must be below deadlines.write, which is 900ms, or a repeat waits longer than the first request may take; lower it, or raise deadlines.write',
     ]);
   });
 });

@@ -95,12 +95,26 @@ describe('affinity while the shared state is unavailable', () => {
     );
   });
 
+  test('is dropped and logged if another instance recorded another tenant in between', async () => {
+    const { connection, one, other, lines } = startTwo();
+    connection.fail();
+    assert.equal(await one.recordEnvironment('p-1', rivals, 'expiring'), true);
+    await other.recordEnvironment('p-1', inSandbox, 'expiring');
+    connection.recover();
+    for (let time = 0; time < 2; time++) {
+      assert.deepEqual(await one.environmentsOf('p-1', 'rival'), [inSandbox]);
+      await one.flush();
+    }
+    assert.ok(lines.some(({ message }) => message.startsWith('a payment belongs to another tenant')));
+  });
+
   test('is not lost while it is pending and others publish changes of the same payment', async () => {
+    const elsewhere: PaymentAffinity = { environment: 'staging', tenant: 'rival' };
     const { shared, connection, one, other } = startTwo();
     connection.fail();
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
     await other.recordEnvironment('p-1', inProduction, 'expiring');
-    await other.recordEnvironment('p-1', rivals, 'expiring');
+    await other.recordEnvironment('p-1', elsewhere, 'expiring');
     let received = false;
     shared.pubsub.subscribe('payment', () => {
       received = true;
@@ -112,7 +126,7 @@ describe('affinity while the shared state is unavailable', () => {
     connection.recover();
     assert.deepEqual(
       new Set(await one.environmentsOf('p-1', 'shop')),
-      new Set([inSandbox, inProduction, rivals]),
+      new Set([inSandbox, inProduction, elsewhere]),
     );
   });
 

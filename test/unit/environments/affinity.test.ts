@@ -38,12 +38,39 @@ describe('the affinity of a payment', () => {
     const one = instanceOn(state);
     await one.recordEnvironment('p-1', inSandbox, 'expiring');
     await one.recordEnvironment('p-1', inProduction, 'expiring');
-    await instanceOn(state).recordEnvironment('p-1', rivals, 'expiring');
+    const elsewhere = { environment: 'staging', tenant: 'rival' };
+    await instanceOn(state).recordEnvironment('p-1', elsewhere, 'expiring');
     assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [
       inSandbox,
       inProduction,
-      rivals,
+      elsewhere,
     ]);
+  });
+
+  test('never gets a second tenant in one environment, whichever instance records it', async () => {
+    const state = createMemoryState();
+    const [one, other] = [instanceOn(state), instanceOn(state)];
+    assert.equal(await one.recordEnvironment('p-1', inSandbox, 'expiring'), true);
+    for (const instance of [one, other]) {
+      assert.equal(await instance.recordEnvironment('p-1', rivals, 'expiring'), false);
+      assert.equal(await instance.recordEnvironment('p-1', inSandbox, 'expiring'), true);
+    }
+    assert.deepEqual(await other.environmentsOf('p-1', 'rival'), [inSandbox]);
+  });
+
+  test('gets one of two tenants that are recorded at the same time', async () => {
+    const state = createMemoryState();
+    const all = [inSandbox, rivals].map((affinity) =>
+      instanceOn(state).recordEnvironment('p-1', affinity, 'expiring'),
+    );
+    assert.deepEqual((await Promise.all(all)).toSorted(), [false, true]);
+    assert.equal((await instanceOn(state).environmentsOf('p-1', 'shop')).length, 1);
+  });
+
+  test('can have another identity of the same tenant', async () => {
+    const store = instanceOn(createMemoryState());
+    await store.recordEnvironment('p-1', inSandbox, 'expiring');
+    assert.equal(await store.recordEnvironment('p-1', rivals, 'expiring', () => false), true);
   });
 
   test('contains an environment once, however often it is recorded', async () => {

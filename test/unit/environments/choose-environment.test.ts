@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import type { AffinityRetention, PaymentAffinity } from '../../../src/environments/affinity-record.ts';
 import { chooseEnvironment } from '../../../src/environments/choose-environment.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
@@ -220,8 +221,38 @@ describe('the affinity that chooseEnvironment records', () => {
     );
   });
 
+  for (const [what, isForeign, owner] of [
+    ['the payment may belong to another tenant with the same X-Request-ID', async () => true, true],
+    ['the other tenant cannot be asked', () => Promise.reject(new Error('no state')), true],
+    ['the payment belongs to another tenant', async () => false, false],
+  ] as const)
+    test(`is absent, and the response is withheld, if ${what}`, async () => {
+      const withheld: string[] = [];
+      const { log, lines } = captureLog();
+      const dependencies = dependenciesFor({ log });
+      const stage = chooseEnvironment({
+        ...dependencies,
+        affinity: { ...dependencies.affinity, recordEnvironment: async () => owner },
+        countWithheld: (environment) => withheld.push(environment),
+      });
+      const writeAheadMark = {
+        markSending: async () => 0,
+        lateAnswerUntilMs: 0,
+        mayBelongToOther: isForeign,
+      };
+      const respond = async () => bankResponse('sandbox', { paymentId: 'p-1' });
+      const error = await errorOf(() => stage({ ...initiation(), writeAheadMark }, respond));
+      assert.deepEqual([error.code, error.environment], ['OUTCOME_UNKNOWN', 'sandbox']);
+      assert.doesNotMatch(error.message, /tenant|p-1/);
+      assert.deepEqual(withheld, ['sandbox']);
+      assert.deepEqual(
+        lines.map(({ level }) => level),
+        ['error'],
+      );
+    });
+
   test('is recorded before the TPP gets the response, because its next request may follow at once', async () => {
-    const recording = Promise.withResolvers<void>();
+    const recording = Promise.withResolvers<boolean>();
     const dependencies = dependenciesFor();
     let isAnswered = false;
     const stage = chooseEnvironment({
@@ -233,9 +264,9 @@ describe('the affinity that chooseEnvironment records', () => {
         isAnswered = true;
       },
     );
-    await new Promise(setImmediate);
+    await setImmediate();
     assert.equal(isAnswered, false);
-    recording.resolve();
+    recording.resolve(true);
     await response;
   });
 });

@@ -32,6 +32,7 @@ export function dependenciesFor(options: Options = {}): Dependencies {
     environments: new Map(environments.map((name) => [name, environmentOf(name)])),
     tenants,
     ifStateFails,
+    countWithheld: () => {},
     log: options.log ?? captureLog().log,
     active: {
       known: () => record,
@@ -42,7 +43,7 @@ export function dependenciesFor(options: Options = {}): Dependencies {
     stateProblem: () => undefined,
     affinity: {
       environmentsOf: async () => affinities,
-      recordEnvironment: async () => {},
+      recordEnvironment: async () => true,
       flush: async () => {},
     },
   };
@@ -64,7 +65,13 @@ export function withRecordedAffinities(
 ): Dependencies {
   return {
     ...dependencies,
-    affinity: { ...dependencies.affinity, recordEnvironment: async (...all) => onRecord(...all) },
+    affinity: {
+      ...dependencies.affinity,
+      recordEnvironment: async (id, affinity, retention) => {
+        onRecord(id, affinity, retention);
+        return true;
+      },
+    },
   };
 }
 

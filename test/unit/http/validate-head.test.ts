@@ -24,6 +24,11 @@ describe('validateHead', () => {
     }
   });
 
+  test('refuses every protocol except HTTP/1.1 and HTTP/1.0', () => {
+    for (const version of ['0.9', '1.2', '2.0', 'RTSP', '']) refuses([], 'HEADER_MALFORMED', version);
+    for (const version of ['1.1', '1.0']) accepts([], version);
+  });
+
   test('accepts a Transfer-Encoding only if it is exactly chunked, in HTTP/1.1', () => {
     accepts([['Transfer-Encoding', 'chunked']]);
     for (const coding of ['Chunked', 'gzip, chunked', 'chunked, chunked', 'identity', '', 'chunked;a=b']) {

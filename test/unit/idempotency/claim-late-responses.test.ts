@@ -132,16 +132,49 @@ describe('a response that arrives after an operator resolved the write', () => {
     assert.match(logLine ?? '', /^error: the ledger entry of a payment was lost or released/);
   });
 
-  test('is logged as an error and changes nothing if a repeat was sent before', async (t) => {
+  /** An answered attempt, and a repeat of it that was sent before the answer was recorded. */
+  async function twoAttempts(t: TestContext) {
     const { state, connection, instance, claim } = await resolvedClaim(t, 'did-not-happen');
     const unblock = connection.block('read');
     const recorded = claim.recordResponse(bankResponse(201));
-    await (await createInstance(state).claim()).markSending('sandbox');
-    const before = await entryOf(state);
+    const repeat = await createInstance(state).claim();
+    await repeat.markSending('sandbox');
     unblock();
     await recorded;
-    assert.deepEqual(await entryOf(state), before);
-    assert.equal(instance.logged.at(-1), contradiction);
+    return { state, instance, repeat };
+  }
+
+  test('puts the repeat in doubt, with what is known of both attempts, if a repeat was sent before', async (t) => {
+    const { state, instance, repeat } = await twoAttempts(t);
+    const facts = /^two attempts reached the bank: .*its outcome is not known.*; .*the bank answered 201/;
+    assert.match((await inDoubtWriteOf(state)).entry.why, facts);
+    assert.deepEqual(instance.logged.slice(-2), [
+      'metric: penstock_duplicate_attempts_total',
+      'error: two attempts of one X-Request-ID reached the bank',
+    ]);
+
+    await repeat.recordResponse(bankResponse(202));
+    const bothKnown = /^two attempts reached the bank: .*the bank answered 202.*; .*the bank answered 201/;
+    const { entry } = await inDoubtWriteOf(state);
+    assert.match(entry.why, bothKnown);
+    assert.equal(entry.step, 'answered');
+  });
+
+  test('leaves the repeat in the list of writes in doubt when the bank has answered that one, too', async (t) => {
+    const { state, instance, repeat } = await twoAttempts(t);
+    await repeat.recordResponse(bankResponse(202));
+    const listed = await instance.services.inDoubt.all();
+    assert.deepEqual(
+      listed.map(({ id }) => id),
+      [(await inDoubtWriteOf(state)).id],
+    );
+  });
+
+  test('leaves the repeat in doubt although the bank answered that one with 429', async (t) => {
+    const { state, instance, repeat } = await twoAttempts(t);
+    await repeat.release();
+    assert.equal((await inDoubtWriteOf(state)).entry.step, 'in-doubt');
+    assert.equal((await instance.services.inDoubt.all()).length, 1);
   });
 
   test('is not logged if it is a 429 and the outcome was did-not-happen', async (t) => {

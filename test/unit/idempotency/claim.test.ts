@@ -185,6 +185,17 @@ describe('a claim whose instance was suspended for longer than its lease', () =>
     assert.equal(await errorCodeOf(claim.markSending('sandbox')), 'DUPLICATE_IN_FLIGHT');
   });
 
+  test('is not marked as sending, and is not remembered, if it is released before the state is checked', async (t) => {
+    const { time, state, instance } = startInstance(t);
+    const claim = await instance.claim();
+    time.skip(leaseMs + 1);
+    const marked = errorCodeOf(claim.markSending('sandbox'));
+    await claim.release();
+    assert.equal(await marked, 'STATE_UNAVAILABLE');
+    assert.equal(await entryOf(state), undefined);
+    assert.deepEqual([...instance.services.ownWrites.all()], []);
+  });
+
   test('does not change the entry of the claim that replaced it', async (t) => {
     const { time, state, instance } = startInstance(t);
     const claim = await instance.claim();

@@ -132,6 +132,23 @@ describe('a repeat', () => {
     assert.equal(bank.sentCount(), 1);
   });
 
+  test('is refused with the advice not to initiate again if it has another payer', async (t) => {
+    const { instance } = startInstance(t);
+    const bank = createNextStage();
+    bank.respond(created);
+    await instance.send(initiation(), bank.next);
+    const headers = [
+      ['Content-Type', 'application/json'],
+      ['PSU-ID', 'berta'],
+    ] as const;
+    await assert.rejects(instance.send(initiation({ headers }), bank.next), (error: GatewayError) => {
+      assert.equal(error.code, 'DUPLICATE_MISMATCH');
+      assert.match(error.message, /PSU-ID.*Do not initiate again/);
+      return true;
+    });
+    assert.equal(bank.sentCount(), 1);
+  });
+
   test('is refused if the client may no longer use the environment of the stored response', async (t) => {
     const { instance } = startInstance(t);
     const bank = createNextStage();
@@ -186,13 +203,27 @@ describe('a request that fails', () => {
     assert.equal((await entryOf(state))?.step, 'in-doubt');
   });
 
-  test('with status 429 of the bank is released', async (t) => {
-    const { state, instance } = startInstance(t);
-    const bank = createNextStage();
-    bank.respond(bankResponse(429));
-    assert.equal((await instance.send(initiation(), bank.next)).status, 429);
-    assert.equal(await entryOf(state), undefined);
-  });
+  for (const status of [429, 401])
+    test(`with status ${status} of the bank is released`, async (t) => {
+      const { state, instance } = startInstance(t);
+      const bank = createNextStage();
+      bank.respond(bankResponse(status));
+      assert.equal((await instance.send(initiation(), bank.next)).status, status);
+      assert.equal(await entryOf(state), undefined);
+    });
+
+  for (const [what, response] of [
+    ['a payment id', bankResponse(401, '{"paymentId":"a-payment"}')],
+    ['a Location', { ...bankResponse(401), headers: [['Location', '/a-payment']] as const }],
+  ] as const)
+    test(`with status 401 and ${what} is replayed, because the bank may have made a payment`, async (t) => {
+      const { instance } = startInstance(t);
+      const bank = createNextStage();
+      bank.respond(response);
+      for (let time = 0; time < 2; time++)
+        assert.equal((await instance.send(initiation(), bank.next)).status, 401);
+      assert.equal(bank.sentCount(), 1);
+    });
 
   test('because another instance took it over leaves that instance alone', async (t) => {
     const { time, state, instance } = startInstance(t);
@@ -262,14 +293,15 @@ describe('a request without a response at the deadline', () => {
     assert.equal(bank.sentCount(), 1);
   });
 
-  test('is released by a late response with status 429', async (t) => {
-    const { time, state, bank } = sendOne(t);
-    await settleTasks();
-    await time.advance(5_005);
-    bank.respond(bankResponse(429));
-    await settleTasks();
-    assert.equal(await entryOf(state), undefined);
-  });
+  for (const status of [429, 401])
+    test(`is released by a late response with status ${status}`, async (t) => {
+      const { time, state, bank } = sendOne(t);
+      await settleTasks();
+      await time.advance(5_005);
+      bank.respond(bankResponse(status));
+      await settleTasks();
+      assert.equal(await entryOf(state), undefined);
+    });
 
   test('stays in doubt if the connection breaks later', async (t) => {
     const { time, state, bank } = sendOne(t);

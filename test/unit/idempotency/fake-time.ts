@@ -1,5 +1,7 @@
 /** Fake clocks and timers for the whole process: `Date.now`, `performance.now` and `setTimeout`. */
 
+import assert from 'node:assert/strict';
+
 /** Time that moves only when a test moves it, until `restore`. */
 export interface FakeTime {
   /** Moves the clocks forward without firing timers, as a blocked process does. */
@@ -22,7 +24,11 @@ export async function settleTasks(): Promise<void> {
   for (let round = 0; round < 2; round++) await new Promise((resolve) => setImmediate(resolve));
 }
 
+let isInstalled = false;
+
 export function installFakeTime(): FakeTime {
+  assert.ok(!isInstalled, 'the time is real before it becomes fake');
+  isInstalled = true;
   const real = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout };
   const { now } = Date;
   const timers = new Set<Timer>();
@@ -61,6 +67,7 @@ export function installFakeTime(): FakeTime {
       nowMs = Math.max(nowMs, untilMs);
     },
     restore() {
+      isInstalled = false;
       Object.assign(globalThis, real);
       Object.assign(Date, { now });
       Reflect.deleteProperty(performance, 'now'); // uncovers the real one on the prototype

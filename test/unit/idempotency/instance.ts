@@ -17,6 +17,7 @@ import type { InDoubtEntry, LedgerEntry } from '../../../src/idempotency/ledger-
 import { attemptName, createLedgerStore, type StoredEntry } from '../../../src/idempotency/ledger-store.ts';
 import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { createResolve, type Resolve } from '../../../src/idempotency/resolve.ts';
+import { createStorageBudget } from '../../../src/idempotency/storage-budget.ts';
 import { GatewayError, stateUnavailable } from '../../../src/request/errors.ts';
 import type { PisRequest, PisResponse } from '../../../src/request/messages.ts';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
@@ -56,8 +57,38 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
   const recordedAffinities: string[] = [];
   const auditEvents: Readonly<Record<string, unknown>>[] = [];
   const log = (level: string, message: string) => void logged.push(`${level}: ${message}`);
-  const services = createLedgerServices(state, log);
-  const dependencies = createIdempotencyDependencies(config, services);
+  const { idempotency, state: stateSettings, shaping } = config;
+  const services = createLedgerServices(state, {
+    entries: state.keyValues,
+    memoryBytes: idempotency.memory,
+    lossSettings: () => ({
+      afterLoss: stateSettings.afterLoss,
+      windowMs: idempotency.window,
+      expectedInstances: shaping.expectedInstances,
+      isUpgraded: false,
+    }),
+    storageBudget: createStorageBudget(state.tokenBuckets, () => idempotency, {
+      metrics: { increment: () => {} },
+      log,
+    }),
+    countDuplicate: () => void logged.push('metric: penstock_duplicate_attempts_total'),
+    rememberForMs: config.payments.rememberFor,
+    countUnconfirmed: () => void logged.push('metric: penstock_unconfirmed_marks_total'),
+    log,
+  });
+  const resolve = createResolve({
+    ...services,
+    affinity: {
+      recordEnvironment: async (paymentId, { environment, tenant }, retention) =>
+        paymentId !== foreignPaymentId &&
+        recordedAffinities.push(`${paymentId} of ${tenant} in ${environment}, ${retention}`) > 0,
+    },
+    audit: {
+      record: async ({ who, outcome, details }) => void auditEvents.push({ who, outcome, ...details }),
+    },
+    windowMs: () => config.idempotency.window,
+  });
+  const dependencies = createIdempotencyDependencies(config, services, resolve);
   const stage = enforceIdempotency(dependencies);
   const lookUp = (request = initiation()) => dependencies.ledger.claim(identityOf(request), request);
   return {
@@ -73,20 +104,13 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
     logged,
     events,
     send: (request, next) => stage({ ...request, recordEvent: (event) => events.push(event) }, next),
-    resolve: createResolve({
-      ...services,
-      affinity: {
-        recordEnvironment: async (paymentId, { environment, tenant }, retention) =>
-          void recordedAffinities.push(`${paymentId} of ${tenant} in ${environment}, ${retention}`),
-      },
-      audit: {
-        record: async ({ who, outcome, details }) => void auditEvents.push({ who, outcome, ...details }),
-      },
-      windowMs: () => config.idempotency.window,
-    }),
+    resolve,
     inDoubtCount: services.inDoubtCount,
   };
 }
+
+/** A payment that belongs to another tenant. */
+export const foreignPaymentId = 'foreign-payment';
 
 const environments = { sandbox: { baseUrl: 'http://127.0.0.1:9', standardVersion: '1.3.11' } };
 const configs = new Map<string, Config>();

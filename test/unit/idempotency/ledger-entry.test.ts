@@ -11,11 +11,12 @@ import {
   statusPathOf,
   storedResponse,
 } from '../../../src/idempotency/ledger-entry.ts';
+import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { type Operation, prefixOf } from '../../../src/pis/operations.ts';
 import { bankResponse, useFakeTime } from './instance.ts';
 import { authorisation, cancellation, initiation } from './requests.ts';
 
-const claim = claimedEntry(cancellation(), { fingerprint: 'a-fingerprint', attempt: 'one', holder: 'me' });
+const claim = claimedEntry(cancellation(), identityOf(cancellation()), { attempt: 'one', holder: 'me' });
 const sending = { ...claim, step: 'sending', environment: 'sandbox', listenedUntil: 1 } as const;
 const steps: readonly LedgerEntry[] = [
   claim,
@@ -58,7 +59,7 @@ describe('a ledger entry', () => {
     useFakeTime(t);
     const headers = [['Authorization', 'Bearer secret']] as const;
     const request = initiation({ body: 'from the payer', headers });
-    const text = serializeEntry(claimedEntry(request, { fingerprint: 'f', attempt: 'one', holder: 'me' }));
+    const text = serializeEntry(claimedEntry(request, identityOf(request), { attempt: 'one', holder: 'me' }));
     assert.doesNotMatch(text, /secret|payer/);
   });
 });
@@ -113,7 +114,7 @@ describe('the status path of a payment', () => {
     assert.equal(pathFor(initiation()), undefined);
   });
 
-  for (const id of ['a-payment', 'p', 'sepa', 'v1', 'a', 'payments', 'authorisations', 'x=='])
+  for (const id of ['a-payment', 'p', 'sepa', 'v1', 'a', 'payments', 'my-authorisations', 'x=='])
     test(`is derived from the path of a cancellation or authorisation of the payment ${id}`, () => {
       assert.equal(pathFor(cancellation({ payment: id })), expected(id));
       assert.equal(pathFor(authorisation({ payment: id })), expected(id));

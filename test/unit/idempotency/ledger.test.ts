@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { createLedgerStore } from '../../../src/idempotency/ledger-store.ts';
 import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import {
@@ -11,6 +12,7 @@ import {
   inDoubtWriteOf,
   leaseMs,
   startInstance,
+  storedOf,
   useFakeTime,
 } from './instance.ts';
 import { initiation } from './requests.ts';
@@ -107,18 +109,53 @@ describe('the ledger', () => {
     assert.equal(found.entry.paymentId, 'a-payment');
   });
 
-  test('rejects another request with a used X-Request-ID at every step, and leaves the entry alone', async (t) => {
+  test('reports a used X-Request-ID as running, then as in doubt, before it rejects another request', async (t) => {
     const { time, state, instance } = startInstance(t);
     const other = initiation({ body: 'another' });
+    const kindOnAll = async () => {
+      const all = [instance, createInstance(state)].map(({ lookUp }) => lookUp(other));
+      return (await Promise.all(all)).map(({ kind }) => kind);
+    };
     const claim = await instance.claim();
-    assert.equal((await instance.lookUp(other)).kind, 'another-request');
+    await instance.services.instanceLeases.renew();
+    assert.deepEqual(await kindOnAll(), ['running', 'running']);
     await claim.markSending('sandbox');
-    assert.equal((await instance.lookUp(other)).kind, 'another-request');
+    assert.deepEqual(await kindOnAll(), ['running', 'running']);
     time.skip(leaseMs);
-    assert.equal((await createInstance(state).lookUp(other)).kind, 'another-request');
-    assert.equal((await entryOf(state))?.step, 'sending');
+    assert.equal((await createInstance(state).lookUp(other)).kind, 'in-doubt');
+    await claim.recordResponse(bankResponse(500));
+    assert.deepEqual(await kindOnAll(), ['in-doubt', 'in-doubt']);
+    await instance.resolve({ ...(await inDoubtWriteOf(state)), who: 'me', outcome: 'happened', reason: '' });
+    assert.deepEqual(await kindOnAll(), ['another-request', 'another-request']);
+  });
+
+  test('rejects another request with a used X-Request-ID, and leaves the entry alone', async (t) => {
+    const { state, instance } = startInstance(t);
+    const claim = await instance.claim();
+    await claim.markSending('sandbox');
     await claim.recordResponse(bankResponse(201));
-    assert.equal((await instance.lookUp(other)).kind, 'another-request');
+    for (const one of [instance, createInstance(state)]) {
+      const expected = { kind: 'another-request', difference: 'content' };
+      assert.deepEqual(await one.lookUp(initiation({ body: 'another' })), expected);
+    }
+    assert.equal((await entryOf(state))?.step, 'answered');
+  });
+
+  test('compares a request with an entry of the former release without the payer', async (t) => {
+    const { state, instance } = startInstance(t);
+    const claim = await instance.claim();
+    await claim.markSending('sandbox');
+    await claim.recordResponse(bankResponse(201));
+    const stored = (await storedOf(state)) ?? assert.fail();
+    const { fingerprint2: _, ...former } = stored.entry ?? assert.fail();
+    await createLedgerStore(state.keyValues).replace(identityOf(initiation()).id, stored.raw, former);
+    const ofAnna = initiation({
+      headers: [
+        ['Content-Type', 'application/json'],
+        ['PSU-ID', 'anna'],
+      ],
+    });
+    assert.equal((await createInstance(state).lookUp(ofAnna)).kind, 'answered');
   });
 
   for (const text of ['garbage', '{"v":2,"step":"claimed"}', '{}', 'null'])
@@ -184,15 +221,15 @@ describe('the ledger without its state', () => {
   });
 });
 
-test('a first request costs at most six operations on the state', async (t) => {
+test('a first request costs at most seven operations on the state', async (t) => {
   useFakeTime(t);
   const state = createFailingState();
   const instance = createInstance(state);
-  await instance.services.instanceLeases.register();
+  await instance.services.lossGuard.verify();
   const before = state.operations.length;
   const claim = await instance.claim();
   await claim.markSending('sandbox');
   await claim.recordResponse(bankResponse(201));
   const operations = state.operations.slice(before);
-  assert.ok(operations.length <= 6, operations.join(', '));
+  assert.ok(operations.length <= 7, operations.join(', '));
 });

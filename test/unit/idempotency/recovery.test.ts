@@ -248,7 +248,7 @@ describe('an instance lease', () => {
     const time = useFakeTime(t);
     const { one, other } = createTwo();
     assert.equal(await other.isAlive(one.ownId), false);
-    await one.register();
+    await one.renew();
     time.skip(leaseMs - 1);
     assert.equal(await other.isAlive(one.ownId), true);
     time.skip(1);
@@ -265,27 +265,35 @@ describe('an instance lease', () => {
     }
   });
 
-  test('is written once, however often register is called', async (t) => {
+  test('shows its last value to other instances', async (t) => {
     useFakeTime(t);
-    const { state, one } = createTwo();
-    for (let request = 0; request < 3; request++) await one.register();
-    assert.equal(state.operations.length, 1);
+    const { one, other } = createTwo();
+    await one.renew('round 1');
+    await other.renew();
+    await one.renew();
+    assert.deepEqual(
+      await other.live(),
+      new Map([
+        [one.ownId, 'round 1'],
+        [other.ownId, 'starting'],
+      ]),
+    );
   });
 
-  test('is written by the next register if the state was unavailable', async (t) => {
+  test('is renewed after the state was unavailable', async (t) => {
     useFakeTime(t);
     const { state, one, other } = createTwo();
     state.fail();
-    await assert.rejects(one.register(), { code: 'STATE_UNAVAILABLE' });
+    await assert.rejects(one.renew(), { code: 'STATE_UNAVAILABLE' });
     state.recover();
-    await one.register();
+    await one.renew();
     assert.equal(await other.isAlive(one.ownId), true);
   });
 
   test('ends for other instances when the instance deregisters', async (t) => {
     useFakeTime(t);
     const { one, other } = createTwo();
-    await one.register();
+    await one.renew();
     await one.deregister();
     assert.equal(await other.isAlive(one.ownId), false);
     assert.equal(await one.isAlive(one.ownId), true, 'the instance itself is still alive');

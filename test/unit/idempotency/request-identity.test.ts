@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { identityOf } from '../../../src/idempotency/request-identity.ts';
+import { differenceOf, identityOf } from '../../../src/idempotency/request-identity.ts';
 import { authorisation, cancellation, initiation, type RequestOptions, requestId } from './requests.ts';
 
 const idOf = (options: RequestOptions) => identityOf(initiation(options)).id;
-const fingerprintOf = (options: RequestOptions) => identityOf(initiation(options)).fingerprint;
+const fingerprintOf = (options: RequestOptions) => identityOf(initiation(options)).fingerprint2.request;
 const typed = (type: string) => [['Content-Type', type]] as const;
+const withHeader = (name: string, value: string) => ({
+  headers: [...typed('application/json'), [name, value] as const],
+});
 
 describe('the ledger id of a request', () => {
   test('does not depend on the letter case of the X-Request-ID', () => {
@@ -17,9 +21,13 @@ describe('the ledger id of a request', () => {
     assert.notEqual(idOf({ tenant: 'rival' }), idOf({}));
   });
 
-  test('depends on the operation and the payment', () => {
+  test('depends on the operation and the payment, so that a TPP can use one X-Request-ID for each of them', () => {
     const same = [initiation(), cancellation(), authorisation(), cancellation({ payment: 'another' })];
     assert.equal(new Set(same.map((request) => identityOf(request).id)).size, same.length);
+  });
+
+  test('does not depend on the payment service, so that a TPP cannot initiate two payments with one X-Request-ID', () => {
+    assert.equal(idOf({ service: 'bulk-payments' }), idOf({}));
   });
 
   test('is a hash of 43 characters', () => {
@@ -41,10 +49,11 @@ describe('the ledger id of a request', () => {
 });
 
 describe('the fingerprint of a request', () => {
-  test('does not depend on credentials, dates, signatures and payer addresses', () => {
+  test('does not depend on credentials, consents, dates, signatures and payer addresses', () => {
     const headers = [
       ...typed('application/json'),
       ['Authorization', 'Bearer refreshed'],
+      ['Consent-ID', 'renewed'],
       ['Date', 'Thu, 01 Jan 2026 12:00:00 GMT'],
       ['PSU-IP-Address', '192.0.2.1'],
       ['Signature', 'keyId="1"'],
@@ -63,6 +72,10 @@ describe('the fingerprint of a request', () => {
     ['no content type', { headers: [] }],
     ['another path', { service: 'bulk-payments' }],
     ['a named environment', { named: 'sandbox' }],
+    ['a payer', withHeader('PSU-ID', 'anna')],
+    ['the kind of a payer id', withHeader('PSU-ID-Type', 'email')],
+    ['a company', withHeader('psu-corporate-id', 'anna')],
+    ['the kind of a company id', withHeader('PSU-Corporate-ID-Type', 'email')],
   ] as const satisfies readonly (readonly [string, RequestOptions])[])
     test(`differs for ${what}, while the ledger id is the same`, () => {
       assert.equal(idOf(options), idOf({}));
@@ -77,6 +90,40 @@ describe('the fingerprint of a request', () => {
           body.slice(0, at) + String.fromCharCode((body.charCodeAt(at) + 1) % 128) + body.slice(at + 1);
         assert.equal(fingerprintOf({ body }) === fingerprintOf({ body: other }), body === other);
       }),
+    );
+  });
+});
+
+describe('a request under a used X-Request-ID', () => {
+  const first = identityOf(initiation(withHeader('PSU-ID', 'anna')));
+  const other = identityOf(initiation(withHeader('PSU-ID', 'berta')));
+
+  test('is a repeat if all fingerprints are equal', () => {
+    assert.equal(differenceOf(first, first), 'none');
+  });
+
+  test('differs in the headers alone if it has another payer', () => {
+    assert.equal(differenceOf(first, other), 'headers');
+    assert.equal(differenceOf(first, identityOf(initiation())), 'headers');
+  });
+
+  test('differs in its content if it has another body', () => {
+    const changed = identityOf(initiation({ ...withHeader('PSU-ID', 'anna'), body: '{}' }));
+    assert.equal(differenceOf(first, changed), 'content');
+  });
+
+  test('is compared under version 1 with an entry of the former release, which has not recorded the payer', () => {
+    const { fingerprint } = first;
+    assert.equal(differenceOf({ fingerprint }, other), 'none');
+    assert.equal(differenceOf({ fingerprint }, identityOf(initiation({ body: '{}' }))), 'content');
+  });
+
+  test('has the fingerprint of the former release, which instances of that release compare', () => {
+    const text = '["POST","/berlingroup/v1/payments/sepa-credit-transfers","application/json",null]\0{}';
+    const expected = createHash('sha256').update(text).digest('base64url');
+    assert.equal(
+      identityOf(initiation({ ...withHeader('PSU-ID', 'anna'), body: '{}' })).fingerprint,
+      expected,
     );
   });
 });

@@ -9,7 +9,7 @@ import type { Field } from '../../kit/fields.ts';
 export interface RequestOptions {
   readonly tenant?: string;
   readonly requestId?: string;
-  readonly body?: string;
+  readonly body?: string | undefined;
   readonly payment?: string;
   readonly service?: string;
   readonly named?: string;

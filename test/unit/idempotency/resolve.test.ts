@@ -7,6 +7,7 @@ import {
   createInstance,
   entryOf,
   errorCodeOf,
+  foreignPaymentId,
   type Instance,
   inDoubtWriteOf,
   lateAnswerMs,
@@ -49,6 +50,16 @@ describe('a write in doubt that is resolved as happened', () => {
     const { id } = await inDoubtWriteOf(state);
     assert.equal((await instance.resolve({ ...given, id, outcome })).kind, 'resolved');
     assert.deepEqual(instance.recordedAffinities, []);
+  });
+
+  test('stays in doubt if the operator names a payment of another tenant', async (t) => {
+    const { state, instance } = startInstance(t);
+    await putInDoubt(instance);
+    const { id } = await inDoubtWriteOf(state);
+    const resolved = await instance.resolve({ ...given, id, outcome, paymentId: foreignPaymentId });
+    assert.deepEqual(resolved, { kind: 'foreign-payment' });
+    assert.equal((await entryOf(state))?.step, 'in-doubt');
+    assert.deepEqual(instance.auditEvents, []);
   });
 
   test('has a permanent environment affinity if it initiates a periodic payment', async (t) => {

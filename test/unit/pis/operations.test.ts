@@ -90,6 +90,20 @@ describe('the operations table', () => {
   });
 });
 
+describe('the status that a response shows besides other data', () => {
+  test("is the payment's in reads of payments, and the authorisation's in reads of an authorisation", () => {
+    const shown = operations.filter(({ showsStatus }) => showsStatus !== 'none');
+    assert.deepEqual(
+      shown.map(({ name, showsStatus }) => [name, showsStatus]),
+      [
+        ['getPayment', 'transactionStatus'],
+        ['getPeriodicPayment', 'transactionStatus'],
+        ['getAuthorisation', 'scaStatus'],
+      ],
+    );
+  });
+});
+
 describe('the segment "status"', () => {
   test('at the end of a path is the status operation, never an authorisation type', () => {
     assert.equal(operationOf(anything('GET', `${payment}/status`)).name, 'getPaymentStatus');
@@ -97,9 +111,42 @@ describe('the segment "status"', () => {
     assert.equal(anything('GET', `${payment}/status/1`).kind, 'unknown-path');
   });
 
-  test('is a valid payment id', () => {
-    assert.equal(operationOf(match('GET', `${v1}/payments/p/status`)).paymentId, 'status');
-    assert.equal(operationOf(match('GET', `${v1}/payments/p/status/status`)).name, 'getPaymentStatus');
+  test('is never an id: the path lacks one', () => {
+    assert.equal(kindOf('GET', `${v1}/payments/p/status`), 'unknown-path');
+    assert.equal(kindOf('GET', `${v1}/payments/p/status/status`), 'unknown-path');
+  });
+});
+
+describe('an id that equals the name of a sub-resource', () => {
+  const names = ['status', 'authorisations', 'cancellation-authorisations'];
+
+  test('is an unknown path, whatever the method', () => {
+    for (const method of ['GET', 'DELETE', 'POST', 'PUT']) {
+      for (const id of names) {
+        assert.equal(kindOf(method, `${v1}/payments/p/${id}`), 'unknown-path', `${method} ${id}`);
+        assert.equal(kindOf(method, `${v1}/payments/p/${id}/status`), 'unknown-path', `${method} ${id}`);
+        for (const matches of [match, anything]) {
+          assert.equal(matches(method, `${v1}/payments/p/${id}/authorisations`).kind, 'unknown-path');
+          assert.equal(matches(method, `${payment}/authorisations/${id}`).kind, 'unknown-path');
+        }
+      }
+    }
+  });
+
+  test('is an unknown path for configured authorisation types as well', () => {
+    const approvals = createMatcher({ ...rules, authorisationTypes: ['approvals'] });
+    assert.equal(approvals('GET', `${v1}/payments/p/approvals`).kind, 'unknown-path');
+    assert.equal(approvals('GET', `${v1}/payments/p/authorisations`).kind, 'unknown-path');
+    assert.equal(kindOf('GET', `${v1}/payments/p/approvals`), 'operation');
+  });
+
+  test('may contain such a name, or have it in another letter case', () => {
+    for (const id of ['status1', 'Status', 'my-authorisations', 'authorisations.1'])
+      assert.equal(operationOf(match('GET', `${v1}/payments/p/${id}`)).paymentId, id);
+  });
+
+  test('is not meant by a payment product', () => {
+    assert.equal(operationOf(match('POST', `${v1}/payments/status`)).paymentProduct, 'status');
   });
 });
 

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { finalityOf, transactionStatuses, transactionStatusIn } from '../../../src/pis/transaction-status.ts';
+import {
+  endsAuthorisation,
+  finalityOf,
+  scaStatusIn,
+  transactionStatuses,
+  transactionStatusIn,
+} from '../../../src/pis/transaction-status.ts';
 
 describe('finalityOf a transaction status', () => {
   const finalCodes = {
@@ -48,9 +54,13 @@ describe('transactionStatusIn a response body', () => {
     assert.equal(read('<a:GrpSts xmlns:a="urn:x">\n ACCT\n</a:GrpSts >', 'application/pain.002+xml'), 'ACCT');
   });
 
+  test('returns a transactionStatus that is no code of ISO 20022', () => {
+    assert.equal(read('{"transactionStatus":"Accepted by us"}', 'application/json'), 'Accepted by us');
+  });
+
   test('returns undefined if there is no status, or more than one interpretation', () => {
     const json = ['', '{', '[]', 'null', '"RJCT"', '{"transactionStatus":7}', '{"transactionStatus":null}'];
-    const nested = ['{"payment":{"transactionStatus":"RJCT"}}', '{"transactionStatus":"RJCT but long"}'];
+    const nested = ['{"payment":{"transactionStatus":"RJCT"}}', '[{"transactionStatus":"RJCT"}]'];
     for (const body of [...json, ...nested]) assert.equal(read(body, 'application/json'), undefined, body);
 
     const xml = [
@@ -77,7 +87,7 @@ describe('transactionStatusIn a response body', () => {
     fc.assert(
       fc.property(fc.uint8Array(), types, (bytes, type) => {
         const found = transactionStatusIn(Buffer.from(bytes), type);
-        assert.ok(found === undefined || /^[A-Z0-9]{1,4}$/.test(found));
+        assert.ok(found === undefined || typeof found === 'string');
       }),
     );
   });
@@ -88,5 +98,20 @@ describe('transactionStatusIn a response body', () => {
     }
     assert.equal(read(`<GrpSts>${' '.repeat(1_000_000)}`, 'application/xml'), undefined);
     assert.equal(read('['.repeat(1_000_000), 'application/json'), undefined);
+  });
+});
+
+describe('scaStatusIn a response body', () => {
+  test('returns scaStatus of JSON, and of nothing else', () => {
+    const body = Buffer.from('{"scaStatus":"finalised","transactionStatus":"ACTC"}');
+    assert.equal(scaStatusIn(body, 'application/json'), 'finalised');
+    assert.equal(scaStatusIn(body, 'application/xml'), undefined);
+    assert.equal(scaStatusIn(Buffer.from('{"scaStatus":1}'), 'application/json'), undefined);
+  });
+
+  test('ends an authorisation if it is finalised, failed or exempted', () => {
+    for (const status of ['finalised', 'failed', 'exempted']) assert.ok(endsAuthorisation(status), status);
+    for (const status of ['received', 'started', 'unconfirmed', ''])
+      assert.ok(!endsAuthorisation(status), status);
   });
 });

@@ -20,6 +20,10 @@ test('a linked list keeps insertion order through any sequence of appends and re
           assert.equal(removals[step]?.() ?? false, wasPresent);
         }
         assert.deepEqual(list.toArray(), expected);
+        assert.equal(
+          list.find((value) => value % 2 === 1),
+          expected.find((value) => value % 2 === 1),
+        );
         assert.deepEqual(
           [list.first(), list.last(), list.size()],
           [expected[0], expected.at(-1), expected.length],

@@ -48,6 +48,29 @@ describe("a URL of the bank's API", () => {
     });
   });
 
+  test('may have the base path without the segment, relative or absolute', () => {
+    assertMapped({
+      '/psd2/v1/payments/p/1?x#y': `${publicBase}/payments/p/1?x#y`,
+      'https://api.bank.example/psd2/v1/payments/p/1': `${publicBase}/payments/p/1`,
+      '//api.bank.example/psd2/v1/payments/p/1': `${publicBase}/payments/p/1`,
+      '../../../../v1/payments/p/1': `${publicBase}/payments/p/1`,
+    });
+    assertUnmapped([
+      '/psd2/v2/payments/p/1',
+      '/psd2/v1',
+      '/psd2/v1x/payments',
+      '/psd2x/v1/payments',
+      '/other/v1/payments/p/1',
+      'https://evil.example/psd2/v1/payments/p/1',
+    ]);
+  });
+
+  test('with a segment that begins with v1 is not another version of the API if it is absolute', () => {
+    const n26 = createUrlMapper(gateway, 'v1/berlin-group')(routedRequest('/v1/berlin-group/v1/payments/p'));
+    assert.equal(n26('https://api.bank.example/psd2/v1/berlin-group/v2/payments/p/1'), undefined);
+    assert.equal(n26('/psd2/v1/payments/p/1'), `${gateway}/v1/berlin-group/v1/payments/p/1`);
+  });
+
   test('may be relative to the URL of the request at the bank', () => {
     assertMapped({
       '1/status': `${publicBase}/payments/p/1/status`,
@@ -96,7 +119,8 @@ describe('a URL is not mapped', () => {
       '/v1',
       '/v2/payments/p/1',
       '../../../../../login',
-      '../../../../v1/payments/p/1',
+      '../../../../v2/payments/p/1',
+      '../../../../x/v1/payments/p/1',
     ]);
   });
 

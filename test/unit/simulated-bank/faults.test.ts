@@ -159,6 +159,22 @@ describe('the latency fault of the simulated bank', () => {
     assert.match(received, /^HTTP\/1\.1 503/);
     assert.equal((await late).received, '');
   });
+
+  test('is cut short for present requests by endDelays, and still applies to later requests', async (t) => {
+    const bank = await startedBank(t);
+    bank.injectFault({ name: 'latency', ms: 600_000 });
+
+    const [first, second] = [pay(bank), pay(bank)];
+    await bank.waitUntil(() => bank.payments.length === 2);
+    bank.endDelays();
+    const statuses = [(await first).status, (await second).status];
+    const later = talk(bank, initiationBytes);
+    await bank.waitUntil(() => bank.payments.length === 3);
+    await bank.stop();
+
+    assert.deepEqual(statuses, [201, 201]);
+    assert.equal((await later).received, '');
+  });
 });
 
 test('the simulated bank serves the next request after every fault', async (t) => {

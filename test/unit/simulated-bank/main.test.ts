@@ -38,6 +38,9 @@ test('npm run bank reports invalid options in one line', { timeout: 20_000 }, as
 
   const [complaint, [code]] = await Promise.all([text(bank.stderr), once(bank, 'exit')]);
 
-  assert.equal(complaint, '--links is one of absolute, relative, relative-without-base, not sideways\n');
+  assert.equal(
+    complaint,
+    '--links is one of absolute, relative, relative-without-segment, relative-without-base, not sideways\n',
+  );
   assert.equal(code, 1);
 });

@@ -112,6 +112,15 @@ describe('a value from before a change of the encryption keys', () => {
       assert.equal(await values.replace('name', 'old', 'new'), true);
       assert.equal(await store.under(first).read('name'), 'new');
     });
+
+    test(`${what} is removed by removeIf only if the expected text is its own`, async () => {
+      const store = createStore();
+      await write(store);
+      const values = store.under(first, second, third);
+      assert.equal(await values.removeIf('name', 'other'), false);
+      assert.equal(await values.removeIf('name', 'old'), true);
+      assert.equal(await store.stored.read('name'), undefined);
+    });
   }
 
   test('is replaced if the expected text contains a lone surrogate, as without encryption', async () => {

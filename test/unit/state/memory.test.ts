@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { encryptKeyValues } from '../../../src/state/encryption.ts';
 import { createExpiringMap, createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
+import { testFences } from '../../contract/fences-contract.ts';
 import { testKeyValues } from '../../contract/key-values-contract.ts';
 import { testPubSub } from '../../contract/pubsub-contract.ts';
 import { testSets } from '../../contract/sets-contract.ts';
@@ -26,6 +27,7 @@ const memory = (wrap: (state: State) => State = (state) => state): StateUnderTes
 
 describe('the memory state', () => {
   testKeyValues(memory());
+  testFences(memory());
   testSets(memory());
   testTokenBuckets(memory());
   testPubSub(memory());

@@ -33,6 +33,17 @@ describe('the health check of Redis', () => {
     assert.match(await problemOf([denied]), /^unsafe: .*\+info/);
   });
 
+  test('reports what may lose data as warnings, or as unsafe if durability is required', async () => {
+    const info = report('redis_version:7.0.15', 'aof_enabled:0', 'rdb_saves:0', 'connected_slaves:1');
+    const sources = { reports: () => [info, allSlots], acceptsCommands: () => true };
+    const check = (durability: 'report' | 'required') =>
+      checkHealth(sources, () => undefined, { durability });
+    const reported = await check('report');
+    assert.ok(reported.kind === 'healthy' && /aof_enabled:0/.test(reported.lossRisks.join()));
+    const refused = await check('required');
+    assert.ok(refused.kind === 'unsafe' && /required.*aof_enabled:0.*set appendonly/.test(refused.problem));
+  });
+
   test('reports unreachable if slots fail, are not assigned, or the cluster is down', async () => {
     const failed = report('cluster_state:ok', 'cluster_slots_assigned:16384', 'cluster_slots_fail:5461');
     assert.match(await problemOf([noLimit, failed]), /^unreachable: .* 5461 of its 16384 slots/);

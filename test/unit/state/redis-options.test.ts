@@ -8,8 +8,10 @@ import {
   startupNodes,
 } from '../../../src/state/redis-options.ts';
 
+const timeoutMs = 250;
+
 const optionsOf = (url: string) => {
-  const { host, port, db, username, password, tls } = singleOptions({ kind: 'single', url });
+  const { host, port, db, username, password, tls } = singleOptions({ kind: 'single', url }, timeoutMs);
   return { host, port, db, username, password, tls };
 };
 const noCredentials = { username: undefined, password: undefined, tls: undefined };
@@ -36,7 +38,7 @@ describe('the options of Redis connections', () => {
 
   test('use the credentials of the first sentinel address for all sentinels and their master', () => {
     const urls = ['rediss://user:word@one.example/2', 'rediss://two.example:7000'];
-    const options = sentinelOptions({ kind: 'sentinels', urls, name: 'main' });
+    const options = sentinelOptions({ kind: 'sentinels', urls, name: 'main' }, timeoutMs);
     assert.deepEqual(options.sentinels, [
       { host: 'one.example', port: 26379 },
       { host: 'two.example', port: 7000 },
@@ -48,7 +50,10 @@ describe('the options of Redis connections', () => {
   });
 
   test('omit credentials and TLS for sentinels whose address has none', () => {
-    const options = sentinelOptions({ kind: 'sentinels', urls: ['redis://one.example'], name: 'main' });
+    const options = sentinelOptions(
+      { kind: 'sentinels', urls: ['redis://one.example'], name: 'main' },
+      timeoutMs,
+    );
     for (const absent of ['tls', 'username', 'password', 'sentinelTLS', 'sentinelPassword']) {
       assert.equal(absent in options, false, absent);
     }
@@ -63,18 +68,31 @@ describe('the options of Redis connections', () => {
       { host: 'one.example', port: 6379 },
       { host: 'two.example', port: 7001 },
     ]);
-    const { password, tls } = nodeOptions(settings);
+    const { password, tls } = nodeOptions(settings, timeoutMs);
     assert.deepEqual([password, tls], ['word', {}]);
-    assert.deepEqual(clusterOptions(settings).redisOptions, nodeOptions(settings));
+    assert.deepEqual(clusterOptions(settings, timeoutMs).redisOptions, nodeOptions(settings, timeoutMs));
+  });
+
+  test('leave at least twice the timeout of a command to the handshake, and twice that to a silent connection', () => {
+    const settings = { kind: 'single' as const, url: 'redis://redis.example' };
+    for (const [commandMs, handshakeMs] of [
+      [50, 500],
+      [250, 500],
+      [2_000, 4_000],
+    ] as const) {
+      const { commandTimeout, socketTimeout, connectTimeout } = singleOptions(settings, commandMs);
+      assert.deepEqual([commandTimeout, socketTimeout], [handshakeMs, 2 * handshakeMs]);
+      assert.ok(connectTimeout >= commandMs);
+    }
   });
 
   test('disable queueing and resending of commands during an outage', () => {
-    const options = singleOptions({ kind: 'single', url: 'redis://redis.example' });
+    const options = singleOptions({ kind: 'single', url: 'redis://redis.example' }, timeoutMs);
     assert.equal(options.enableOfflineQueue, false);
     assert.equal(options.maxRetriesPerRequest, 0);
     assert.equal(options.autoResendUnfulfilledCommands, false);
     assert.deepEqual([1, 5, 10, 1_000].map(options.retryStrategy), [50, 250, 500, 500]);
-    const cluster = clusterOptions({ kind: 'cluster', urls: ['redis://redis.example'] });
+    const cluster = clusterOptions({ kind: 'cluster', urls: ['redis://redis.example'] }, timeoutMs);
     assert.deepEqual([cluster.enableOfflineQueue, cluster.retryDelayOnFailover], [false, 0]);
   });
 });

@@ -16,6 +16,8 @@ export interface TokenBucketCase {
 
 const oneIn10s: BucketRate = { perSecond: 0.1, burst: 1 };
 const threeAtOnce: BucketRate = { perSecond: 0.1, burst: 3 };
+/** A bucket that can be used up for 60 s: its burst, and the permits of the next 30 s. */
+const upToAMinute: BucketRate = { ...threeAtOnce, longestAheadMs: 60_000 };
 const hour = 3_600_000;
 /** A realistic time of day in ms, with the microseconds of Redis. */
 const today = 1_785_000_000_000.125;
@@ -109,6 +111,34 @@ export const tokenBucketCases: readonly TokenBucketCase[] = [
       [0, { perSecond: 0.05, burst: 1 }, hour, 10_000],
       [0, oneIn10s, hour, 30_000],
       [0, threeAtOnce, hour, 20_000],
+    ],
+  },
+  {
+    name: 'a clock that is set back by a minute makes nobody wait, and the next permits follow at the rate',
+    requests: [
+      ...[0, 0, 0, 10_000, 20_000, 30_000].map((waitMs) => [today, upToAMinute, 30_000, waitMs] as const),
+      [today - 60_000, upToAMinute, 0, 0],
+      [today - 60_000, upToAMinute, 0, undefined],
+      [today - 60_000, upToAMinute, 30_000, 10_000],
+      [today - 40_000, upToAMinute, 0, 0],
+    ],
+  },
+  {
+    name: 'a clock that is set back makes nobody wait although the call accepts no wait, as calls of a client quota do',
+    requests: [
+      [today, oneIn10s, 0, 0],
+      [today - 60_000, oneIn10s, 0, 0],
+      [today - 60_000, oneIn10s, 0, undefined],
+    ],
+  },
+  {
+    name: 'permits that were reserved by callers with a longer wait, or before the rate was lowered, stay reserved',
+    requests: [
+      ...[0, 0, 0, 10_000, 20_000, 30_000].map((waitMs) => [0, upToAMinute, 30_000, waitMs] as const),
+      [0, upToAMinute, 0, undefined],
+      [0, { ...upToAMinute, burst: 1 }, 0, undefined],
+      [0, { ...upToAMinute, perSecond: 1, burst: 1 }, 0, undefined],
+      [0, upToAMinute, 40_000, 40_000],
     ],
   },
   {

@@ -61,6 +61,41 @@ describe('token bucket arithmetic', () => {
     );
   });
 
+  test('a bucket keeps its reservations if callers accept different waits and the rate is lowered in between', () => {
+    const maxWaitMs = 10_000;
+    const configured = fc.record({
+      perSecond: fc.double({ min: 0.2, max: 1_000, noNaN: true }),
+      burst: fc.integer({ min: 1, max: 100 }),
+    });
+    const lowered = fc.double({ min: 0.1, max: 1, noNaN: true });
+    const requests = fc.array(
+      fc.record({
+        gapMs: fc.double({ min: 0, max: 500, noNaN: true }),
+        loweredTo: fc.option(lowered, { nil: undefined }),
+        acceptedMs: fc.constantFrom(0, 1_000, maxWaitMs),
+      }),
+      { maxLength: 200 },
+    );
+    fc.assert(
+      fc.property(configured, requests, (rate, all) => {
+        const longestAheadMs = maxWaitMs + (rate.burst * 1_000) / rate.perSecond;
+        const waitsWith = (bound: number) => {
+          let nowMs = 0;
+          let arrivalMs: number | undefined;
+          return all.map(({ gapMs, loweredTo, acceptedMs }) => {
+            nowMs += gapMs;
+            const perSecond = loweredTo && Math.max(0.1, loweredTo * rate.perSecond);
+            const current = perSecond === undefined ? rate : { perSecond, burst: 1 };
+            const permit = reservePermit(arrivalMs, nowMs, { ...current, longestAheadMs: bound }, acceptedMs);
+            arrivalMs = permit?.theoreticalArrivalMs ?? arrivalMs;
+            return permit?.waitMs;
+          });
+        };
+        assert.deepEqual(waitsWith(longestAheadMs), waitsWith(Number.POSITIVE_INFINITY));
+      }),
+    );
+  });
+
   test('permits are issued in the order of the requests, and never later than the longest acceptable wait', () => {
     fc.assert(
       fc.property(rates, gapsMs, maxWaits, (rate, gaps, maxWaitMs) => {

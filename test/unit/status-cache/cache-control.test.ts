@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { headerValue } from '../../../src/pis/headers.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import type { Field } from '../../kit/fields.ts';
@@ -71,6 +72,14 @@ describe('the caching fields of a response', () => {
     ['Expires', 'Thu, 01 Dec 1994 16:00:00 GMT'],
     ['Age', '3600'],
     ['Age', '99999999999999999999'],
+    ['Age', '7200, 0'],
+    ['Age', ' , 7200, 0'],
+    ['Expires', '3600'],
+    ['Expires', ''],
+    ['Expires', 'Thu, 18-Aug-2050 02:01:18 GMT'],
+    ['Expires', '2050-08-18 02:01'],
+    ['Expires', 'Thu, 18 Aug 2050 02:01:18 UTC'],
+    ['Expires', 'Thu, 18 Aug 50 02:01:18 GMT'],
     ['Cache-Control', 'no-cache; max-age=60'],
   ] as const) {
     test(`does not serve a response with ${field}: ${value} (sections 4.2 and 5.1)`, async () => {
@@ -84,12 +93,28 @@ describe('the caching fields of a response', () => {
     ['Cache-Control', 'max-age=99999999999999999999'],
     ['Age', 'old'],
     ['Age', '-1'],
-    ['Expires', new Date(Date.now() + 60_000).toUTCString()],
+    ['Age', '0, 7200'],
+    ['Age', '7200;a=b'],
+    ['Expires', 'Thu, 18 Aug 2050 02:01:18 GMT'],
+    ['Expires', 'Thursday, 18-Aug-50 02:01:18 GMT'],
+    ['Expires', 'Thu Aug 18 02:01:18 2050'],
+    ['Expires', new Date(Date.now() + 86_400_000).toUTCString()],
   ] as const) {
     test(`serves a response with ${field}: ${value}`, async () => {
       assert.equal(await fetchesWith([field, value]), 1);
     });
   }
+
+  test('counts the lifetime of Expires from Date, or from the arrival if Date is invalid (section 4.2.1)', async () => {
+    const expires = ['Expires', 'Thu, 01 Dec 1994 16:00:00 GMT'] as const;
+    assert.equal(await fetchesWith(expires, ['Date', 'Thu, 01 Dec 1994 15:00:00 GMT']), 1);
+    assert.equal(await fetchesWith(expires, ['Date', 'Thu, 01-Dec-1994 15:00:00 GMT']), 2);
+  });
+
+  test('uses the first of several Age fields (section 5.1)', async () => {
+    assert.equal(await fetchesWith(['Age', '7200'], ['Age', '0']), 2);
+    assert.equal(await fetchesWith(['Age', '0'], ['Age', '7200']), 1);
+  });
 
   for (const status of [201, 203, 204, 206, 301, 304, 400, 404, 429, 500]) {
     test(`does not store a response with status ${status}`, async () => {
@@ -135,6 +160,107 @@ describe('the caching fields of a request', () => {
       assert.equal(await countFetches([[token, field], [token]]), 1);
     });
   }
+
+  /** A status with a lifetime of 100 s that was cached 10 s ago; then a read with this field. */
+  async function readWith(control: string, bankFails = false) {
+    let nowMs = 1_000_000_000;
+    let fetches = 0;
+    const answer = () => bankStatusResponse('ACCC', [['Cache-Control', 'max-age=100']], { n: fetches });
+    const bank = async () => {
+      if (fetches++ > 0 && bankFails) throw new GatewayError('CIRCUIT_OPEN', 'the bank fails');
+      return answer();
+    };
+    const { send } = createCacheInstance(createMemoryState(), bank, {}, () => nowMs);
+    await send(withFields(token));
+    nowMs += 10_000;
+    const { servedFrom, headers } = await send(withFields(token, ['Cache-Control', control]));
+    const next = (await send(withFields(token))).headers;
+    return {
+      servedFrom,
+      cacheStatus: headerValue(headers, 'cache-status'),
+      nextAge: headerValue(next, 'age'),
+    };
+  }
+
+  for (const control of [
+    'max-age=10',
+    'max-age=99',
+    'Max-Age="10"',
+    'min-fresh=90',
+    'max-age=10, min-fresh=90',
+  ]) {
+    test(`serves a response of 10 s with a lifetime of 100 s for Cache-Control: ${control} (section 5.2.1)`, async () => {
+      assert.deepEqual(await readWith(control), {
+        servedFrom: 'cache',
+        cacheStatus: 'penstock; hit; ttl=90',
+        nextAge: '10',
+      });
+    });
+  }
+
+  for (const control of [
+    ...[
+      'max-age=9',
+      'max-age=1',
+      'max-age=0',
+      'max-age=00',
+      'min-fresh=91',
+      'min-fresh=99999999999999999999',
+    ],
+    ...[
+      'max-age=9, min-fresh=1',
+      'max-age=99, min-fresh=91',
+      'max-age=9, max-stale',
+      'max-age=9, max-age=99',
+    ],
+  ]) {
+    test(`fetches and stores instead of a response of 10 s with a lifetime of 100 s for Cache-Control: ${control}`, async () => {
+      assert.deepEqual(await readWith(control), {
+        servedFrom: 'bank',
+        cacheStatus: 'penstock; fwd=request',
+        nextAge: '0',
+      });
+    });
+  }
+
+  for (const control of ['max-age', 'max-age=', 'max-age=-1', 'max-age=1.5', 'max-age=soon', 'max-age=1s']) {
+    test(`ignores the invalid directive ${control}, and likewise for min-fresh`, async () => {
+      for (const directive of [control, control.replace('max-age', 'min-fresh')])
+        assert.equal((await readWith(directive)).servedFrom, 'cache', directive);
+    });
+  }
+
+  test('combines the limits with only-if-cached: within them from the cache, otherwise NOT_CACHED', async () => {
+    assert.equal((await readWith('only-if-cached, max-age=10, min-fresh=90')).servedFrom, 'cache');
+    for (const limit of ['max-age=9', 'min-fresh=91', 'max-age=0'])
+      await assert.rejects(readWith(`only-if-cached, ${limit}`), { code: 'NOT_CACHED' }, limit);
+  });
+
+  test('serves no response outside of the limits while the bank fails, and no stale one', async () => {
+    assert.equal((await readWith('max-age=10', true)).servedFrom, 'cache');
+    for (const limit of ['max-age=9', 'min-fresh=91'])
+      await assert.rejects(readWith(limit, true), { code: 'CIRCUIT_OPEN' }, limit);
+  });
+
+  test('makes one fetch for reads outside of their limits that arrive together, and none for the others', async () => {
+    const gate = Promise.withResolvers<void>();
+    let fetches = 0;
+    const { send } = createCacheInstance(createMemoryState(), async () => {
+      if (fetches++ > 0) await gate.promise;
+      return bankStatusResponse('ACCC', [['Age', '50']]);
+    });
+    await send(withFields(token));
+    const limited = ['max-age=10', 'max-age=20', 'min-fresh=9999', 'no-cache'].map((control) =>
+      send(withFields(token, ['Cache-Control', control])),
+    );
+    await setImmediate();
+    assert.equal((await send(withFields(token, ['Cache-Control', 'max-age=60']))).servedFrom, 'cache');
+    assert.equal((await send(withFields(token))).servedFrom, 'cache');
+    gate.resolve();
+    const sources = (await Promise.all(limited)).map(({ servedFrom }) => servedFrom);
+    assert.deepEqual(sources.toSorted(), ['bank', 'shared', 'shared', 'shared']);
+    assert.equal(fetches, 2);
+  });
 
   test('serves a read with only-if-cached from the cache, or refuses it with NOT_CACHED (section 5.2.1.7)', async () => {
     let fetches = 0;

@@ -77,6 +77,9 @@ export function createCacheInstance(
 
 export const statusRead = (options: RequestOptions = {}) => requestOf('GET', '/status', options);
 export const cancellation = (options: RequestOptions = {}) => requestOf('DELETE', '', options);
+export const paymentRead = (options: RequestOptions = {}) => requestOf('GET', '', options);
+export const authorisationRead = (options: RequestOptions = {}) =>
+  requestOf('GET', '/authorisations/an-authorisation', options);
 export const authorisation = (options: RequestOptions = {}) => requestOf('POST', '/authorisations', options);
 
 const match = createMatcher({

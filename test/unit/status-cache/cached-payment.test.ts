@@ -9,8 +9,8 @@ import {
   type CachedResponse,
   parseCachedPayment,
   serializeCachedPayment,
-  withObservation,
 } from '../../../src/status-cache/cached-payment.ts';
+import { recordObservation, recordRead } from '../../../src/status-cache/observation-rules.ts';
 import { createFailingState, type FailingState } from '../../kit/failing-state.ts';
 import { bankStatusResponse, createCacheInstance, statusRead } from './cache-instance.ts';
 
@@ -152,43 +152,40 @@ describe('serialization of a cached payment', () => {
     return { headers: [], body: 'A'.repeat(size * 4), fetchedAtMs, ttlMs: 1_000, credential: 'c' };
   };
 
+  const known = { generation: 'g', statusHash: 's', statusSinceMs: 7, endedAuthorisations: ['a'] };
+
   test('parses a serialized payment to the same value', () => {
     const observation = { statusHash: 's', observedAtMs: 5, responses: { variant: response(5) } };
-    const payment = withObservation(parseCachedPayment(undefined), observation);
-    assert.deepEqual(parseCachedPayment(serializeCachedPayment(payment)), payment);
+    const [, observed] = recordRead(parseCachedPayment(undefined), '', observation);
+    const ended = { what: 'authorisation-ended', authorisation: 'a' } as const;
+    for (const payment of [observed, recordObservation(parseCachedPayment(undefined), ended)]) {
+      assert.ok(payment);
+      assert.deepEqual(parseCachedPayment(serializeCachedPayment(payment)), payment);
+    }
   });
 
   test('keeps the newest responses within the size limit', () => {
     const responses = Object.fromEntries(
       Array.from({ length: 400 }, (_, index) => [`v${index}`, response(index, 1_000)]),
     );
-    const text = serializeCachedPayment({ generation: 'g', statusHash: 's', statusSinceMs: 0, responses });
-    assert.ok(text.length <= 256 * 1024);
+    const text = serializeCachedPayment({ ...known, responses });
+    assert.ok(text.length <= 64 * 1024);
     const stored = Object.keys(parseCachedPayment(text).responses);
-    assert.ok(stored.length >= 30 && stored.includes('v399') && !stored.includes('v0'));
+    assert.ok(stored.length >= 8 && stored.includes('v399') && !stored.includes('v0'));
   });
 
   test('keeps a limited number of small responses', () => {
     const responses = Object.fromEntries(
       Array.from({ length: 2_000 }, (_, index) => [`v${index}`, response(index)]),
     );
-    const stored = Object.keys(
-      parseCachedPayment(
-        serializeCachedPayment({ generation: 'g', statusHash: 's', statusSinceMs: 0, responses }),
-      ).responses,
-    );
+    const stored = Object.keys(parseCachedPayment(serializeCachedPayment({ ...known, responses })).responses);
     assert.ok(stored.length >= 32 && stored.length <= 100, `${stored.length} are stored`);
     assert.ok(stored.includes('v1999') && !stored.includes('v0'));
   });
 
   test('keeps only the status if the response is too large', () => {
     const responses = { variant: response(0, 100_000) };
-    const text = serializeCachedPayment({ generation: 'g', statusHash: 's', statusSinceMs: 7, responses });
-    assert.deepEqual(parseCachedPayment(text), {
-      generation: 'g',
-      statusHash: 's',
-      statusSinceMs: 7,
-      responses: {},
-    });
+    const text = serializeCachedPayment({ ...known, responses });
+    assert.deepEqual(parseCachedPayment(text), { ...known, responses: {} });
   });
 });

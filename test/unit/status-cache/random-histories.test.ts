@@ -20,7 +20,7 @@ describe('random histories of reads, cancellations, authorisations and status ch
         );
         await runHistory(scheduler, instances, changeStatus, workers);
       }),
-      seededRuns(t, 200),
+      seededRuns(t, 100),
     );
   });
 
@@ -40,7 +40,7 @@ describe('random histories of reads, cancellations, authorisations and status ch
           const instances = [createCacheInstance(state, bank, { idempotency: { ifStateFails } })];
           await runHistory(scheduler, instances, changeStatus, workers);
         }),
-        seededRuns(t, 100),
+        seededRuns(t, 50),
       );
     });
   }

@@ -86,13 +86,14 @@ export function withScheduledState(
       return value;
     };
   };
-  const { read, write, writeIfAbsent, replace, remove } = state.keyValues;
+  const { read, write, writeIfAbsent, replace, remove, removeIf } = state.keyValues;
   const keyValues: KeyValues = {
     read: delayed(read),
     write: delayed(write),
     writeIfAbsent: delayed(writeIfAbsent),
     replace: delayed(replace),
     remove: delayed(remove),
+    removeIf: delayed(removeIf),
   };
   return { ...state, keyValues };
 }

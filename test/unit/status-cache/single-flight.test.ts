@@ -9,7 +9,7 @@ import type { PisResponse } from '../../../src/request/messages.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createBlockingState } from '../../kit/blocking-state.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
-import { within } from '../../kit/within.ts';
+import { until, within } from '../../kit/within.ts';
 import {
   bankResponse,
   bankStatusResponse,
@@ -133,6 +133,42 @@ describe('equal reads at the same time', () => {
       });
     }
   }
+});
+
+describe('the lease of an instance that was paused until the lease expired', () => {
+  test('stays with the next instance when the paused one continues, so that no third instance fetches', async (t) => {
+    let nowMs = 0;
+    const state = createMemoryState(() => nowMs);
+    const paused = slowBank(() => {
+      throw new GatewayError('UPSTREAM_UNREACHED', 'connection refused');
+    });
+    const [next, third] = [
+      slowBank(() => bankStatusResponse('ACTC')),
+      slowBank(() => bankStatusResponse('ACTC')),
+    ];
+    t.after(() => {
+      for (const { open } of [paused, next, third]) open();
+    });
+    const send = ({ bank }: Pick<typeof next, 'bank'>) => createCacheInstance(state, bank).send(statusRead());
+
+    const first = send(paused);
+    await until(1_000, 'the first instance asks the bank', () => paused.fetches() === 1);
+    nowMs += 3_001; // the instance is paused and does not renew its lease
+    const second = send(next);
+    await until(1_000, 'the second instance asks the bank', () => next.fetches() === 1);
+    paused.open();
+    await assert.rejects(first);
+    await setImmediate(); // the first instance has released what it holds
+
+    const last = send(third);
+    for (let round = 0; round < 10; round++) await setImmediate();
+    assert.equal(third.fetches(), 0);
+    next.open();
+    assert.deepEqual(
+      (await Promise.all([second, last])).map(({ servedFrom }) => servedFrom),
+      ['bank', 'shared'],
+    );
+  });
 });
 
 describe('the lease of an instance that died', () => {

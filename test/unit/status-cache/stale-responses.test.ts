@@ -92,6 +92,13 @@ describe('stale responses', () => {
     });
   }
 
+  for (const control of ['max-age=3600', 'min-fresh=1']) {
+    test(`serves no stale status to a read with Cache-Control: ${control} (RFC 9111 section 5.2.1)`, async () => {
+      const { readAfter } = await cachedPayment('CIRCUIT_OPEN');
+      await assert.rejects(readAfter(90_000, ['Cache-Control', control]), { code: 'CIRCUIT_OPEN' });
+    });
+  }
+
   for (const control of ['must-revalidate', 'proxy-revalidate', 's-maxage=1']) {
     test(`serves no stale status if the bank sent ${control} (RFC 9111 section 4.2.4)`, async () => {
       const { readAfter } = await cachedPayment('CIRCUIT_OPEN', [['Cache-Control', control]]);

@@ -19,6 +19,7 @@ const read: PisRequest = {
     createsPayment: false,
     readsStatus: false,
     changesStatus: false,
+    showsStatus: 'transactionStatus',
     paymentService: 'payments',
     paymentProduct: 'sepa-credit-transfers',
     paymentId: iban,

@@ -119,7 +119,7 @@ describe('transport', () => {
     }
   });
 
-  test('leaks neither listeners nor sockets in 2,000 calls', async (t) => {
+  test('leaks neither listeners nor sockets in 500 calls', async (t) => {
     const warnings = collectWarnings(t);
     const { transport, pool } = await startTransport(t, (request, response) => {
       request.resume().on('end', () => response.end('{}'));
@@ -130,7 +130,7 @@ describe('transport', () => {
     };
     await send(transport);
     const before = await idleListeners();
-    for (let call = 0; call < 2_000; call++) {
+    for (let call = 0; call < 500; call++) {
       await send(transport, call % 2 === 0 ? {} : { method: 'POST', body: Buffer.from('{}') });
     }
 
@@ -148,6 +148,34 @@ describe('transport', () => {
     assert.equal(pool.stats().idle.length, 0);
     assert.equal(pool.stats().waiting, 0);
     assert.deepEqual(warnings, []);
+  });
+
+  test('gives up late calls of the tenant with most of them, when all connections are in use', async (t) => {
+    const paths: string[] = [];
+    let answer: (() => void) | undefined;
+    const { transport } = await startTransport(t, ({ url = '' }, response) => {
+      paths.push(url);
+      if (url === '/patient') answer = () => response.writeHead(201).end();
+      if (url === '/next') response.end();
+    });
+    const deadlineAtMs = performance.now() + 300;
+    const sendingMark = {
+      markSending: async () => performance.now() + 1_000,
+      lateAnswerUntilMs: performance.now() + 20_000,
+    };
+    const sendLate = (path: string, tenant: string) =>
+      transport.send({ ...get, method: 'POST', lane: 'write', path, tenant, deadlineAtMs, sendingMark });
+    const patient = sendLate('/patient', 'patient');
+    const hanging = [1, 2, 3].map(() => sendLate('/hanging', 'hanging').catch(() => 'given up'));
+    await until(
+      4_000,
+      'all have arrived, and are late',
+      () => paths.length === 4 && performance.now() > deadlineAtMs,
+    );
+    assert.equal((await send(transport, { path: '/next', tenant: 'another' })).status, 200);
+    answer?.();
+    assert.equal((await within(4_000, 'the late response', patient)).status, 201);
+    assert.equal(await Promise.any(hanging), 'given up');
   });
 
   test('opens at most maxSockets connections, and removes calls that timed out', async (t) => {

@@ -223,6 +223,21 @@ describe('call whose response has begun', () => {
   });
 });
 
+for (const codings of [['gzip, chunked'], ['chunked, gzip'], ['chunked', 'chunked'], ['gzip'], ['']]) {
+  test(`a call fails and closes its connection after a response with Transfer-Encoding: ${codings.join(' and ')}`, () => {
+    const started = startCall();
+    started.call.onConnection(requestOn(connectedSocket()));
+    started.call.onResponse(
+      responseHead(
+        201,
+        codings.flatMap((coding) => ['transfer-encoding', coding]),
+      ),
+    );
+    assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', 'http_response_transfer_coding']);
+    assert.equal(started.closedCount(), 1);
+  });
+}
+
 for (const [status, proxyError] of [
   [101, 'http_upgrade_failed'],
   [99, 'http_protocol_error'],

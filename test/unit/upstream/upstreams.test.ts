@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createHolds } from '../../../src/upstream/circuit/holds.ts';
 import { createAdaptiveRates } from '../../../src/upstream/shaping/adaptive-rate.ts';
 import { createUpstreams } from '../../../src/upstream/upstreams.ts';
-import { configOf } from '../../kit/gateway.ts';
+import { configOf, type Sections } from '../../kit/gateway.ts';
 import { parsePrometheus } from '../../kit/prometheus.ts';
 
 /** Metrics with the upstreams that `create` adds to them. */
@@ -17,9 +18,11 @@ function startMetrics() {
     holds: createHolds(state),
   };
   const metrics = createMetrics();
-  const create = (...names: readonly string[]) =>
+  const create = (...names: readonly string[]) => createWith({}, ...names);
+  const createWith = (sections: Sections, ...names: readonly string[]) =>
     createUpstreams(
       configOf({
+        ...sections,
         environments: {
           active: names[0],
           ...Object.fromEntries(names.map((name) => [name, { baseUrl: `https://${name}.bank.example` }])),
@@ -32,7 +35,7 @@ function startMetrics() {
     parsePrometheus(await metrics.text())
       .get(name)
       ?.samples.map(({ labels, value }) => [...Object.values(labels), value]);
-  return { metrics, create, values };
+  return { metrics, create, createWith, values };
 }
 
 describe('the gauges of the upstreams', () => {
@@ -56,8 +59,37 @@ describe('the gauges of the upstreams', () => {
       ['sandbox', 'status', 0],
     ]);
     assert.deepEqual(await values('penstock_calls_running'), [['sandbox', 0]]);
+    assert.deepEqual(await values('penstock_tenants_at_limit'), [['sandbox', 0]]);
     assert.deepEqual(await values('penstock_shaping_rate'), [['sandbox', 50]]);
     assert.deepEqual(await values('penstock_shaping_pause_seconds'), [['sandbox', 0]]);
+  });
+
+  test('count a tenant at its limit, if several tenants may use the environment', async () => {
+    const { createWith, values } = startMetrics();
+    const clients = [
+      { name: 'shop', apiKeySha256: 'a'.repeat(64) },
+      { name: 'rival', apiKeySha256: 'b'.repeat(64), environments: ['sandbox'] },
+    ];
+    const upstreams = createWith({ clients, shaping: { maxConcurrent: 10 } }, 'sandbox', 'production');
+    const answer = Promise.withResolvers<{ status: number; headers: [] }>();
+    const calls = ['sandbox', 'production'].flatMap((environment) =>
+      Array.from({ length: 15 }, () =>
+        upstreams
+          .of(environment)
+          .limiter.run({ lane: 'write', tenant: 'shop', deadlineAtMs: Infinity }, () => answer.promise),
+      ),
+    );
+    await setImmediate();
+    assert.deepEqual(await values('penstock_calls_running'), [
+      ['sandbox', 8],
+      ['production', 10],
+    ]);
+    assert.deepEqual(await values('penstock_tenants_at_limit'), [
+      ['sandbox', 1],
+      ['production', 0],
+    ]);
+    answer.resolve({ status: 200, headers: [] });
+    await Promise.all(calls);
   });
 
   test('do not show an environment that a reload has removed', async () => {

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { settleTasks } from '../fake-time.ts';
 import { type BehaviourName, behaviours } from './fake-bank.ts';
-import { checkInvariants } from './invariants.ts';
+import type { ForgetfulState } from './forgetful-state.ts';
+import { checkInvariants, checkMemory } from './invariants.ts';
 import { requestKey, type SimulatedInstance, type Simulation, type TppRequest } from './simulation.ts';
 import type { StateFailure } from './unreliable-state.ts';
 
@@ -23,7 +24,8 @@ function command(name: string, execute: (simulation: Simulation) => void | Promi
 }
 
 const anyInstance = fc.nat(1);
-const mostly = <Value>(usual: Value, other: Value) => fc.constantFrom(usual, usual, usual, usual, other);
+const mostly = <Value>(usual: Value, ...others: readonly Value[]) =>
+  fc.constantFrom(usual, usual, usual, usual, ...others);
 const behaviourNames = Object.keys(behaviours) as BehaviourName[]; // keys of a literal
 
 const anyBehaviour = fc.oneof(fc.constant('pays' as const), fc.constantFrom(...behaviourNames));
@@ -59,7 +61,7 @@ const requests = fc
   .record({
     tenant: mostly('shop', 'rival'),
     requestId: mostly('first', 'second'),
-    body: mostly('1 EUR', '2 EUR'),
+    body: mostly('1 EUR', '2 EUR', '1 EUR of Berta'),
     behaviour: anyBehaviour,
     start: anyStart,
   })
@@ -136,12 +138,13 @@ async function resolve(
   const write = all?.[which % all.length];
   if (!write) return;
   const { id, entry } = write;
-  const isSame = (call: { tenant: string; requestId: string }) => requestKey(call) === requestKey(entry);
+  const key = simulation.keyOf(entry);
+  const isSame = (call: { tenant: string; requestId: string }) => requestKey(call) === key;
   const payment = simulation.bank.payments.findLast(
     ({ call, madeAt }) => isSame(call) && madeAt >= entry.since,
   );
   const resolution = { id, who: 'an operator', reason: 'the bank said so' };
-  simulation.resolved.add(requestKey(entry));
+  simulation.resolved.add(key);
   if (payment) {
     const { paymentId } = payment;
     await resolve({ ...resolution, outcome: 'happened', paymentId }).catch(ignoreOutage);
@@ -154,13 +157,87 @@ async function resolve(
 
 const ignoreOutage = () => undefined;
 
-/** Frequent commands are listed several times. */
-export const simulationCommands = fc.commands(
-  [
-    ...[requests, requests, requests, repeats, repeats, repeats],
-    ...[singleSteps, singleSteps, singleSteps, allSteps, allSteps],
-    ...[suspensions, resumptions, resumptions, crashes, stateFailures, stateFailures],
-    ...[scans, delays, delays, resolutions, resolutions],
-  ],
-  { maxCommands: 60, size: 'max' },
+function reload(simulation: Simulation, which: number): void {
+  const { process, reload } = simulation.instance(which);
+  if (process.isRunning()) void reload();
+}
+const reloads = anyInstance.map((which) =>
+  command(`instance ${which} reloads its configuration`, (simulation) => reload(simulation, which)),
 );
+const renamings = fc.tuple(mostly('shop', 'rival'), anyInstance).map(([tenant, which]) =>
+  command(`the tenant of ${tenant} is renamed, and instance ${which} reloads`, (simulation) => {
+    simulation.configuration.rename(tenant);
+    reload(simulation, which);
+  }),
+);
+
+/**
+ * The state loses data while all instances know it and one of them runs. Some steps run, perhaps of an instance that was
+ * suspended, before one notices; then one does, because nobody can know of a loss if all instances end before that.
+ */
+const losses = fc
+  .record({
+    what: fc.oneof(
+      fc.record({ kind: fc.constant('its last changes' as const), count: fc.integer({ min: 1, max: 30 }) }),
+      fc.record({ kind: fc.constant('a partition' as const), count: fc.nat(1) }),
+      fc.constant({ kind: 'the last mark and all that followed' as const, count: 0 }),
+      fc.constant({ kind: 'everything' as const, count: 0 }),
+    ),
+    /**
+     * Long enough for an ended instance to be forgotten. Shorter than the time for which changes are stored again after a
+     * restart: heartbeats are rare here, so the last changes can be older than that.
+     */
+    afterMs: fc.constantFrom(0, 0, 40_000),
+    isResumed: fc.boolean(),
+    steps: fc.array(fc.nat(9), { maxLength: 8 }),
+  })
+  .map(({ what, afterMs, isResumed, steps }) => {
+    const resumed = isResumed ? ', all instances resume' : '';
+    const name = `after ${afterMs} ms, the state loses ${what.kind} (${what.count})${resumed}, and steps ${steps.join(' ')} run`;
+    return command(name, async (simulation) => {
+      const { instances, store, scheduler } = simulation;
+      if (afterMs > 0) await simulation.advance(afterMs);
+      const know = instances.every(({ services }) => services.lossGuard.report().status === 'ok');
+      if (!know || !instances.some(({ process }) => process.isRunning())) return;
+      await lose(store, what);
+      await checkMemory(simulation);
+      if (isResumed) for (const { process } of instances) process.resume();
+      for (const step of steps) await scheduler.runOne(step);
+      for (const { state } of instances) state.recover();
+      await simulation.advance(2_000);
+    });
+  });
+
+interface Loss {
+  readonly kind: 'its last changes' | 'the last mark and all that followed' | 'a partition' | 'everything';
+  readonly count: number;
+}
+
+function lose(store: ForgetfulState, { kind, count }: Loss): Promise<void> {
+  switch (kind) {
+    case 'its last changes':
+      return store.loseLast(count);
+    case 'the last mark and all that followed':
+      return store.loseLastMark();
+    case 'a partition':
+      return store.losePartition(count);
+    case 'everything':
+      return store.loseAll();
+  }
+}
+
+/** Frequent commands are listed several times. */
+const commonCommands = [
+  ...[requests, requests, requests, repeats, repeats, repeats],
+  ...[singleSteps, singleSteps, singleSteps, allSteps, allSteps],
+  ...[suspensions, resumptions, resumptions, crashes, stateFailures, stateFailures],
+  ...[scans, delays, delays, resolutions, resolutions, renamings, reloads],
+];
+
+export const simulationCommands = fc.commands(commonCommands, { maxCommands: 60, size: 'max' });
+
+/** The same, with a state that loses data. */
+export const commandsWithLosses = fc.commands([...commonCommands, losses, losses], {
+  maxCommands: 60,
+  size: 'max',
+});

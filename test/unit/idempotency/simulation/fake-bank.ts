@@ -32,6 +32,7 @@ export const behaviours = {
   'resets the connection': { responds: 'reset' },
   'never responds': {},
   'responds with 429': { responds: 429 },
+  'responds with 401': { responds: 401 },
   'responds with 400': { responds: 400 },
   'responds with 400 late': { responds: 400, respondsAfterMs: 50_000 },
   'refuses connections': {},

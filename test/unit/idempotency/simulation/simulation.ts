@@ -2,15 +2,22 @@
 
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { parseEntry } from '../../../../src/idempotency/ledger-entry.ts';
+import { epochKey } from '../../../../src/idempotency/epochs.ts';
+import { type LedgerEntry, parseEntry } from '../../../../src/idempotency/ledger-entry.ts';
+import type { IdentityContradiction } from '../../../../src/identities/configured-identities.ts';
 import { type ErrorCode, errorTable, GatewayError, withAdvice } from '../../../../src/request/errors.ts';
-import type { PisResponse } from '../../../../src/request/messages.ts';
-import { createMemoryState } from '../../../../src/state/memory.ts';
+import type { PisRequest, PisResponse } from '../../../../src/request/messages.ts';
 import type { State } from '../../../../src/state/ports.ts';
 import { type FakeTime, installFakeTime } from '../fake-time.ts';
 import { createInstance, type Instance } from '../instance.ts';
 import { initiation } from '../requests.ts';
+import {
+  type ConfigurationFile,
+  createConfigurationFile,
+  createInstanceTenants,
+} from './configured-tenants.ts';
 import { type BehaviourName, createFakeBank, type FakeBank, type TppCall } from './fake-bank.ts';
+import { createForgetfulState, type ForgetfulState } from './forgetful-state.ts';
 import {
   createScheduler,
   createSimulatedProcess,
@@ -22,8 +29,12 @@ import { createUnreliableState, type UnreliableState } from './unreliable-state.
 export interface SimulatedInstance extends Instance {
   readonly process: SimulatedProcess;
   readonly state: UnreliableState;
-  /** Renews the lease and runs the maintenance of the ledger; not while the previous call is running. */
+  /** Renews the lease, and runs the maintenance of the ledger and of the tenants; not while the previous call is running. */
   heartbeat(): Promise<void>;
+  /** Uses the present configuration file. */
+  reload(): Promise<void>;
+  /** The name of a TPP's tenant in the configuration that the instance uses. */
+  tenantOf(tpp: string): string;
 }
 
 export interface TppResponse {
@@ -44,6 +55,8 @@ export interface Simulation {
   readonly time: FakeTime;
   readonly scheduler: Scheduler;
   readonly state: State;
+  /** The same state without records, to make it lose data. */
+  readonly store: ForgetfulState;
   readonly bank: FakeBank;
   readonly calls: readonly TppCall[];
   readonly responses: readonly TppResponse[];
@@ -51,6 +64,9 @@ export interface Simulation {
   readonly ids: ReadonlySet<string>;
   /** Request keys of all writes that operators tried to resolve. */
   readonly resolved: Set<string>;
+  readonly configuration: ConfigurationFile;
+  /** The request key of an entry. It names the TPP, because the tenant may have another identity than its first name. */
+  keyOf(entry: LedgerEntry): string;
   /** Errors in background tasks. */
   readonly failures: unknown[];
   /** The names in the index of unresolved writes. */
@@ -65,35 +81,61 @@ export interface Simulation {
   advance(ms: number): Promise<void>;
 }
 
+/** The TPPs, by the first names of their tenants. */
+const tpps = ['shop', 'rival'];
+
 /** Identifies one use of an X-Request-ID. */
 export const requestKey = ({ tenant, requestId }: Pick<TppCall, 'tenant' | 'requestId'>) =>
   `${tenant} ${requestId}`;
 
-export function createSimulation(instanceCount: number): Simulation {
+/** @param partitions of the ledger */
+export function createSimulation(instanceCount: number, partitions: readonly string[]): Simulation {
   const time = installFakeTime();
   const scheduler = createScheduler(time);
   const network = createSimulatedProcess();
   const ids = new Set<string>();
   const indexed = new Set<string>();
   const currentCall = new AsyncLocalStorage<TppCall>();
-  const state = recordingState(createMemoryState(), { ids, indexed, currentCall });
+  const store = createForgetfulState(partitions);
+  const keys = new Map<string, string>();
+  const failures: unknown[] = [];
+  const configuration = createConfigurationFile(tpps);
+  const state = recordingState(store, { ids, indexed, keys, currentCall, failures });
   const bank = createFakeBank(scheduler, network);
   const calls: TppCall[] = [];
   const responses: TppResponse[] = [];
 
+  /** An instance that starts after a loss may find an old record: operators do what the message says. */
+  function onRefusedConfiguration(error: IdentityContradiction): void {
+    if (store.hasLost()) configuration.declareAll();
+    else failures.push(error);
+  }
+
   function start(): SimulatedInstance {
     const process = createSimulatedProcess();
-    const connection = createUnreliableState(state, scheduler, process, network);
-    const instance = createInstance(connection);
-    const { instanceLeases, maintain } = instance.services;
+    const connection = createUnreliableState(state, store, scheduler, process, network);
+    const instance = createInstance(connection, {
+      shaping: { expectedInstances: instanceCount },
+      state: { redis: 'redis://127.0.0.1:9' },
+    });
+    const { lossGuard, maintain } = instance.services;
+    const tenants = createInstanceTenants(connection, configuration, onRefusedConfiguration);
     let isBusy = false;
     const heartbeat = async () => {
       if (isBusy) return;
       isBusy = true;
-      await Promise.allSettled([instanceLeases.renew(), maintain()]); // the next heartbeat retries
+      await Promise.allSettled([lossGuard.verify(), maintain(), tenants.refresh()]); // the next heartbeat retries
       isBusy = false;
     };
-    return { ...instance, process, state: connection, heartbeat };
+    return {
+      ...instance,
+      process,
+      state: connection,
+      heartbeat,
+      reload: tenants.reload,
+      tenantOf: tenants.nameOf,
+      send: (request, next) => tenants.identify(request, (identified) => instance.send(identified, next)),
+    };
   }
 
   const instances = Array.from({ length: instanceCount }, start);
@@ -103,6 +145,7 @@ export function createSimulation(instanceCount: number): Simulation {
     time,
     scheduler,
     state,
+    store,
     bank,
     calls,
     responses,
@@ -111,12 +154,14 @@ export function createSimulation(instanceCount: number): Simulation {
     instance,
     instances,
     resolved: new Set(),
-    failures: [],
+    configuration,
+    keyOf: ({ attempt }) => keys.get(attempt) ?? '',
+    failures,
     crash(which) {
       instance(which).process.kill();
       instances[which % instances.length] = start();
     },
-    send({ send, process }, { tenant, requestId, body, behaviour }) {
+    send({ send, process, tenantOf }, { tenant, requestId, body, behaviour }) {
       const call: TppCall = { tenant, requestId, body, behaviour, process };
       calls.push(call);
       const { promise, resolve } = Promise.withResolvers<TppResponse>();
@@ -125,7 +170,7 @@ export function createSimulation(instanceCount: number): Simulation {
         responses.push(response);
         resolve(response);
       };
-      const request = initiation({ tenant, requestId, body, withinMs: 35_000 });
+      const request = requestOf(tenantOf(tenant), requestId, body);
       const outcome = currentCall.run(call, () => send(request, (routed) => bank.send(call, routed)));
       outcome.then(
         (response) => respond(successResponse(call, response)),
@@ -144,6 +189,13 @@ export function createSimulation(instanceCount: number): Simulation {
   };
 }
 
+/** @param body the amount, and the payer after ` of `, who is named in a header */
+function requestOf(tenant: string, requestId: string, body: string): PisRequest {
+  const [amount, payer] = body.split(' of ');
+  const headers = payer === undefined ? [] : [['PSU-ID', payer] as const];
+  return initiation({ tenant, requestId, body: amount, headers, withinMs: 35_000 });
+}
+
 function successResponse(call: TppCall, { status, body }: PisResponse): TppResponse {
   return { call, status, text: body.toString() };
 }
@@ -157,14 +209,38 @@ function errorResponse(call: TppCall, thrown: unknown): TppResponse {
 interface StateRecords {
   readonly ids: Set<string>;
   readonly indexed: Set<string>;
+  /** The request key of every attempt. */
+  readonly keys: Map<string, string>;
   /** The call on whose behalf an operation runs; its attempt id is recorded. */
   readonly currentCall: AsyncLocalStorage<TppCall>;
+  readonly failures: unknown[];
 }
 
 /** The same state; records what the invariants need. */
-function recordingState(state: State, { ids, indexed, currentCall }: StateRecords): State {
-  const { writeIfAbsent, replace } = state.keyValues;
+function recordingState(state: State, { ids, indexed, keys, currentCall, failures }: StateRecords): State {
+  const { read, writeIfAbsent, replace } = state.keyValues;
   const { sets } = state;
+
+  /** A former name of an entry belongs to no partition. */
+  async function isClosed(key: string): Promise<boolean> {
+    const [, partition] = /^ledger:(.+)entry:/.exec(key) ?? [];
+    if (partition === undefined) return false;
+    const epoch = await read(epochKey(partition));
+    return epoch === undefined || epoch.startsWith('closed');
+  }
+
+  /** Executes a change of an entry. A claim must not be stored in a partition that has lost data and is not open again. */
+  async function change(key: string, value: string, execute: () => Promise<boolean>): Promise<boolean> {
+    const [call, next] = [currentCall.getStore(), parseEntry(value)];
+    if (call && next?.step === 'sending') call.attempt = next.attempt;
+    if (!call || next?.step !== 'claimed') return execute();
+    keys.set(next.attempt, requestKey(call));
+    const wasClosed = await isClosed(key);
+    const isChanged = await execute();
+    if (isChanged && wasClosed) failures.push(new Error(`the state accepted a claim after a loss: ${value}`));
+    return isChanged;
+  }
+
   return {
     ...state,
     sets: {
@@ -174,15 +250,13 @@ function recordingState(state: State, { ids, indexed, currentCall }: StateRecord
     },
     keyValues: {
       ...state.keyValues,
-      writeIfAbsent(key, value, ttlMs) {
-        ids.add(key.slice('ledger:entry:'.length));
-        return writeIfAbsent(key, value, ttlMs);
+      writeIfAbsent(key, value, ttlMs, fence) {
+        const [, id] = key.split('entry:');
+        if (id !== undefined) ids.add(id);
+        return change(key, value, () => writeIfAbsent(key, value, ttlMs, fence));
       },
-      replace(key, expected, value, ttlMs) {
-        const [call, next] = [currentCall.getStore(), parseEntry(value)];
-        if (call && next?.step === 'sending') call.attempt = next.attempt;
-        return replace(key, expected, value, ttlMs);
-      },
+      replace: (key, expected, value, ...how) =>
+        change(key, value, () => replace(key, expected, value, ...how)),
     },
   };
 }

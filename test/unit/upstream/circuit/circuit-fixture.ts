@@ -1,12 +1,17 @@
-/** A circuit with simulated calls, probes and time. */
+/** The circuits of one lane with simulated calls, probes and time. */
 
 import type { TestContext } from 'node:test';
 import type { CircuitSettings } from '../../../../src/config/schema.ts';
 import type { Lane } from '../../../../src/pis/operations.ts';
 import { asGatewayError, GatewayError } from '../../../../src/request/errors.ts';
-import { type Circuit, type CircuitChange, createCircuit } from '../../../../src/upstream/circuit/circuit.ts';
-import type { CallOutcome } from '../../../../src/upstream/circuit/classify-outcome.ts';
+import type { Circuit } from '../../../../src/upstream/circuit/circuit.ts';
+import type { ProbeOutcome } from '../../../../src/upstream/circuit/classify-outcome.ts';
 import type { Hold } from '../../../../src/upstream/circuit/holds.ts';
+import {
+  type CircuitChange,
+  createTenantCircuits,
+  type TenantCircuits,
+} from '../../../../src/upstream/circuit/tenant-circuits.ts';
 import { type SimulatedTime, simulateTime } from '../../../kit/simulated-time.ts';
 
 export const settings: CircuitSettings = {
@@ -21,17 +26,19 @@ export type CallResult = number | GatewayError['code'];
 
 export interface CircuitFixture {
   readonly time: SimulatedTime;
+  readonly circuits: TenantCircuits;
+  /** Of the tenant `shop`, which makes the calls unless a test names another one. */
   readonly circuit: Circuit;
   /** Calls and probes that reached the bank, as `write` or `probe`. */
   readonly reached: readonly string[];
   readonly changes: readonly CircuitChange[];
   /** The outcome of the next probes. */
-  probeOutcome: CallOutcome;
+  probeOutcome: ProbeOutcome;
   hold: Hold | undefined;
   /** Makes a call. @returns `200`, `CIRCUIT_OPEN 7` with the seconds of Retry-After, or another code */
-  call(outcome?: CallResult): Promise<string>;
+  call(outcome?: CallResult, tenant?: string): Promise<string>;
   /** Starts a call that lasts until `end` is called. */
-  begin(): { readonly end: (outcome: CallResult) => void; readonly result: Promise<string> };
+  begin(tenant?: string): { readonly end: (outcome: CallResult) => void; readonly result: Promise<string> };
   /** Makes calls that fail. */
   fail(times?: number): Promise<void>;
 }
@@ -46,34 +53,37 @@ export function startCircuit(
   const changes: CircuitChange[] = [];
   const place = { environment: 'sandbox', lane };
 
+  const circuits = createTenantCircuits(
+    place,
+    { ...settings, ...over },
+    {
+      probe: async () => {
+        reached.push('probe');
+        return fixture.probeOutcome;
+      },
+      holdOf: () => fixture.hold,
+      onChange: (change) => void changes.push(change),
+      now: time.now,
+      wall: time.now,
+    },
+  );
   const fixture: CircuitFixture = {
     time,
     reached,
     changes,
     probeOutcome: 'success',
     hold: undefined,
-    circuit: createCircuit(
-      place,
-      { ...settings, ...over },
-      {
-        probe: async () => {
-          reached.push('probe');
-          return fixture.probeOutcome;
-        },
-        holdOf: () => fixture.hold,
-        onChange: (change) => void changes.push(change),
-        now: time.now,
-        wall: time.now,
-      },
-    ),
-    call(outcome = 200) {
-      const { end, result } = fixture.begin();
+    circuits,
+    circuit: circuits.of('shop'),
+    call(outcome = 200, tenant) {
+      const { end, result } = fixture.begin(tenant);
       end(outcome);
       return result;
     },
-    begin() {
+    begin(tenant = 'shop') {
       const { promise, resolve } = Promise.withResolvers<CallResult>();
-      const result = fixture.circuit
+      const result = circuits
+        .of(tenant)
         .run(async (beforeSending) => {
           beforeSending();
           reached.push(lane);
@@ -89,7 +99,7 @@ export function startCircuit(
       await time.settle();
     },
   };
-  t.after(() => fixture.circuit.close());
+  t.after(() => circuits.close());
   return fixture;
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { errorTable } from '../../../../src/request/errors.ts';
-import { createCircuits } from '../../../../src/upstream/circuit/circuit.ts';
+import { createCircuits } from '../../../../src/upstream/circuit/tenant-circuits.ts';
 import { type CallResult, settings, startCircuit } from './circuit-fixture.ts';
 
 const failures: readonly CallResult[] = [
@@ -106,13 +106,15 @@ describe('open circuit', () => {
   });
 
   test('shows operators why it opened and when it probes the bank', async (t) => {
-    const { time, circuit, changes, fail } = startCircuit(t, 'write');
+    const { time, circuits, changes, fail } = startCircuit(t, 'write');
     await fail();
     const id = { environment: 'sandbox', lane: 'write' };
     const reason = '10 of 10 calls failed';
     const until = new Date(time.now() + 10_000).toISOString();
-    assert.deepEqual(circuit.view(), { ...id, state: 'open', hold: null, until, reason });
-    assert.deepEqual(changes, [{ ...id, from: 'closed', to: 'open', why: reason }]);
+    const measured = { state: 'open', until, reason };
+    const tenants = [{ tenant: 'shop', ...measured }];
+    assert.deepEqual(circuits.view(), { ...id, ...measured, hold: null, tenants });
+    assert.deepEqual(changes, [{ ...id, tenant: 'shop', from: 'closed', to: 'open', why: reason }]);
   });
 });
 
@@ -127,7 +129,7 @@ describe('circuit held by operators', () => {
     assert.equal(await fixture.call(), 'CIRCUIT_OPEN 60');
     await fixture.time.pass(60_000);
     assert.ok(!fixture.reached.includes('probe'));
-    const { state, hold: heldAs, reason } = fixture.circuit.view();
+    const { state, hold: heldAs, reason } = fixture.circuits.view();
     assert.deepEqual([state, heldAs, reason], ['open', 'open', 'maintenance']);
     fixture.hold = undefined;
     await fixture.time.pass(1_001);
@@ -197,7 +199,10 @@ test('failures in one environment and lane open only the circuit of that environ
   t.after(() => circuits.close());
 
   for (let count = 0; count < 10; count++)
-    await circuits.of('sandbox', 'write').run(async () => ({ status: 500 }));
+    await circuits
+      .of('sandbox', 'write')
+      .of('shop')
+      .run(async () => ({ status: 500 }));
   await Promise.resolve();
 
   const states = circuits.views().map(({ environment, lane, state }) => `${environment} ${lane} ${state}`);

@@ -191,7 +191,15 @@ describe('probe', () => {
     const state = createMemoryState();
     const adaptiveRate = createAdaptiveRate('sandbox', { perSecond: 50, burst: 50 }, state);
     const maxWait = { write: 10_000, read: 10_000, status: 10_000 };
-    const settings = { rate: 50, burst: 50, maxConcurrent: 100, queue: 1_000, maxWait, expectedInstances: 1 };
+    const settings = {
+      rate: 50,
+      burst: 50,
+      maxConcurrent: 100,
+      reserve: 0.1,
+      queue: 1_000,
+      maxWait,
+      expectedInstances: 1,
+    };
     const limiter = createRateLimiter('sandbox', settings, { permits, adaptiveRate, now: time.now });
     const result = createProbe({ limiter, get: respondWith(200), timeoutMs: 10_000, now: time.now })('write');
     await time.pass(10_001);

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Lane } from '../../../../src/pis/operations.ts';
-import { createFairQueue, type FairQueue } from '../../../../src/upstream/shaping/fair-queue.ts';
+import {
+  createFairQueue,
+  type FairQueue,
+  type FreeSlots,
+} from '../../../../src/upstream/shaping/fair-queue.ts';
 
 interface Item {
   readonly lane: Lane;
@@ -11,6 +15,8 @@ interface Item {
 }
 
 const lanes = ['write', 'read', 'status'] as const satisfies readonly Lane[];
+
+const unlimited: FreeSlots = { free: () => 100 };
 
 /** Items such as `write a` (lane and tenant), numbered by arrival. */
 const itemsFrom = (...calls: readonly string[]): readonly Item[] =>
@@ -27,7 +33,7 @@ function queueOf(limit: number, items: readonly Item[]): FairQueue<Item> {
 
 function drain(queue: FairQueue<Item>): readonly number[] {
   const numbers: number[] = [];
-  for (let item = queue.dequeue(); item; item = queue.dequeue()) numbers.push(item.number);
+  for (let item = queue.dequeue(unlimited); item; item = queue.dequeue(unlimited)) numbers.push(item.number);
   return numbers;
 }
 
@@ -44,7 +50,7 @@ describe('fair queue', () => {
 
   test('serves the other tenants before one that was just served', () => {
     const queue = queueOf(9, itemsFrom('write a', 'write b'));
-    assert.equal(queue.dequeue()?.number, 0);
+    assert.equal(queue.dequeue(unlimited)?.number, 0);
     queue.enqueue({ lane: 'write', tenant: 'a', number: 2 });
     assert.deepEqual(drain(queue), [1, 2]);
   });
@@ -56,6 +62,34 @@ describe('fair queue', () => {
     assert.equal(queue.remove(items[1] as Item), false);
     assert.deepEqual([queue.size(), queue.size('read')], [1, 0]);
     assert.deepEqual(drain(queue), [0]);
+  });
+});
+
+describe('fair queue with limited slots', () => {
+  /** Free slots such as `{ write: 2, 'write a': 0 }`; others are unlimited. */
+  const slotsOf = (free: Readonly<Record<string, number>>): FreeSlots => ({
+    free: (lane, tenant) => free[tenant === undefined ? lane : `${lane} ${tenant}`] ?? 100,
+  });
+
+  test('passes over a tenant without a free slot, which keeps its place in the rotation', () => {
+    const queue = queueOf(9, itemsFrom('write a', 'write b', 'write b'));
+    assert.equal(queue.dequeue(slotsOf({ 'write a': 0 }))?.number, 1);
+    assert.deepEqual(drain(queue), [0, 2]);
+  });
+
+  test('serves a read while no waiting payment has a free slot', () => {
+    const queue = queueOf(9, itemsFrom('write a', 'read b'));
+    assert.equal(queue.dequeue(slotsOf({ 'write a': 0 }))?.number, 1);
+    assert.equal(queue.dequeue(slotsOf({ 'write a': 0 })), undefined);
+  });
+
+  test('counts the items with a free slot, together at most as many as the lane has', () => {
+    const queue = queueOf(9, itemsFrom('write a', 'write a', 'write a', 'write b', 'read b'));
+    const countOf = (free: Readonly<Record<string, number>>) => queue.servable('write', slotsOf(free));
+    assert.deepEqual(
+      [{}, { 'write a': 2 }, { 'write a': -1 }, { write: 2 }, { write: -1 }].map(countOf),
+      [4, 3, 1, 2, 0],
+    );
   });
 });
 

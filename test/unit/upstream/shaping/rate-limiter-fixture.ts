@@ -42,6 +42,8 @@ interface CallOptions {
 interface LimiterFixtureOptions {
   readonly settings?: Partial<ShapingSettings>;
   readonly instances?: number;
+  /** Whether several tenants may call the environment. */
+  readonly isShared?: boolean;
   /** The bank. @param atMs when the call arrives */
   readonly bank?: (atMs: number) => ThrottleResponse;
   readonly latencyMs?: number;
@@ -53,6 +55,7 @@ export const defaults: ShapingSettings = {
   rate: 50,
   burst: 50,
   maxConcurrent: 100,
+  reserve: 0.1,
   queue: 1_000,
   maxWait: { write: 10_000, read: 3_000, status: 1_000 },
   expectedInstances: 1,
@@ -61,7 +64,13 @@ export const defaults: ShapingSettings = {
 const okResponse: ThrottleResponse = { status: 200, headers: [] };
 
 export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {}): LimiterFixture {
-  const { instances = 1, bank = () => okResponse, latencyMs = 50, stateOf = (shared) => shared } = options;
+  const {
+    instances = 1,
+    isShared = false,
+    bank = () => okResponse,
+    latencyMs = 50,
+    stateOf = (shared) => shared,
+  } = options;
   const time = simulateTime(t);
   const { now } = time;
   const state = createMemoryState(now);
@@ -80,7 +89,7 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
       { perSecond: settings.rate, burst: settings.burst },
       { ...own, now, wall: now },
     );
-    return createRateLimiter('sandbox', settings, { permits, adaptiveRate, now });
+    return createRateLimiter('sandbox', settings, { permits, adaptiveRate, isShared, now });
   });
 
   async function call(over: CallOptions = {}): Promise<void> {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { paymentIdOf } from '../../../src/environments/payment-id.ts';
 import type { PisResponse } from '../../../src/request/messages.ts';
-import { bankResponse } from './requests.ts';
+import { paymentIdOf } from '../../../src/request/payment-id.ts';
+import { bankResponse } from '../environments/requests.ts';
 
 const body = Buffer.from('{"transactionStatus":"RCVD","paymentId":"1234-wertiq-983","_links":{}}');
 

@@ -1,0 +1,114 @@
+/** The dialog that resolves several payments in doubt at once: a filter, a preview of what matches, and the outcome. */
+
+import { callApi } from './connection.js';
+import { field, openFormDialog, radioOption, reasonField, showNotice } from './dialogs.js';
+import { byId, formatCount, formatTime, h } from './dom.js';
+
+/** The gateway resolves several payments of this environment only with its name, so the dialog asks for the name. */
+const confirmedEnvironment = 'production';
+
+/** The preview lists this many, and counts the rest. */
+const maxListed = 10;
+
+/** @param payments all that are in doubt. @param operator the one who is signed in */
+export function openResolveSeveral(payments, { role }) {
+  const namesOf = (key) => [...new Set(payments.map((payment) => payment[key]))];
+  const preview = h('div', { class: 'report', role: 'status' });
+  const confirm = textInput('several-confirm', 'confirm');
+  const confirmField = field(`Type ${confirmedEnvironment} to confirm`, confirm);
+  const filter = h(
+    'fieldset',
+    {},
+    h('legend', {}, 'Which ones?'),
+    field('Environment', select('several-environment', 'environment', namesOf('environment'))),
+    field('Tenant', select('several-tenant', 'tenant', ['', ...namesOf('tenant')])),
+    field('From', h('input', { id: 'several-from', name: 'from', type: 'datetime-local', step: '1' })),
+    field('To', h('input', { id: 'several-to', name: 'to', type: 'datetime-local', step: '1' })),
+    field('Why', textInput('several-why', 'why'), 'A part of the reason, such as 504.'),
+  );
+  let selection;
+
+  const dialog = openFormDialog({
+    title: 'Resolve several payments in doubt',
+    button: 'Resolve all of these',
+    role,
+    body: [
+      filter,
+      preview,
+      h(
+        'fieldset',
+        {},
+        h('legend', {}, 'What does the bank say about each of them?'),
+        radioOption(
+          'outcome',
+          'happened',
+          'It happened: a repeat gets this answer, and nothing is sent again',
+        ),
+        radioOption('outcome', 'did-not-happen', 'It did not happen: a repeat is sent to the bank'),
+      ),
+      reasonField(),
+      confirmField,
+    ],
+    send: ({ outcome, reason, confirm: name }) =>
+      callApi('POST', '/in-doubt', {
+        ...filterIn(filter),
+        selection,
+        outcome,
+        reason,
+        ...(name && { confirm: name }),
+      }),
+    done({ resolved, early }) {
+      const rest = early > 0 ? ` The bank may still act on ${early}: they stay in doubt.` : '';
+      showNotice(`${formatCount(resolved, 'payment is', 'payments are')} resolved.${rest}`);
+      return byId('in-doubt-title');
+    },
+  });
+
+  async function show() {
+    const current = filterIn(filter);
+    const isConfirmed = current.environment === confirmedEnvironment;
+    confirmField.hidden = !isConfirmed;
+    confirm.required = isConfirmed;
+    selection = undefined; // until the preview is shown, the gateway refuses
+    try {
+      const found = await callApi('GET', `/in-doubt/preview?${new URLSearchParams(current)}`);
+      if (JSON.stringify(current) !== JSON.stringify(filterIn(filter))) return; // a later preview follows
+      selection = found.selection;
+      preview.replaceChildren(...previewOf(found.requests));
+    } catch ({ message }) {
+      preview.replaceChildren(h('p', { class: 'error' }, message));
+    }
+  }
+  filter.addEventListener('change', show);
+  show();
+  return dialog;
+}
+
+function previewOf(requests) {
+  const items = requests
+    .slice(0, maxListed)
+    .map(({ xRequestId, operation, tenant, since, why }) =>
+      h('li', {}, `${formatTime(since)}, ${operation} of ${tenant}, ${xRequestId}: ${why}`),
+    );
+  const more = requests.length - items.length;
+  return [
+    h('p', {}, h('strong', {}, `${formatCount(requests.length, 'payment matches', 'payments match')}.`)),
+    h('ul', {}, ...items, ...(more > 0 ? [h('li', {}, `and ${more} more`)] : [])),
+  ];
+}
+
+/** The filled fields; times in UTC. */
+function filterIn(fieldset) {
+  const controls = [...fieldset.querySelectorAll('input, select')].filter(({ value }) => value.trim() !== '');
+  return Object.fromEntries(
+    controls.map(({ name, type, value }) => [
+      name,
+      type === 'datetime-local' ? new Date(value).toISOString() : value.trim(),
+    ]),
+  );
+}
+
+const textInput = (id, name) => h('input', { id, name, autocomplete: 'off', spellcheck: 'false' });
+
+const select = (id, name, values) =>
+  h('select', { id, name }, ...values.map((value) => h('option', { value }, value === '' ? 'all' : value)));

@@ -1,0 +1,39 @@
+/** `penstock state`: shows whether the shared state has lost data. `penstock state accept-loss`: accepts that it has. */
+
+import { z } from 'zod';
+import type { AdminClient } from './admin-client.ts';
+import { type CommandOutput, refusalOutput } from './command-output.ts';
+
+const stateBody = z.object({
+  status: z.string(),
+  since: z.string().nullable(),
+  cause: z.string().nullable(),
+  missing: z.array(z.object({ instance: z.string(), lastSeen: z.string().nullable() })),
+});
+
+/** Lines: the cause of the refusal, and each missing instance. The exit code is 1 while new payments are refused. */
+export async function showState(call: AdminClient): Promise<CommandOutput> {
+  const response = await call('GET', '/state');
+  if (!response.ok) return refusalOutput(response.body);
+  return describeState(response.body);
+}
+
+/** Accepts new payments although the state may have lost earlier ones. */
+export async function acceptLoss(call: AdminClient, reason: string): Promise<CommandOutput> {
+  const response = await call('POST', '/state/accept-loss', { reason });
+  if (!response.ok) return refusalOutput(response.body);
+  return describeState(response.body);
+}
+
+function describeState(body: unknown): CommandOutput {
+  const { status, since, cause, missing } = stateBody.parse(body);
+  if (status === 'ok') return { lines: ['New payments are accepted.'], exitCode: 0 };
+  const lines = [
+    `New payments have been refused since ${since}. ${cause}`,
+    ...missing.map(
+      ({ instance, lastSeen }) =>
+        `  missing instance ${instance}, last seen ${lastSeen ?? 'by another instance only'}`,
+    ),
+  ];
+  return { lines, exitCode: 1 };
+}

@@ -1,0 +1,167 @@
+/**
+ * Derives the defaults that follow other settings (ADR 74). A default changes only if it contradicts a setting that the
+ * user wrote, in the file or as an environment variable:
+ *
+ * | setting | becomes | from |
+ * |---|---|---|
+ * | each pair in setting-orders.ts | a part or a multiple | the other setting of the pair |
+ * | `admin.port`, `listen.port` | the next port | the other port, if both would share one address |
+ * | `listen.tls.clientCertificate` | `optional` | a client with `certificateSha256`, if `listen.tls.clientCaFile` is set |
+ * | `listen.publicUrl` | the address of the listener | `listen.host`, `listen.port`, `listen.tls` |
+ */
+
+import { formatPath } from './config-errors.ts';
+import { type SettingPath, valueAt } from './object-path.ts';
+import { listenUrl, shareAddress } from './resolve-defaults.ts';
+import type { Settings } from './schema.ts';
+import {
+  isInOrder,
+  longestDeadline,
+  ordersOfEnvironments,
+  type SettingOrder,
+  settingOrders,
+} from './setting-orders.ts';
+import { durations, parseQuantity } from './units.ts';
+
+/** A default that follows other settings. */
+export interface DerivedDefault {
+  readonly path: readonly string[];
+  /** As users write it. */
+  readonly value: string | number;
+  /** The settings that it follows, each with its value: `deadlines.write is 900ms`. */
+  readonly because: readonly string[];
+}
+
+type IsWritten = (path: SettingPath) => boolean;
+
+/** A line for operators: `derived: deadlines.connect 450ms (deadlines.write is 900ms)`. */
+export const describeDerived = ({ path, value, because }: DerivedDefault): string =>
+  `derived: ${formatPath(path)} ${value} (${because.join(', ')})`;
+
+/**
+ * @param settings  as parsed: what the user did not write has the default of the schema
+ * @returns the defaults that differ from those of the schema
+ */
+export function deriveDefaults(settings: Settings, isWritten: IsWritten): readonly DerivedDefault[] {
+  const ports = derivePort(settings, isWritten);
+  return [
+    ...deriveFromOrders(settings, isWritten),
+    ...ports,
+    ...derivePublicUrl(settings, isWritten, ports),
+    ...deriveClientCertificate(settings, isWritten),
+  ];
+}
+
+/** A value that a setting must have because of another one. */
+interface Bound {
+  readonly value: number;
+  readonly order: SettingOrder;
+  readonly because: string;
+}
+
+function deriveFromOrders(settings: Settings, isWritten: IsWritten): readonly DerivedDefault[] {
+  const orders = [...settingOrders, ...ordersOfEnvironments(environmentNamesOf(settings))];
+  const resolved = new Map<string, number>();
+  const derived: DerivedDefault[] = [];
+
+  /** A setting follows the resolved values of the greater ones, and the lesser ones that the user wrote. */
+  function resolve(setting: string): number {
+    const path = setting.split('.');
+    const parsed = Number(valueAt(settings, path));
+    const value = resolved.get(setting) ?? (isWritten(path) ? parsed : derive(setting, parsed));
+    resolved.set(setting, value);
+    return value;
+  }
+
+  function derive(setting: string, fallback: number): number {
+    const raised = lowerBounds(setting, fallback).toSorted((one, other) => other.value - one.value)[0];
+    const wanted = raised?.value ?? fallback;
+    const lowered = upperBounds(setting, wanted).toSorted((one, other) => one.value - other.value)[0];
+    const bound = lowered ?? raised;
+    if (!bound) return fallback;
+    derived.push({
+      path: setting.split('.'),
+      value: bound.order.asWritten(bound.value),
+      because: [raised, lowered].flatMap((one) => one?.because ?? []),
+    });
+    return bound.value;
+  }
+
+  const lowerBounds = (setting: string, value: number): readonly Bound[] =>
+    orders
+      .filter(({ lesser, greater }) => greater === setting && isWritten(lesser.split('.')))
+      .filter((order) => !isInOrder(order, resolve(order.lesser), value))
+      .flatMap((order) => {
+        if (order.times === undefined) return [];
+        const lesser = resolve(order.lesser);
+        const because = `${order.lesser} is ${order.asWritten(lesser)}`;
+        return [{ value: Math.min(lesser * order.times, maximumOf(setting)), order, because }];
+      });
+
+  const upperBounds = (setting: string, value: number): readonly Bound[] =>
+    orders
+      .filter(({ lesser }) => lesser === setting)
+      .filter((order) => !isInOrder(order, value, resolve(order.greater)))
+      .flatMap((order) => {
+        if (order.part === undefined) return [];
+        const greater = resolve(order.greater);
+        const because = `${order.greater} is ${order.asWritten(greater)}`;
+        return [{ value: Math.floor(greater * order.part), order, because }];
+      });
+
+  for (const { lesser, greater } of settingOrders) {
+    resolve(greater);
+    resolve(lesser);
+  }
+  return derived;
+}
+
+const environmentNamesOf = ({ environments }: Settings) =>
+  Object.keys(environments).filter((name) => name !== 'active');
+
+const longestDeadlineMs = parseQuantity(durations, longestDeadline) ?? Infinity;
+
+const maximumOf = (setting: string) => (setting.startsWith('deadlines.') ? longestDeadlineMs : Infinity);
+
+/** If both ports are written, the cross-checks compare them. */
+function derivePort({ listen, admin }: Settings, isWritten: IsWritten): readonly DerivedDefault[] {
+  const ports = [
+    ['listen', 'port'],
+    ['admin', 'port'],
+  ];
+  const [written, ...others] = ports.filter(isWritten);
+  const path = ports.find((port) => port !== written);
+  if (!written || !path || others.length > 0 || !shareAddress(listen, admin)) return [];
+  return [{ path, value: listen.port + 1, because: [`${formatPath(written)} is ${listen.port}`] }];
+}
+
+const usualPublicUrl = 'http://127.0.0.1:8080';
+
+/** Not for port 0: the system chooses the port when the gateway starts. */
+function derivePublicUrl(
+  { listen }: Settings,
+  isWritten: IsWritten,
+  derived: readonly DerivedDefault[],
+): readonly DerivedDefault[] {
+  const moved = derived.find(({ path }) => path[0] === 'listen');
+  const port = moved ? Number(moved.value) : listen.port;
+  const because = [
+    ...(isWritten(['listen', 'host']) ? [`listen.host is ${listen.host}`] : []),
+    ...(isWritten(['listen', 'port']) || moved ? [`listen.port is ${port}`] : []),
+    ...(isWritten(['listen', 'tls']) ? ['listen.tls is set'] : []),
+  ];
+  const value = listenUrl({ ...listen, port });
+  if (isWritten(['listen', 'publicUrl']) || port === 0 || value === usualPublicUrl) return [];
+  return [{ path: ['listen', 'publicUrl'], value, because }];
+}
+
+/** Without an authority, certificates prove nothing: the cross-checks then report the client. */
+function deriveClientCertificate(
+  { listen: { tls }, clients }: Settings,
+  isWritten: IsWritten,
+): readonly DerivedDefault[] {
+  const path = ['listen', 'tls', 'clientCertificate'];
+  const index = clients.findIndex(({ certificateSha256 }) => certificateSha256 !== undefined);
+  if (tls?.clientCaFile === undefined || index < 0 || isWritten(path)) return [];
+  return [{ path, value: 'optional', because: [`clients[${index}].certificateSha256 is set`] }];
+}

@@ -1,0 +1,124 @@
+/**
+ * The entries of the ledger in a cluster, under two names (ADR 71). Releases before the epochs know only the former name,
+ * which has no hash tag. So that both releases can run side by side, an attempt must hold both names to be claimed and to be
+ * sent. Of two names in different slots, one can be lost or lag behind:
+ *
+ * - An attempt of this release is stored under both. The present name is fenced, and decides.
+ * - An attempt of a former release has only the former name, and keeps it: that release compares the text there.
+ */
+
+import type { Fence, KeyValues } from '../state/ports.ts';
+import { type LedgerEntry, parseEntry, serializeEntry } from './ledger-entry.ts';
+import { createLedgerStore, type LedgerStore } from './ledger-store.ts';
+
+/** The store of the ledger. With one partition, the names have always been the same. */
+export function createEntryStore(keyValues: KeyValues, partitions: readonly string[]): LedgerStore {
+  const present = createLedgerStore(keyValues, partitions);
+  return partitions.length > 1 ? withFormerNames(present, createLedgerStore(keyValues)) : present;
+}
+
+/** @param present the entries under their present names @param former the same ids under their former names */
+function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore {
+  /** Claims the former name, then the present one. Releases the former one if the present one cannot be claimed. */
+  async function claimBoth(
+    id: string,
+    entry: LedgerEntry,
+    claimFormer: () => Promise<boolean>,
+    claimPresent: () => Promise<boolean>,
+  ): Promise<boolean> {
+    if (!(await claimFormer())) return false;
+    let isClaimed = false;
+    try {
+      isClaimed = await claimPresent();
+    } finally {
+      if (!isClaimed) await former.release(id, serializeEntry(entry)).catch(() => {}); // it expires by itself
+    }
+    return isClaimed;
+  }
+
+  const createPresent = async (id: string, entry: LedgerEntry, ttlMs?: number, fence?: Fence) =>
+    (await present.create(id, entry, ttlMs, fence)) ||
+    (await present.replaceReleased(id, entry, ttlMs, fence));
+
+  /** Stores an attempt again that may have been sent, unless the former name belongs to another one. */
+  async function restore(id: string, entry: LedgerEntry, ttlMs?: number): Promise<boolean> {
+    if ((await former.create(id, entry, ttlMs)) || (await former.replaceReleased(id, entry, ttlMs)))
+      return createPresent(id, entry, ttlMs);
+    const stored = await former.read(id);
+    if (!stored?.entry || stored.entry.attempt !== entry.attempt) return false;
+    await createPresent(id, stored.entry, ttlMs);
+    const decisive = (await present.read(id))?.entry;
+    const isLater = decisive?.attempt === entry.attempt && decisive.step !== 'claimed';
+    if (isLater && stored.entry.step !== 'happened') await former.replace(id, stored.raw, decisive, ttlMs);
+    return false;
+  }
+
+  /** Changes the former name as the present one, unless it belongs to another attempt, or an operator resolved it there. */
+  async function follow(id: string, raw: string, change: (text: string) => Promise<unknown>): Promise<void> {
+    if (await change(raw)) return;
+    const attempt = parseEntry(raw)?.attempt;
+    const stored = await former.read(id);
+    if (attempt === undefined || stored?.entry?.attempt !== attempt) return;
+    if (stored.entry.step !== 'happened') await change(stored.raw);
+  }
+
+  return {
+    read: async (id) => (await present.read(id)) ?? former.read(id),
+
+    async create(id, entry, ttlMs, fence) {
+      if (!fence) return restore(id, entry, ttlMs);
+      const claimFormer = () => former.create(id, entry, ttlMs);
+      return claimBoth(id, entry, claimFormer, () => createPresent(id, entry, ttlMs, fence));
+    },
+
+    async replaceReleased(id, entry, ttlMs, fence) {
+      if (!fence) return restore(id, entry, ttlMs);
+      const replaceOrCreate = async (store: LedgerStore, presentFence?: Fence) =>
+        (await store.replaceReleased(id, entry, ttlMs, presentFence)) ||
+        store.create(id, entry, ttlMs, presentFence); // the marker expires soon
+      return claimBoth(
+        id,
+        entry,
+        () => replaceOrCreate(former),
+        () => replaceOrCreate(present, fence),
+      );
+    },
+
+    async replace(id, raw, next, ttlMs, fence) {
+      if (next.step === 'claimed') {
+        const claimFormer = async () =>
+          (await former.replace(id, raw, next, ttlMs)) !== undefined || former.create(id, next, ttlMs);
+        const claimPresent = async () =>
+          (await present.replace(id, raw, next, ttlMs, fence)) !== undefined ||
+          createPresent(id, next, ttlMs, fence);
+        if (await claimBoth(id, next, claimFormer, claimPresent)) return serializeEntry(next);
+        // A former release may have taken over the former name: the abandoned claim must not hide its attempt.
+        await present.release(id, raw);
+        return undefined;
+      }
+      if ((await present.replace(id, raw, next, ttlMs, fence)) === undefined) {
+        const stored = await present.read(id);
+        if (!stored) return former.replace(id, raw, next, ttlMs);
+        if (stored.raw !== serializeEntry(next)) return undefined; // otherwise an earlier try did not change the former name
+      }
+      await follow(id, raw, (text) => former.replace(id, text, next, ttlMs));
+      return serializeEntry(next);
+    },
+
+    async replaceConfirmed(id, raw, next, fence) {
+      const [isFormer, isPresent] = await Promise.all([
+        former.replace(id, raw, next),
+        present.replaceConfirmed(id, raw, next, fence),
+      ]);
+      return isFormer === undefined ? undefined : isPresent;
+    },
+
+    async release(id, raw) {
+      if (!(await present.release(id, raw))) {
+        return (await present.read(id)) ? false : former.release(id, raw);
+      }
+      await follow(id, raw, (text) => former.release(id, text));
+      return true;
+    },
+  };
+}

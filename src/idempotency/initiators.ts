@@ -1,0 +1,145 @@
+/**
+ * Which tenants have sent an initiation with the same X-Request-ID to the same bank (ADR 80). A bank that recognises repeats by
+ * X-Request-ID answers the second tenant with the payment of the first one.
+ *
+ * Together with the write-ahead mark, the tenant is added to a record of the X-Request-ID. So the later one of two tenants
+ * always finds the earlier one, and checks whether the payment in the bank's response may belong to it.
+ */
+
+import { hash } from 'node:crypto';
+import { z } from 'zod';
+import { stateUnavailable } from '../request/errors.ts';
+import { namesPayment, paymentIdOf } from '../request/payment-id.ts';
+import type { ChangeWaiter } from '../state/change-waiter.ts';
+import type { KeyValues } from '../state/ports.ts';
+import { isInDoubt, type SentEntry, storedResponse } from './ledger-entry.ts';
+import type { LedgerStore } from './ledger-store.ts';
+import { ledgerIdOf } from './request-identity.ts';
+
+/** Every operation throws GatewayError STATE_UNAVAILABLE; the change may have been made nevertheless. */
+export interface Initiators {
+  /**
+   * Records that a tenant is about to send an initiation.
+   *
+   * @param ttlMs at least as long as the entry of an answered request is stored, in milliseconds
+   * @returns the other tenants that did so before
+   */
+  add(entry: SentEntry, ttlMs: number): Promise<readonly string[]>;
+  /**
+   * Extends the time to live of the record, and adds the tenant if an earlier release sent the initiation, or the state has
+   * lost the record. Has no effect on other operations.
+   *
+   * @param ttlMs milliseconds; by default as long as the record of a payment
+   */
+  keep(entry: SentEntry, ttlMs?: number): Promise<void>;
+  /**
+   * Whether the payment in the bank's response may belong to one of the earlier tenants.
+   *
+   * @param earlier   the tenants that `add` returned
+   * @param entry     of the initiation that the bank has answered
+   * @param paymentId in the bank's response; `undefined` if it names none
+   * @param waitMs    how long to wait for requests of these tenants that are in flight, in milliseconds
+   */
+  mayBelongTo(
+    earlier: readonly string[],
+    entry: SentEntry,
+    paymentId: string | undefined,
+    waitMs: number,
+  ): Promise<boolean>;
+}
+
+const recordShape = z.object({
+  /** Identities, in the order of their last initiations. */
+  tenants: z.array(z.string()).readonly(),
+  /** Milliseconds since 1970. No initiation makes the record expire earlier: that of another tenant may be in doubt. */
+  expiresAt: z.number(),
+});
+
+type InitiatorsRecord = Readonly<z.output<typeof recordShape>>;
+
+const keyOf = ({ environment, requestId }: SentEntry) =>
+  `ledger:initiators:${hash('sha256', JSON.stringify([environment, requestId.toLowerCase()]), 'base64url')}`;
+
+interface InitiatorsDependencies {
+  readonly keyValues: KeyValues;
+  readonly store: Pick<LedgerStore, 'read'>;
+  readonly entryChanges: ChangeWaiter;
+}
+
+/** @param keptMs time to live of the record for an initiation in doubt, in milliseconds */
+export function createInitiators(
+  { keyValues, store, entryChanges }: InitiatorsDependencies,
+  keptMs: number,
+): Initiators {
+  /** @returns the other tenants in the record */
+  async function change(
+    entry: SentEntry,
+    ttlMs: number,
+    withTenant: (others: readonly string[], stored: readonly string[]) => readonly string[],
+  ): Promise<readonly string[]> {
+    const key = keyOf(entry);
+    const isOther = (tenant: string) => tenant !== entry.tenant;
+    for (;;) {
+      const nowMs = Date.now();
+      const first: InitiatorsRecord = { tenants: [entry.tenant], expiresAt: nowMs + ttlMs };
+      if (await keyValues.writeIfAbsent(key, JSON.stringify(first), ttlMs)) return [];
+      const raw = await keyValues.read(key);
+      if (raw === undefined) continue; // it expired just now
+      const stored = parseRecord(raw);
+      const others = stored.tenants.filter(isOther);
+      const expiresAt = Math.max(stored.expiresAt, nowMs + ttlMs);
+      const next: InitiatorsRecord = { tenants: withTenant(others, stored.tenants), expiresAt };
+      if (await keyValues.replace(key, raw, JSON.stringify(next), expiresAt - nowMs)) return others;
+    }
+  }
+
+  return {
+    add: (entry, ttlMs) => change(entry, ttlMs, (others) => [...others, entry.tenant]),
+    async keep(entry, ttlMs = keptMs) {
+      if (entry.operation !== 'initiatePayment') return;
+      await change(entry, ttlMs, (_, stored) =>
+        stored.includes(entry.tenant) ? stored : [entry.tenant, ...stored],
+      );
+    },
+    async mayBelongTo(earlier, entry, paymentId, waitMs) {
+      const waitUntilMs = performance.now() + waitMs;
+      for (const tenant of earlier) {
+        const id = ledgerIdOf(tenant, entry.operation, undefined, entry.requestId);
+        let owns = await mayOwn(id, entry.environment, paymentId);
+        while (owns === 'running' && performance.now() < waitUntilMs) {
+          await entryChanges.nextChange(id);
+          owns = await mayOwn(id, entry.environment, paymentId);
+        }
+        if (owns !== false) return true;
+      }
+      return false;
+    },
+  };
+
+  /** @param id of the other tenant's entry @returns `running` while its request is in flight */
+  async function mayOwn(
+    id: string,
+    environment: string,
+    paymentId: string | undefined,
+  ): Promise<boolean | 'running'> {
+    const stored = await store.read(id);
+    if (!stored) return false; // released, because it provably made no payment, or expired after its response
+    const { entry } = stored;
+    if (!entry) return true;
+    if (entry.step === 'claimed' || entry.environment !== environment) return false;
+    if (entry.step === 'sending') return 'running';
+    if (isInDoubt(entry)) return true;
+    const response = entry.step === 'answered' ? storedResponse(entry) : undefined;
+    if (response && response.status >= 300 && !(await namesPayment(response))) return false;
+    const otherId = response ? await paymentIdOf(response) : entry.paymentId;
+    return otherId === undefined || paymentId === undefined || otherId === paymentId;
+  }
+}
+
+function parseRecord(raw: string): InitiatorsRecord {
+  try {
+    return recordShape.parse(JSON.parse(raw));
+  } catch (cause) {
+    throw stateUnavailable(cause);
+  }
+}

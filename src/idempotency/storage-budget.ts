@@ -1,0 +1,113 @@
+/**
+ * Limits how much the ledger stores for one tenant, so that a tenant cannot fill the state that all tenants share.
+ *
+ * Each stored byte takes a token from a bucket of the tenant, which all instances share. The bucket holds half of
+ * `idempotency.maxStoredPerTenant`, and the other half is added during one window, in which the stored entries expire.
+ *
+ * An instance counts locally, and takes 64 KiB or more from the bucket at once. If the bucket does not hold that much, the
+ * instance refuses new writes of the tenant until the bucket has refilled.
+ */
+
+import { performance } from 'node:perf_hooks';
+import { retryLater } from '../request/errors.ts';
+import type { BucketRate, TokenBuckets } from '../state/ports.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+
+export interface StorageBudget {
+  /** Counts an entry that was stored for a tenant. @param bytes of its text */
+  countEntry(tenant: string, bytes: number): void;
+  /** @throws GatewayError QUOTA_EXCEEDED with the seconds to wait, if new writes of this tenant are refused */
+  check(tenant: string): void;
+}
+
+interface StorageBudgetSettings {
+  /** Bytes. */
+  readonly maxStoredPerTenant: number;
+  /** How long entries are stored, in milliseconds. */
+  readonly window: number;
+}
+
+/** What the state needs for an entry in addition to its text: keys, and the record of the payment's environment. Bytes. */
+const overheadBytes = 512;
+/** About 30 payments: one command for all of them. */
+const minTakenBytes = 64 * 1024;
+/** At most one refusal of a tenant is logged in this time. Milliseconds. */
+const logPauseMs = 600_000;
+
+/** What this instance knows of the bucket. */
+interface Account {
+  /** Counted, but not taken from the bucket yet. */
+  pendingBytes: number;
+  refusedUntilMs: number;
+  loggedAtMs: number;
+}
+
+/** @param now milliseconds on a monotonic clock */
+export function createStorageBudget(
+  buckets: Pick<TokenBuckets, 'reserve'>,
+  settings: () => StorageBudgetSettings,
+  { metrics, log }: { readonly metrics: Pick<Metrics, 'increment'>; readonly log: Log },
+  now: () => number = () => performance.now(),
+): StorageBudget {
+  /** By the name of the bucket. */
+  const accounts = new Map<string, Account>();
+
+  /** The name contains the limit: a raised limit takes effect at once, with a full bucket. */
+  const bucketOf = (tenant: string) => `bucket:stored:${settings().maxStoredPerTenant}:${tenant}`;
+
+  async function takePending(tenant: string, account: Account): Promise<void> {
+    const bytes = account.pendingBytes;
+    account.pendingBytes = 0;
+    try {
+      const waitMs = await buckets.reserve(bucketOf(tenant), rateOf(bytes, settings()), unlimitedWaitMs);
+      if (waitMs) refuseFor(tenant, account, waitMs);
+    } catch {
+      account.pendingBytes += bytes; // the next entry tries again
+    }
+  }
+
+  function refuseFor(tenant: string, account: Account, waitMs: number): void {
+    const nowMs = now();
+    account.refusedUntilMs = nowMs + waitMs;
+    if (nowMs - account.loggedAtMs < logPauseMs) return;
+    account.loggedAtMs = nowMs;
+    const message = 'new writes of a tenant are refused: it has stored idempotency.maxStoredPerTenant';
+    log('warn', message, { tenant, seconds: Math.ceil(waitMs / 1_000) });
+  }
+
+  return {
+    countEntry(tenant, bytes) {
+      const bucket = bucketOf(tenant);
+      const account = accounts.get(bucket) ?? {
+        pendingBytes: 0,
+        refusedUntilMs: Number.NEGATIVE_INFINITY,
+        loggedAtMs: Number.NEGATIVE_INFINITY,
+      };
+      accounts.set(bucket, account);
+      metrics.increment('penstock_stored_bytes_total', { tenant }, bytes + overheadBytes);
+      account.pendingBytes += bytes + overheadBytes;
+      if (account.pendingBytes >= minTakenBytes) void takePending(tenant, account);
+    },
+    check(tenant) {
+      const leftMs = (accounts.get(bucketOf(tenant))?.refusedUntilMs ?? Number.NEGATIVE_INFINITY) - now();
+      if (leftMs <= 0) return;
+      metrics.increment('penstock_storage_refusals_total', { tenant });
+      const reason = 'The gateway stores as much for this tenant as idempotency.maxStoredPerTenant allows';
+      throw retryLater(leftMs, 'QUOTA_EXCEEDED', reason);
+    },
+  };
+}
+
+/** The entries are stored already, so their tokens are taken even from an empty bucket. Milliseconds. */
+const unlimitedWaitMs = Number.MAX_SAFE_INTEGER;
+
+/** The bucket in permits of `bytes` tokens each, so that one permit takes all of them. */
+function rateOf(bytes: number, { maxStoredPerTenant, window }: StorageBudgetSettings): BucketRate {
+  const capacity = maxStoredPerTenant / 2;
+  return {
+    perSecond: (capacity * 1_000) / window / bytes,
+    burst: capacity / bytes,
+    longestAheadMs: 10 * window, // beyond it, the clock was set back; writes in progress can exceed a small budget several times
+  };
+}

@@ -1,0 +1,43 @@
+/** STAGE 2. Adds the identities that the configuration gives to tenants and environments. */
+
+import type { Identities } from '../request/identities.ts';
+import type { PisRequest } from '../request/messages.ts';
+import type { Stage } from '../request/stage.ts';
+import type { Log } from '../telemetry/log.ts';
+import {
+  type ConfiguredIdentities,
+  IdentityContradiction,
+  identitiesUnavailable,
+} from './configured-identities.ts';
+
+export interface IdentifyTenantDependencies {
+  readonly identities: Pick<ConfiguredIdentities, 'current' | 'establish' | 'recordWriter'>;
+  /** Whether requests continue, with names in place of identities, while the shared state is unavailable. */
+  readonly ifStateFails: 'refuse' | 'allow';
+  readonly log: Log;
+}
+
+/** @throws GatewayError STATE_UNAVAILABLE if the identities are unknown, or the configuration contradicts them */
+export function identifyTenant(dependencies: IdentifyTenantDependencies): Stage<PisRequest> {
+  return async (request, next) => {
+    const identities = await identitiesFor(dependencies, request);
+    return next(identities ? { ...request, identities } : request);
+  };
+}
+
+async function identitiesFor(
+  { identities, ifStateFails, log }: IdentifyTenantDependencies,
+  { operation, client }: PisRequest,
+): Promise<Identities | undefined> {
+  try {
+    if (operation.lane === 'write') return await identities.recordWriter(client.tenant);
+    return identities.current() ?? (await identities.establish());
+  } catch (thrown) {
+    if (thrown instanceof IdentityContradiction || ifStateFails === 'refuse')
+      throw identitiesUnavailable(thrown);
+    log('warn', 'a request goes on without the identities of tenants, as idempotency.ifStateFails allows', {
+      why: identitiesUnavailable(thrown).message,
+    });
+    return identities.current();
+  }
+}

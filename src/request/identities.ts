@@ -1,0 +1,54 @@
+/**
+ * The identities of tenants and environments: what stored records contain in place of the configured names.
+ *
+ * A name can change, and can be given to another tenant or bank; an identity never changes.
+ */
+
+/** The identities that one configuration uses. A request keeps the same object until it ends. */
+export interface Identities {
+  /**
+   * Every identity of a configured tenant. New records use the first one; the others are those of tenants that were merged
+   * into it.
+   */
+  tenantIdsOf(name: string): readonly string[];
+  /** The identity of the bank that a configured environment calls, for new records. */
+  environmentIdOf(name: string): string;
+  /** The configured environment that calls the bank with this identity; `undefined` if none does. */
+  environmentWith(id: string): string | undefined;
+  /** For people: the name of an environment or a tenant, also of one that is not configured any more. */
+  environmentNameOf(id: string): string;
+  tenantNameOf(id: string): string;
+  /**
+   * Whether the state may hold payments of other tenants than the configured ones: one that was removed or retired, or
+   * any at all if an earlier release, which recorded no identities, used this state.
+   */
+  readonly otherTenants: 'none' | 'unknown' | 'recorded';
+  /** Whether the state may hold payments of other environments or banks than the configured ones. */
+  readonly hasOtherEnvironments: boolean;
+}
+
+const itself = (name: string) => name;
+
+/** For a request that continues although the shared state cannot be read: every name is taken for the identity. */
+export const namesAsIdentities: Identities = {
+  tenantIdsOf: (name) => [name],
+  environmentIdOf: itself,
+  environmentWith: itself,
+  environmentNameOf: itself,
+  tenantNameOf: itself,
+  otherTenants: 'none',
+  hasOtherEnvironments: false,
+};
+
+/** @param request `identities` is absent if `idempotency.ifStateFails` let the request continue without them */
+export const identitiesOf = ({ identities }: { readonly identities?: Identities }): Identities =>
+  identities ?? namesAsIdentities;
+
+/** The identity of the caller's tenant for new records. */
+export function currentTenantId(request: {
+  readonly identities?: Identities;
+  readonly client: { readonly tenant: string };
+}): string {
+  const { tenant } = request.client;
+  return identitiesOf(request).tenantIdsOf(tenant)[0] ?? tenant;
+}

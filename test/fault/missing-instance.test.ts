@@ -1,0 +1,41 @@
+/** Redis restarts and loses nothing, but an instance is gone: nobody knows whether its last writes are lost. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { callAdminApi } from '../kit/admin-api.ts';
+import { call } from '../kit/call.ts';
+import { startPaymentFleet } from '../kit/payment-fleet.ts';
+import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { readState } from '../kit/state-reports.ts';
+import { until } from '../kit/within.ts';
+
+describe('an instance that waits for a killed one after a restart of Redis', {
+  skip: skipWithoutRedisServer,
+}, () => {
+  test('reports that by a metric and in the log, until an operator accepts the loss', async (t) => {
+    const redis = await startRedis(t, ['--appendonly', 'yes', '--appendfsync', 'always']);
+    const { instances, newPayments, send } = await startPaymentFleet(t, redis.url, 2);
+    const [remaining, killed] = [instances[0] ?? assert.fail(), instances[1] ?? assert.fail()];
+    const succeedsAt = async (instance: number) =>
+      (await Promise.all(newPayments(1).map((payment) => send(payment, instance)))).every(
+        ({ outcome }) => outcome === '201',
+      );
+    for (const instance of [0, 1]) await until(20_000, 'payments succeed', () => succeedsAt(instance));
+
+    await killed.stop('SIGKILL');
+    await redis.restart();
+    await until(20_000, 'the remaining instance waits for the killed one', async () => {
+      const report = await readState(remaining);
+      return report?.status === 'checking' && report.missing.length === 1;
+    });
+    const metrics = await call(remaining.adminUrl, { method: 'GET', path: '/metrics' });
+    assert.match(metrics.text, /^penstock_state_loss 1$/m);
+    assert.ok(
+      remaining.logged().some(({ level, why }) => level === 'error' && /waits for other/.test(String(why))),
+    );
+
+    const body = { reason: 'the payments of the instance are resolved with the bank' };
+    assert.equal((await callAdminApi(remaining, 'POST', '/api/state/accept-loss', body)).status, 200);
+    await until(20_000, 'payments succeed again', () => succeedsAt(0));
+  });
+});

@@ -1,0 +1,119 @@
+/** Gateway processes that share one state in front of one bank, and every answer that their TPP systems receive. */
+
+import { randomUUID } from 'node:crypto';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { call, type Reply } from './call.ts';
+import { type Sections, startBank } from './gateway.ts';
+import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
+import { initiation } from './request.ts';
+import type { TestScope } from './test-scope.ts';
+import { until } from './within.ts';
+import { outcomeOf } from './writes.ts';
+
+/** A payment with its own X-Request-ID. */
+export interface Payment {
+  readonly requestId: string;
+  /** The index of the instance that receives its first attempt. */
+  readonly instance: number;
+}
+
+/** One attempt of a payment, and its answer. Times in milliseconds, on the clock of `performance.now()`. */
+export interface Answer extends Payment {
+  readonly sentAtMs: number;
+  readonly endedAtMs: number;
+  /** Status and error code, such as `409 DUPLICATE_IN_FLIGHT`; `no answer` if the connection broke. */
+  readonly outcome: string;
+  /** The body, or the error of the connection. */
+  readonly text: string;
+}
+
+export interface PaymentFleet {
+  readonly bank: SimulatedBank;
+  readonly instances: readonly GatewayProcess[];
+  /** All answers so far, in the order in which they came. */
+  readonly answers: readonly Answer[];
+  /** Payments that have not been sent; the instances take turns. */
+  newPayments(count: number): readonly Payment[];
+  /** Sends an attempt of a payment. @param instance by default the one of its first attempt */
+  send(payment: Payment, instance?: number): Promise<Answer>;
+}
+
+/** Longer than a paused instance and a slow machine take together. */
+const maxAnswerMs = 90_000;
+
+/**
+ * Starts that many instances; ended with the test. The first one sends a payment before the others
+ * start: its registration tells them that it has used the state.
+ *
+ * @param redis `state.redis` of the configuration
+ */
+export async function startPaymentFleet(
+  life: TestScope,
+  redis: string | object,
+  count: number,
+  sections: Sections = {},
+): Promise<PaymentFleet> {
+  const bank = await startBank(life);
+  const shared = {
+    environments: { sandbox: { baseUrl: bank.baseUrl } },
+    upstream: { maxSockets: 512 },
+    shaping: { expectedInstances: count },
+    idempotency: { wait: '50ms' },
+    deadlines: { write: '60s' },
+    ...sections,
+    state: { redis, prefix: `losses-${randomUUID()}:`, ...(sections.state as object | undefined) }, // as in the YAML file
+  };
+  const instances = [await startGatewayProcess(life, shared)];
+  await sendFirstPayment(instances[0]?.url ?? '');
+  const others = Array.from({ length: count - 1 }, () => startGatewayProcess(life, shared));
+  instances.push(...(await Promise.all(others)));
+  const answers: Answer[] = [];
+  let created = 0;
+
+  return {
+    bank,
+    instances,
+    answers,
+    newPayments: (wanted) =>
+      Array.from({ length: wanted }, () => ({ requestId: randomUUID(), instance: created++ % count })),
+    async send(payment, instance = payment.instance) {
+      const { requestId } = payment;
+      const sentAtMs = performance.now();
+      const came = await call(instances[instance]?.url ?? '', {
+        ...initiation,
+        requestId,
+        maxMs: maxAnswerMs,
+      }).catch((error: unknown) => String(error));
+      const answer = { requestId, instance, sentAtMs, endedAtMs: performance.now(), ...summaryOf(came) };
+      answers.push(answer);
+      return answer;
+    },
+  };
+}
+
+const sendFirstPayment = (url: string): Promise<void> =>
+  until(20_000, 'the first instance executes a payment', async () => {
+    const reply = await call(url, { ...initiation, requestId: randomUUID(), maxMs: maxAnswerMs });
+    return reply.status === 201;
+  });
+
+const summaryOf = (came: Reply | string) =>
+  typeof came === 'string'
+    ? { outcome: 'no answer', text: came }
+    : { outcome: outcomeOf(came), text: came.text };
+
+/** How often the bank received an initiation with each X-Request-ID. */
+export function initiationCounts({ requests }: SimulatedBank): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { operation, rawHeaders } of requests) {
+    if (operation !== 'initiatePayment') continue;
+    const name = rawHeaders.findIndex((word, index) => index % 2 === 0 && /^x-request-id$/i.test(word));
+    const requestId = rawHeaders[name + 1] ?? '';
+    counts.set(requestId, (counts.get(requestId) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** The X-Request-IDs with which the bank received more than one initiation. */
+export const paidTwice = (bank: SimulatedBank): readonly string[] =>
+  [...initiationCounts(bank)].filter(([, times]) => times > 1).map(([requestId]) => requestId);

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { previewInDoubt, resolveSeveral } from '../../../src/admin/resolve-several.ts';
+import type { Resolution, ResolveResult } from '../../../src/idempotency/resolve.ts';
+import type { AuditEvent } from '../../../src/request/audit-event.ts';
+import { createInstance, startInstance } from '../idempotency/instance.ts';
+import { initiation } from '../idempotency/requests.ts';
+
+/** Three writes in doubt, an hour apart: two of `shop`, one of `rival`, which is in production. */
+async function startThree(t: Parameters<typeof startInstance>[0]) {
+  const { time, state, instance } = startInstance(t);
+  const from = Date.now();
+  for (const [tenant, environment, why] of [
+    ['shop', 'sandbox', 'the bank answered 504'],
+    ['shop', 'sandbox', 'OUTCOME_UNKNOWN: no answer'],
+    ['rival', 'production', 'the bank answered 504'],
+  ] as const) {
+    const claim = await instance.claim(initiation({ tenant, requestId: `${tenant} ${why}` }));
+    await claim.markSending(environment);
+    await claim.markInDoubt(why);
+    time.skip(3_600_000);
+  }
+  const { inDoubt } = createInstance(state).services;
+  const events: AuditEvent[] = [];
+  const resolutions: Resolution[] = [];
+  const results: ResolveResult['kind'][] = [];
+  const resolve = async (resolution: Resolution): Promise<ResolveResult> => {
+    resolutions.push(resolution);
+    const kind = results.shift() ?? 'resolved';
+    return kind === 'too-early' ? { kind, seconds: 1 } : { kind };
+  };
+  const audit = { record: async (event: AuditEvent) => void events.push(event) };
+  return { from, inDoubt, dependencies: { inDoubt, resolve, audit }, events, resolutions, results };
+}
+
+const isoOf = (ms: number) => new Date(ms).toISOString();
+const given = { who: 'olga', outcome: 'did-not-happen', reason: 'ticket 4711' } as const;
+
+describe('a filter of requests in doubt', () => {
+  test('selects by environment, tenant, time and reason', async (t) => {
+    const { from, inDoubt } = await startThree(t);
+    for (const [filter, expected] of [
+      [{ environment: 'sandbox' }, ['shop the bank answered 504', 'shop OUTCOME_UNKNOWN: no answer']],
+      [{ environment: 'production' }, ['rival the bank answered 504']],
+      [{ environment: 'sandbox', tenant: 'rival' }, []],
+      [{ environment: 'sandbox', why: 'outcome_unknown' }, ['shop OUTCOME_UNKNOWN: no answer']],
+      [{ environment: 'sandbox', from: isoOf(from + 1) }, ['shop OUTCOME_UNKNOWN: no answer']],
+      [{ environment: 'sandbox', to: isoOf(from) }, ['shop the bank answered 504']],
+    ] as const) {
+      const { writes } = await previewInDoubt(inDoubt, filter);
+      assert.deepEqual(
+        writes.map(({ entry }) => entry.requestId),
+        expected,
+      );
+    }
+  });
+});
+
+describe('the resolution of several requests in doubt', () => {
+  test('resolves exactly those of the preview, and is audited with the filter and the counts', async (t) => {
+    const { inDoubt, dependencies, events, resolutions, results } = await startThree(t);
+    const filter = { environment: 'sandbox' };
+    const { selection, writes } = await previewInDoubt(inDoubt, filter);
+    results.push('too-early', 'resolved');
+    const outcome = await resolveSeveral(dependencies, { ...given, filter, selection });
+    assert.deepEqual(outcome, { kind: 'done', resolved: 1, early: 1, gone: 0 });
+    assert.deepEqual(
+      resolutions,
+      writes.map(({ id }) => ({ id, ...given })),
+    );
+    const details = { ...filter, reason: given.reason, selection, ...outcome };
+    assert.deepEqual(events, [
+      { who: 'olga', action: 'resolve several doubts', outcome: 'did-not-happen', details },
+    ]);
+  });
+
+  test('is refused and audited if other requests match than in the preview', async (t) => {
+    const { inDoubt, dependencies, events, resolutions } = await startThree(t);
+    const { selection } = await previewInDoubt(inDoubt, { environment: 'sandbox', why: '504' });
+    const outcome = await resolveSeveral(dependencies, {
+      ...given,
+      filter: { environment: 'sandbox' },
+      selection,
+    });
+    assert.deepEqual(outcome, { kind: 'changed' });
+    assert.deepEqual(resolutions, []);
+    assert.equal(events[0]?.outcome, 'refused');
+  });
+
+  test('needs the name of production', async (t) => {
+    const { inDoubt, dependencies, resolutions } = await startThree(t);
+    const filter = { environment: 'production' };
+    const { selection } = await previewInDoubt(inDoubt, filter);
+    for (const confirm of [undefined, 'sandbox']) {
+      const refused = await resolveSeveral(dependencies, { ...given, filter, selection, confirm });
+      assert.deepEqual(refused, { kind: 'unconfirmed' });
+    }
+    assert.deepEqual(resolutions, []);
+    const confirmed = { ...given, filter, selection, confirm: 'production' };
+    assert.equal((await resolveSeveral(dependencies, confirmed)).kind, 'done');
+    assert.equal(resolutions.length, 1);
+  });
+});

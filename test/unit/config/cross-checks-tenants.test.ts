@@ -1,0 +1,74 @@
+/** Names of tenants and addresses of banks that contradict each other within one configuration. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { errorsIn, minimalConfig } from './load-text.ts';
+
+const clients = (...names: readonly string[]) =>
+  `clients: [${names.map((name, index) => `{ name: ${name}, apiKeySha256: '${String(index).repeat(64)}' }`).join(', ')}]\n`;
+
+/** What is refused, the settings, and the errors without their lines. */
+const contradictions: readonly (readonly [what: string, text: string, ...errors: readonly string[]])[] = [
+  [
+    'a tenant that no client has',
+    `${clients('shop')}tenants: { store: { formerly: [old] } }`,
+    'tenants.store: no client has this tenant; write the tenant of a client, or remove it',
+  ],
+  [
+    'a former name that is still the tenant of a client',
+    `${clients('shop', 'rival')}tenants: { shop: { formerly: [rival] } }`,
+    'tenants.shop.formerly[0]: this is still the tenant of a client; give that client the tenant shop, or remove the name here',
+  ],
+  [
+    'two tenants that exchange their names',
+    `${clients('shop', 'rival')}tenants: { shop: { formerly: [rival] }, rival: { formerly: [shop] } }`,
+    'tenants.rival.formerly[0]: rival and this tenant cannot exchange their names in one step; rename one of them to a third name first',
+    'tenants.shop.formerly[0]: shop and this tenant cannot exchange their names in one step; rename one of them to a third name first',
+  ],
+  [
+    'one former name of two tenants',
+    `${clients('shop', 'rival')}tenants: { shop: { formerly: [old] }, rival: { formerly: [old] } }`,
+    'tenants.rival.formerly[0]: this name is also in tenants.shop.formerly; only one tenant can continue its payments',
+  ],
+  [
+    'a tenant that is both continued and retired',
+    `${clients('shop')}tenants: { retired: [old], shop: { formerly: [old] } }`,
+    'tenants.retired[0]: this name is also in tenants.shop.formerly; remove it from one of the two',
+  ],
+  [
+    'a retired tenant that a client has',
+    `${clients('shop')}tenants: { retired: [shop] }`,
+    'tenants.retired[0]: this is still the tenant of a client; remove that client, or remove the name here',
+  ],
+  [
+    'a name of a tenant with a space',
+    `${clients('shop')}tenants: { 'a b': {} }`,
+    'tenants.a b: expected a name of at most 64 letters, digits, ".", "_" and "-"',
+  ],
+];
+
+describe('the cross-checks of tenants', () => {
+  for (const [what, text, ...expected] of contradictions) {
+    test(`refuse ${what}`, () => {
+      const errors = errorsIn(`${minimalConfig}${text}`).map((error) => error.replace(/^:\d+ /, ''));
+      assert.deepEqual(errors.toSorted(), expected);
+    });
+  }
+
+  test('refuse the address of another environment as an earlier address', () => {
+    const text =
+      'environments: { active: a, a: { baseUrl: https://a.example, movedFrom: [https://b.example/] }, b: { baseUrl: https://b.example } }';
+    assert.deepEqual(errorsIn(text), [
+      ':1 environments.a.movedFrom[0]: this is the address of environment b, which is another bank; remove it here',
+    ]);
+  });
+
+  test('accept the tenant anonymous as a former name, as a retired one, and as the tenant of a gateway without clients', () => {
+    for (const text of [
+      `${clients('shop')}tenants: { shop: { formerly: [anonymous] } }`,
+      `${clients('shop')}tenants: { retired: [anonymous] }`,
+      'tenants: { anonymous: { formerly: [shop] } }',
+    ])
+      assert.deepEqual(errorsIn(`${minimalConfig}${text}`), []);
+  });
+});
