@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { type RunningCommand, startCommand, writeConfigFile } from './command.ts';
 import { adminToken, publicUrl, type Sections, withoutLimits } from './gateway.ts';
+import { freePort } from './ports.ts';
 import type { TestScope } from './test-scope.ts';
 
 export interface GatewayProcess {
@@ -42,7 +43,8 @@ export async function startGatewayProcess(
   sections: Sections,
   { variables = {}, shell = 'exec' }: GatewayProcessOptions = {},
 ): Promise<GatewayProcess> {
-  const file = writeConfigFile(life, stringify(onFreePorts(sections)));
+  const ports = { listen: await freePort(), admin: await freePort() };
+  const file = writeConfigFile(life, stringify(onPorts(ports, sections)));
   let ownVariables: Readonly<Record<string, string>> = { PENSTOCK_ADMIN_TOKEN: adminToken, ...variables };
   const start = async () => {
     const words = [process.execPath, main, 'serve', '--config', file];
@@ -82,15 +84,15 @@ export async function startGatewayProcess(
     },
     run: (...args) => startCommand(life, process.execPath, [main, ...args, '--config', file], ownVariables),
     rewrite(content) {
-      writeFileSync(file, typeof content === 'string' ? content : stringify(onFreePorts(content)));
+      writeFileSync(file, typeof content === 'string' ? content : stringify(onPorts(ports, content)));
     },
   };
 }
 
-const onFreePorts = (sections: Sections): Sections => ({
-  admin: { port: 0 },
+const onPorts = (ports: { listen: number; admin: number }, sections: Sections): Sections => ({
+  admin: { port: ports.admin },
   ...withoutLimits(sections),
-  listen: { port: 0, publicUrl, ...(sections.listen as object | undefined) }, // as in the YAML file
+  listen: { port: ports.listen, publicUrl, ...(sections.listen as object | undefined) }, // as in the YAML file
 });
 
 const portIn = (command: RunningCommand, listener: string) =>

@@ -10,6 +10,7 @@ import { createSimulatedBank } from '../../src/simulated-bank/server.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { withFile } from './folder.ts';
+import { freePort } from './ports.ts';
 import type { TestScope } from './test-scope.ts';
 
 /** Where TPP systems reach the gateway under test: in links only, never on the network. */
@@ -88,7 +89,7 @@ export async function startGateway(
 /** A started bank; closed when the test ends. */
 export async function startBank(scope: TestScope, options: BankOptions = {}): Promise<SimulatedBank> {
   const bank = createSimulatedBank(options);
-  await bank.start();
+  await bank.start(await freePort()); // tests stop a bank, and expect that nothing else answers there
   scope.after(() => bank.stop());
   return bank;
 }

@@ -19,21 +19,48 @@ export async function takenPort(t: TestContext): Promise<number> {
   return listen(server);
 }
 
-/** A free port below the ephemeral range, as is the port 10 000 above it: no other program gets it by chance. */
+const blockSize = 100;
+let blockStart: Promise<number> | undefined;
+let offset = 0;
+
+/**
+ * A free port of this process's own block below the ephemeral range: no other socket gets it by chance, neither before
+ * its server listens nor while its server is restarted. The port 10 000 above it is free, too.
+ */
 export async function freePort(): Promise<number> {
+  blockStart ??= reserveBlock();
+  const first = await blockStart;
+  for (let tries = 1; tries < blockSize; tries++) {
+    offset = (offset % (blockSize - 1)) + 1;
+    if (await isFree(first + offset)) return first + offset;
+  }
+  throw new Error(`the ${blockSize} ports from ${first} are in use`);
+}
+
+/** Listens on the first port of a block until this process ends, which keeps other processes off the block. */
+async function reserveBlock(): Promise<number> {
   for (;;) {
-    const port = 12_000 + Math.floor(Math.random() * 10_000);
-    if (await isFree(port)) return port;
+    const first = 12_000 + blockSize * Math.floor(Math.random() * 100);
+    const lock = createServer();
+    if (await isListening(lock, first)) {
+      lock.unref();
+      return first;
+    }
   }
 }
 
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer()
-      .once('error', () => resolve(false))
-      .listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-  });
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  const isUnused = await isListening(server, port);
+  if (isUnused) await new Promise((resolve) => server.close(resolve));
+  return isUnused;
 }
+
+/** Tries to listen on a port. @returns whether it does */
+const isListening = (server: Server, port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+  });
 
 /** Whether a server listens on a port. */
 export function isOpen(port: number): Promise<boolean> {
