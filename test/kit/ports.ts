@@ -19,7 +19,8 @@ export async function takenPort(t: TestContext): Promise<number> {
   return listen(server);
 }
 
-const blockSize = 100;
+/** More than one test process ever uses at the same time. */
+const blockSize = 400;
 let blockStart: Promise<number> | undefined;
 let offset = 0;
 
@@ -32,21 +33,25 @@ export async function freePort(): Promise<number> {
   const first = await blockStart;
   for (let tries = 1; tries < blockSize; tries++) {
     offset = (offset % (blockSize - 1)) + 1;
-    if (await isFree(first + offset)) return first + offset;
+    const port = first + offset;
+    if (await isFree(port)) return port;
   }
   throw new Error(`the ${blockSize} ports from ${first} are in use`);
 }
 
 /** Listens on the first port of a block until this process ends, which keeps other processes off the block. */
 async function reserveBlock(): Promise<number> {
-  for (;;) {
-    const first = 12_000 + blockSize * Math.floor(Math.random() * 100);
+  const count = Math.floor(10_000 / blockSize);
+  const start = Math.floor(Math.random() * count);
+  for (let tries = 0; tries < count; tries++) {
+    const first = 12_000 + blockSize * ((start + tries) % count);
     const lock = createServer();
     if (await isListening(lock, first)) {
       lock.unref();
       return first;
     }
   }
+  throw new Error('other test processes have reserved all ports');
 }
 
 async function isFree(port: number): Promise<boolean> {
