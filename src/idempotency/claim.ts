@@ -255,7 +255,10 @@ export function createClaim(
     },
     recordResponse: (response) => finish(sending && answeredEntry(sending, response)),
     release() {
-      if (mayBeMarked) releasedAttempts.add(name);
+      if (mayBeMarked) {
+        releasedAttempts.add(name);
+        if (entry.operation === 'initiatePayment') storageBudget.countEntry(tenantName, 0); // its initiator stays recorded
+      }
       return finish();
     },
     async markInDoubt(why) {

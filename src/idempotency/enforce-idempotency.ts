@@ -163,8 +163,8 @@ async function runToCompletion(
     checkBudget();
     const response = await next({ ...request, writeAheadMark });
     const { status } = response;
-    // With a 401 the bank rejects the access token before it processes the request, unless it names a payment.
-    const isUnprocessed = status === 429 || (status === 401 && !(await namesPayment(response)));
+    // The bank refuses these before it processes the request, unless it names a payment.
+    const isUnprocessed = (status === 429 || status === 401) && !(await namesPayment(response));
     request.recordEvent?.({ what: 'recorded', as: isUnprocessed ? 'released' : 'answered' });
     if (isUnprocessed) await claim.release();
     else if (storedBytesOf(response) <= maxStoredBytes) await claim.recordResponse(response);

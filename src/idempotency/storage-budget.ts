@@ -15,7 +15,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
 export interface StorageBudget {
-  /** Counts an entry that was stored for a tenant. @param bytes of its text */
+  /** Counts an entry that was stored for a tenant. @param bytes of its text; 0 if only other records remain of the request */
   countEntry(tenant: string, bytes: number): void;
   /** @throws GatewayError QUOTA_EXCEEDED with the seconds to wait, if new writes of this tenant are refused */
   check(tenant: string): void;

@@ -95,12 +95,14 @@ const rows: readonly Row[] = [
     outcomes: ['401', '201'],
     sent: 2,
   },
-  {
-    name: 'a repeat gets the 401 again if that one names a payment',
-    responses: [{ ...unauthorised, body: '{"paymentId":"a-payment"}' }],
-    outcomes: ['401', '401 replayed'],
-    sent: 1,
-  },
+  ...[401, 429].map(
+    (status): Row => ({
+      name: `a repeat gets the ${status} again if that one names a payment`,
+      responses: [{ status, body: '{"paymentId":"a-payment"}' }],
+      outcomes: [`${status}`, `${status} replayed`],
+      sent: 1,
+    }),
+  ),
 ];
 
 describe('with one X-Request-ID, first to one instance, then to the other', {

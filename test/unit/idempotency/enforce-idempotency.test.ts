@@ -213,15 +213,17 @@ describe('a request that fails', () => {
     });
 
   for (const [what, response] of [
-    ['a payment id', bankResponse(401, '{"paymentId":"a-payment"}')],
-    ['a Location', { ...bankResponse(401), headers: [['Location', '/a-payment']] as const }],
+    ['401 and a payment id', bankResponse(401, '{"paymentId":"a-payment"}')],
+    ['401 and a Location', { ...bankResponse(401), headers: [['Location', '/a-payment']] as const }],
+    ['429 and a payment id', bankResponse(429, '{"paymentId":"a-payment"}')],
+    ['429 and a Location', { ...bankResponse(429), headers: [['Location', '/a-payment']] as const }],
   ] as const)
-    test(`with status 401 and ${what} is replayed, because the bank may have made a payment`, async (t) => {
+    test(`with status ${what} is replayed, because the bank may have made a payment`, async (t) => {
       const { instance } = startInstance(t);
       const bank = createNextStage();
       bank.respond(response);
       for (let time = 0; time < 2; time++)
-        assert.equal((await instance.send(initiation(), bank.next)).status, 401);
+        assert.equal((await instance.send(initiation(), bank.next)).status, response.status);
       assert.equal(bank.sentCount(), 1);
     });
 

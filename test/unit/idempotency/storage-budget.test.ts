@@ -143,6 +143,16 @@ describe('the storage budget of a tenant', () => {
   });
 });
 
+test('an initiation that the bank refused without processing it is counted, because its tenant stays recorded', async (t) => {
+  const { state } = startInstance(t);
+  const instance = createInstance(state, { idempotency: { maxStoredPerTenant: '1MiB' } });
+  const bank = createNextStage();
+  bank.respond(bankResponse(401));
+  const send = () => instance.send(initiation({ requestId: randomUUID() }), bank.next);
+  for (let sent = 0; sent < 1_152; sent++) assert.equal((await send()).status, 401);
+  assert.equal(await errorCodeOf(send()), 'QUOTA_EXCEEDED');
+});
+
 describe('a tenant whose storage budget is used up', () => {
   test('gets no new write to the bank, not even one that waits to be sent, and still gets its replays', async (t) => {
     const { state } = startInstance(t);
