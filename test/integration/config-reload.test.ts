@@ -118,7 +118,7 @@ describe('a reload (H5)', () => {
     const { level, needRestart } = await reload(served, {
       ...sections,
       clients: [client('two')],
-      listen: { port: 0, host: '127.0.0.2' },
+      listen: { host: '127.0.0.2' },
       log: { level: 'debug' },
       payments: { rememberFor: '30d' },
       idempotency: { memory: '1MiB' },
