@@ -5,7 +5,11 @@
  * docs/architecture/lifecycle.md explains the order.
  */
 
-import { type ChooseEnvironmentDependencies, chooseEnvironment } from './environments/choose-environment.ts';
+import {
+  type ChooseEnvironmentDependencies,
+  chooseEnvironment,
+  prefetchActiveEnvironment,
+} from './environments/choose-environment.ts';
 import { enforceIdempotency, type IdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import { type IdentifyTenantDependencies, identifyTenant } from './identities/identify-tenant.ts';
 import type { PisRequest } from './request/messages.ts';
@@ -33,6 +37,7 @@ export const createPipeline = (dependencies: PipelineDependencies): Handler<PisR
     .use(observe(dependencies.observer, dependencies.startTrace))
     .use(identifyTenant(dependencies))
     .use(updatePublicUrl(dependencies.publicUrl, dependencies.segment))
+    .use(prefetchActiveEnvironment(dependencies)) // in the same tick as the claim
     .use(enforceIdempotency(dependencies.idempotency))
     .use(chooseEnvironment(dependencies)) // from here on, request.environment is known
     .use(cacheStatus(dependencies.statusCache))

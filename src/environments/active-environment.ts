@@ -61,7 +61,9 @@ export function createActiveEnvironment(
 
   pubsub.subscribe(channel, () => void read().catch(() => {})); // the heartbeat reads it again
 
-  const read = async () => (await load()).record;
+  function read(): Promise<ActiveRecord> {
+    return keyValues.read(key).then((raw) => adoptStored(raw) ?? restore(raw).then(({ record }) => record));
+  }
 
   async function switchTo(
     environment: string,
@@ -76,9 +78,14 @@ export function createActiveEnvironment(
 
   async function load(): Promise<StoredRecord> {
     const raw = await keyValues.read(key);
+    const record = adoptStored(raw);
+    return raw === undefined || !record ? restore(raw) : { raw, record };
+  }
+
+  /** @returns `undefined` if there is no stored value, or one of a lower version than this instance knows */
+  function adoptStored(raw: string | undefined): ActiveRecord | undefined {
     const stored = raw === undefined ? undefined : parseOnce(raw);
-    if (raw === undefined || !stored || stored.version < (known?.version ?? 0)) return restore(raw);
-    return { raw, record: adopt(stored) };
+    return stored && stored.version >= (known?.version ?? 0) ? adopt(stored) : undefined;
   }
 
   /** @param stale the stored text, if the state holds a lower version than this instance knows */

@@ -25,12 +25,26 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
   readonly environments: ReadonlyMap<string, Environment>;
   /** The number of configured tenants. */
   readonly tenants: number;
-  readonly active: ActiveEnvironment;
+  readonly active: Pick<ActiveEnvironment, 'known' | 'read'>;
   readonly affinity: AffinityStore;
   /** The problem of the shared state, if there is one: it may then be unable to store the affinity of a new payment. */
   readonly stateProblem: () => string | undefined;
   /** Whether requests continue while the shared state is unavailable. */
   readonly ifStateFails: 'refuse' | 'allow';
+}
+
+/**
+ * Starts reading the active environment for a new payment. Comes before the stage that claims the `X-Request-ID`, so that both
+ * commands share a round trip: a batch contains all commands of one tick.
+ */
+export function prefetchActiveEnvironment(dependencies: ChooseEnvironmentDependencies): Stage<PisRequest> {
+  return (request, next) => {
+    if (request.operation.paymentId !== undefined || hasOneChoice(dependencies, request))
+      return next(request);
+    const activeEnvironment = readActive(dependencies, request);
+    activeEnvironment.catch(() => {}); // awaited in stage 4, which a repeat does not reach
+    return next({ ...request, activeEnvironment });
+  };
 }
 
 /**
@@ -68,16 +82,16 @@ async function decideEnvironment(
   request: PisRequest,
 ): Promise<RoutingDecision> {
   const { environments, tenants, active, affinity } = dependencies;
-  const { tenantIdsOf, otherTenants, hasOtherEnvironments } = identitiesOf(request);
+  const { tenantIdsOf, otherTenants } = identitiesOf(request);
   const { paymentId } = request.operation;
-  const isAlone = otherTenants === 'none' && !hasOtherEnvironments;
-  if (environments.size === 1 && tenants === 1 && (paymentId === undefined || isAlone)) {
+  if (hasOneChoice(dependencies, request)) {
     const [only = ''] = environments.keys();
     return { name: only, why: 'only-one' };
   }
 
   if (paymentId === undefined) {
-    const record = await withStateFallback(dependencies, () => readActive(dependencies), active.known());
+    const read = () => readActive(dependencies, request);
+    const record = await withStateFallback(dependencies, read, active.known());
     const current = record?.environment ?? '';
     const name = routeNewPayment(request, environments.has(current) ? current : undefined);
     return { name, why: routingReason(request) };
@@ -92,10 +106,23 @@ async function decideEnvironment(
   return { name, why: routingReason(request) };
 }
 
+/** Whether there is one environment and one tenant, now and ever before. A new payment does not depend on earlier ones. */
+function hasOneChoice(
+  { environments, tenants }: ChooseEnvironmentDependencies,
+  request: PisRequest,
+): boolean {
+  if (environments.size > 1 || tenants > 1) return false;
+  const { otherTenants, hasOtherEnvironments } = identitiesOf(request);
+  return request.operation.paymentId === undefined || (otherTenants === 'none' && !hasOtherEnvironments);
+}
+
 /** Reads the active environment. Fails if the state could not store the affinity of the new payment. */
-async function readActive({ active, stateProblem }: ChooseEnvironmentDependencies): Promise<ActiveRecord> {
-  if (stateProblem() === undefined) return active.read();
-  throw stateUnavailable();
+function readActive(
+  { active, stateProblem }: ChooseEnvironmentDependencies,
+  { activeEnvironment }: PisRequest,
+): Promise<Pick<ActiveRecord, 'environment'>> {
+  if (stateProblem() !== undefined) return Promise.reject(stateUnavailable());
+  return activeEnvironment ?? active.read();
 }
 
 /** Reads the shared state. If that fails and `ifStateFails` is `allow`, logs a warning and returns the fallback. */

@@ -58,6 +58,11 @@ export interface PisRequest {
   readonly recordEvent?: RecordEvent;
   /** Set by stage 2, unless the shared state cannot be read and requests continue nevertheless: see `identitiesOf`. */
   readonly identities?: Identities;
+  /**
+   * The active environment, if its read was started before stage 4: it shares a round trip to the shared state with the
+   * claim of the `X-Request-ID`.
+   */
+  readonly activeEnvironment?: Promise<{ readonly environment: string }>;
 }
 
 /** A request whose environment is chosen. */

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { AffinityRetention, PaymentAffinity } from '../../../src/environments/affinity-record.ts';
-import { chooseEnvironment } from '../../../src/environments/choose-environment.ts';
+import {
+  chooseEnvironment,
+  prefetchActiveEnvironment,
+} from '../../../src/environments/choose-environment.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisRequest, RoutedRequest } from '../../../src/request/messages.ts';
 import { captureLog } from '../../kit/log-capture.ts';
@@ -119,6 +122,57 @@ describe('the stage chooseEnvironment', () => {
       return bankResponse(environment.name);
     });
     assert.equal(answer.environment, 'sandbox');
+  });
+});
+
+describe('the stage prefetchActiveEnvironment', () => {
+  /** Runs both stages; the claim of the X-Request-ID lies between them. */
+  async function runBoth(dependencies: ReturnType<typeof dependenciesFor>, request: PisRequest) {
+    let reads = 0;
+    let readsBeforeClaim = 0;
+    const read = () => {
+      reads += 1;
+      return dependencies.active.read();
+    };
+    const counting = { ...dependencies, active: { ...dependencies.active, read } };
+    const response = await prefetchActiveEnvironment(counting)(request, async (prefetched) => {
+      readsBeforeClaim = reads;
+      await setImmediate();
+      return chooseEnvironment(counting)(prefetched, async ({ environment }) =>
+        bankResponse(environment.name),
+      );
+    });
+    return { environment: response.environment, reads, readsBeforeClaim };
+  }
+
+  test('reads the active environment once, before the claim', async () => {
+    const result = await runBoth(dependenciesFor({ active: 'production' }), initiation());
+    assert.deepEqual(result, { environment: 'production', reads: 1, readsBeforeClaim: 1 });
+  });
+
+  test('reads nothing for other requests, or if there is one environment and one tenant', async () => {
+    for (const [dependencies, request] of [
+      [dependenciesFor({ affinities: [inProduction] }), statusRead()],
+      [dependenciesFor({ environments: ['production'] }), initiation()],
+    ] as const) {
+      const result = await runBoth(dependencies, request);
+      assert.deepEqual(result, { environment: 'production', reads: 0, readsBeforeClaim: 0 });
+    }
+  });
+
+  test('lets chooseEnvironment refuse a new payment if the read fails', async () => {
+    const dependencies = withUnreachableState(dependenciesFor());
+    assert.equal((await errorOf(() => runBoth(dependencies, initiation()))).code, 'STATE_UNAVAILABLE');
+  });
+
+  test('does not let a repeat fail because of a failed read', async () => {
+    const stage = prefetchActiveEnvironment(withUnreachableState(dependenciesFor()));
+    const replayed = bankResponse('sandbox');
+    const response = await stage(initiation(), async () => {
+      await setImmediate(); // an unhandled rejection fails the test
+      return replayed;
+    });
+    assert.equal(response, replayed);
   });
 });
 

@@ -37,8 +37,6 @@ export function dependenciesFor(options: Options = {}): Dependencies {
     active: {
       known: () => record,
       read: async () => record ?? unavailable(),
-      switchTo: async () => unavailable(),
-      stateWasEmptied: () => false,
     },
     stateProblem: () => undefined,
     affinity: {
