@@ -3,13 +3,13 @@
 import type { Contender } from './contenders/contender.ts';
 import { sendAtFixedRate } from './measure/fixed-rate.ts';
 import { type LoadProfile, nameOfProfile } from './measure/load.ts';
-import { requestOnce } from './measure/request-once.ts';
+import { initiatePayment, requestOnce } from './measure/request-once.ts';
 import { sample } from './measure/sample.ts';
 import { runWrk } from './measure/wrk.ts';
 import type { Scenario } from './scenarios.ts';
 import type { Run } from './summary.ts';
 import type { RunningServer, Testbed } from './testbed.ts';
-import { cachedBody, initiation } from './traffic.ts';
+import { cachedBody } from './traffic.ts';
 
 export interface BenchOptions {
   readonly rounds: number;
@@ -31,7 +31,7 @@ export async function compare(
 ): Promise<readonly Run[]> {
   const runs: Run[] = [];
   const measureContender = (contender: Contender, round: number) => async (server: RunningServer) => {
-    const request = scenario.request(await newPayment(server.port, contender));
+    const request = scenario.request(contender.forwards ? await initiatePayment(server.port) : 'any-payment');
     const load = (profile: LoadProfile, forSeconds: number) =>
       profile.kind === 'closed'
         ? runWrk(request, { ...profile, port: server.port, seconds: forSeconds }, testbed.cores.others)
@@ -57,11 +57,4 @@ export async function compare(
     for (const contender of scenario.contenders)
       await testbed.withContender(contender, measureContender(contender, round));
   return runs;
-}
-
-/** Initiates a payment through the contender, so that Penstock records the environment of the payment. @returns the payment id */
-async function newPayment(port: number, { forwards }: Contender): Promise<string> {
-  if (!forwards) return 'any-payment';
-  const { paymentId } = JSON.parse(await requestOnce(port, initiation, 201));
-  return String(paymentId);
 }

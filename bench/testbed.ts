@@ -11,7 +11,7 @@ import type { TestScope } from '../test/kit/test-scope.ts';
 import { until } from '../test/kit/within.ts';
 import type { Contender } from './contenders/contender.ts';
 import { nginxBank } from './contenders/nginx.ts';
-import { assignCores, type CoreAssignment, pinThisProcess } from './measure/cores.ts';
+import { anyCores, assignCores, type CoreAssignment, pinThisProcess } from './measure/cores.ts';
 import { type Launch, startProgram } from './measure/program.ts';
 import { isInstalled } from './prerequisites.ts';
 
@@ -24,6 +24,9 @@ export interface RunningServer {
 export interface Testbed {
   readonly cores: CoreAssignment;
   readonly upstreamPort: number;
+  /** A Redis, and one with a replica; 0 if no Redis is installed. */
+  readonly redisPort: number;
+  readonly replicatedRedisPort: number;
   /** Starts a contender on an empty Redis, runs `act`, and stops the contender. */
   withContender<Result>(
     contender: Contender,
@@ -31,11 +34,14 @@ export interface Testbed {
   ): Promise<Result>;
 }
 
-/** @param processes of the largest contender @param life stops the bank and Redis at its end */
-export async function openTestbed(life: TestScope, processes: number): Promise<Testbed> {
-  const cores = assignCores(processes);
+/**
+ * @param life stops the bank and Redis at its end
+ * @param processes of the largest contender; `undefined` for measurements in which time does not count: they use any core
+ */
+export async function openTestbed(life: TestScope, processes: number | undefined): Promise<Testbed> {
+  const cores = processes === undefined ? anyCores : assignCores(processes);
   pinThisProcess(cores.others);
-  const [redisPort, replicatedRedisPort] = redisProgram() ? await startRedisServers(life) : [];
+  const [redisPort, replicatedRedisPort] = redisProgram() ? await startRedisServers(life) : [0, 0];
   const folder = temporaryFolder(life);
   const upstreamPort = await freePort();
   const bank = await startProgram(
@@ -49,6 +55,8 @@ export async function openTestbed(life: TestScope, processes: number): Promise<T
   return {
     cores,
     upstreamPort,
+    redisPort,
+    replicatedRedisPort,
     async withContender(contender, act) {
       if (redisPort) await sendRedisCommand(redisPort, 'FLUSHALL');
       if (replicatedRedisPort) await sendRedisCommand(replicatedRedisPort, 'FLUSHALL');
@@ -57,8 +65,8 @@ export async function openTestbed(life: TestScope, processes: number): Promise<T
       const launches = contender.launches({
         port,
         upstreamPort,
-        redisPort: redisPort ?? 0,
-        replicatedRedisPort: replicatedRedisPort ?? 0,
+        redisPort,
+        replicatedRedisPort,
         folder: contenderFolder,
       });
       const running = await Promise.all(

@@ -3,6 +3,7 @@
 import type { BenchRequest } from './measure/load.ts';
 
 const payments = '/berlingroup/v1/payments/sepa-credit-transfers';
+const standingOrders = '/berlingroup/v1/periodic-payments/sepa-credit-transfers';
 
 /** API key of the client that sends the load. */
 export const apiKey = 'key-of-the-bench';
@@ -52,6 +53,9 @@ export const initiation: BenchRequest = {
   body: padded(payment, 1024),
 };
 
+/** An initiation of a standing order, whose status is not final: with this status, a payment is settled, and a standing order goes on. */
+export const standingOrderInitiation: BenchRequest = { ...initiation, path: standingOrders };
+
 /** A GET of a payment. The gateway never caches the response. */
 export const paymentRequest = (id: string): BenchRequest => ({
   method: 'GET',
@@ -63,6 +67,13 @@ export const paymentRequest = (id: string): BenchRequest => ({
 export const statusRequest = (id: string): BenchRequest => ({
   method: 'GET',
   path: `${locationOf(id)}/status`,
+  headers,
+});
+
+/** A GET of the status of a standing order. The gateway caches the response for a second or more. */
+export const standingOrderStatusRequest = (id: string): BenchRequest => ({
+  method: 'GET',
+  path: `${standingOrders}/${id}/status`,
   headers,
 });
 

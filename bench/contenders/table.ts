@@ -1,10 +1,9 @@
 /** All contenders, by scenario. */
 
-import { join } from 'node:path';
-import type { Launch } from '../measure/program.ts';
 import type { Contender } from './contender.ts';
 import { haproxy } from './haproxy.ts';
 import { direct, nginxCache, nginxProxy } from './nginx.ts';
+import { runOnNode } from './node.ts';
 import { penstock, penstockOnRedis, penstockWithReplica } from './penstock.ts';
 import { varnish } from './varnish.ts';
 
@@ -15,14 +14,19 @@ const proxy = (name: string, file: string): Contender => ({
   launches: ({ port, upstreamPort }) => [run(file, port, upstreamPort)],
 });
 
-const run = (file: string, ...ports: readonly number[]): Launch => ({
-  command: [process.execPath, join(import.meta.dirname, '../programs', file), ...ports.map(String)],
-});
+const run = (file: string, ...ports: readonly number[]) => runOnNode(`programs/${file}`, ...ports);
 
 const bareNode: Contender = {
   name: 'bare node:http',
   forwards: false,
   launches: ({ port }) => [run('node-answer.ts', port)],
+};
+
+/** Express that responds from memory. */
+export const bareExpress: Contender = {
+  name: 'bare Express',
+  forwards: false,
+  launches: ({ port }) => [run('express-answer.ts', port)],
 };
 
 const expressRedis: Contender = {
@@ -33,11 +37,13 @@ const expressRedis: Contender = {
 
 const handWritten = proxy('hand-written proxy', 'hand-written-proxy.ts');
 
+export const expressProxy = proxy('Express + http-proxy-middleware', 'express-proxy.ts');
+
 const proxies: readonly Contender[] = [
   handWritten,
   proxy('@fastify/http-proxy', 'fastify-proxy.ts'),
   proxy('fast-gateway', 'fast-gateway.ts'),
-  proxy('Express + http-proxy-middleware', 'express-proxy.ts'),
+  expressProxy,
   nginxProxy,
   haproxy,
   penstock,

@@ -9,10 +9,12 @@ export interface CoreAssignment {
   readonly others: readonly number[];
 }
 
+export const anyCores: CoreAssignment = { server: [], others: [] };
+
 /** @param processes of the server under test; each gets one core */
 export function assignCores(processes: number): CoreAssignment {
   const count = availableParallelism();
-  if (count <= processes || !canPin()) return { server: [], others: [] };
+  if (count <= processes || !canPin()) return anyCores;
   const all = Array.from({ length: count }, (_, core) => core);
   return { server: all.slice(0, processes), others: all.slice(processes) };
 }

@@ -1,5 +1,6 @@
 /** Checks a server's response before and after a measurement. */
 
+import { initiation } from '../traffic.ts';
 import type { BenchRequest } from './load.ts';
 
 /** Sends one request. @returns the body. @throws Error if the status differs */
@@ -17,4 +18,10 @@ export async function requestOnce(
   const text = await response.text();
   if (response.status !== status) throw new Error(`${method} ${path} returned ${response.status}: ${text}`);
   return text;
+}
+
+/** Initiates a payment, so that Penstock records the environment of the payment. @returns the payment id */
+export async function initiatePayment(port: number, request: BenchRequest = initiation): Promise<string> {
+  const { paymentId } = JSON.parse(await requestOnce(port, request, 201));
+  return String(paymentId);
 }

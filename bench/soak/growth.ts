@@ -2,7 +2,7 @@
 
 import type { BenchRequest, LoadResult } from '../measure/load.ts';
 import { memoryMiB } from '../measure/proc.ts';
-import { requestOnce } from '../measure/request-once.ts';
+import { initiatePayment } from '../measure/request-once.ts';
 import { sample } from '../measure/sample.ts';
 import { runWrk } from '../measure/wrk.ts';
 import type { RunningServer } from '../testbed.ts';
@@ -24,7 +24,7 @@ const warmUpSeconds = 12;
 /** Measures GET of a payment for each number of stored payments and X-Request-IDs in `sizes`; initiates them through the gateway. */
 export const measureByPayments: Measure = async (server, sizes, cores) => {
   const { port } = server;
-  const read = paymentRequest(await newPayment(port));
+  const read = paymentRequest(await initiatePayment(port));
   await runWrk(read, { port, connections, seconds: warmUpSeconds }, cores);
   const rows: Row[] = [];
   let made = 0;
@@ -44,7 +44,7 @@ export const measureByPayments: Measure = async (server, sizes, cores) => {
 /** Measures GET of a cached status for each number of connections in `sizes`; each connection always has a request in progress. */
 export const measureByConnections: Measure = async (server, sizes, cores) => {
   const { port } = server;
-  const poll: BenchRequest = statusRequest(await newPayment(port));
+  const poll: BenchRequest = statusRequest(await initiatePayment(port));
   const load = (count: number) => runWrk(poll, { port, connections: count, seconds }, cores);
   await runWrk(poll, { port, connections, seconds: warmUpSeconds }, cores);
   const rows: Row[] = [];
@@ -67,8 +67,4 @@ async function measureRow(
     rssMiB.toFixed(0),
   ];
   return [size.toLocaleString('en'), ...numbers];
-}
-
-async function newPayment(port: number): Promise<string> {
-  return String(JSON.parse(await requestOnce(port, initiation, 201)).paymentId);
 }

@@ -1,0 +1,55 @@
+/** What a request may cost, by kind. The counts do not depend on the machine or on its load. */
+
+/** `cachedFinalStatus`: a status that cannot change any more, so that the instance may answer without Redis. */
+export type RequestKind = 'post' | 'get' | 'cachedStatus' | 'cachedFinalStatus';
+
+export interface Budget {
+  /** Name of the request in tables. */
+  readonly title: string;
+  /** Promises that the code of `src/` creates for one request that runs alone. */
+  readonly promises: number;
+  /** Timers armed by the code of `src/`, or on its behalf, over a reused connection. */
+  readonly timers: number;
+  /** Round trips to Redis that the request waits for, one after the other. */
+  readonly roundTrips: number;
+  /** KiB allocated beyond those of the baseline for the same request. */
+  readonly extraKiB: number;
+  readonly baseline: 'proxy' | 'answer';
+}
+
+export const budgets: Readonly<Record<RequestKind, Budget>> = {
+  post: {
+    title: 'POST of a payment',
+    promises: 20,
+    timers: 1,
+    roundTrips: 3, // claim; mark as sending; response
+    extraKiB: 40,
+    baseline: 'proxy',
+  },
+  get: {
+    title: 'GET of a payment',
+    promises: 10,
+    timers: 1,
+    roundTrips: 1, // the environment of the payment
+    extraKiB: 12,
+    baseline: 'proxy',
+  },
+  cachedStatus: {
+    title: 'cached status',
+    promises: 4,
+    timers: 0,
+    roundTrips: 1, // environment and cached document together
+    extraKiB: 8,
+    baseline: 'answer',
+  },
+  cachedFinalStatus: {
+    title: 'cached final status',
+    promises: 4,
+    timers: 0,
+    roundTrips: 0,
+    extraKiB: 8,
+    baseline: 'answer',
+  },
+};
+
+export const requestKinds: readonly RequestKind[] = ['post', 'get', 'cachedStatus', 'cachedFinalStatus'];

@@ -1,0 +1,53 @@
+/** Counts the sequential round trips to Redis: how much longer a request takes when each round trip is delayed. */
+
+import { startTcpProxy } from '../../test/kit/tcp-proxy.ts';
+import type { TestScope } from '../../test/kit/test-scope.ts';
+import type { Contender } from '../contenders/contender.ts';
+import { penstockOnRedis, penstockWithReplica } from '../contenders/penstock.ts';
+import { createRequestSender } from '../measure/request-sender.ts';
+import { median } from '../measure/statistics.ts';
+import type { Testbed } from '../testbed.ts';
+import { budgets, requestKinds } from './limits.ts';
+import { type Cost, sendersFor } from './measure.ts';
+
+/** Commands reach Redis so much later. Large in comparison with the noise, small in comparison with `state.timeout`. */
+const delayMs = 50;
+const warmUpRequests = 20;
+const measuredRequests = 9;
+
+export async function measureRoundTrips(testbed: Testbed, life: TestScope): Promise<readonly Cost[]> {
+  const costs: Cost[] = [];
+  for (const [contender, redisPort] of [
+    [penstockOnRedis, testbed.redisPort],
+    [penstockWithReplica, testbed.replicatedRedisPort],
+  ] as const) {
+    const proxy = await startTcpProxy(life, redisPort);
+    await testbed.withContender(through(proxy.port, contender), async ({ port }) => {
+      const requests = createRequestSender(port);
+      const send = await sendersFor(port, contender, requests);
+      for (const kind of requestKinds) {
+        const medianMs = async (count: number) => {
+          const tookMs: number[] = [];
+          for (let sent = 0; sent < count; sent++) tookMs.push(await send(kind));
+          return median(tookMs);
+        };
+        proxy.delayBy(0);
+        await medianMs(warmUpRequests);
+        const withoutDelayMs = await medianMs(measuredRequests);
+        proxy.delayBy(delayMs);
+        const measured = ((await medianMs(measuredRequests)) - withoutDelayMs) / delayMs;
+        const budget = budgets[kind].roundTrips;
+        costs.push({ what: 'round trips', kind, contender: contender.name, measured, budget });
+      }
+      requests.close();
+    });
+  }
+  return costs;
+}
+
+/** The contender with its Redis behind this port. */
+const through = (redisPort: number, contender: Contender): Contender => ({
+  ...contender,
+  launches: (surroundings) =>
+    contender.launches({ ...surroundings, redisPort, replicatedRedisPort: redisPort }),
+});
