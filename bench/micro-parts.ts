@@ -1,6 +1,7 @@
 /** The parts of the hot path, with the inputs of the other measurements. */
 
 import { parseAffinityRecord, serializeAffinityRecord } from '../src/environments/affinity-record.ts';
+import { RequestHead } from '../src/http/request-head.ts';
 import { identityOf } from '../src/idempotency/request-identity.ts';
 import { endToEndFields, headerFieldsFrom, headerValue } from '../src/pis/headers.ts';
 import { createMatcher, type Operation } from '../src/pis/operations.ts';
@@ -83,6 +84,7 @@ export const parts: readonly Part[] = [
   { name: 'operations: match a status read', body: () => match('GET', status.path) },
   { name: 'operations: match an initiation', body: () => match('POST', initiation.path) },
   { name: 'headers: pairs of rawHeaders', body: () => headerFieldsFrom(rawHeaders) },
+  { name: 'headers: head of a request', body: () => new RequestHead(rawHeaders, '1.1') },
   { name: 'headers: end-to-end fields', body: () => endToEndFields(fields) },
   { name: 'headers: find one', body: () => headerValue(fields, 'psu-ip-address') },
   { name: 'ledger: key and fingerprint, 1 KB', body: () => identityOf(payment) },

@@ -2,27 +2,24 @@
 
 import { type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import { createListener } from './http/listener.ts';
-import { validateHead } from './http/validate-head.ts';
+import { RequestHead } from './http/request-head.ts';
 import type { ErrorResponse } from './http/write-error.ts';
-import { headerFieldsFrom } from './pis/headers.ts';
-import { asGatewayError, errorTable, type GatewayError } from './request/errors.ts';
+import { errorTable, type GatewayError } from './request/errors.ts';
 import type { Log } from './telemetry/log.ts';
 
 /** @returns a server that is not listening yet */
 export function createAdminListener(app: RequestListener, log: Log): Server {
   const logRefusal = ({ code }: GatewayError) => log('warn', 'admin request refused', { error: code });
   const serve: RequestListener = (request, response) => {
-    try {
-      validateHead(headerFieldsFrom(request.rawHeaders), request.httpVersion);
-    } catch (thrown) {
-      const error = asGatewayError(thrown);
+    const { error, expect } = new RequestHead(request.rawHeaders, request.httpVersion);
+    if (error) {
       const { status, headers, body } = errorResponse(error);
       logRefusal(error);
       response.shouldKeepAlive = false; // the end of the request is not certain
       response.writeHead(status, [...headers.flat(), 'Content-Length', String(body.length)]).end(body);
       return;
     }
-    if (request.headers.expect !== undefined && request.httpVersion === '1.1') response.writeContinue();
+    if (expect !== undefined && request.httpVersion === '1.1') response.writeContinue();
     app(request, response);
   };
   return createListener(serve, logRefusal, { errorResponse }).server;

@@ -1,9 +1,8 @@
 /** Identifies the client of a request by its API key or its certificate. Without configured clients, every client is "anonymous". */
 
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { GatewayError } from '../request/errors.ts';
 import type { Client } from '../request/messages.ts';
 
@@ -13,8 +12,12 @@ export interface ConfiguredClient extends Client {
   readonly certificateSha256?: string | undefined;
 }
 
-/** @throws GatewayError CLIENT_UNKNOWN */
-export type AuthenticateClient = (incoming: IncomingMessage, fields: HeaderFields) => Client;
+/**
+ * @param socket the connection, which may have a client certificate
+ * @param key    value of `X-API-Key`
+ * @throws GatewayError CLIENT_UNKNOWN
+ */
+export type AuthenticateClient = (socket: Socket, key: string | undefined) => Client;
 
 /** @param environments those of the anonymous client */
 export function createClientAuthenticator(
@@ -25,9 +28,8 @@ export function createClientAuthenticator(
   if (configured.length === 0) return () => anonymous;
   const clients = configured.map(credentialsOf);
 
-  return (incoming, fields) => {
-    const key = headerValue(fields, 'x-api-key');
-    const fingerprint = fingerprintOf(incoming);
+  return (socket, key) => {
+    const fingerprint = fingerprintOf(socket);
     const byKey = key === undefined ? [] : matching(clients, 'key', sha256(Buffer.from(key, 'latin1')));
     const byCertificate = fingerprint === undefined ? [] : matching(clients, 'certificate', fingerprint);
     // A key and a certificate must belong to the same client: a stolen key is useless with another certificate.
@@ -69,7 +71,7 @@ function matching(
 
 const sha256 = (bytes: Buffer) => hash('sha256', bytes, 'buffer');
 
-function fingerprintOf({ socket }: IncomingMessage): Buffer | undefined {
+function fingerprintOf(socket: Socket): Buffer | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const certificate = socket.getPeerX509Certificate();
   // It was verified when the TLS session began, and may have expired since.

@@ -64,10 +64,10 @@ export function createListener(
   onUnreadable: (error: GatewayError) => void,
   { limits = defaultListenerLimits, tls, errorResponse = tppErrorResponse }: ListenerOptions = {},
 ): Listener {
-  // validateHead checks Host: Node's own refusal is not in the format of the standard.
+  // RequestHead checks Host: Node's own refusal is not in the format of the standard.
   const settings = { ...limits, requireHostHeader: false };
   const server = tls ? createTlsServer({ ...settings, ...tls }) : createServer(settings);
-  // 0 = no limit: validateHead counts the fields, where Node silently drops those above its limit.
+  // 0 = no limit: RequestHead counts the fields, where Node silently drops those above its limit.
   server.maxHeadersCount = 0;
   // A TPP that has ended its side of the connection still gets its response. Node's types do not know the property.
   Object.assign(server, { httpAllowHalfOpen: true });
@@ -75,7 +75,7 @@ export function createListener(
   const connections = createConnections(server, serve, limits);
   const speaksHttp = createProtocolCheck();
   const receive: RequestListener = (request, response) => {
-    if (!speaksHttp(request)) request.httpVersion = 'RTSP'; // validateHead refuses it
+    if (!speaksHttp(request)) request.httpVersion = 'RTSP'; // RequestHead refuses it
     // No request is served behind an Upgrade: Node drops the rest of the packet, and would continue inside of a request.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     request.on('error', ignore); // readBody handles it; without any listener Node would throw

@@ -6,23 +6,24 @@ import { GatewayError } from '../request/errors.ts';
 import type { BodyMemoryBudget } from './body-memory-budget.ts';
 
 /** @throws GatewayError BODY_TOO_LARGE if the head announces more than `maxBytes` */
-export function refuseOversizedBody(request: IncomingMessage, maxBytes: number): void {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+export function refuseOversizedBody(contentLength: string | undefined, maxBytes: number): void {
+  if (Number(contentLength ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 
 /**
+ * Reads a body that the head announces.
+ *
  * @param memory shared by all bodies that are being received
- * @returns the bytes of the body; empty if there is none
  * @throws GatewayError BODY_TOO_LARGE as soon as more than `maxBytes` are received; OVERLOADED if the shared memory is
  *   used up; REQUEST_TIMEOUT if the client disconnects first; or the error with which the listener has failed the request
  */
-export async function readBody(
+export function readBody(
   request: IncomingMessage,
   maxBytes: number,
   memory: BodyMemoryBudget,
 ): Promise<Buffer> {
-  if (!announcesBody(request) && !request.destroyed) return emptyBody;
   return new Promise((resolve, reject) => {
+    if (request.destroyed) return reject(incompleteRequest(request.errored)); // its events were emitted before
     const body = createBodyBuffer();
     const allocation = memory.register(() => stop(memoryExhausted()));
     const stop = (error: GatewayError) => {
@@ -31,8 +32,7 @@ export async function readBody(
       request.removeAllListeners('data');
       reject(error);
     };
-    const fail = (cause: unknown) => stop(cause instanceof GatewayError ? cause : incomplete(cause));
-    if (request.destroyed) return fail(request.errored); // its events were emitted before
+    const fail = (cause: unknown) => stop(incompleteRequest(cause));
     request.on('data', (chunk: Buffer) => {
       if (body.append(chunk) > maxBytes) stop(tooLarge(maxBytes));
       else allocation.grow(chunk.length);
@@ -48,13 +48,10 @@ export async function readBody(
   });
 }
 
-const emptyBody = Buffer.alloc(0);
-
-/** Whether the head announces a body of at least one byte. */
-export function announcesBody(request: IncomingMessage): boolean {
-  return (
-    request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
-  );
+/** @param cause the error with which the listener has failed the request, or that of the connection */
+export function incompleteRequest(cause: unknown): GatewayError {
+  if (cause instanceof GatewayError) return cause;
+  return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end.', { cause });
 }
 
 function tooLarge(maxBytes: number): GatewayError {
@@ -66,8 +63,4 @@ function memoryExhausted(): GatewayError {
     'OVERLOADED',
     'Too much is being sent at the same time; nothing was sent on. Try again.',
   );
-}
-
-function incomplete(cause: unknown): GatewayError {
-  return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end.', { cause });
 }

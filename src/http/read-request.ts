@@ -6,18 +6,16 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type HeaderField, type HeaderFields, headerValue } from '../pis/headers.ts';
+import type { HeaderField } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import { GatewayError } from '../request/errors.ts';
 import type { Client, PisRequest } from '../request/messages.ts';
 import type { AuthenticateClient } from './authenticate-client.ts';
 import { createBodyMemoryBudget } from './body-memory-budget.ts';
-import { clientDisconnectSignal } from './client-disconnect.ts';
-import { outboundHeaders } from './outbound-headers.ts';
+import { ClientDisconnect } from './client-disconnect.ts';
 import type { CheckQuota } from './quota.ts';
-import { announcesBody, readBody, refuseOversizedBody } from './read-body.ts';
-import { requestIdOf } from './request-id.ts';
-import { validateHead } from './validate-head.ts';
+import { incompleteRequest, readBody, refuseOversizedBody } from './read-body.ts';
+import type { RequestHead } from './request-head.ts';
 
 interface RequestReaderSettings {
   readonly match: Matcher;
@@ -34,63 +32,95 @@ interface RequestReaderSettings {
 
 /**
  * @param addField adds a field to the response, whatever that will be
+ * @returns the request itself, unless it has a body or its quota is read from the shared state
  * @throws GatewayError with a code whose request the bank cannot have received
  */
 export type ReadRequest = (
   incoming: IncomingMessage,
-  fields: HeaderFields,
+  head: RequestHead,
   outgoing: ServerResponse,
   addField: (field: HeaderField) => void,
-) => Promise<PisRequest>;
+) => PisRequest | Promise<PisRequest>;
 
 /** Of all request bodies that are being received. Buffers are not part of V8's heap. */
 const maxBodyMemoryBytes = 256 * 1024 * 1024;
 
+const emptyBody = Buffer.alloc(0);
+
 export function createRequestReader(settings: RequestReaderSettings): ReadRequest {
   const { match, admit, authenticate, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
   const memory = createBodyMemoryBudget(maxBodyMemoryBytes);
-  return async (incoming, fields, outgoing, addField) => {
+
+  const readHead = (incoming: IncomingMessage, head: RequestHead, outgoing: ServerResponse): PisRequest => {
     const arrivedAtMs = performance.now();
-    const signal = clientDisconnectSignal(outgoing);
-    closingOnError(outgoing, () => validateHead(fields, incoming.httpVersion));
+    if (head.error) throw closing(outgoing, head.error);
     const operation = operationOf(match, incoming);
     admit(operation.lane);
-    const client = authenticate(incoming, fields);
-    const requestId = requestIdOf(fields);
-    closingOnError(outgoing, () => refuseUnexpectedBody(operation, incoming));
-    const requestedEnvironment = requestedEnvironmentIn(fields, environments, client);
-    // Before the quota check: a body that breaks off during the check must not go unnoticed.
-    const body = readBody(incoming, maxBodyBytes, memory);
-    body.catch(() => {}); // awaited below, unless another error comes first
-    await checkQuota(client, addField);
-    refuseOversizedBody(incoming, maxBodyBytes);
-
-    if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') outgoing.writeContinue();
+    const client = authenticate(incoming.socket, head.apiKey);
+    if (head.requestId === undefined) throw requestIdInvalid();
+    if (operation.method !== 'POST' && head.announcesBody) throw closing(outgoing, bodyUnexpected(operation));
     return {
       operation,
       client,
-      requestId,
-      ...(requestedEnvironment !== undefined && { requestedEnvironment }),
-      headers: outboundHeaders(fields),
-      body: await body,
+      requestId: head.requestId,
+      requestedEnvironment: requestedEnvironmentIn(head, environments, client),
+      headers: head.outbound,
+      body: emptyBody,
       arrivedAtMs,
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],
-      signal,
+      signal: new ClientDisconnect(outgoing),
+      recordEvent: undefined,
+      identities: undefined,
+      activeEnvironment: undefined,
+      writeAheadMark: undefined,
+      environment: undefined,
     };
+  };
+
+  const receiveBody = (
+    request: PisRequest,
+    incoming: IncomingMessage,
+    head: RequestHead,
+  ): PisRequest | Promise<PisRequest> => {
+    if (head.announcesBody) {
+      return readBody(incoming, maxBodyBytes, memory).then((body) => {
+        request.body = body;
+        return request;
+      });
+    }
+    if (incoming.destroyed) return Promise.reject(incompleteRequest(incoming.errored));
+    return request;
+  };
+
+  const allowBody = (incoming: IncomingMessage, head: RequestHead, outgoing: ServerResponse): void => {
+    refuseOversizedBody(head.contentLength, maxBodyBytes);
+    if (head.expect !== undefined && incoming.httpVersion === '1.1') outgoing.writeContinue();
+  };
+
+  return (incoming, head, outgoing, addField) => {
+    const request = readHead(incoming, head, outgoing);
+    const quota: Promise<void> | undefined = checkQuota(request.client, addField);
+    if (!quota) {
+      allowBody(incoming, head, outgoing);
+      return receiveBody(request, incoming, head);
+    }
+    // Not after the check: a body that breaks off during the check must not go unnoticed.
+    const received = receiveBody(request, incoming, head);
+    if (received instanceof Promise) received.catch(() => {}); // returned below, unless the quota is used up
+    return quota.then(() => {
+      allowBody(incoming, head, outgoing);
+      return received;
+    });
   };
 }
 
 /**
- * Closes the connection behind the response if the check fails: where the end of a request is not certain, what follows
- * may be a part of it, and is never parsed as the next request (RFC 9112 section 11.2).
+ * Closes the connection behind the response: where the end of a request is not certain, what follows may be a part of it, and
+ * is never parsed as the next request (RFC 9112 section 11.2).
  */
-function closingOnError(outgoing: ServerResponse, check: () => void): void {
-  try {
-    check();
-  } catch (error) {
-    outgoing.shouldKeepAlive = false;
-    throw error;
-  }
+function closing(outgoing: ServerResponse, error: GatewayError): GatewayError {
+  outgoing.shouldKeepAlive = false;
+  return error;
 }
 
 function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
@@ -114,21 +144,21 @@ function methodNotAllowed(allow: string): GatewayError {
   return new GatewayError('METHOD_NOT_ALLOWED', text, { headers: [['Allow', allow]] });
 }
 
-function refuseUnexpectedBody(operation: Operation, incoming: IncomingMessage): void {
-  if (operation.method === 'POST' || !announcesBody(incoming)) return;
-  throw new GatewayError(
-    'BODY_UNEXPECTED',
-    `A ${operation.method} carries no body here; send it without one.`,
-  );
+function requestIdInvalid(): GatewayError {
+  const text = 'X-Request-ID is missing or not one UUID; send a new UUID with every new request.';
+  return new GatewayError('REQUEST_ID_INVALID', text, { field: 'X-Request-ID' });
+}
+
+function bodyUnexpected({ method }: Operation): GatewayError {
+  return new GatewayError('BODY_UNEXPECTED', `A ${method} carries no body here; send it without one.`);
 }
 
 /** The environment that the TPP requests. It exists, and the client may use it. */
 function requestedEnvironmentIn(
-  fields: HeaderFields,
+  { requestedEnvironment: name }: RequestHead,
   environments: readonly string[],
   client: Client,
 ): string | undefined {
-  const name = headerValue(fields, 'penstock-environment');
   if (name === undefined || client.environments.includes(name)) return name;
   const field = 'Penstock-Environment';
   const text = `Penstock-Environment must be one of: ${client.environments.join(', ')}.`;

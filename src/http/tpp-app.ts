@@ -1,14 +1,15 @@
 /** The application of the public API: one Express route that accepts every request and passes plain values to the pipeline. */
 
+import { randomUUID } from 'node:crypto';
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import express from 'express';
-import { type HeaderField, headerFieldsFrom, headerValue } from '../pis/headers.ts';
+import { type HeaderField, headerFieldsFrom } from '../pis/headers.ts';
 import { asGatewayError, type GatewayError, withAdvice } from '../request/errors.ts';
-import type { PisRequest } from '../request/messages.ts';
+import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { Handler } from '../request/stage.ts';
 import type { NetworkOf } from './client-network.ts';
 import type { ReadRequest } from './read-request.ts';
-import { responseIdOf } from './request-id.ts';
+import { RequestHead } from './request-head.ts';
 import { writeError } from './write-error.ts';
 import { writeResponse } from './write-response.ts';
 
@@ -31,24 +32,51 @@ export function createTppApp({
   networkOf,
   onRefused,
 }: TppAppDependencies): RequestListener {
-  const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
-    const fields = headerFieldsFrom(incoming.rawHeaders);
-    const peer = incoming.socket.remoteAddress; // undefined once the socket is closed
-    const addedFields: HeaderField[] = [];
-    const context = { requestId: responseIdOf(fields), accept: headerValue(fields, 'accept'), addedFields };
-    const fail = (error: GatewayError) => writeError(incoming, outgoing, error, context);
-
+  const serve: RequestListener = (incoming, outgoing) => {
     const arrivedAtMs = performance.now();
-    const request = await readRequest(incoming, fields, outgoing, (field) => addedFields.push(field)).catch(
-      asGatewayError,
-    );
-    if (request instanceof Error) {
-      onRefused(request, context.requestId, arrivedAtMs, networkOf(peer, fields));
-      return fail(request);
+    const peer = incoming.socket.remoteAddress; // undefined once the socket is closed
+    const head = new RequestHead(incoming.rawHeaders, incoming.httpVersion);
+    const requestId = head.requestId ?? randomUUID();
+    const addedFields: HeaderField[] = [];
+
+    function fail(error: GatewayError): void {
+      try {
+        writeError(incoming, outgoing, error, { requestId, accept: head.accept, addedFields });
+      } catch {
+        outgoing.destroy();
+      }
     }
-    await pipeline(request)
-      .then((response) => writeResponse(outgoing, request, response, addedFields))
-      .catch((thrown) => fail(withAdvice(asGatewayError(thrown), request.operation.lane)));
+
+    function refuse(thrown: unknown): void {
+      const error = asGatewayError(thrown);
+      onRefused(error, requestId, arrivedAtMs, networkOf(peer, headerFieldsFrom(incoming.rawHeaders)));
+      fail(error);
+    }
+
+    function run(request: PisRequest): void {
+      const onError = (thrown: unknown) => {
+        fail(withAdvice(asGatewayError(thrown), request.operation.lane));
+        request.body = emptyBody;
+      };
+      const onResponse = (response: PisResponse) => {
+        try {
+          writeResponse(outgoing, request, response, addedFields);
+        } catch (thrown) {
+          return onError(thrown);
+        }
+        request.body = emptyBody; // a late response of the bank does not need it
+      };
+      pipeline(request).then(onResponse, onError);
+    }
+
+    let request: PisRequest | Promise<PisRequest>;
+    try {
+      request = readRequest(incoming, head, outgoing, (field) => addedFields.push(field));
+    } catch (thrown) {
+      return refuse(thrown);
+    }
+    if (request instanceof Promise) request.then(run, refuse);
+    else run(request);
   };
 
   const app = express();
@@ -62,9 +90,11 @@ export function createTppApp({
     // Express finds no route for a target that it cannot parse: `serve` refuses it like any other.
     // A request whose response failed is never served a second time.
     const onUnhandled = (thrown?: unknown) => {
-      if (thrown === undefined) serve(incoming, outgoing).catch(() => outgoing.destroy());
+      if (thrown === undefined) serve(incoming, outgoing);
       else outgoing.destroy();
     };
     Reflect.apply(app, undefined, [incoming, outgoing, onUnhandled]);
   };
 }
+
+const emptyBody = Buffer.alloc(0);

@@ -18,6 +18,9 @@ const hopByHop: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+/** @param name in lower case */
+export const isHopByHop = (name: string): boolean => hopByHop.has(name);
+
 /** All values of a field, in order. `name` in lower case. */
 export function headerValues(fields: HeaderFields, name: string): readonly string[] {
   const values: string[] = [];

@@ -41,12 +41,12 @@ export const namesAsIdentities: Identities = {
 };
 
 /** @param request `identities` is absent if `idempotency.ifStateFails` let the request continue without them */
-export const identitiesOf = ({ identities }: { readonly identities?: Identities }): Identities =>
+export const identitiesOf = ({ identities }: { readonly identities?: Identities | undefined }): Identities =>
   identities ?? namesAsIdentities;
 
 /** The identity of the caller's tenant for new records. */
 export function currentTenantId(request: {
-  readonly identities?: Identities;
+  readonly identities?: Identities | undefined;
   readonly client: { readonly tenant: string };
 }): string {
   const { tenant } = request.client;

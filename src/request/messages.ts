@@ -1,4 +1,4 @@
-/** The values that travel through the pipeline and back. They are never changed in place. */
+/** The context of a request, which travels through the pipeline, and the response, which returns through it. */
 
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Operation } from '../pis/operations.ts';
@@ -35,34 +35,52 @@ export interface WriteAheadMark {
   readonly lateAnswerUntilMs: number;
 }
 
-/** A complete and valid request of one of the eight operations. */
+/** What stages may know of the TPP's connection; an AbortSignal is one. */
+export interface DisconnectSignal {
+  readonly aborted: boolean;
+  addEventListener(type: 'abort', listener: () => void, options?: { readonly once?: boolean }): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
+/**
+ * The context of one complete and valid request: one object with all slots, created once. Stages fill the slots that are not
+ * readonly, and do not copy the object.
+ *
+ * Its end is the response to the TPP. What happens later, such as a late response of the bank, is recorded in the ledger or by
+ * `recordEvent`, never here.
+ */
 export interface PisRequest {
   readonly operation: Operation;
   readonly client: Client;
   /** The client's own `X-Request-ID`, as it was sent. */
   readonly requestId: string;
   /** Value of `Penstock-Environment`. */
-  readonly requestedEnvironment?: string;
-  /** End-to-end fields as the TPP sent them, without framing and without fields for the gateway. */
-  readonly headers: HeaderFields;
-  /** The bytes of the body; empty if there was none. */
-  readonly body: Buffer;
+  readonly requestedEnvironment?: string | undefined;
+  /** End-to-end fields as the TPP sent them, without framing and without fields for the gateway. Stage 1 may add a trace. */
+  headers: HeaderFields;
+  /** The bytes of the body; empty if there was none, and once the response is sent. */
+  body: Buffer;
   /** When the request was received, and when it must be answered: milliseconds of `performance.now()`. */
   readonly arrivedAtMs: number;
   readonly deadlineAtMs: number;
-  /** Aborts when the TPP disconnects. A request that is already being sent to the bank continues. */
-  readonly signal?: AbortSignal | undefined;
-  /** Only for writes, which must not be sent twice. */
-  readonly writeAheadMark?: WriteAheadMark;
-  /** Set by stage 1. */
-  readonly recordEvent?: RecordEvent;
+  /**
+   * Aborts when the TPP disconnects. A request that is already being sent to the bank continues. `undefined` if the request
+   * continues in any case.
+   */
+  signal?: DisconnectSignal | undefined;
+  /** Set by stage 1. Does not refer to the request: a call that ends late still records its events. */
+  recordEvent?: RecordEvent | undefined;
   /** Set by stage 2, unless the shared state cannot be read and requests continue nevertheless: see `identitiesOf`. */
-  readonly identities?: Identities;
+  identities?: Identities | undefined;
   /**
    * The active environment, if its read was started before stage 4: it shares a round trip to the shared state with the
    * claim of the `X-Request-ID`.
    */
-  readonly activeEnvironment?: Promise<{ readonly environment: string }>;
+  activeEnvironment?: Promise<{ readonly environment: string }> | undefined;
+  /** Set by stage 3. Only for writes, which must not be sent twice. */
+  writeAheadMark?: WriteAheadMark | undefined;
+  /** Set by stage 4: see `RoutedRequest`. */
+  environment?: Environment | undefined;
 }
 
 /** A request whose environment is chosen. */

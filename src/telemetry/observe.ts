@@ -2,9 +2,9 @@
 
 import type { HeaderFields } from '../pis/headers.ts';
 import { asGatewayError, type GatewayError } from '../request/errors.ts';
-import type { PisRequest } from '../request/messages.ts';
-import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
-import type { Stage } from '../request/stage.ts';
+import type { PisRequest, PisResponse } from '../request/messages.ts';
+import type { RecordEvent, TimedEvent } from '../request/request-events.ts';
+import type { Handler, Stage } from '../request/stage.ts';
 import {
   type RequestObserver,
   type RequestRecord,
@@ -19,26 +19,56 @@ export type StartTrace = (headers: HeaderFields) => StartedTrace;
 
 /** @param startTrace `undefined` if tracing is off: the caller's `traceparent` then reaches the bank unchanged */
 export function observe(observer: Required<RequestObserver>, startTrace?: StartTrace): Stage<PisRequest> {
-  return async (request, next) => {
-    const { arrivedAtMs } = request;
-    const { trace, headers = request.headers } = startTrace?.(request.headers) ?? {};
-    const events: TimedEvent[] = [];
-    let record: RequestRecord | undefined;
-    const recordEvent = (event: RequestEvent) => {
+  return (request, next) => {
+    const started = startTrace?.(request.headers);
+    if (started) request.headers = started.headers;
+    const recorder = createEventRecorder(request.arrivedAtMs, observer);
+    request.recordEvent = recorder.recordEvent;
+    const collected = { events: recorder.events, trace: started?.trace };
+    return rejecting(next, request).then(
+      (response) => {
+        recorder.end(recordOfResponse(request, response, collected));
+        return response;
+      },
+      (thrown: unknown) => {
+        const error = asGatewayError(thrown);
+        recorder.end(recordOfFailure(request, error, collected));
+        throw error;
+      },
+    );
+  };
+}
+
+/** A stage that throws where it should reject is a bug: its request needs a record and a response all the same. */
+function rejecting(next: Handler<PisRequest>, request: PisRequest): Promise<PisResponse> {
+  try {
+    return next(request);
+  } catch (thrown) {
+    return Promise.reject(thrown);
+  }
+}
+
+interface EventRecorder {
+  readonly events: readonly TimedEvent[];
+  readonly recordEvent: RecordEvent;
+  /** Passes the record of the finished request to the observer. Later events are added to that record. */
+  end(record: RequestRecord): void;
+}
+
+/** Does not refer to the request: a call that ends late keeps the recorder, but not the request with its body. */
+function createEventRecorder(arrivedAtMs: number, observer: Required<RequestObserver>): EventRecorder {
+  const events: TimedEvent[] = [];
+  let finished: RequestRecord | undefined;
+  return {
+    events,
+    recordEvent(event) {
       events.push({ afterMs: performance.now() - arrivedAtMs, event });
-      if (record) observer.onLateEvent(event, record);
-    };
-    try {
-      const response = await next({ ...request, headers, recordEvent });
-      record = recordOfResponse(request, response, { events, trace });
-      return response;
-    } catch (thrown) {
-      const error = asGatewayError(thrown);
-      record = recordOfFailure(request, error, { events, trace });
-      throw error;
-    } finally {
-      if (record) observer.onRequestEnd(record);
-    }
+      if (finished) observer.onLateEvent(event, finished);
+    },
+    end(record) {
+      finished = record;
+      observer.onRequestEnd(record);
+    },
   };
 }
 

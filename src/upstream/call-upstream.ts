@@ -5,7 +5,7 @@
 
 import type { Lane } from '../pis/operations.ts';
 import { asGatewayError, outcomeUnknown } from '../request/errors.ts';
-import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import type { DisconnectSignal, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { Circuit } from './circuit/circuit.ts';
@@ -83,7 +83,7 @@ async function sendToBank(request: RoutedRequest, transport: Transport): Promise
 function refusalEvent(
   thrown: unknown,
   circuit: Pick<Circuit, 'effectiveState'>,
-  { waitedMs, signal }: { readonly waitedMs: number; readonly signal: AbortSignal | undefined },
+  { waitedMs, signal }: { readonly waitedMs: number; readonly signal: DisconnectSignal | undefined },
 ): RequestEvent {
   const { code } = asGatewayError(thrown);
   if (code === 'CIRCUIT_OPEN') return { what: 'circuit-refused', state: circuit.effectiveState() };

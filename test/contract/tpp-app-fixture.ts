@@ -42,7 +42,7 @@ export function startApp(handler: Handler<PisRequest>): AppUnderTest {
     }),
     networkOf: () => undefined,
     pipeline: (request) => {
-      received.push(request);
+      received.push({ ...request }); // the response ends the body of the context
       return handler(request);
     },
     onRefused: ({ code }, id) => void refused.push({ code, requestId: id }),

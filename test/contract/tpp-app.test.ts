@@ -62,6 +62,17 @@ describe('the public API', () => {
     const sorted = (list: readonly object[]) => list.map((one) => JSON.stringify(one)).toSorted();
     assert.deepEqual(sorted(refused), sorted(expected));
   });
+
+  test('names a new X-Request-ID in each refusal of a request without a valid one', async () => {
+    const { app } = startApp(async () => bankResponse());
+    const ids = ['', 'no uuid', `${requestId},${requestId}`];
+    const refusals = await Promise.all(
+      ids.map((id) => supertest(app).get(`${transfersPath}/1`).set('X-Request-ID', id).expect(400)),
+    );
+    const answered = refusals.map(({ headers }) => headers['x-request-id']);
+    for (const id of answered) assert.match(id, /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    assert.equal(new Set(answered).size, ids.length);
+  });
 });
 
 describe('a response of the public API', () => {

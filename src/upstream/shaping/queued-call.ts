@@ -1,5 +1,6 @@
 /** A call that waits in the queue until it is admitted, its time is over, or its TPP disconnects. */
 
+import type { DisconnectSignal } from '../../request/messages.ts';
 import type { Queueable, QueueKey } from './fair-queue.ts';
 
 /** A call that needs a permit. */
@@ -7,7 +8,7 @@ export interface LimitedCall extends QueueKey {
   /** When the whole call must be complete: milliseconds on the clock of the rate limiter. */
   readonly deadlineAtMs: number;
   /** Aborted when the TPP disconnects. Has no effect once the call is admitted. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: DisconnectSignal | undefined;
 }
 
 export interface QueuedCall extends Queueable {

@@ -50,8 +50,7 @@ function overTls(pem: string | undefined, trust: 'trusted' | 'untrusted' = 'trus
 }
 
 function authenticate(known: readonly ConfiguredClient[], key?: string, incoming = plain()) {
-  const fields = key === undefined ? [] : [['x-aPI-Key', key] as const];
-  return createClientAuthenticator(known, environments)(incoming, fields);
+  return createClientAuthenticator(known, environments)(incoming.socket, key);
 }
 
 function refusalOf(known: readonly ConfiguredClient[], key?: string, incoming = plain()): GatewayError {

@@ -1,0 +1,269 @@
+/**
+ * Reads the head of a request in one pass: the first reason to refuse it, the fields that the gateway needs, and the fields for
+ * the bank.
+ *
+ * Node's parser refuses bytes that are ambiguous on the wire. This file refuses heads that become ambiguous when two
+ * programs read them: the bank must receive the request that was validated here (RFC 9112 section 11.2).
+ */
+
+import { type HeaderField, type HeaderFields, isHopByHop } from '../pis/headers.ts';
+import { GatewayError } from '../request/errors.ts';
+
+/** Node's own limit does not refuse: it silently drops the fields above it. */
+const maxFields = 100;
+
+/** Fields that must not be repeated: two programs may use different ones. */
+const singletonFields: readonly string[] = [
+  'authorization',
+  'consent-id',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'date',
+  'digest',
+  'expect',
+  'host',
+  'penstock-environment',
+  'psu-id',
+  'psu-id-type',
+  'psu-corporate-id',
+  'psu-corporate-id-type',
+  'psu-ip-address',
+  'signature',
+  'tpp-nok-redirect-uri',
+  'tpp-notification-uri',
+  'tpp-redirect-uri',
+  'tpp-signature-certificate',
+  'transfer-encoding',
+  'x-api-key',
+  'x-request-id',
+];
+
+/** Fields for the gateway itself, fields of proxies, and `Host` and `Content-Length`, which each hop sets. */
+const gatewayFields: ReadonlySet<string> = new Set([
+  'content-length',
+  'expect',
+  'forwarded',
+  'host',
+  'penstock-environment',
+  'x-api-key',
+  'x-real-ip',
+  // Some frameworks let these override the request line: the bank must carry out the request that was validated here.
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-method',
+  'x-original-uri',
+  'x-original-url',
+  'x-rewrite-url',
+]);
+
+/**
+ * Fields in which a proxy that terminates TLS passes on the client's identity (RFC 9440, and what nginx, HAProxy, Envoy,
+ * AWS and Azure send). A bank might trust them, but its client is this gateway.
+ */
+const clientIdentityFields =
+  /^(x-forwarded-|x-internal-|client-cert|x-client-(cert|verify|dn)|(x-)?ssl-client|x-ssl-|x-tls-|x-amzn-mtls-|x-arr-|tpp-qwac)/;
+
+/** The head of one request. A slot of a field holds its first value; `undefined` if the request does not have the field. */
+export class RequestHead {
+  /** The first reason to refuse the head: HEADERS_TOO_LARGE, HEADER_MALFORMED, REQUEST_ID_INVALID or EXPECTATION_FAILED. */
+  readonly error: GatewayError | undefined;
+  /** End-to-end fields for the bank, with names and values as they were sent. */
+  readonly outbound: HeaderFields;
+  accept: string | undefined = undefined;
+  apiKey: string | undefined = undefined;
+  contentLength: string | undefined = undefined;
+  expect: string | undefined = undefined;
+  host: string | undefined = undefined;
+  /** Value of `Penstock-Environment`. */
+  requestedEnvironment: string | undefined = undefined;
+  /** `undefined` as well if the field is repeated or is not a UUID. */
+  requestId: string | undefined = undefined;
+  transferEncoding: string | undefined = undefined;
+  /** The options of all `Connection` fields, separated by commas. */
+  #connection: string | undefined = undefined;
+
+  /**
+   * @param rawHeaders  Node's flat list of names and values
+   * @param httpVersion `1.1` or `1.0`; any other text is refused
+   */
+  constructor(rawHeaders: readonly string[], httpVersion: string) {
+    const outbound: HeaderField[] = [];
+    let nameError: GatewayError | undefined;
+    let seenSingletons = 0;
+    for (let at = 0; at < rawHeaders.length; at += 2) {
+      const field = rawHeaders[at] ?? '';
+      const value = rawHeaders[at + 1] ?? '';
+      const traits = traitsOf(field);
+      if (traits.isAmbiguous) nameError ??= underscoreError();
+      if (traits.singletonBit & seenSingletons) nameError ??= repetitionError(traits.name);
+      seenSingletons |= traits.singletonBit;
+      if (traits.isReadHere) this.#read(traits.name, value);
+      if (traits.isForwarded) outbound.push([field, value]);
+    }
+    if (this.requestId !== undefined && !uuid.test(this.requestId)) this.requestId = undefined;
+    const options = this.#connection === undefined ? [] : optionsIn(this.#connection);
+    this.outbound = options.length === 0 ? outbound : withoutNamed(outbound, options);
+    this.error =
+      sizeError(rawHeaders.length / 2) ??
+      versionError(httpVersion) ??
+      nameError ??
+      this.#hostError(httpVersion) ??
+      optionsError(options) ??
+      this.#framingError(httpVersion) ??
+      this.#expectationError();
+  }
+
+  /** Whether the head announces a body of at least one byte. */
+  get announcesBody(): boolean {
+    return this.transferEncoding !== undefined || Number(this.contentLength ?? 0) > 0;
+  }
+
+  #read(name: string, value: string): void {
+    switch (name) {
+      case 'accept':
+        this.accept ??= value;
+        break;
+      case 'connection':
+        this.#connection = this.#connection === undefined ? value : `${this.#connection},${value}`;
+        break;
+      case 'content-length':
+        this.contentLength ??= value;
+        break;
+      case 'expect':
+        this.expect ??= value;
+        break;
+      case 'host':
+        this.host ??= value;
+        break;
+      case 'penstock-environment':
+        this.requestedEnvironment ??= value;
+        break;
+      case 'transfer-encoding':
+        this.transferEncoding ??= value;
+        break;
+      case 'x-api-key':
+        this.apiKey ??= value;
+        break;
+      case 'x-request-id':
+        this.requestId = this.requestId === undefined ? value : repeatedId;
+    }
+  }
+
+  #hostError(httpVersion: string): GatewayError | undefined {
+    if (httpVersion !== '1.1' || this.host !== undefined) return undefined;
+    return malformedHeader('host', 'A request needs a Host.');
+  }
+
+  #framingError(httpVersion: string): GatewayError | undefined {
+    if (this.transferEncoding !== undefined && this.transferEncoding !== 'chunked') {
+      const text = 'The only transfer coding understood here is exactly "chunked".';
+      return malformedHeader('transfer-encoding', text);
+    }
+    if (this.transferEncoding !== undefined && httpVersion !== '1.1')
+      return malformedHeader('transfer-encoding', 'A transfer coding needs HTTP/1.1.');
+    if (this.contentLength === undefined || plainNumber.test(this.contentLength)) return undefined;
+    const text = 'Content-Length must be a plain decimal number without leading zeros.';
+    return malformedHeader('content-length', text);
+  }
+
+  #expectationError(): GatewayError | undefined {
+    if (this.expect === undefined || this.expect.toLowerCase() === '100-continue') return undefined;
+    const text = 'The only expectation met here is 100-continue.';
+    return new GatewayError('EXPECTATION_FAILED', text, { field: 'Expect' });
+  }
+}
+
+/** Any version of UUID, in upper or lower case: the standard restricts neither (its parameter is `format: uuid`). */
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+/** In place of the values of a repeated X-Request-ID. No UUID. */
+const repeatedId = 'repeated';
+const plainNumber = /^(0|[1-9][0-9]{0,14})$/;
+
+/** What the name of a field decides. */
+interface FieldTraits {
+  /** In lower case. */
+  readonly name: string;
+  /** A bit of its own for each singleton field, otherwise 0. */
+  readonly singletonBit: number;
+  /** Whether `RequestHead` has a slot for it. */
+  readonly isReadHere: boolean;
+  readonly isForwarded: boolean;
+  /** An underscore is read as a hyphen by some programs. */
+  readonly isAmbiguous: boolean;
+}
+
+const slotFields: ReadonlySet<string> = new Set([
+  'accept',
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'penstock-environment',
+  'transfer-encoding',
+  'x-api-key',
+  'x-request-id',
+]);
+
+/** By the name as it was sent. A few programs send nearly all names. */
+const knownTraits = new Map<string, FieldTraits>();
+const maxKnownNames = 1_000;
+const maxKnownNameLength = 64;
+
+function traitsOf(field: string): FieldTraits {
+  const known = knownTraits.get(field);
+  if (known) return known;
+  const name = field.toLowerCase();
+  const singleton = singletonFields.indexOf(name);
+  const traits: FieldTraits = {
+    name,
+    singletonBit: singleton < 0 ? 0 : 1 << singleton,
+    isReadHere: slotFields.has(name),
+    isForwarded: !isHopByHop(name) && !gatewayFields.has(name) && !clientIdentityFields.test(name),
+    isAmbiguous: name.includes('_'),
+  };
+  if (knownTraits.size < maxKnownNames && field.length <= maxKnownNameLength) knownTraits.set(field, traits);
+  return traits;
+}
+
+/** The names of fields in `Connection`, in lower case. */
+function optionsIn(connection: string): readonly string[] {
+  if (connection === 'keep-alive') return []; // the usual value; Keep-Alive is hop-by-hop
+  return connection
+    .split(',')
+    .map((option) => option.trim().toLowerCase())
+    .filter((option) => option !== '');
+}
+
+/** Fields that `Connection` names belong to the connection (RFC 9110 section 7.6.1). */
+const withoutNamed = (fields: HeaderFields, options: readonly string[]): HeaderFields =>
+  fields.filter(([field]) => !options.includes(field.toLowerCase()));
+
+function sizeError(fields: number): GatewayError | undefined {
+  if (fields <= maxFields) return undefined;
+  return new GatewayError('HEADERS_TOO_LARGE', `The request has more than ${maxFields} header fields.`);
+}
+
+function versionError(httpVersion: string): GatewayError | undefined {
+  if (httpVersion === '1.1' || httpVersion === '1.0') return undefined;
+  return malformedHeader(undefined, 'The protocols accepted here are HTTP/1.1 and HTTP/1.0.');
+}
+
+function optionsError(options: readonly string[]): GatewayError | undefined {
+  const named = options.find((option) => singletonFields.includes(option));
+  if (named === undefined) return undefined;
+  return malformedHeader('connection', `Connection names ${named}, which must reach the bank.`);
+}
+
+const underscoreError = () => malformedHeader(undefined, 'A header name holds an underscore; use a hyphen.');
+
+function repetitionError(name: string): GatewayError {
+  const code = name === 'x-request-id' ? 'REQUEST_ID_INVALID' : 'HEADER_MALFORMED';
+  const text = `The header ${name} appears more than once; send it once.`;
+  return new GatewayError(code, text, { field: name });
+}
+
+function malformedHeader(field: string | undefined, message: string): GatewayError {
+  return new GatewayError('HEADER_MALFORMED', message, field === undefined ? {} : { field });
+}
