@@ -1,7 +1,7 @@
 /** Sends a response of the pipeline to the TPP: status, fields and bytes of the bank, and the fields of the gateway. */
 
 import type { ServerResponse } from 'node:http';
-import { type HeaderField, type HeaderFields, headerValue, lowerCase } from '../pis/headers.ts';
+import { type HeaderFields, headerValue, lowerCase } from '../pis/headers.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 
 /** @param addedFields fields of every response to this request; they replace the bank's fields of the same name */
@@ -11,12 +11,20 @@ export function writeResponse(
   response: PisResponse,
   addedFields: HeaderFields,
 ): void {
-  const fields: HeaderField[] = response.headers.filter(
-    ([name]) => !isGatewayField(lowerCase(name)) && headerValue(addedFields, lowerCase(name)) === undefined,
-  );
-  fields.push(...addedFields, ['X-Request-ID', requestId], ['Penstock-Environment', response.environment]);
-  if (response.servedFrom === 'ledger') fields.push(['Idempotent-Replayed', 'true']);
-  writeCompleteResponse(outgoing, response.status, fields, response.body);
+  const raw: string[] = [];
+  let hasCacheControl = false;
+  for (const [field, value] of response.headers) {
+    const name = lowerCase(field);
+    if (isGatewayField(name)) continue;
+    if (addedFields.length > 0 && headerValue(addedFields, name) !== undefined) continue;
+    hasCacheControl ||= name === 'cache-control';
+    raw.push(field, value);
+  }
+  for (const [field, value] of addedFields) raw.push(field, value);
+  raw.push('X-Request-ID', requestId, 'Penstock-Environment', response.environment);
+  if (response.servedFrom === 'ledger') raw.push('Idempotent-Replayed', 'true');
+  if (!hasCacheControl) raw.push('Cache-Control', 'no-store');
+  write(outgoing, response.status, raw, response.body);
 }
 
 /** Fields that only the gateway may set: the bank's own fields of these names are removed. */
@@ -24,17 +32,17 @@ function isGatewayField(name: string): boolean {
   return name === 'x-request-id' || name === 'idempotent-replayed' || name.startsWith('penstock-');
 }
 
-/** Writes status, fields and body, with the fields that every response has. Node decides about the connection. */
-export function writeCompleteResponse(
+/** Writes a response of the gateway itself, whose fields include `Cache-Control`. */
+export const writeCompleteResponse = (
   outgoing: ServerResponse,
   status: number,
   fields: HeaderFields,
   body: Buffer,
-): void {
+): void => write(outgoing, status, fields.flat(), body);
+
+/** Adds the length, and writes head and body. Node decides about the connection. */
+function write(outgoing: ServerResponse, status: number, raw: string[], body: Buffer): void {
   const bodyless = status === 204 || status === 304;
-  const raw: string[] = [];
-  for (const [name, value] of fields) raw.push(name, value);
-  if (headerValue(fields, 'cache-control') === undefined) raw.push('Cache-Control', 'no-store');
   if (!bodyless) raw.push('Content-Length', String(body.length));
   outgoing.writeHead(status, raw);
   if (bodyless) outgoing.end();

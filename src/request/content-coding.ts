@@ -2,7 +2,7 @@
 
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
-import { listMembers } from '../pis/headers.ts';
+import { type HeaderFields, headerValue, listMembers } from '../pis/headers.ts';
 import { GatewayError } from './errors.ts';
 import type { PisResponse } from './messages.ts';
 
@@ -12,6 +12,13 @@ import type { PisResponse } from './messages.ts';
  */
 export const maxDecodedBytes = 4 * 1024 * 1024;
 
+/** Whether the body has a content coding. Nearly no body does, and needs no promise. */
+export const isEncoded = ({ headers }: PisResponse): boolean =>
+  headerValue(headers, 'content-encoding') !== undefined && codingsOf(headers).length > 0;
+
+const codingsOf = (headers: HeaderFields) =>
+  listMembers(headers, 'content-encoding').filter((coding) => coding !== 'identity');
+
 /**
  * The body without its content codings (RFC 9110 section 8.4); the body itself if it has none.
  *
@@ -19,9 +26,8 @@ export const maxDecodedBytes = 4 * 1024 * 1024;
  * @throws GatewayError UPSTREAM_MALFORMED if the body cannot be decoded, or exceeds the limit
  */
 export async function decodeBody(response: PisResponse): Promise<Buffer | undefined> {
-  const codings = listMembers(response.headers, 'content-encoding').filter((coding) => coding !== 'identity');
   let body = response.body;
-  for (const coding of codings.reverse()) {
+  for (const coding of codingsOf(response.headers).reverse()) {
     const decode = decoders.get(coding);
     if (!decode) return undefined;
     body = await decode(body).catch((cause: unknown) => {

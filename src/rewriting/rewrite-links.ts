@@ -12,9 +12,9 @@ import type { ToPublicUrl } from './url-mapper.ts';
  * @returns the same Buffer if no link changes, or if the body is not JSON in UTF-8 (RFC 8259 section 8.1)
  */
 export function rewriteLinks(json: Buffer, toPublicUrl: ToPublicUrl): Buffer {
-  if (!isUtf8(json)) return json;
+  if (!mayHoldLinks(json) || !isUtf8(json)) return json;
   const text = json.toString();
-  if (!mayHoldLinks(text) || !isJson(text)) return json;
+  if (!isJson(text)) return json;
 
   const pieces: string[] = [];
   let copied = 0;
@@ -29,7 +29,9 @@ export function rewriteLinks(json: Buffer, toPublicUrl: ToPublicUrl): Buffer {
 }
 
 /** Most bodies have no link and need not be parsed. `href` may be written with escapes. */
-const mayHoldLinks = (text: string) => text.includes('"href"') || text.includes('\\u');
+const mayHoldLinks = (json: Buffer) => json.includes(href) || json.includes(escape);
+const href = Buffer.from('"href"');
+const escape = Buffer.from('\\u');
 
 /** `JSON.parse` is not recursive: nesting of any depth is safe. */
 function isJson(text: string): boolean {

@@ -2,7 +2,7 @@
 
 import { type HeaderField, headerValue, lowerCase, withoutFields } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
-import { decodeBody } from '../request/content-coding.ts';
+import { decodeBody, isEncoded } from '../request/content-coding.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Stage } from '../request/stage.ts';
 import { rewriteLinks } from './rewrite-links.ts';
@@ -18,12 +18,17 @@ import { createPublicUrlMapper, createUrlMapper, type ToPublicUrl } from './url-
  */
 export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedRequest> {
   const urlMapperFor = createUrlMapper(publicUrl, segment);
-  return async (request, next) => {
-    const response = await next(request);
-    const rewritten = await withRewrittenUrls(response, urlMapperFor(request));
-    return rewritten === response ? response : { ...rewritten, publicUrl };
-  };
+  return (request, next) =>
+    next(request).then((response) => {
+      const rewritten = withPublicUrls(response, urlMapperFor(request));
+      return rewritten instanceof Promise
+        ? rewritten.then((decoded) => rewrittenTo(publicUrl, decoded, response))
+        : rewrittenTo(publicUrl, rewritten, response);
+    });
 }
+
+const rewrittenTo = (publicUrl: string, rewritten: PisResponse, response: PisResponse): PisResponse =>
+  rewritten === response ? response : { ...rewritten, publicUrl };
 
 /**
  * Brings stored responses up to date: their links still begin with the public URL from when they were stored.
@@ -31,16 +36,19 @@ export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedReq
  * @throws GatewayError UPSTREAM_MALFORMED as `rewriteUrls`
  */
 export function updatePublicUrl(publicUrl: string, segment: string): Stage<PisRequest> {
-  return async (request, next) => {
-    const response = await next(request);
-    if (response.publicUrl === undefined || response.publicUrl === publicUrl) return response;
-    return withRewrittenUrls(response, createPublicUrlMapper(response.publicUrl, publicUrl, segment));
-  };
+  return (request, next) =>
+    next(request).then((response) => {
+      if (response.publicUrl === undefined || response.publicUrl === publicUrl) return response;
+      return withPublicUrls(response, createPublicUrlMapper(response.publicUrl, publicUrl, segment));
+    });
 }
 
-async function withRewrittenUrls(response: PisResponse, toPublicUrl: ToPublicUrl): Promise<PisResponse> {
-  return withPublicLinks(withPublicFields(response, toPublicUrl), toPublicUrl);
-}
+/** @returns the response itself if it has no URL of the bank; a promise only if the body must be decoded */
+const withPublicUrls = (
+  response: PisResponse,
+  toPublicUrl: ToPublicUrl,
+): PisResponse | Promise<PisResponse> =>
+  withPublicLinks(withPublicFields(response, toPublicUrl), toPublicUrl);
 
 /** Fields whose value is a URL (RFC 9110 sections 8.7 and 10.2.2). */
 const urlFields: ReadonlySet<string> = new Set(['location', 'content-location']);
@@ -68,12 +76,19 @@ const representationFields: ReadonlySet<string> = new Set([
   'signature-input',
 ]);
 
-async function withPublicLinks(response: PisResponse, toPublicUrl: ToPublicUrl): Promise<PisResponse> {
+function withPublicLinks(
+  response: PisResponse,
+  toPublicUrl: ToPublicUrl,
+): PisResponse | Promise<PisResponse> {
   if (response.body.length === 0) return response;
   if (!isJson(headerValue(response.headers, 'content-type'))) return response;
+  if (!isEncoded(response)) return withLinksIn(response.body, response, toPublicUrl);
+  return decodeBody(response).then((original) =>
+    original ? withLinksIn(original, response, toPublicUrl) : response,
+  );
+}
 
-  const original = await decodeBody(response);
-  if (!original) return response;
+function withLinksIn(original: Buffer, response: PisResponse, toPublicUrl: ToPublicUrl): PisResponse {
   const body = rewriteLinks(original, toPublicUrl);
   if (body === original) return response;
   return { ...response, body, headers: withoutFields(response.headers, representationFields) };

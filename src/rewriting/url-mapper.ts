@@ -1,7 +1,7 @@
 /** Maps URLs of the bank's API to the URLs under which TPPs reach the same resources through the gateway. */
 
 import { prefixOf } from '../pis/operations.ts';
-import type { RoutedRequest } from '../request/messages.ts';
+import type { Environment, RoutedRequest } from '../request/messages.ts';
 
 /** The public URL for a URL of the bank, or `undefined` if it must not change. Never throws. */
 export type ToPublicUrl = (url: string) => string | undefined;
@@ -20,28 +20,58 @@ export function createUrlMapper(
 ): (request: Pick<RoutedRequest, 'environment' | 'operation'>) => ToPublicUrl {
   const prefix = prefixOf(segment);
   const publicPrefix = `${publicUrl.replace(/\/+$/, '')}${prefix}/`;
+  const prefixesOfEnvironments = new WeakMap<object, BankPrefixes>();
 
-  return ({ environment: { origin, basePath }, operation }) => {
-    const requestUrl = `${origin}${basePath}${operation.path}`;
+  const prefixesOf = ({ origin, basePath }: Environment): BankPrefixes => {
     const complete = `${origin}${basePath}${prefix}/`;
     const withoutSegment = `${origin}${basePath}/v1/`;
     // Without a base path, `/v1/` of the bank's origin may be another API. With a segment that begins with `v1`, the rest of
     // an absolute URL may begin with the rest of the segment and be another version.
     const isOwn = basePath !== '' && !prefix.startsWith('/v1/');
-    const absolute = isOwn ? [complete, withoutSegment] : [complete];
-    const relative = [complete, withoutSegment, `${origin}${prefix}/`, `${origin}/v1/`];
+    return {
+      absolute: isOwn ? [complete, withoutSegment] : [complete],
+      relative: [complete, withoutSegment, `${origin}${prefix}/`, `${origin}/v1/`],
+    };
+  };
+
+  return ({ environment, operation }) => {
+    const known = prefixesOfEnvironments.get(environment);
+    const prefixes = known ?? prefixesOf(environment);
+    if (!known) prefixesOfEnvironments.set(environment, prefixes);
+    const { origin, basePath } = environment;
 
     return (url) => {
       if (beyondRfc3986.test(url)) return undefined;
-      const prefixes = prefixesFor(url, absolute, relative);
-      // The parser normalizes host, default port and dot segments, `%2e%2e` included. Its result is compared from the
-      // first character: neither a foreign host nor user information (`https://api.bank.example@evil.example/`) matches.
-      const href = URL.parse(url, requestUrl)?.href ?? '';
-      const found = prefixes.find((candidate) => href.startsWith(candidate));
+      const href =
+        normalHref(url, origin) ?? URL.parse(url, `${origin}${basePath}${operation.path}`)?.href ?? '';
+      const found = prefixesFor(url, prefixes).find((candidate) => href.startsWith(candidate));
       return found && `${publicPrefix}${href.slice(found.length)}`;
     };
   };
 }
+
+/** The beginnings of the URLs of one environment's API. */
+interface BankPrefixes {
+  readonly absolute: readonly string[];
+  readonly relative: readonly string[];
+}
+
+/**
+ * The whole URL for a path or for a URL of the bank's origin that is written as the URL parser would write it; `undefined` for
+ * all others.
+ *
+ * The parser normalizes host, default port and dot segments, `%2e%2e` included. Its result is compared from the first
+ * character: neither a foreign host nor user information (`https://api.bank.example@evil.example/`) matches.
+ */
+function normalHref(url: string, origin: string): string | undefined {
+  const isAbsolute = url.startsWith(origin);
+  const path = isAbsolute ? url.slice(origin.length) : url;
+  if (!normalPath.test(path) || path.includes('/.') || (!isAbsolute && path.startsWith('//')))
+    return undefined;
+  return isAbsolute ? url : origin + url;
+}
+
+const normalPath = /^\/[\w.~\-/=:@+,!$*]*$/;
 
 /** Maps the links of a response that was stored when the gateway had another public URL. */
 export function createPublicUrlMapper(from: string, to: string, segment: string): ToPublicUrl {
@@ -55,11 +85,7 @@ const beyondRfc3986 = /[\s\\\p{Cc}]/u;
 const withAuthority = /^(?:https?:)?\/\/[^/?#]/i;
 const withoutAuthority = /^(?![a-z][a-z0-9+.-]*:|\/\/)./i;
 
-function prefixesFor(
-  url: string,
-  absolute: readonly string[],
-  relative: readonly string[],
-): readonly string[] {
+function prefixesFor(url: string, { absolute, relative }: BankPrefixes): readonly string[] {
   if (withAuthority.test(url)) return absolute;
   return withoutAuthority.test(url) ? relative : [];
 }

@@ -2,14 +2,15 @@
 
 import { type ErrorCode, errorTable } from '../request/errors.ts';
 import type { Log, LogFields, LogLevel } from './log.ts';
-import type { RequestObserver, RequestRecord } from './request-record.ts';
+import type { RequestFailure, RequestObserver, RequestRecord } from './request-record.ts';
 
 /** The level depends on who caused the error: TPP info, bank and gateway warn, a bug error. */
 export const createAccessLog = (log: Log): RequestObserver => ({
   onRequestEnd(record) {
     const { error, request } = record;
-    if (!error) log('info', 'request', fieldsOf(record));
-    else log(levelOf(error.code), request ? 'request failed' : 'request refused', fieldsOf(record));
+    if (!error) log('info', 'request', answeredFields(record));
+    else
+      log(levelOf(error.code), request ? 'request failed' : 'request refused', failedFields(record, error));
   },
   onLateEvent(event, { requestId, environment }) {
     if (event.what === 'late-answer')
@@ -17,27 +18,34 @@ export const createAccessLog = (log: Log): RequestObserver => ({
   },
 });
 
+/** Nearly every line: without the fields of errors, which the log would omit one by one. */
+const answeredFields = (record: RequestRecord): LogFields => ({
+  requestId: record.requestId,
+  operation: record.request?.operation,
+  client: record.request?.client,
+  tenant: record.request?.tenant,
+  durationMs: roundMs(record.durationMs ?? 0),
+  environment: record.environment,
+  status: record.status,
+  servedFrom: record.servedFrom,
+  upstreamMs: record.upstreamMs && roundMs(record.upstreamMs),
+});
+
 /** The log omits fields that are `undefined`. */
-function fieldsOf(record: RequestRecord): LogFields {
-  const { requestId, request, durationMs, network, environment, status } = record;
-  const { error, servedFrom, upstreamMs } = record;
-  return {
-    requestId,
-    operation: request?.operation,
-    client: request?.client,
-    tenant: request?.tenant,
-    durationMs: request && roundMs(durationMs ?? 0),
-    network,
-    environment,
-    status,
-    error: error?.code,
-    why: error?.why,
-    proxyError: error?.proxyError,
-    stack: error?.stack,
-    servedFrom,
-    upstreamMs: upstreamMs && roundMs(upstreamMs),
-  };
-}
+const failedFields = (record: RequestRecord, error: RequestFailure): LogFields => ({
+  requestId: record.requestId,
+  operation: record.request?.operation,
+  client: record.request?.client,
+  tenant: record.request?.tenant,
+  durationMs: record.request && roundMs(record.durationMs ?? 0),
+  network: record.network,
+  environment: record.environment,
+  status: record.status,
+  error: error.code,
+  why: error.why,
+  proxyError: error.proxyError,
+  stack: error.stack,
+});
 
 function levelOf(code: ErrorCode): LogLevel {
   if (code === 'INTERNAL') return 'error';

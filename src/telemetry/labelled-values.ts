@@ -28,8 +28,11 @@ export function createLabelledValues<Value>(
       let branch = root;
       for (const name of labelNames) {
         const label = labels[name] ?? '';
-        const child = branch.children.get(label) ?? { children: new Map() };
-        branch.children.set(label, child);
+        let child = branch.children.get(label);
+        if (!child) {
+          child = { children: new Map() };
+          branch.children.set(label, child);
+        }
         branch = child;
       }
       if (branch.value !== undefined) return branch.value;

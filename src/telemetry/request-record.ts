@@ -40,7 +40,7 @@ interface RequestSummary {
 }
 
 /** Why the gateway itself failed a request. */
-interface RequestFailure {
+export interface RequestFailure {
   readonly code: ErrorCode;
   readonly why: string;
   readonly proxyError: string;

@@ -70,7 +70,7 @@ describe('the public API', () => {
       ids.map((id) => supertest(app).get(`${transfersPath}/1`).set('X-Request-ID', id).expect(400)),
     );
     const answered = refusals.map(({ headers }) => headers['x-request-id']);
-    for (const id of answered) assert.match(id, /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    for (const id of answered) assert.match(id ?? '', /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
     assert.equal(new Set(answered).size, ids.length);
   });
 });

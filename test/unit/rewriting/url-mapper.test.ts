@@ -31,6 +31,22 @@ describe("a URL of the bank's API", () => {
     });
   });
 
+  test('is mapped alike whether or not the URL parser is needed', () => {
+    const part = fc.constantFrom(
+      ...['https://api.bank.example', 'https:', '//', '/', 'psd2', 'berlingroup', 'v1', 'payments', '1'],
+      ...['.', '..', '%2e', '@', ':', '=', '-', 'evil.example', 'https://api.bank.example.evil.example'],
+    );
+    const text = fc.array(part, { maxLength: 12 }).map((parts) => parts.join(''));
+    const start = fc.constantFrom('', '/', bank, '/psd2/berlingroup/v1/', '/berlingroup/v1/', '/v1/');
+    const property = fc.property(start, text, (begin, rest) => {
+      const url = begin + rest;
+      if (url === '') return; // with a query, it would be another URL than the empty one
+      const parsed = toPublicUrl(`${url}?`); // the parser reads every URL with a query
+      assert.equal(toPublicUrl(url), parsed && parsed.slice(0, -1), url);
+    });
+    fc.assert(property, { numRuns: 2_000 });
+  });
+
   test('is recognised in every spelling of its origin', () => {
     assertMapped({
       'HTTPS://API.Bank.Example/psd2/berlingroup/v1/payments/p/1': `${publicBase}/payments/p/1`,
