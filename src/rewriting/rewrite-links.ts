@@ -29,9 +29,9 @@ export function rewriteLinks(json: Buffer, toPublicUrl: ToPublicUrl): Buffer {
 }
 
 /** Most bodies have no link and need not be parsed. `href` may be written with escapes. */
-const mayHoldLinks = (json: Buffer) => json.includes(href) || json.includes(escape);
-const href = Buffer.from('"href"');
-const escape = Buffer.from('\\u');
+const mayHoldLinks = (json: Buffer) => json.includes(hrefName) || json.includes(escapeStart);
+const hrefName = Buffer.from('"href"');
+const escapeStart = Buffer.from('\\u');
 
 /** `JSON.parse` is not recursive: nesting of any depth is safe. */
 function isJson(text: string): boolean {
