@@ -9,16 +9,16 @@
 import type { Config } from '../config/schema.ts';
 import { asGatewayError, errorTable, GatewayError, outcomeUnknown } from '../request/errors.ts';
 import { identitiesOf } from '../request/identities.ts';
-import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
+import type { Client, PisRequest, PisResponse, WriteAheadMark } from '../request/messages.ts';
 import { namesPayment } from '../request/payment-id.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Claim } from './claim.ts';
-import { createLedger, type Ledger, type LedgerServices } from './ledger.ts';
+import { type ClaimResult, createLedger, type Ledger, type LedgerServices } from './ledger.ts';
 import { type HappenedEntry, statusPathOf, storedResponse } from './ledger-entry.ts';
 import { withMergedTenants } from './merged-tenants.ts';
-import { identityOf } from './request-identity.ts';
+import { identityOf, type RequestIdentity } from './request-identity.ts';
 import type { Resolve } from './resolve.ts';
 import { createResolveCancelled, type ResolveCancelled } from './resolve-cancelled.ts';
 import { shortenResponse, storedBytesOf } from './shorten-response.ts';
@@ -61,139 +61,177 @@ export function createIdempotencyDependencies(
 
 /** @throws GatewayError with a `DUPLICATE_...` code, or STATE_UNAVAILABLE if the ledger cannot be read */
 export function enforceIdempotency(dependencies: IdempotencyDependencies): Stage<PisRequest> {
-  const { ledger, entryChanges, resolveCancelled, waitMs, publicUrl } = dependencies;
-  return async (request, next) => {
+  const { ledger, resolveCancelled } = dependencies;
+  return (request, next) => {
     if (request.operation.lane !== 'write') return resolveCancelled(request, next);
-    const identity = identityOf(request);
-    const { environmentNameOf } = identitiesOf(request);
     const startedAtMs = performance.now();
-    const waitUntilMs = Math.min(startedAtMs + waitMs, request.deadlineAtMs);
-    let result = await ledger
-      .claim(identity, request)
-      .catch(continueUnprotectedIfAllowed(dependencies, request));
-    while (result.kind === 'running' && performance.now() < waitUntilMs) {
-      await entryChanges.nextChange(identity.id);
-      result = await ledger.claim(identity, request); // a first request exists: `ifStateFails` does not apply
-    }
-    const waitedMs = performance.now() - startedAtMs;
-    const verdict = result.kind === 'answered' ? 'replayed' : result.kind;
-    request.recordEvent?.({ what: 'ledger', verdict, waitedMs });
-    switch (result.kind) {
-      case 'unprotected':
-        return next(request);
-      case 'claimed':
-        return answerByDeadline(dependencies, result.claim, request, next);
-      case 'answered':
-        return replay(
-          storedResponse(result.entry, environmentNameOf(result.entry.environment)),
-          request.client,
+    const identity = identityOf(request);
+    return ledger.claim(identity, request).then(
+      (result) => {
+        if (result.kind !== 'running') return respond(dependencies, request, next, { result, startedAtMs });
+        return waitForFirst(dependencies, request, { identity, startedAtMs }).then((later) =>
+          respond(dependencies, request, next, { result: later, startedAtMs }),
         );
-      case 'another-request':
-        throw mismatchError(result.difference);
-      case 'happened':
-        throw happenedError(result.entry, environmentNameOf(result.entry.environment), publicUrl);
-      case 'in-doubt':
-        throw inDoubtError(result.environment && environmentNameOf(result.environment));
-      case 'running':
-        throw inFlightError();
-    }
+      },
+      (thrown: unknown) => {
+        const result = continueUnprotectedIfAllowed(dependencies, request, thrown);
+        return respond(dependencies, request, next, { result, startedAtMs });
+      },
+    );
   };
 }
 
-/** The transport enforces the deadline first: an unsent request fails there and is not put in doubt. Milliseconds. */
-const deadlineGraceMs = 5;
+/** Waits for the first request with this X-Request-ID; claims it if the first one is released. */
+async function waitForFirst(
+  { ledger, entryChanges, waitMs }: IdempotencyDependencies,
+  request: PisRequest,
+  { identity, startedAtMs }: { readonly identity: RequestIdentity; readonly startedAtMs: number },
+): Promise<ClaimResult> {
+  const waitUntilMs = Math.min(startedAtMs + waitMs, request.deadlineAtMs);
+  let result: ClaimResult = { kind: 'running' };
+  while (result.kind === 'running' && performance.now() < waitUntilMs) {
+    await entryChanges.nextChange(identity.id);
+    result = await ledger.claim(identity, request); // a first request exists: `ifStateFails` does not apply
+  }
+  return result;
+}
 
-/** Answers by the deadline; a later response of the bank is recorded for repeats. */
-async function answerByDeadline(
+function respond(
+  dependencies: IdempotencyDependencies,
+  request: PisRequest,
+  next: Handler<PisRequest>,
+  claimed: { readonly result: ClaimResult | Unprotected; readonly startedAtMs: number },
+): PisResponse | Promise<PisResponse> {
+  const { result, startedAtMs } = claimed;
+  const { environmentNameOf } = identitiesOf(request);
+  const waitedMs = performance.now() - startedAtMs;
+  const verdict = result.kind === 'answered' ? 'replayed' : result.kind;
+  request.recordEvent?.({ what: 'ledger', verdict, waitedMs });
+  switch (result.kind) {
+    case 'unprotected':
+      return next(request);
+    case 'claimed':
+      return execute(dependencies, result.claim, request, next);
+    case 'answered':
+      return replay(
+        storedResponse(result.entry, environmentNameOf(result.entry.environment)),
+        request.client,
+      );
+    case 'another-request':
+      throw mismatchError(result.difference);
+    case 'happened':
+      throw happenedError(result.entry, environmentNameOf(result.entry.environment), dependencies.publicUrl);
+    case 'in-doubt':
+      throw inDoubtError(result.environment && environmentNameOf(result.environment));
+    case 'running':
+      throw inFlightError();
+  }
+}
+
+/**
+ * Executes the request, and records the outcome before the TPP gets a response. At the deadline the TPP gets OUTCOME_UNKNOWN if
+ * the request was sent; the call continues, and a later response of the bank is recorded for repeats.
+ */
+function execute(
   dependencies: IdempotencyDependencies,
   claim: Claim,
   request: PisRequest,
   next: Handler<PisRequest>,
 ): Promise<PisResponse> {
-  const outcome = runToCompletion(dependencies, claim, request, next);
-  const isInTime = await settlesBefore(outcome, request.deadlineAtMs + deadlineGraceMs);
-  const environmentId = claim.sendingTo();
-  if (isInTime || environmentId === undefined) return outcome; // an unsent request fails by itself at the deadline
-  const error = outcomeUnknown(identitiesOf(request).environmentNameOf(environmentId));
-  request.recordEvent?.({ what: 'recorded', as: 'in-doubt' });
-  await claim.markInDoubt(reasonText(error));
-  outcome.then(
-    ({ status }) => request.recordEvent?.({ what: 'late-answer', status }),
-    () => {}, // the write stays in doubt
-  );
-  throw error;
-}
+  const { maxStoredBytes, storageBudget, ifStateFails, lateAnswerMs, waitMs } = dependencies;
+  const { tenant } = request.client;
+  const { environmentIdOf, environmentNameOf, tenantIdsOf } = identitiesOf(request);
+  const { promise, resolve, reject } = Promise.withResolvers<PisResponse>();
+  let bankResponse: PisResponse;
+  let isLate = false;
 
-/** @param atMs milliseconds of `performance.now()` */
-async function settlesBefore(outcome: Promise<unknown>, atMs: number): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(resolve, atMs - performance.now(), false);
-  const settled = outcome.then(
-    () => true,
-    () => true,
-  );
-  return Promise.race([settled, late]).finally(() => clearTimeout(timer));
-}
+  const writeAheadMark: WriteAheadMark = {
+    lateAnswerUntilMs: request.deadlineAtMs + lateAnswerMs,
+    markSending(environment) {
+      try {
+        storageBudget.check(tenant); // again: other writes of the tenant were stored while this one waited in the queue
+      } catch (refusal) {
+        return Promise.reject(refusal);
+      }
+      const environmentId = environmentIdOf(environment);
+      const marked = claim.markSending(environmentId);
+      if (ifStateFails === 'refuse') return marked;
+      return marked.catch((thrown: unknown) => {
+        continueUnprotectedIfAllowed(dependencies, request, thrown);
+        return claim.markSendingUnrecorded(environmentId);
+      });
+    },
+    onDeadline() {
+      const environmentId = claim.sendingTo();
+      if (environmentId === undefined) return; // an unsent request fails by itself at the deadline
+      isLate = true;
+      const error = outcomeUnknown(environmentNameOf(environmentId));
+      request.recordEvent?.({ what: 'recorded', as: 'in-doubt' });
+      claim.markInDoubt(reasonText(error)).then(() => reject(error), reject);
+    },
+    mayBelongToOther: (paymentId) => claim.mayBelongToOther(paymentId, tenantIdsOf(tenant), waitMs),
+  };
 
-/** Executes the request, and records the outcome before the TPP gets a response. */
-async function runToCompletion(
-  dependencies: IdempotencyDependencies,
-  claim: Claim,
-  request: PisRequest,
-  next: Handler<PisRequest>,
-): Promise<PisResponse> {
-  const { environmentIdOf, tenantIdsOf } = identitiesOf(request);
-  const { maxStoredBytes, storageBudget } = dependencies;
-  const checkBudget = () => storageBudget.check(request.client.tenant);
-  const markSending = async (environment: string) => {
-    checkBudget(); // again: other writes of the tenant were stored while this one waited in the queue
-    const environmentId = environmentIdOf(environment);
-    return claim.markSending(environmentId).catch((thrown: unknown) => {
-      continueUnprotectedIfAllowed(dependencies, request)(thrown);
-      return claim.markSendingUnrecorded(environmentId);
-    });
-  };
-  const writeAheadMark = {
-    markSending,
-    lateAnswerUntilMs: request.deadlineAtMs + dependencies.lateAnswerMs,
-    mayBelongToOther: (paymentId: string | undefined) =>
-      claim.mayBelongToOther(paymentId, tenantIdsOf(request.client.tenant), dependencies.waitMs),
-  };
-  try {
-    checkBudget();
-    const response = await next({ ...request, writeAheadMark });
+  function recordResponse(response: PisResponse): Promise<void> {
+    bankResponse = response;
     const { status } = response;
+    if (status !== 429 && status !== 401) return recordAnswer();
     // The bank refuses these before it processes the request, unless it names a payment.
-    const isUnprocessed = (status === 429 || status === 401) && !(await namesPayment(response));
-    request.recordEvent?.({ what: 'recorded', as: isUnprocessed ? 'released' : 'answered' });
-    if (isUnprocessed) await claim.release();
-    else if (storedBytesOf(response) <= maxStoredBytes) await claim.recordResponse(response);
-    else await claim.recordResponse(await shortenResponse(response));
-    return response;
-  } catch (thrown) {
+    return namesPayment(response).then((isProcessed) => {
+      if (isProcessed) return recordAnswer();
+      request.recordEvent?.({ what: 'recorded', as: 'released' });
+      return claim.release();
+    });
+  }
+
+  function recordAnswer(): Promise<void> {
+    request.recordEvent?.({ what: 'recorded', as: 'answered' });
+    if (storedBytesOf(bankResponse) <= maxStoredBytes) return claim.recordResponse(bankResponse);
+    return shortenResponse(bankResponse).then(claim.recordResponse);
+  }
+
+  function onRecorded(): void {
+    if (isLate) request.recordEvent?.({ what: 'late-answer', status: bankResponse.status });
+    else resolve(bankResponse);
+  }
+
+  function onFailure(thrown: unknown): void {
     const error = asGatewayError(thrown);
     const mayHaveReached = claim.sendingTo() !== undefined && errorTable[error.code].reachedBank === 'maybe';
     request.recordEvent?.({ what: 'recorded', as: mayHaveReached ? 'in-doubt' : 'released' });
-    await (mayHaveReached ? claim.markInDoubt(reasonText(error)) : claim.release());
-    throw thrown;
+    const recorded = mayHaveReached ? claim.markInDoubt(reasonText(error)) : claim.release();
+    recorded.then(() => reject(thrown), reject);
   }
+
+  try {
+    storageBudget.check(tenant);
+    next({ ...request, writeAheadMark })
+      .then(recordResponse)
+      .then(onRecorded, onFailure);
+  } catch (thrown) {
+    onFailure(thrown);
+  }
+  return promise;
 }
 
 /** The reason shown to operators. */
 const reasonText = ({ code, message }: GatewayError) => `${code}: ${message}`;
 
+interface Unprotected {
+  readonly kind: 'unprotected';
+}
+
 /** Continues without the ledger and logs a warning if `idempotency.ifStateFails` allows it; rethrows otherwise. */
 function continueUnprotectedIfAllowed(
   { ifStateFails, log }: IdempotencyDependencies,
   { requestId }: PisRequest,
-) {
-  return (thrown: unknown): { readonly kind: 'unprotected' } => {
-    const { code, message } = asGatewayError(thrown);
-    if (code !== 'STATE_UNAVAILABLE' || ifStateFails === 'refuse') throw thrown;
-    const what = 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows';
-    log('warn', what, { requestId, why: message });
-    return { kind: 'unprotected' };
-  };
+  thrown: unknown,
+): Unprotected {
+  const { code, message } = asGatewayError(thrown);
+  if (code !== 'STATE_UNAVAILABLE' || ifStateFails === 'refuse') throw thrown;
+  const what = 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows';
+  log('warn', what, { requestId, why: message });
+  return { kind: 'unprotected' };
 }
 
 /** @throws GatewayError ENVIRONMENT_FORBIDDEN if the client is no longer allowed to use the response's environment */

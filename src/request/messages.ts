@@ -24,6 +24,8 @@ export interface WriteAheadMark {
    * @throws GatewayError if nothing may be sent
    */
   markSending(environment: string): Promise<number>;
+  /** To be called when the deadline passes after the first byte was sent: the TPP gets OUTCOME_UNKNOWN. */
+  onDeadline(): void;
   /**
    * Whether the bank may have made the payment of an initiation for another tenant, which has sent the same X-Request-ID before.
    *

@@ -68,6 +68,7 @@ async function sendToBank(request: RoutedRequest, transport: Transport): Promise
     recordEvent,
     sendingMark: writeAheadMark && {
       markSending: () => writeAheadMark.markSending(environment.name),
+      onDeadline: () => writeAheadMark.onDeadline(),
       lateAnswerUntilMs: writeAheadMark.lateAnswerUntilMs,
     },
   });

@@ -42,6 +42,8 @@ export interface UpstreamCall {
 /** The write-ahead mark of a write (messages.ts), bound to its environment. */
 export interface OutboundSendingMark {
   readonly markSending: () => Promise<number>;
+  /** Called at the deadline if bytes were sent: the call continues for a late response. */
+  readonly onDeadline: () => void;
   readonly lateAnswerUntilMs: number;
 }
 
@@ -84,14 +86,21 @@ export function createUpstreamCall(
 ): UpstreamCall {
   let phase: 'waiting' | 'connecting' | 'marking' | 'sent' | 'responding' | 'ended' = 'waiting';
   let connectTimer: NodeJS.Timeout | undefined;
-  let deadline = failAt(deadlineAtMs);
+  let deadline = setTimeout(onDeadline, Math.max(0, deadlineAtMs - performance.now()));
   let errorWhileMarking: unknown;
   let connectionInfo = (): ConnectionInfo => ({ reusedSocket: false, responseStarted: false });
   const startedAtMs = performance.now();
   const times: { connectMs?: number; firstByteMs?: number } = {};
 
-  function failAt(atMs: number): NodeJS.Timeout {
-    return setTimeout(() => fail(timeoutError()), Math.max(0, atMs - performance.now()));
+  function onDeadline(): void {
+    const isSent = phase === 'sent' || phase === 'responding';
+    const lateMs = (sendingMark?.lateAnswerUntilMs ?? 0) - performance.now();
+    if (!sendingMark || !isSent || lateMs <= 0) {
+      fail(timeoutError());
+      return;
+    }
+    deadline = setTimeout(() => fail(timeoutError()), lateMs);
+    sendingMark.onDeadline();
   }
 
   function timeoutError(): GatewayError {
@@ -121,18 +130,13 @@ export function createUpstreamCall(
     else send(request);
   }
 
-  async function markAndSend(
-    { markSending, lateAnswerUntilMs }: OutboundSendingMark,
-    request: ClientRequest,
-  ): Promise<void> {
+  async function markAndSend({ markSending }: OutboundSendingMark, request: ClientRequest): Promise<void> {
     phase = 'marking';
     try {
       const sendUntilMs = await markSending();
       if (phase !== 'marking') return;
       if (errorWhileMarking) throw bankUnreachable(errorWhileMarking);
       if (performance.now() > sendUntilMs) throw stateUnavailable(markedTooLate);
-      clearTimeout(deadline);
-      deadline = failAt(lateAnswerUntilMs);
       send(request);
     } catch (thrown) {
       fail(asGatewayError(thrown));

@@ -291,6 +291,7 @@ describe('the affinity that chooseEnvironment records', () => {
       });
       const writeAheadMark = {
         markSending: async () => 0,
+        onDeadline() {},
         lateAnswerUntilMs: 0,
         mayBelongToOther: isForeign,
       };

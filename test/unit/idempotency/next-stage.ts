@@ -1,4 +1,4 @@
-/** The stages behind the idempotency stage: marks the request as sending, and returns what the test decides. */
+/** The stages behind the idempotency stage: mark the request as sending, report its deadline, and return what the test decides. */
 
 import type { PisRequest, PisResponse } from '../../../src/request/messages.ts';
 import type { Handler } from '../../../src/request/stage.ts';
@@ -21,9 +21,11 @@ export function createNextStage(): NextStage {
   return {
     async next(request) {
       requests.push(request);
-      await request.writeAheadMark?.markSending('sandbox');
+      const { writeAheadMark, deadlineAtMs } = request;
+      await writeAheadMark?.markSending('sandbox');
       sent++;
-      return promise;
+      const deadline = setTimeout(() => writeAheadMark?.onDeadline(), deadlineAtMs - performance.now());
+      return promise.finally(() => clearTimeout(deadline));
     },
     sentCount: () => sent,
     requests,

@@ -103,7 +103,10 @@ describe('transport', () => {
       return performance.now() + 2_000;
     };
     const lateAnswerUntilMs = performance.now() + 2_000;
-    await send(transport, { method: 'POST', sendingMark: { markSending, lateAnswerUntilMs } });
+    await send(transport, {
+      method: 'POST',
+      sendingMark: { markSending, onDeadline() {}, lateAnswerUntilMs },
+    });
     assert.deepEqual(order, ['marked', 'received']);
   });
 
@@ -161,6 +164,7 @@ describe('transport', () => {
     const deadlineAtMs = performance.now() + 300;
     const sendingMark = {
       markSending: async () => performance.now() + 1_000,
+      onDeadline() {},
       lateAnswerUntilMs: performance.now() + 20_000,
     };
     const sendLate = (path: string, tenant: string) =>

@@ -5,6 +5,7 @@ import { describe, mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { GatewayError } from '../../../src/request/errors.ts';
 import { maxResponseBytes } from '../../../src/upstream/upstream-call.ts';
+import { until } from '../../kit/within.ts';
 import {
   type CallUnderTest,
   completeResponse,
@@ -254,12 +255,16 @@ for (const [status, proxyError] of [
 }
 
 /** A write with an established connection, which waits for its sending mark. */
-function startMarking(socket = connectedSocket()) {
+function startMarking(totalMs = 10_000, lateMs = 60_000) {
   const mark = Promise.withResolvers<number>();
-  const lateAnswerUntilMs = performance.now() + 60_000;
-  const started = startCall(10_000, { markSending: () => mark.promise, lateAnswerUntilMs });
-  started.call.onConnection(requestOn(socket));
-  return { ...started, mark };
+  let deadlines = 0;
+  const started = startCall(totalMs, {
+    markSending: () => mark.promise,
+    onDeadline: () => void deadlines++,
+    lateAnswerUntilMs: performance.now() + lateMs,
+  });
+  started.call.onConnection(requestOn(connectedSocket()));
+  return { ...started, mark, deadlineCount: () => deadlines };
 }
 
 describe('write with a sending mark', () => {
@@ -281,7 +286,8 @@ describe('write with a sending mark', () => {
       return performance.now() + 1_000;
     };
     const socket = connectingSocket();
-    const started = startCall(10_000, { markSending, lateAnswerUntilMs: performance.now() + 60_000 });
+    const lateAnswerUntilMs = performance.now() + 60_000;
+    const started = startCall(10_000, { markSending, onDeadline() {}, lateAnswerUntilMs });
     started.call.onConnection(requestOn(socket));
     await setImmediate();
     assert.equal(marks, 0);
@@ -289,6 +295,25 @@ describe('write with a sending mark', () => {
     await setImmediate();
     assert.deepEqual([marks, started.sentCount()], [1, 1]);
     started.call.onError(reset);
+  });
+
+  test('reports its deadline once it is sent, and fails when no late response is recorded any more', async () => {
+    const marking = startMarking(20, 60);
+    marking.mark.resolve(performance.now() + 1_000);
+    await until(4_000, 'the deadline is reported', () => marking.deadlineCount() === 1);
+    assert.equal(marking.outcomes.length, 0);
+    await until(4_000, 'the call has failed', () => marking.outcomes.length === 1);
+    assert.equal(failure(marking)[0], 'OUTCOME_UNKNOWN');
+    assert.equal(marking.deadlineCount(), 1);
+  });
+
+  test('fails at its deadline while it waits for its mark', async () => {
+    const marking = startMarking(20);
+    await until(4_000, 'the call has failed', () => marking.outcomes.length === 1);
+    marking.mark.resolve(performance.now() + 1_000);
+    await setImmediate();
+    assert.equal(failure(marking)[0], 'QUEUE_TIMEOUT');
+    assert.deepEqual([marking.deadlineCount(), marking.sentCount()], [0, 0]);
   });
 
   test('is never sent if the mark was written too long ago', async () => {

@@ -103,7 +103,11 @@ export function createFakeBank(scheduler: Scheduler, network: SimulatedProcess):
         {
           deadlineAtMs,
           connectMs: 2_000,
-          sendingMark: { markSending, lateAnswerUntilMs: writeAheadMark?.lateAnswerUntilMs ?? 0 },
+          sendingMark: {
+            markSending,
+            onDeadline: () => writeAheadMark?.onDeadline(),
+            lateAnswerUntilMs: writeAheadMark?.lateAnswerUntilMs ?? 0,
+          },
         },
         {
           sendBytes: () => void respond(),
