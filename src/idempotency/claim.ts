@@ -6,7 +6,7 @@
 import { GatewayError, stateUnavailable } from '../request/errors.ts';
 import type { PisResponse } from '../request/messages.ts';
 import type { PendingWrites } from '../state/pending-writes.ts';
-import { EpochMismatchError, UnconfirmedError } from '../state/ports.ts';
+import { EpochMismatchError, type Fence, UnconfirmedError } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Initiators } from './initiators.ts';
 import {
@@ -16,12 +16,13 @@ import {
   isInDoubt,
   type LedgerEntry,
   type SendingEntry,
-  serializeEntry,
+  type SerializedEntry,
+  serialized,
   withOtherAttempt,
 } from './ledger-entry.ts';
 import { attemptName, type LedgerStore, type StoredEntry, type UnresolvedIndex } from './ledger-store.ts';
 import type { LossGuard } from './loss-guard.ts';
-import type { OwnWrites } from './own-writes.ts';
+import type { OwnWriteChange, OwnWrites } from './own-writes.ts';
 import { logInDoubt } from './recovery.ts';
 import type { ReleasedAttempts } from './released-attempts.ts';
 import type { ReportDuplicate } from './restore-write.ts';
@@ -83,7 +84,7 @@ export interface ClaimDependencies {
 interface ClaimTerms {
   readonly id: string;
   /** The entry as just written. */
-  readonly entry: ClaimedEntry;
+  readonly entry: SerializedEntry<ClaimedEntry>;
   readonly tenantName: string;
   /** The sequence number of the partition after the claim. */
   readonly sequence: number;
@@ -98,6 +99,9 @@ interface ClaimTerms {
  * entry this soon after its mark.
  */
 const sendWithinMs = 1_000;
+
+const none: readonly string[] = [];
+const notOfOther = Promise.resolve(false);
 
 export function createClaim(
   {
@@ -114,10 +118,11 @@ export function createClaim(
     notifyChanged,
     log,
   }: ClaimDependencies,
-  { id, entry, tenantName, sequence, lateAnswerMs, windowMs }: ClaimTerms,
+  { id, entry: claimed, tenantName, sequence, lateAnswerMs, windowMs }: ClaimTerms,
 ): Claim {
+  const { entry } = claimed;
   const name = attemptName(id, entry.attempt);
-  let raw = serializeEntry(entry);
+  let { raw } = claimed;
   let sending: SendingEntry | undefined;
   let isIndexed = false;
   let mayBeMarked = false;
@@ -132,11 +137,44 @@ export function createClaim(
   };
 
   /** Changes the own memory, unless it holds another attempt of the same id. */
-  function remember(next: LedgerEntry | undefined, change?: Parameters<OwnWrites['set']>[2]): void {
+  function remember(next: SerializedEntry | undefined, change?: OwnWriteChange): void {
     const known = ownWrites.entryOf(id);
     if (known && known.attempt !== entry.attempt) return;
     if (next) ownWrites.set(id, next, change);
     else ownWrites.delete(id);
+  }
+
+  function mark(next: SerializedEntry<SendingEntry>, startedAtMs: number): Promise<number> {
+    if (hasEnded) return Promise.reject(stateUnavailable()); // the deadline has passed, and the claim is released
+    let fence: Fence;
+    try {
+      fence = lossGuard.fenceOf(id);
+    } catch (refusal) {
+      return Promise.reject(refusal);
+    }
+    remember(next, { sequence: Number.POSITIVE_INFINITY }); // so that a loss during this write restores the mark
+    mayBeMarked = true;
+    return Promise.all([
+      store.replaceConfirmed(id, raw, next, fence),
+      unresolvedIndex.addConfirmed(name),
+      entry.operation === 'initiatePayment' ? initiators.add(next.entry, lateAnswerMs + windowMs) : none,
+    ]).then(
+      ([isReplaced, , others]) => {
+        if (!isReplaced) throw takenOverError();
+        raw = next.raw;
+        otherInitiators = others;
+        isIndexed = true;
+        if (!lossGuard.isCurrent(id, fence)) throw stateUnavailable(); // the state may have lost the mark since
+        if (!hasEnded) remember(next, { sequence: fence.sequence });
+        sending = next.entry;
+        return startedAtMs + sendWithinMs;
+      },
+      (thrown: unknown) => {
+        if (thrown instanceof UnconfirmedError) countUnconfirmed();
+        if (thrown instanceof EpochMismatchError) lossGuard.recheck();
+        throw thrown;
+      },
+    );
   }
 
   function finish(next?: AnsweredEntry): Promise<void> {
@@ -144,66 +182,97 @@ export function createClaim(
     return recordStep(next);
   }
 
-  /** An attempt leaves the index only after the state has accepted its resolved entry. */
-  function recordStep(next?: LedgerEntry): Promise<void> {
-    const staysUnresolved = isInDoubt(next);
-    if (staysUnresolved && sending) logInDoubt(log, sending, next.why);
+  /** The step stays pending until the state has accepted it. */
+  function recordStep(nextEntry?: LedgerEntry): Promise<void> {
+    const next = nextEntry && serialized(nextEntry);
+    const staysUnresolved = isInDoubt(nextEntry);
+    if (staysUnresolved && sending) logInDoubt(log, sending, nextEntry.why);
     remember(next, staysUnresolved ? {} : { ttlMs: windowMs });
-    return pendingWrites.addAndFlush(name, async () => {
-      if (staysUnresolved && !isIndexed) await unresolvedIndex.add(name);
-      await advance(next, staysUnresolved ? undefined : windowMs);
-      notifyChanged(id);
-      if (sending && !staysUnresolved && otherAttempt === undefined)
-        void pendingWrites.addAndFlush(`open ${name}`, () => unresolvedIndex.remove(name));
-    });
+    return pendingWrites.addAndFlush(name, () =>
+      staysUnresolved && !isIndexed ? unresolvedIndex.add(name).then(() => advance(next)) : advance(next),
+    );
   }
 
   /**
    * Replaces the entry by its next step, or releases it. Leaves it alone if it no longer belongs to this attempt: an
    * instance that found this one dead may have taken it over, or an operator may have resolved it.
    */
-  async function advance(outcome: LedgerEntry | undefined, ttlMs?: number): Promise<void> {
-    if (!outcome && otherAttempt !== undefined) return; // the other attempt may have paid: the entry stays in doubt
-    if (!outcome && (await store.release(id, raw))) return;
-    const next = withDuplicate(outcome);
-    const replaced = next && (await store.replace(id, raw, next, isInDoubt(next) ? undefined : ttlMs));
-    if (replaced !== undefined) {
-      raw = replaced;
-      storageBudget.countEntry(tenantName, raw.length);
-      return;
+  function advance(outcome: SerializedEntry | undefined): Promise<void> {
+    if (!outcome && otherAttempt !== undefined) {
+      onAdvanced(outcome); // the other attempt may have paid: the entry stays in doubt
+      return Promise.resolve();
     }
-    const stored = await store.read(id);
-    if (!stored) return next && restore(next, ttlMs);
-    if (stored.entry?.attempt !== entry.attempt) return onOtherAttempt(stored, next);
-    if (stored.entry.step !== 'claimed') otherAttempt = stored.entry.otherAttempt;
-    if (stored.entry.step === 'happened') return logContradiction(next);
-    if (stored.entry.step === 'answered') return; // an earlier try of this step succeeded unnoticed
-    raw = stored.raw;
-    return advance(outcome, ttlMs);
+    const next = withDuplicate(outcome);
+    const isChanged = next ? store.replace(id, raw, next, ttlOf(next.entry)) : store.release(id, raw);
+    return isChanged.then((isDone) => (isDone ? onChanged(outcome, next) : onChangedByOther(outcome, next)));
   }
 
-  const withDuplicate = (next: LedgerEntry | undefined) =>
-    next && next.step !== 'claimed' && otherAttempt !== undefined
-      ? withOtherAttempt(next, otherAttempt)
-      : next;
+  function onChanged(outcome: SerializedEntry | undefined, next: SerializedEntry | undefined): void {
+    if (next) {
+      raw = next.raw;
+      storageBudget.countEntry(tenantName, raw.length);
+    }
+    onAdvanced(outcome);
+  }
+
+  const ttlOf = (next: LedgerEntry) => (isInDoubt(next) ? undefined : windowMs);
+
+  /** An attempt leaves the index only after the state has accepted its resolved entry. */
+  function onAdvanced(outcome: SerializedEntry | undefined): void {
+    notifyChanged(id);
+    if (sending && !isInDoubt(outcome?.entry) && otherAttempt === undefined)
+      void pendingWrites.addAndFlush(`open ${name}`, () => unresolvedIndex.remove(name));
+  }
+
+  function withDuplicate(next: SerializedEntry | undefined): SerializedEntry | undefined {
+    if (!next || otherAttempt === undefined || next.entry.step === 'claimed') return next;
+    return serialized(withOtherAttempt(next.entry, otherAttempt));
+  }
+
+  async function onChangedByOther(
+    outcome: SerializedEntry | undefined,
+    next: SerializedEntry | undefined,
+  ): Promise<void> {
+    const stored = await store.read(id);
+    if (stored?.entry?.attempt === entry.attempt) {
+      if (stored.entry.step !== 'claimed') otherAttempt = stored.entry.otherAttempt;
+      const isResolved = stored.entry.step === 'happened' || stored.entry.step === 'answered';
+      if (!isResolved) {
+        raw = stored.raw;
+        await advance(outcome);
+        return;
+      }
+      if (stored.entry.step === 'happened') logContradiction(next?.entry); // otherwise an earlier try succeeded unnoticed
+    } else if (stored) await onOtherAttempt(stored, next?.entry);
+    else if (next && !(await restore(next))) {
+      await advance(next);
+      return;
+    }
+    onAdvanced(outcome);
+  }
 
   /** The state lost this attempt, or an operator released it, and a repeat has made another one. */
   async function onOtherAttempt(stored: StoredEntry, next: LedgerEntry | undefined): Promise<void> {
     if (next && next.step !== 'claimed') await reportDuplicate(id, stored, next);
   }
 
-  /** The state has lost the entry, or an operator released it. Stores the later step of this attempt nevertheless. */
-  async function restore(next: LedgerEntry, ttlMs?: number): Promise<void> {
-    if (Date.now() - entry.since > windowMs) return; // the entry expired as intended
-    if (isInDoubt(next)) await unresolvedIndex.add(name);
+  /**
+   * The state has lost the entry, or an operator released it. Stores the later step of this attempt nevertheless.
+   *
+   * @returns false if there is an entry again
+   */
+  async function restore(next: SerializedEntry): Promise<boolean> {
+    if (Date.now() - entry.since > windowMs) return true; // the entry expired as intended
+    const staysUnresolved = isInDoubt(next.entry);
+    if (staysUnresolved) await unresolvedIndex.add(name);
+    const ttlMs = ttlOf(next.entry);
     const isStored = (await store.create(id, next, ttlMs)) || (await store.replaceReleased(id, next, ttlMs));
-    if (!isStored) return advance(next, ttlMs);
-    raw = serializeEntry(next);
-    storageBudget.countEntry(tenantName, raw.length);
-    if (isInDoubt(next)) await unresolvedIndex.add(name); // a scan that found no entry may have removed it
+    if (!isStored) return false;
+    if (staysUnresolved) await unresolvedIndex.add(name); // a scan that found no entry may have removed it
     const { requestId, operation, tenant } = entry;
     const message = 'the ledger entry of a payment was lost or released; the gateway stored it again';
     log('error', message, { requestId, operation, tenant });
+    return true;
   }
 
   function logContradiction(next: LedgerEntry | undefined): void {
@@ -214,43 +283,26 @@ export function createClaim(
     log('error', 'the bank answered a request that had already been resolved otherwise', fields);
   }
 
-  ownWrites.set(id, entry, { sequence });
+  ownWrites.set(id, claimed, { sequence });
 
   return {
     sendingTo: () => sending?.environment,
-    async markSending(environment) {
+    markSending(environment) {
       const startedAtMs = performance.now();
-      const next = sendingEntry(environment);
-      if (!lossGuard.isAllowed()) await lossGuard.waitUntilAllowed(); // this instance may have been suspended since the claim
-      if (hasEnded) throw stateUnavailable(); // the deadline has passed, and the claim is released
-      const current = lossGuard.fenceOf(id);
-      remember(next, { sequence: Number.POSITIVE_INFINITY }); // so that a loss during this write restores the mark
-      mayBeMarked = true;
-      const [replaced, , others] = await Promise.all([
-        store.replaceConfirmed(id, raw, next, current).catch(recheckOnLoss(lossGuard)),
-        unresolvedIndex.addConfirmed(name),
-        entry.operation === 'initiatePayment' ? initiators.add(next, lateAnswerMs + windowMs) : [],
-      ]).catch((thrown: unknown) => {
-        if (thrown instanceof UnconfirmedError) countUnconfirmed();
-        throw thrown;
-      });
-      if (replaced === undefined) throw takenOverError();
-      raw = replaced;
-      otherInitiators = others;
-      isIndexed = true;
-      if (!lossGuard.isCurrent(id, current)) throw stateUnavailable(); // the state may have lost the mark since
-      if (!hasEnded) remember(next, { sequence: current.sequence });
-      sending = next;
-      return startedAtMs + sendWithinMs;
+      const next = serialized(sendingEntry(environment));
+      if (!lossGuard.isAllowed())
+        // this instance may have been suspended since the claim
+        return lossGuard.waitUntilAllowed().then(() => mark(next, startedAtMs));
+      return mark(next, startedAtMs);
     },
     markSendingUnrecorded(environment) {
       sending = sendingEntry(environment);
-      remember(sending, { sequence: Number.POSITIVE_INFINITY });
+      remember(serialized(sending), { sequence: Number.POSITIVE_INFINITY });
       return performance.now() + sendWithinMs;
     },
-    async mayBelongToOther(paymentId, ownTenants, waitMs) {
+    mayBelongToOther(paymentId, ownTenants, waitMs) {
       const others = otherInitiators.filter((tenant) => !ownTenants.includes(tenant));
-      if (!sending || others.length === 0) return false;
+      if (!sending || others.length === 0) return notOfOther;
       return initiators.mayBelongTo(others, sending, paymentId, waitMs);
     },
     recordResponse: (response) => finish(sending && answeredEntry(sending, response)),
@@ -261,20 +313,12 @@ export function createClaim(
       }
       return finish();
     },
-    async markInDoubt(why) {
+    markInDoubt(why) {
       // After `finish` the outcome is known, even if the state has not accepted it yet.
-      if (!sending || wasMarkedInDoubt || hasEnded) return;
+      if (!sending || wasMarkedInDoubt || hasEnded) return Promise.resolve();
       wasMarkedInDoubt = true;
-      await recordStep({ ...sending, step: 'in-doubt', why });
+      return recordStep({ ...sending, step: 'in-doubt', why });
     },
-  };
-}
-
-/** For a failed write: makes the guard check the state if the epoch was another one. Throws the same error. */
-export function recheckOnLoss(lossGuard: Pick<LossGuard, 'recheck'>) {
-  return (thrown: unknown): never => {
-    if (thrown instanceof EpochMismatchError) lossGuard.recheck();
-    throw thrown;
   };
 }
 

@@ -41,7 +41,8 @@ export function createFollowResolutions({
     if (!isInDoubt(own)) return;
     if (stored && !stored.entry) return; // it cannot be read
     if (stored?.entry?.attempt !== own.attempt) ownWrites.delete(id);
-    else if (isResolved(stored.entry)) ownWrites.set(id, stored.entry, { ttlMs: windowMs() });
+    else if (isResolved(stored.entry))
+      ownWrites.set(id, { raw: stored.raw, entry: stored.entry }, { ttlMs: windowMs() });
   }
 }
 

@@ -8,7 +8,7 @@
  */
 
 import type { Fence, KeyValues } from '../state/ports.ts';
-import { type LedgerEntry, parseEntry, serializeEntry } from './ledger-entry.ts';
+import { parseEntry, type SerializedEntry, serialized } from './ledger-entry.ts';
 import { createLedgerStore, type LedgerStore } from './ledger-store.ts';
 
 /** The store of the ledger. With one partition, the names have always been the same. */
@@ -22,7 +22,7 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
   /** Claims the former name, then the present one. Releases the former one if the present one cannot be claimed. */
   async function claimBoth(
     id: string,
-    entry: LedgerEntry,
+    { raw }: SerializedEntry,
     claimFormer: () => Promise<boolean>,
     claimPresent: () => Promise<boolean>,
   ): Promise<boolean> {
@@ -31,25 +31,27 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
     try {
       isClaimed = await claimPresent();
     } finally {
-      if (!isClaimed) await former.release(id, serializeEntry(entry)).catch(() => {}); // it expires by itself
+      if (!isClaimed) await former.release(id, raw).catch(() => {}); // it expires by itself
     }
     return isClaimed;
   }
 
-  const createPresent = async (id: string, entry: LedgerEntry, ttlMs?: number, fence?: Fence) =>
+  const createPresent = async (id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence) =>
     (await present.create(id, entry, ttlMs, fence)) ||
     (await present.replaceReleased(id, entry, ttlMs, fence));
 
   /** Stores an attempt again that may have been sent, unless the former name belongs to another one. */
-  async function restore(id: string, entry: LedgerEntry, ttlMs?: number): Promise<boolean> {
-    if ((await former.create(id, entry, ttlMs)) || (await former.replaceReleased(id, entry, ttlMs)))
-      return createPresent(id, entry, ttlMs);
+  async function restore(id: string, own: SerializedEntry, ttlMs?: number): Promise<boolean> {
+    if ((await former.create(id, own, ttlMs)) || (await former.replaceReleased(id, own, ttlMs)))
+      return createPresent(id, own, ttlMs);
     const stored = await former.read(id);
-    if (!stored?.entry || stored.entry.attempt !== entry.attempt) return false;
-    await createPresent(id, stored.entry, ttlMs);
+    const { attempt } = own.entry;
+    if (!stored?.entry || stored.entry.attempt !== attempt) return false;
+    await createPresent(id, serialized(stored.entry), ttlMs);
     const decisive = (await present.read(id))?.entry;
-    const isLater = decisive?.attempt === entry.attempt && decisive.step !== 'claimed';
-    if (isLater && stored.entry.step !== 'happened') await former.replace(id, stored.raw, decisive, ttlMs);
+    const isLater = decisive?.attempt === attempt && decisive.step !== 'claimed';
+    if (isLater && stored.entry.step !== 'happened')
+      await former.replace(id, stored.raw, serialized(decisive), ttlMs);
     return false;
   }
 
@@ -85,24 +87,23 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
     },
 
     async replace(id, raw, next, ttlMs, fence) {
-      if (next.step === 'claimed') {
+      if (next.entry.step === 'claimed') {
         const claimFormer = async () =>
-          (await former.replace(id, raw, next, ttlMs)) !== undefined || former.create(id, next, ttlMs);
+          (await former.replace(id, raw, next, ttlMs)) || former.create(id, next, ttlMs);
         const claimPresent = async () =>
-          (await present.replace(id, raw, next, ttlMs, fence)) !== undefined ||
-          createPresent(id, next, ttlMs, fence);
-        if (await claimBoth(id, next, claimFormer, claimPresent)) return serializeEntry(next);
+          (await present.replace(id, raw, next, ttlMs, fence)) || createPresent(id, next, ttlMs, fence);
+        if (await claimBoth(id, next, claimFormer, claimPresent)) return true;
         // A former release may have taken over the former name: the abandoned claim must not hide its attempt.
         await present.release(id, raw);
-        return undefined;
+        return false;
       }
-      if ((await present.replace(id, raw, next, ttlMs, fence)) === undefined) {
+      if (!(await present.replace(id, raw, next, ttlMs, fence))) {
         const stored = await present.read(id);
         if (!stored) return former.replace(id, raw, next, ttlMs);
-        if (stored.raw !== serializeEntry(next)) return undefined; // otherwise an earlier try did not change the former name
+        if (stored.raw !== next.raw) return false; // otherwise an earlier try did not change the former name
       }
       await follow(id, raw, (text) => former.replace(id, text, next, ttlMs));
-      return serializeEntry(next);
+      return true;
     },
 
     async replaceConfirmed(id, raw, next, fence) {
@@ -110,7 +111,7 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
         former.replace(id, raw, next),
         present.replaceConfirmed(id, raw, next, fence),
       ]);
-      return isFormer === undefined ? undefined : isPresent;
+      return isFormer && isPresent;
     },
 
     async release(id, raw) {

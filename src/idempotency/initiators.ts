@@ -57,6 +57,11 @@ const recordShape = z.object({
 
 type InitiatorsRecord = Readonly<z.output<typeof recordShape>>;
 
+/** The tenants of a record after an initiation. @param others the stored ones without its own tenant */
+type WithTenant = (others: readonly string[], stored: readonly string[]) => readonly string[];
+
+const none: readonly string[] = [];
+
 const keyOf = ({ environment, requestId }: SentEntry) =>
   `ledger:initiators:${hash('sha256', JSON.stringify([environment, requestId.toLowerCase()]), 'base64url')}`;
 
@@ -72,25 +77,33 @@ export function createInitiators(
   keptMs: number,
 ): Initiators {
   /** @returns the other tenants in the record */
-  async function change(
+  function change(entry: SentEntry, ttlMs: number, withTenant: WithTenant): Promise<readonly string[]> {
+    const key = keyOf(entry);
+    return writeFirst(key, entry, ttlMs).then((isFirst) =>
+      isFirst ? none : changeExisting(key, entry, ttlMs, withTenant),
+    );
+  }
+
+  function writeFirst(key: string, { tenant }: SentEntry, ttlMs: number): Promise<boolean> {
+    const first: InitiatorsRecord = { tenants: [tenant], expiresAt: Date.now() + ttlMs };
+    return keyValues.writeIfAbsent(key, JSON.stringify(first), ttlMs);
+  }
+
+  async function changeExisting(
+    key: string,
     entry: SentEntry,
     ttlMs: number,
-    withTenant: (others: readonly string[], stored: readonly string[]) => readonly string[],
+    withTenant: WithTenant,
   ): Promise<readonly string[]> {
-    const key = keyOf(entry);
-    const isOther = (tenant: string) => tenant !== entry.tenant;
-    for (;;) {
-      const nowMs = Date.now();
-      const first: InitiatorsRecord = { tenants: [entry.tenant], expiresAt: nowMs + ttlMs };
-      if (await keyValues.writeIfAbsent(key, JSON.stringify(first), ttlMs)) return [];
-      const raw = await keyValues.read(key);
-      if (raw === undefined) continue; // it expired just now
-      const stored = parseRecord(raw);
-      const others = stored.tenants.filter(isOther);
-      const expiresAt = Math.max(stored.expiresAt, nowMs + ttlMs);
-      const next: InitiatorsRecord = { tenants: withTenant(others, stored.tenants), expiresAt };
-      if (await keyValues.replace(key, raw, JSON.stringify(next), expiresAt - nowMs)) return others;
-    }
+    const nowMs = Date.now();
+    const raw = await keyValues.read(key);
+    if (raw === undefined) return change(entry, ttlMs, withTenant); // it expired just now
+    const stored = parseRecord(raw);
+    const others = stored.tenants.filter((tenant) => tenant !== entry.tenant);
+    const expiresAt = Math.max(stored.expiresAt, nowMs + ttlMs);
+    const next: InitiatorsRecord = { tenants: withTenant(others, stored.tenants), expiresAt };
+    const isChanged = await keyValues.replace(key, raw, JSON.stringify(next), expiresAt - nowMs);
+    return isChanged ? others : change(entry, ttlMs, withTenant);
   }
 
   return {

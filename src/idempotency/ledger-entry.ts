@@ -151,7 +151,16 @@ export function statusPathOf({ path, operation, paymentId }: LedgerEntry): strin
   return path.replace(/[^/]+$/, 'status'); // replaces the authorisations segment
 }
 
-export const serializeEntry = (entry: LedgerEntry): string => JSON.stringify(entry);
+/** An entry and its stored text: each step of an entry is serialized once. */
+export interface SerializedEntry<Entry extends LedgerEntry = LedgerEntry> {
+  readonly entry: Entry;
+  readonly raw: string;
+}
+
+export const serialized = <Entry extends LedgerEntry>(entry: Entry): SerializedEntry<Entry> => ({
+  entry,
+  raw: JSON.stringify(entry),
+});
 
 /** @returns `undefined` if the value is corrupt, foreign, of a later version, or encrypted with a missing key */
 export function parseEntry(text: string): LedgerEntry | undefined {

@@ -1,7 +1,7 @@
 /** The ledger in the shared state: its entries, and the index of those whose outcome is not known yet. */
 
 import type { Fence, KeyValues, Sets } from '../state/ports.ts';
-import { isUnresolved, type LedgerEntry, parseEntry, serializeEntry } from './ledger-entry.ts';
+import { isUnresolved, type LedgerEntry, parseEntry, type SerializedEntry } from './ledger-entry.ts';
 
 export interface StoredEntry {
   /** The stored text; `replace` and `release` compare it. */
@@ -19,19 +19,13 @@ export interface StoredEntry {
 export interface LedgerStore {
   read(id: string): Promise<StoredEntry | undefined>;
   /** @returns false if there already is an entry */
-  create(id: string, entry: LedgerEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
+  create(id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
   /** Replaces the marker of a released entry. @returns false if there is none */
-  replaceReleased(id: string, entry: LedgerEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
-  /** @returns the new stored text, or `undefined` if the stored text is not `raw` */
-  replace(
-    id: string,
-    raw: string,
-    next: LedgerEntry,
-    ttlMs?: number,
-    fence?: Fence,
-  ): Promise<string | undefined>;
+  replaceReleased(id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
+  /** @returns false if the stored text is not `raw` */
+  replace(id: string, raw: string, next: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
   /** As `replace`, for a change that a failover must not lose. @throws UnconfirmedError */
-  replaceConfirmed(id: string, raw: string, next: LedgerEntry, fence?: Fence): Promise<string | undefined>;
+  replaceConfirmed(id: string, raw: string, next: SerializedEntry, fence?: Fence): Promise<boolean>;
   /** Deletes the entry: the next request can claim the id. @returns false if the stored text is not `raw` */
   release(id: string, raw: string): Promise<boolean>;
 }
@@ -48,19 +42,12 @@ export function createLedgerStore(keyValues: KeyValues, partitions: readonly str
       const raw = await keyValues.read(entryKey(id));
       return raw === undefined || raw === releasedMarker ? undefined : { raw, entry: parseEntry(raw) };
     },
-    create: (id, entry, ttlMs, fence) =>
-      keyValues.writeIfAbsent(entryKey(id), serializeEntry(entry), ttlMs, fence),
-    replaceReleased: (id, entry, ttlMs, fence) =>
-      keyValues.replace(entryKey(id), releasedMarker, serializeEntry(entry), ttlMs, fence),
-    async replace(id, raw, next, ttlMs, fence) {
-      const text = serializeEntry(next);
-      return (await keyValues.replace(entryKey(id), raw, text, ttlMs, fence)) ? text : undefined;
-    },
-    async replaceConfirmed(id, raw, next, fence) {
-      const text = serializeEntry(next);
-      const isReplaced = keyValues.replace(entryKey(id), raw, text, undefined, fence, 'replicas');
-      return (await isReplaced) ? text : undefined;
-    },
+    create: (id, { raw }, ttlMs, fence) => keyValues.writeIfAbsent(entryKey(id), raw, ttlMs, fence),
+    replaceReleased: (id, { raw }, ttlMs, fence) =>
+      keyValues.replace(entryKey(id), releasedMarker, raw, ttlMs, fence),
+    replace: (id, raw, next, ttlMs, fence) => keyValues.replace(entryKey(id), raw, next.raw, ttlMs, fence),
+    replaceConfirmed: (id, raw, next, fence) =>
+      keyValues.replace(entryKey(id), raw, next.raw, undefined, fence, 'replicas'),
     release: (id, raw) => keyValues.replace(entryKey(id), raw, releasedMarker, releasedMarkerMs),
   };
 }

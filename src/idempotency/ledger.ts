@@ -15,7 +15,7 @@ import { type ChangeWaiter, createChangeWaiter } from '../state/change-waiter.ts
 import { createPendingWrites } from '../state/pending-writes.ts';
 import { EpochMismatchError, type Fence, type KeyValues, type State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
-import { type Claim, type ClaimDependencies, createClaim, recheckOnLoss } from './claim.ts';
+import { type Claim, type ClaimDependencies, createClaim } from './claim.ts';
 import { createFollowResolutions } from './follow-resolutions.ts';
 import { createEntryStore } from './former-names.ts';
 import { createInitiators } from './initiators.ts';
@@ -26,7 +26,8 @@ import {
   type HappenedEntry,
   isInDoubt,
   type LedgerEntry,
-  serializeEntry,
+  type SerializedEntry,
+  serialized,
 } from './ledger-entry.ts';
 import { createUnresolvedIndex } from './ledger-store.ts';
 import { createLossGuard, type LossGuard, type LossSettings } from './loss-guard.ts';
@@ -159,6 +160,17 @@ interface LedgerSettings {
   readonly window: number;
 }
 
+/** An attempt of this instance to claim an `X-Request-ID`. */
+interface Attempt {
+  readonly identity: RequestIdentity;
+  readonly request: PisRequest;
+  readonly own: SerializedEntry<ClaimedEntry>;
+  /** How long the claim is stored, in milliseconds. */
+  readonly ttlMs: number;
+  /** How long from now a response is recorded, in milliseconds. */
+  readonly lateAnswerMs: number;
+}
+
 const running = { kind: 'running' } as const;
 
 /** How long a claim outlives the deadline of its request if nobody releases it, in milliseconds. */
@@ -167,53 +179,87 @@ const claimMarginMs = 10_000;
 export function createLedger(services: LedgerServices, { lateAnswer, window }: LedgerSettings): Ledger {
   const { store, instanceLeases, pendingWrites, inDoubt, ownWrites, lossGuard } = services;
 
-  async function claim(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult> {
+  function claim(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult> {
     const known = ownResult(identity);
-    if (known) return known;
-    if (!lossGuard.isAllowed()) await lossGuard.waitUntilAllowed();
+    if (known) return Promise.resolve(known);
+    if (lossGuard.isAllowed()) return claimNow(identity, request);
+    return lossGuard.waitUntilAllowed().then(() => claimNow(identity, request));
+  }
+
+  function claimNow(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult> {
     const { id } = identity;
     const leftMs = Math.max(0, request.deadlineAtMs - performance.now());
-    const own = claimedEntry(request, identity, { attempt: randomUUID(), holder: instanceLeases.ownId });
-    const ttlMs = leftMs + claimMarginMs;
-    const onUncertain = (thrown: unknown) => releaseUncertain(id, own, ttlMs, thrown);
-
-    /** @returns `undefined` if `write` finds another entry than expected */
-    const tryClaim = async (write: (fence: Fence) => Promise<unknown>): Promise<ClaimResult | undefined> => {
-      const fence = lossGuard.fenceOf(id);
-      if (!(await write(fence).catch(recheckOnLoss(lossGuard)).catch(onUncertain))) return undefined;
-      const lateAnswerMs = leftMs + lateAnswer;
-      const tenantName = request.client.tenant;
-      const { sequence } = fence;
-      const terms = { id, entry: own, tenantName, sequence, lateAnswerMs, windowMs: window };
-      return { kind: 'claimed', claim: createClaim(services, terms) };
+    const attempt: Attempt = {
+      identity,
+      request,
+      own: serialized(
+        claimedEntry(request, identity, { attempt: randomUUID(), holder: instanceLeases.ownId }),
+      ),
+      ttlMs: leftMs + claimMarginMs,
+      lateAnswerMs: leftMs + lateAnswer,
     };
-
-    const claimExisting = async (): Promise<ClaimResult> => {
-      const stored = await store.read(id);
-      if (!stored) {
-        // The entry was released just now. A Redis replica with a slow clock may show the marker longer than its TTL.
-        const claimed = await tryClaim((fence) => store.replaceReleased(id, own, ttlMs, fence));
-        return claimed ?? claim(identity, request);
-      }
-      const { raw, entry } = stored;
-      if (!entry) return { kind: 'in-doubt' };
-      if (entry.step !== 'claimed' && entry.step !== 'sending') return finishedResult(entry, identity);
-      if (await instanceLeases.isAlive(entry.holder)) return running;
-      if (entry.step === 'claimed') {
-        const claimed = await tryClaim((fence) => store.replace(id, raw, own, ttlMs, fence));
-        return claimed ?? claim(identity, request);
-      }
-      await inDoubt.markOrphaned(id, raw, entry);
-      return claim(identity, request);
-    };
-
+    let fence: Fence;
     try {
-      const claimed = await tryClaim((fence) => store.create(id, own, ttlMs, fence));
-      if (claimed) return claimed;
+      fence = lossGuard.fenceOf(id);
     } catch (refusal) {
-      if (!(await isKnownElsewhere(id))) throw refusal;
+      return afterRefusal(attempt, refusal);
     }
-    return claimExisting().catch(() => running); // an entry exists, but cannot be read now
+    return store.create(id, attempt.own, attempt.ttlMs, fence).then(
+      (isCreated) => (isCreated ? claimed(attempt, fence) : claimExisting(attempt)),
+      (thrown: unknown) => {
+        onFailedClaim(attempt, thrown);
+        return afterRefusal(attempt, thrown);
+      },
+    );
+  }
+
+  function claimed({ identity, request, own, lateAnswerMs }: Attempt, { sequence }: Fence): ClaimResult {
+    const terms = { id: identity.id, entry: own, tenantName: request.client.tenant, sequence };
+    return { kind: 'claimed', claim: createClaim(services, { ...terms, lateAnswerMs, windowMs: window }) };
+  }
+
+  async function afterRefusal(attempt: Attempt, refusal: unknown): Promise<ClaimResult> {
+    if (await isKnownElsewhere(attempt.identity.id)) return claimExisting(attempt);
+    throw refusal;
+  }
+
+  /** Never fails: an entry exists, even if it cannot be read now. */
+  const claimExisting = (attempt: Attempt): Promise<ClaimResult> =>
+    takeOverOrReport(attempt).catch(() => running);
+
+  async function takeOverOrReport(attempt: Attempt): Promise<ClaimResult> {
+    const { identity, request, own, ttlMs } = attempt;
+    const { id } = identity;
+    const stored = await store.read(id);
+    if (!stored) {
+      // The entry was released just now. A Redis replica with a slow clock may show the marker longer than its TTL.
+      const replaceReleased = (fence: Fence) => store.replaceReleased(id, own, ttlMs, fence);
+      return (await tryClaim(attempt, replaceReleased)) ?? claim(identity, request);
+    }
+    const { raw, entry } = stored;
+    if (!entry) return { kind: 'in-doubt' };
+    if (entry.step !== 'claimed' && entry.step !== 'sending') return finishedResult(entry, identity);
+    if (await instanceLeases.isAlive(entry.holder)) return running;
+    if (entry.step === 'claimed') {
+      const takeOver = (fence: Fence) => store.replace(id, raw, own, ttlMs, fence);
+      return (await tryClaim(attempt, takeOver)) ?? claim(identity, request);
+    }
+    await inDoubt.markOrphaned(id, raw, entry);
+    return claim(identity, request);
+  }
+
+  /** @returns `undefined` if `write` finds another entry than expected */
+  async function tryClaim(
+    attempt: Attempt,
+    write: (fence: Fence) => Promise<boolean>,
+  ): Promise<ClaimResult | undefined> {
+    const fence = lossGuard.fenceOf(attempt.identity.id);
+    try {
+      return (await write(fence)) ? claimed(attempt, fence) : undefined;
+    } catch (thrown) {
+      onFailedClaim(attempt, thrown);
+      throw thrown;
+    }
   }
 
   /** What this instance knows without the state; nothing of a write in doubt, which others may have resolved. */
@@ -230,13 +276,15 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
   }
 
   /** The state may have stored a claim that no request will execute: releases it, as long as it could block repeats. */
-  function releaseUncertain(id: string, own: ClaimedEntry, ttlMs: number, thrown: unknown): never {
-    if (thrown instanceof EpochMismatchError) throw thrown; // nothing was stored
+  function onFailedClaim({ identity, own, ttlMs }: Attempt, thrown: unknown): void {
+    if (thrown instanceof EpochMismatchError) {
+      lossGuard.recheck();
+      return; // nothing was stored
+    }
     const expiresAtMs = performance.now() + ttlMs;
-    void pendingWrites.addAndFlush(`claim ${own.attempt}`, async () => {
-      if (performance.now() < expiresAtMs) await store.release(id, serializeEntry(own));
+    void pendingWrites.addAndFlush(`claim ${own.entry.attempt}`, async () => {
+      if (performance.now() < expiresAtMs) await store.release(identity.id, own.raw);
     });
-    throw thrown;
   }
 
   return { claim };

@@ -4,6 +4,7 @@
  */
 
 import { identitiesOf } from '../request/identities.ts';
+import type { PisRequest } from '../request/messages.ts';
 import { type ClaimResult, finishedResult, type Ledger, type LedgerServices } from './ledger.ts';
 import { identityOf, type RequestIdentity } from './request-identity.ts';
 
@@ -13,24 +14,33 @@ export function withMergedTenants(
   services: Pick<LedgerServices, 'store' | 'instanceLeases' | 'inDoubt'>,
 ): Ledger {
   return {
-    async claim(identity, request) {
-      const result = await ledger.claim(identity, request);
-      const [, ...otherIds] = identitiesOf(request).tenantIdsOf(request.client.tenant);
-      if (result.kind !== 'claimed' || otherIds.length === 0) return result;
-      try {
-        for (const tenantId of otherIds) {
-          const found = await lookUp(services, identityOf(request, tenantId));
-          if (!found) continue;
-          await result.claim.release();
-          return found;
-        }
-        return result;
-      } catch (thrown) {
-        await result.claim.release();
-        throw thrown;
-      }
+    claim(identity, request) {
+      const tenantIds = identitiesOf(request).tenantIdsOf(request.client.tenant);
+      if (tenantIds.length < 2) return ledger.claim(identity, request);
+      return claimMerged(identity, request, tenantIds.slice(1));
     },
   };
+
+  async function claimMerged(
+    identity: RequestIdentity,
+    request: PisRequest,
+    otherIds: readonly string[],
+  ): Promise<ClaimResult> {
+    const result = await ledger.claim(identity, request);
+    if (result.kind !== 'claimed') return result;
+    try {
+      for (const tenantId of otherIds) {
+        const found = await lookUp(services, identityOf(request, tenantId));
+        if (!found) continue;
+        await result.claim.release();
+        return found;
+      }
+      return result;
+    } catch (thrown) {
+      await result.claim.release();
+      throw thrown;
+    }
+  }
 }
 
 /**

@@ -4,7 +4,13 @@
  */
 
 import { LRUCache } from 'lru-cache';
-import { type LedgerEntry, parseEntry, serializeEntry, withoutResponse } from './ledger-entry.ts';
+import {
+  type LedgerEntry,
+  parseEntry,
+  type SerializedEntry,
+  serialized,
+  withoutResponse,
+} from './ledger-entry.ts';
 
 export interface OwnWrite {
   readonly id: string;
@@ -25,7 +31,7 @@ export interface OwnWrites {
    * @param sequence as `OwnWrite.sequence`; without it, the number stays as it is
    * @param ttlMs    how long the state stores the entry, in milliseconds
    */
-  set(id: string, entry: LedgerEntry, change?: { readonly sequence?: number; readonly ttlMs?: number }): void;
+  set(id: string, write: SerializedEntry, change?: OwnWriteChange): void;
   /** Forgets a write that provably did not reach the bank. */
   delete(id: string): void;
   /** All writes that the state should still hold. */
@@ -36,6 +42,11 @@ export interface OwnWrites {
   setSequences(sequenceOf: (id: string) => number | undefined): void;
   /** Whether all writes that the state should still hold are remembered: none was dropped because the memory was full. */
   isComplete(): boolean;
+}
+
+export interface OwnWriteChange {
+  readonly sequence?: number;
+  readonly ttlMs?: number;
 }
 
 /** A longer response of the bank is not remembered, only its outcome. Bytes of JSON. */
@@ -66,16 +77,17 @@ export function createOwnWrites(maxBytes: number): OwnWrites {
       if (!write || isExpired(write)) return undefined;
       return Buffer.isBuffer(write.entry) ? parseEntry(write.entry.toString()) : write.entry;
     },
-    set(id, entry, { sequence = writes.peek(id)?.sequence ?? 0, ttlMs } = {}) {
+    set(id, write, { sequence = writes.peek(id)?.sequence ?? 0, ttlMs } = {}) {
       const changedAt = Date.now();
       const expiresAt = ttlMs === undefined ? undefined : changedAt + ttlMs;
-      const isRunning = entry.step === 'claimed' || entry.step === 'sending';
+      const { step } = write.entry;
+      const isRunning = step === 'claimed' || step === 'sending';
       writes.set(id, {
         id,
         sequence,
         changedAt,
         expiresAt,
-        entry: isRunning ? entry : Buffer.from(serializeBounded(entry)),
+        entry: isRunning ? write.entry : Buffer.from(boundedText(write)),
       });
     },
     delete: (id) => void writes.delete(id),
@@ -96,8 +108,7 @@ export function createOwnWrites(maxBytes: number): OwnWrites {
   };
 }
 
-function serializeBounded(entry: LedgerEntry): string {
-  const text = serializeEntry(entry);
-  if (entry.step !== 'answered' || text.length <= maxResponseBytes) return text;
-  return serializeEntry(withoutResponse(entry));
+function boundedText({ entry, raw }: SerializedEntry): string {
+  if (entry.step !== 'answered' || raw.length <= maxResponseBytes) return raw;
+  return serialized(withoutResponse(entry)).raw;
 }

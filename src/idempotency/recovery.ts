@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { KeyValues, Sets } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Initiators } from './initiators.ts';
-import { type InDoubtEntry, isInDoubt, isUnresolved, type SendingEntry } from './ledger-entry.ts';
+import { type InDoubtEntry, isInDoubt, isUnresolved, type SendingEntry, serialized } from './ledger-entry.ts';
 import {
   attemptName,
   type LedgerStore,
@@ -189,7 +189,7 @@ export function createInDoubtWrites({
   async function markOrphaned(id: string, raw: string, entry: SendingEntry): Promise<void> {
     const why = 'the gateway instance that sent it is gone';
     await unresolvedIndex.add(attemptName(id, entry.attempt)); // the instance may have died before it added the name
-    if (!(await store.replace(id, raw, { ...entry, step: 'in-doubt', why }))) return;
+    if (!(await store.replace(id, raw, serialized({ ...entry, step: 'in-doubt', why })))) return;
     logInDoubt(log, entry, why);
     notifyChanged(id);
   }

@@ -69,8 +69,7 @@ export function differenceOf(
   return fingerprint2.content === request.fingerprint2.content ? 'headers' : 'content';
 }
 
-function hashOf(parts: readonly (string | null | readonly string[])[], body: Buffer = emptyBody): string {
-  return hash('sha256', Buffer.concat([Buffer.from(`${JSON.stringify(parts)}\0`), body]), 'base64url');
+function hashOf(parts: readonly (string | null | readonly string[])[], body?: Buffer): string {
+  const text = `${JSON.stringify(parts)}\0`;
+  return hash('sha256', body?.length ? Buffer.concat([Buffer.from(text), body]) : text, 'base64url');
 }
-
-const emptyBody = Buffer.alloc(0);

@@ -2,7 +2,7 @@
 
 import type { AuditEvent, AuditRecorder } from '../request/audit-event.ts';
 import type { PendingWrites } from '../state/pending-writes.ts';
-import { happenedEntry, type InDoubtEntry, isInDoubt } from './ledger-entry.ts';
+import { happenedEntry, type InDoubtEntry, isInDoubt, serialized } from './ledger-entry.ts';
 import { type LedgerStore, parseAttemptName, removeResolved, type UnresolvedIndex } from './ledger-store.ts';
 
 export interface Resolution {
@@ -71,7 +71,7 @@ export function createResolve({
     if (isNamed && !(await recordOwner(entry, paymentId))) return { kind: 'foreign-payment' };
     const isStored =
       outcome === 'happened'
-        ? store.replace(id, stored.raw, happenedEntry(entry, isNamed ? paymentId : undefined), windowMs())
+        ? store.replace(id, stored.raw, happened(entry, isNamed ? paymentId : undefined), windowMs())
         : store.release(id, stored.raw);
     if (!(await isStored)) return { kind: 'unknown' }; // the bank's own response came first
     notifyChanged(id);
@@ -89,6 +89,9 @@ export function createResolve({
     return affinity.recordEnvironment(paymentId, { environment, tenant }, retention);
   }
 }
+
+const happened = (entry: InDoubtEntry, paymentId: string | undefined) =>
+  serialized(happenedEntry(entry, paymentId));
 
 function auditEventOf(entry: InDoubtEntry, { who, outcome, paymentId, reason }: Resolution): AuditEvent {
   const { requestId, operation, tenant, environment } = entry;

@@ -8,8 +8,9 @@ import type { Initiators } from './initiators.ts';
 import {
   describeAttempt,
   isUnresolved,
-  type LedgerEntry,
   type SentEntry,
+  type SerializedEntry,
+  serialized,
   withOtherAttempt,
 } from './ledger-entry.ts';
 import { attemptName, type LedgerStore, type StoredEntry, type UnresolvedIndex } from './ledger-store.ts';
@@ -37,12 +38,17 @@ export function createRestoreWrite({
     const own = ownWrites.entryOf(id);
     if (!own || own.step === 'claimed') return; // nothing was sent
     const ttlMs = expiresAt === undefined ? undefined : Math.max(1, expiresAt - Date.now());
-    await storeIfNewer(id, own, ttlMs);
+    await storeIfNewer(id, serialized(own), ttlMs);
     await initiators.keep(own, ttlMs);
     if (isUnresolved(own)) await unresolvedIndex.add(attemptName(id, own.attempt));
   };
 
-  async function storeIfNewer(id: string, own: SentEntry, ttlMs: number | undefined): Promise<void> {
+  async function storeIfNewer(
+    id: string,
+    own: SerializedEntry<SentEntry>,
+    ttlMs: number | undefined,
+  ): Promise<void> {
+    const { attempt, step } = own.entry;
     if (await store.create(id, own, ttlMs)) return;
     const stored = await store.read(id);
     if (!stored) {
@@ -50,14 +56,13 @@ export function createRestoreWrite({
       return;
     }
     if (!stored.entry) return; // unreadable: repeats get DUPLICATE_IN_DOUBT
-    if (stored.entry.attempt !== own.attempt && stored.entry.step !== 'claimed') {
-      await reportDuplicate(id, stored, own);
+    if (stored.entry.attempt !== attempt && stored.entry.step !== 'claimed') {
+      await reportDuplicate(id, stored, own.entry);
       return;
     }
-    const isClaimOfOther = stored.entry.attempt !== own.attempt; // it has sent nothing, and its mark will fail
-    const isNewer = isClaimOfOther || stepOrder[own.step] > stepOrder[stored.entry.step];
-    if (isNewer && (await store.replace(id, stored.raw, own, ttlMs)) === undefined)
-      return storeIfNewer(id, own, ttlMs);
+    const isClaimOfOther = stored.entry.attempt !== attempt; // it has sent nothing, and its mark will fail
+    const isNewer = isClaimOfOther || stepOrder[step] > stepOrder[stored.entry.step];
+    if (isNewer && !(await store.replace(id, stored.raw, own, ttlMs))) return storeIfNewer(id, own, ttlMs);
   }
 }
 
@@ -88,8 +93,8 @@ export function createReportDuplicate({
     if (!entry || entry.step === 'claimed' || entry.otherAttempt !== undefined) return;
     const name = attemptName(id, entry.attempt);
     await unresolvedIndex.add(name);
-    const next: LedgerEntry = withOtherAttempt(entry, describeAttempt(other));
-    if ((await store.replace(id, raw, next)) === undefined) {
+    const next = serialized(withOtherAttempt(entry, describeAttempt(other)));
+    if (!(await store.replace(id, raw, next))) {
       const changed = await store.read(id);
       return changed && report(id, changed, other);
     }

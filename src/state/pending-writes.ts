@@ -25,21 +25,28 @@ export function createPendingWrites<Write extends object | null>(
   const slots = new Map<string, Slot<Write>>();
   const add = (key: string, write: Write) => void slots.set(key, { write });
 
-  async function flushKey(key: string): Promise<void> {
+  function flushKey(key: string): Promise<void> {
     const slot = slots.get(key);
-    if (slot?.write === undefined) return;
+    if (slot?.write === undefined) return Promise.resolve();
     slots.delete(key);
     slots.set(key, slot); // at the end, so that a write that keeps failing does not block the others
-    await execute(slot.write, key);
+    return execute(slot.write, key).then(() => remove(key, slot));
+  }
+
+  function remove(key: string, slot: Slot<Write>): void {
     if (slots.get(key) === slot) slots.delete(key); // a newer write stays pending
     slot.write = undefined;
   }
 
   return {
     add,
-    async addAndFlush(key, write) {
-      add(key, write);
-      await flushKey(key).catch(() => {}); // stays pending
+    addAndFlush(key, write) {
+      const slot = { write };
+      slots.set(key, slot);
+      return execute(write, key).then(
+        () => remove(key, slot),
+        () => {}, // stays pending
+      );
     },
     get: (key) => slots.get(key)?.write,
     size: () => slots.size,

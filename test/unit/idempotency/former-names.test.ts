@@ -5,7 +5,7 @@ import {
   type ClaimedEntry,
   claimedEntry,
   type SendingEntry,
-  serializeEntry,
+  serialized,
 } from '../../../src/idempotency/ledger-entry.ts';
 import { createLedgerStore } from '../../../src/idempotency/ledger-store.ts';
 import { identityOf } from '../../../src/idempotency/request-identity.ts';
@@ -30,17 +30,21 @@ async function createStores() {
 
 const request = initiation();
 
-const claimOf = (attempt: string): ClaimedEntry => ({
+const claimedBy = (attempt: string): ClaimedEntry => ({
   ...claimedEntry(request, identityOf(request), { attempt, holder: `holder of ${attempt}` }),
   since: 0,
 });
 
-const sendingOf = (attempt: string): SendingEntry => ({
-  ...claimOf(attempt),
+const sentBy = (attempt: string): SendingEntry => ({
+  ...claimedBy(attempt),
   step: 'sending',
   environment: 'sandbox',
   listenedUntil: 0,
 });
+
+const claimOf = (attempt: string) => serialized(claimedBy(attempt));
+const sendingOf = (attempt: string) => serialized(sentBy(attempt));
+const inDoubtOf = (attempt: string, why: string) => serialized({ ...sentBy(attempt), step: 'in-doubt', why });
 
 const ttlMs = 60_000;
 
@@ -65,9 +69,9 @@ describe('an entry with two names', () => {
       const { store, fence, ...stores } = await createStores();
       const own = claimOf('own');
       assert.ok(await store.create('id', own, ttlMs, fence));
-      assert.ok(await stores[name].replace('id', serializeEntry(own), claimOf('other'), ttlMs));
-      const marked = await store.replaceConfirmed('id', serializeEntry(own), sendingOf('own'), fence);
-      assert.equal(marked, undefined, `another attempt has the ${name} name`);
+      assert.ok(await stores[name].replace('id', own.raw, claimOf('other'), ttlMs));
+      const marked = await store.replaceConfirmed('id', own.raw, sendingOf('own'), fence);
+      assert.equal(marked, false, `another attempt has the ${name} name`);
     }
   });
 
@@ -75,8 +79,9 @@ describe('an entry with two names', () => {
     const { store, former, fence } = await createStores();
     const own = claimOf('own');
     await store.create('id', own, ttlMs, fence);
-    const raw = (await store.replaceConfirmed('id', serializeEntry(own), sendingOf('own'), fence)) ?? '';
-    await former.replace('id', raw, { ...sendingOf('own'), step: 'in-doubt', why: 'its instance is gone' });
+    const { raw } = sendingOf('own');
+    assert.ok(await store.replaceConfirmed('id', own.raw, sendingOf('own'), fence));
+    await former.replace('id', raw, inDoubtOf('own', 'its instance is gone'));
     assert.ok(await store.release('id', raw));
     assert.ok(await store.replaceReleased('id', claimOf('next'), ttlMs, fence));
     assert.equal((await former.read('id'))?.entry?.attempt, 'next');
@@ -86,9 +91,9 @@ describe('an entry with two names', () => {
     const { store, former, fence } = await createStores();
     const abandoned = claimOf('abandoned');
     await store.create('id', abandoned, ttlMs, fence);
-    await former.replace('id', serializeEntry(abandoned), sendingOf('of the former release'));
-    const takenOver = await store.replace('id', serializeEntry(abandoned), claimOf('own'), ttlMs, fence);
-    assert.equal(takenOver, undefined);
+    await former.replace('id', abandoned.raw, sendingOf('of the former release'));
+    const takenOver = await store.replace('id', abandoned.raw, claimOf('own'), ttlMs, fence);
+    assert.equal(takenOver, false);
     assert.equal((await store.read('id'))?.entry?.attempt, 'of the former release');
   });
 
@@ -97,11 +102,11 @@ describe('an entry with two names', () => {
       const { store, keyValues, fence, ...stores } = await createStores();
       const own = claimOf('own');
       await store.create('id', own, ttlMs, fence);
-      await store.replaceConfirmed('id', serializeEntry(own), sendingOf('own'), fence);
+      await store.replaceConfirmed('id', own.raw, sendingOf('own'), fence);
       await keyValues.remove(lost);
       await store.create('id', sendingOf('own'));
       const [present, former] = [await stores.present.read('id'), await stores.former.read('id')];
-      assert.deepEqual(present?.entry, sendingOf('own'), lost);
+      assert.deepEqual(present?.entry, sentBy('own'), lost);
       assert.deepEqual(former?.raw, present?.raw, lost);
     }
   });
@@ -110,10 +115,11 @@ describe('an entry with two names', () => {
     const { store, present, former, fence } = await createStores();
     const own = claimOf('own');
     await store.create('id', own, ttlMs, fence);
-    const raw = (await store.replaceConfirmed('id', serializeEntry(own), sendingOf('own'), fence)) ?? '';
-    const inDoubt = { ...sendingOf('own'), step: 'in-doubt', why: 'the connection was reset' } as const;
+    const { raw } = sendingOf('own');
+    assert.ok(await store.replaceConfirmed('id', own.raw, sendingOf('own'), fence));
+    const inDoubt = inDoubtOf('own', 'the connection was reset');
     await present.replace('id', raw, inDoubt);
-    assert.equal(await store.replace('id', raw, inDoubt), serializeEntry(inDoubt));
-    assert.equal((await former.read('id'))?.raw, serializeEntry(inDoubt));
+    assert.ok(await store.replace('id', raw, inDoubt));
+    assert.equal((await former.read('id'))?.raw, inDoubt.raw);
   });
 });

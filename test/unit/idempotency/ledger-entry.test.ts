@@ -7,7 +7,7 @@ import {
   isUnresolved,
   type LedgerEntry,
   parseEntry,
-  serializeEntry,
+  serialized,
   statusPathOf,
   storedResponse,
 } from '../../../src/idempotency/ledger-entry.ts';
@@ -31,7 +31,7 @@ const steps: readonly LedgerEntry[] = [
 describe('a ledger entry', () => {
   for (const entry of steps)
     test(`is parsed to the same value: ${entry.step}${'why' in entry ? ', in doubt' : ''}`, () => {
-      assert.deepEqual(parseEntry(serializeEntry(entry)), entry);
+      assert.deepEqual(parseEntry(serialized(entry).raw), entry);
     });
 
   test('is parsed without fields that a later gateway has added', () => {
@@ -42,7 +42,7 @@ describe('a ledger entry', () => {
     ['has a later version', JSON.stringify({ ...sending, v: 2 })],
     ['has an unknown step', JSON.stringify({ ...sending, step: 'reversed' })],
     ['lacks a field of its step', JSON.stringify({ ...sending, environment: undefined })],
-    ['is truncated', serializeEntry(sending).slice(0, -1)],
+    ['is truncated', serialized(sending).raw.slice(0, -1)],
     ['is foreign JSON', '{"a":"b"}'],
     ['is a string', '"claimed"'],
     ['is a number', '1'],
@@ -59,7 +59,7 @@ describe('a ledger entry', () => {
     useFakeTime(t);
     const headers = [['Authorization', 'Bearer secret']] as const;
     const request = initiation({ body: 'from the payer', headers });
-    const text = serializeEntry(claimedEntry(request, identityOf(request), { attempt: 'one', holder: 'me' }));
+    const text = serialized(claimedEntry(request, identityOf(request), { attempt: 'one', holder: 'me' })).raw;
     assert.doesNotMatch(text, /secret|payer/);
   });
 });
@@ -72,7 +72,7 @@ describe('a stored response', () => {
       ['ASPSP-SCA-Approach', 'REDIRECT'],
     ] as const;
     const body = Buffer.from([0, 255, 254, 10, 13]);
-    const entry = parseEntry(serializeEntry(answeredEntry(sending, { ...bankResponse(201), headers, body })));
+    const entry = parseEntry(serialized(answeredEntry(sending, { ...bankResponse(201), headers, body })).raw);
     assert.ok(entry?.step === 'answered');
     assert.deepEqual(storedResponse(entry), {
       status: 201,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { serialized } from '../../../src/idempotency/ledger-entry.ts';
 import { createLedgerStore } from '../../../src/idempotency/ledger-store.ts';
 import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
@@ -148,7 +149,11 @@ describe('the ledger', () => {
     await claim.recordResponse(bankResponse(201));
     const stored = (await storedOf(state)) ?? assert.fail();
     const { fingerprint2: _, ...former } = stored.entry ?? assert.fail();
-    await createLedgerStore(state.keyValues).replace(identityOf(initiation()).id, stored.raw, former);
+    await createLedgerStore(state.keyValues).replace(
+      identityOf(initiation()).id,
+      stored.raw,
+      serialized(former),
+    );
     const ofAnna = initiation({
       headers: [
         ['Content-Type', 'application/json'],

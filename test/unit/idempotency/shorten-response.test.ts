@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { serializeEntry } from '../../../src/idempotency/ledger-entry.ts';
+import { serialized } from '../../../src/idempotency/ledger-entry.ts';
 import { shortenResponse } from '../../../src/idempotency/shorten-response.ts';
 import type { PisResponse } from '../../../src/request/messages.ts';
 import { bankResponse, createInstance, entryOf, startInstance } from './instance.ts';
@@ -98,7 +98,7 @@ describe('the ledger', () => {
       const repeat = await instance.send(initiation({ requestId }), bank.next);
       assert.equal(repeat.body.equals(response.body), isWhole);
       assert.equal(repeat.status, 400);
-      assert.equal(serializeEntry(entry).length > 8_192, isWhole);
+      assert.equal(serialized(entry).raw.length > 8_192, isWhole);
     }
   });
 });
