@@ -13,13 +13,15 @@ import { applyTenantSettings } from './tenant-rules.ts';
 export interface ConfiguredIdentities {
   /** The identities for a new request; `undefined` until the state was read. */
   current(): Identities | undefined;
+  /** The identities for a write of this tenant; `undefined` if the tenant must be recorded first. */
+  ofWriter(tenant: string): Identities | undefined;
   /**
    * Records the tenants and environments of the configuration, and resolves their identities.
    *
    * @throws IdentityContradiction if they contradict the record; GatewayError STATE_UNAVAILABLE
    */
   establish(): Promise<Identities>;
-  /** Records that this tenant sends a write, unless it is known. @throws as `establish` */
+  /** Records that this tenant sends a write. @throws as `establish` */
   recordWriter(tenant: string): Promise<Identities>;
   /** Reads what other instances have changed, or calls `establish` if that has failed before. Never rejects. */
   refresh(): Promise<void>;
@@ -97,10 +99,9 @@ export function createConfiguredIdentities(
 
   return {
     current,
+    ofWriter: (tenant) => (tenant !== anonymousTenant || isAnonymousRecorded ? current() : undefined),
     establish,
     async recordWriter(tenant) {
-      const known = current();
-      if (known && (tenant !== anonymousTenant || isAnonymousRecorded)) return known;
       await establishing?.catch(() => {}); // an attempt that is under way may not contain this tenant
       recordsAnonymous = tenant === anonymousTenant;
       const established = await establish();

@@ -1,8 +1,8 @@
 /** STAGE 2. Adds the identities that the configuration gives to tenants and environments. */
 
 import type { Identities } from '../request/identities.ts';
-import type { PisRequest } from '../request/messages.ts';
-import type { Stage } from '../request/stage.ts';
+import type { PisRequest, PisResponse } from '../request/messages.ts';
+import type { Handler, Stage } from '../request/stage.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
   type ConfiguredIdentities,
@@ -11,7 +11,7 @@ import {
 } from './configured-identities.ts';
 
 export interface IdentifyTenantDependencies {
-  readonly identities: Pick<ConfiguredIdentities, 'current' | 'establish' | 'recordWriter'>;
+  readonly identities: Pick<ConfiguredIdentities, 'current' | 'ofWriter' | 'establish' | 'recordWriter'>;
   /** Whether requests continue, with names in place of identities, while the shared state is unavailable. */
   readonly ifStateFails: 'refuse' | 'allow';
   readonly log: Log;
@@ -19,19 +19,30 @@ export interface IdentifyTenantDependencies {
 
 /** @throws GatewayError STATE_UNAVAILABLE if the identities are unknown, or the configuration contradicts them */
 export function identifyTenant(dependencies: IdentifyTenantDependencies): Stage<PisRequest> {
-  return async (request, next) => {
-    const identities = await identitiesFor(dependencies, request);
-    return next(identities ? { ...request, identities } : request);
+  const { identities } = dependencies;
+  return (request, next) => {
+    const { operation, client } = request;
+    const known = operation.lane === 'write' ? identities.ofWriter(client.tenant) : identities.current();
+    return known ? next({ ...request, identities: known }) : identifyLater(dependencies, request, next);
   };
 }
 
-async function identitiesFor(
+async function identifyLater(
+  dependencies: IdentifyTenantDependencies,
+  request: PisRequest,
+  next: Handler<PisRequest>,
+): Promise<PisResponse> {
+  const identities = await recordedIdentities(dependencies, request);
+  return next(identities ? { ...request, identities } : request);
+}
+
+async function recordedIdentities(
   { identities, ifStateFails, log }: IdentifyTenantDependencies,
   { operation, client }: PisRequest,
 ): Promise<Identities | undefined> {
   try {
     if (operation.lane === 'write') return await identities.recordWriter(client.tenant);
-    return identities.current() ?? (await identities.establish());
+    return await identities.establish();
   } catch (thrown) {
     if (thrown instanceof IdentityContradiction || ifStateFails === 'refuse')
       throw identitiesUnavailable(thrown);
