@@ -20,7 +20,9 @@ import { observe, type StartTrace } from './telemetry/observe.ts';
 import type { RequestObserver } from './telemetry/request-record.ts';
 import { callUpstream, type Upstream } from './upstream/call-upstream.ts';
 
-export interface PipelineDependencies extends ChooseEnvironmentDependencies, IdentifyTenantDependencies {
+export interface PipelineDependencies
+  extends Omit<ChooseEnvironmentDependencies, 'prefetchStatus'>,
+    IdentifyTenantDependencies {
   readonly observer: Required<RequestObserver>;
   /** `undefined` if requests are not traced. */
   readonly startTrace: StartTrace | undefined;
@@ -32,14 +34,16 @@ export interface PipelineDependencies extends ChooseEnvironmentDependencies, Ide
   readonly upstreamFor: (environment: string) => Upstream;
 }
 
-export const createPipeline = (dependencies: PipelineDependencies): Handler<PisRequest> =>
-  startPipeline<PisRequest>()
+export function createPipeline(dependencies: PipelineDependencies): Handler<PisRequest> {
+  const routing = { ...dependencies, prefetchStatus: dependencies.statusCache.prefetch };
+  return startPipeline<PisRequest>()
     .use(observe(dependencies.observer, dependencies.startTrace))
     .use(identifyTenant(dependencies))
     .use(updatePublicUrl(dependencies.publicUrl, dependencies.segment))
-    .use(prefetchActiveEnvironment(dependencies)) // in the same tick as the claim
+    .use(prefetchActiveEnvironment(routing)) // in the same tick as the claim
     .use(enforceIdempotency(dependencies.idempotency))
-    .use(chooseEnvironment(dependencies)) // from here on, request.environment is known
+    .use(chooseEnvironment(routing)) // from here on, request.environment is known
     .use(cacheStatus(dependencies.statusCache))
     .use(rewriteUrls(dependencies.publicUrl, dependencies.segment))
     .endWith(callUpstream(dependencies.upstreamFor));
+}

@@ -84,7 +84,7 @@ export function createActiveEnvironment(
 
   /** @returns `undefined` if there is no stored value, or one of a lower version than this instance knows */
   function adoptStored(raw: string | undefined): ActiveRecord | undefined {
-    const stored = raw === undefined ? undefined : parseOnce(raw);
+    const stored = raw === undefined ? undefined : parseOnce(key, raw);
     return stored && stored.version >= (known?.version ?? 0) ? adopt(stored) : undefined;
   }
 

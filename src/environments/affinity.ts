@@ -29,7 +29,9 @@ export interface AffinityStore {
    * @param tenantIds the caller's; while the state is unavailable, the cached record is used only if it contains one of them
    * @throws GatewayError STATE_UNAVAILABLE if neither the state nor the cache can answer
    */
-  environmentsOf(paymentId: string, ...tenantIds: readonly string[]): Promise<readonly PaymentAffinity[]>;
+  environmentsOf(paymentId: string, ...tenantIds: readonly string[]): KnownNowOrLater;
+  /** What this instance last recorded or read, which may be incomplete. Only a hint, never a reason to send anything. */
+  lastSeen(paymentId: string): readonly PaymentAffinity[];
   /**
    * Stores an affinity in the shared state, later if the state is unavailable. Never fails.
    *
@@ -50,6 +52,9 @@ export interface AffinityStore {
   flush(): Promise<void>;
 }
 
+/** Without a promise if the state is in the memory of this process. */
+type KnownNowOrLater = readonly PaymentAffinity[] | Promise<readonly PaymentAffinity[]>;
+
 interface PendingRecord {
   readonly key: string;
   readonly affinity: PaymentAffinity;
@@ -61,6 +66,8 @@ type IsForeign = (recorded: PaymentAffinity) => boolean;
 
 /** About 300 bytes each. */
 const maxCachedPayments = 100_000;
+/** About 200 bytes each. */
+const maxCachedKeys = 10_000;
 /** Longest time between renewals of a payment in use, in milliseconds; half the expiry time if that is shorter. */
 const renewEveryMs = 24 * 3_600_000;
 const channel = 'payment';
@@ -78,32 +85,50 @@ export function createAffinityStore(
   });
   pubsub.subscribe(channel, (key) => void cache.delete(key)); // the cached record may lack the new affinity
 
-  async function environmentsOf(
-    paymentId: string,
-    ...tenantIds: readonly string[]
-  ): Promise<readonly PaymentAffinity[]> {
+  function environmentsOf(paymentId: string, ...tenantIds: readonly string[]): KnownNowOrLater {
     const key = keyOf(paymentId);
-    try {
-      return await readShared(key);
-    } catch (thrown) {
-      const cached = cache.get(key)?.affinities ?? [];
-      if (cached.some(({ tenant }) => tenantIds.includes(tenant))) return cached;
-      throw thrown;
-    }
+    if (keyValues.readNow) return affinitiesIn(key, keyValues.readNow(key), tenantIds);
+    return keyValues.read(key).then(
+      (raw) => affinitiesIn(key, raw, tenantIds),
+      (thrown: unknown) => cachedAffinities(key, tenantIds, thrown),
+    );
   }
 
-  async function readShared(key: string): Promise<readonly PaymentAffinity[]> {
-    const raw = await keyValues.read(key);
+  /** @param raw the stored record, if any */
+  function affinitiesIn(
+    key: string,
+    raw: string | undefined,
+    tenantIds: readonly string[],
+  ): readonly PaymentAffinity[] {
     if (raw === undefined) return cache.get(key)?.affinities ?? pendingAffinities(key);
-    const record = parseOnce(raw);
-    if (
-      record.retention === 'expiring' &&
-      Date.now() - record.renewedAt > Math.min(renewEveryMs, expiresAfterMs / 2)
-    ) {
-      const renewed = serializeAffinityRecord({ ...record, renewedAt: Date.now() });
-      await keyValues.replace(key, raw, renewed, expiresAfterMs).catch(() => {}); // the next use tries again
+    let record: AffinityRecord;
+    try {
+      record = parseOnce(key, raw);
+    } catch (thrown) {
+      return cachedAffinities(key, tenantIds, thrown);
     }
+    if (isRenewalDue(record)) renew(key, raw, record);
     return mergeIntoCache(key, record);
+  }
+
+  /** @param thrown why the state cannot answer; thrown again if this instance cannot answer either */
+  function cachedAffinities(
+    key: string,
+    tenantIds: readonly string[],
+    thrown: unknown,
+  ): readonly PaymentAffinity[] {
+    const cached = cache.get(key)?.affinities ?? [];
+    if (cached.some(({ tenant }) => tenantIds.includes(tenant))) return cached;
+    throw thrown;
+  }
+
+  const isRenewalDue = ({ retention, renewedAt }: AffinityRecord) =>
+    retention === 'expiring' && Date.now() - renewedAt > Math.min(renewEveryMs, expiresAfterMs / 2);
+
+  /** In the background: if it fails, the next use tries again. */
+  function renew(key: string, raw: string, record: AffinityRecord): void {
+    const renewed = serializeAffinityRecord({ ...record, renewedAt: Date.now() });
+    keyValues.replace(key, raw, renewed, expiresAfterMs).catch(() => {});
   }
 
   /** Adds the cached and pending affinities to a record, unless the payment belongs to another tenant by the record. */
@@ -190,7 +215,12 @@ export function createAffinityStore(
     if (pending.size() === 0) log('info', 'the shared state has the environments of all payments again');
   }
 
-  return { environmentsOf, recordEnvironment, flush };
+  return {
+    environmentsOf,
+    lastSeen: (paymentId) => cache.peek(keyOf(paymentId))?.affinities ?? [],
+    recordEnvironment,
+    flush,
+  };
 }
 
 const isForeignTo =
@@ -215,7 +245,14 @@ const belongsToOther = (
 const reasonOf = ({ message, cause }: Error) =>
   cause instanceof Error ? `${message} (${cause.message})` : message;
 
+/** TPPs poll: the hash of a payment id is computed once, not once per read. */
+const cachedKeys = new LRUCache<string, string>({ max: maxCachedKeys });
+
 /** Only the hash of the payment id is stored. */
 function keyOf(paymentId: string): string {
-  return `payment:${hash('sha256', paymentId, 'base64url')}`;
+  const cached = cachedKeys.get(paymentId);
+  if (cached !== undefined) return cached;
+  const key = `payment:${hash('sha256', paymentId, 'base64url')}`;
+  cachedKeys.set(paymentId, key);
+  return key;
 }

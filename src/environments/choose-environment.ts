@@ -6,11 +6,12 @@
 
 import { asGatewayError, stateUnavailable, withEnvironment } from '../request/errors.ts';
 import { identitiesOf } from '../request/identities.ts';
-import type { Environment, PisRequest, RoutedRequest } from '../request/messages.ts';
+import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
-import type { Stage } from '../request/stage.ts';
+import type { Handler, Stage } from '../request/stage.ts';
 import type { ActiveEnvironment, ActiveRecord } from './active-environment.ts';
 import type { AffinityStore } from './affinity.ts';
+import type { PaymentAffinity } from './affinity-record.ts';
 import { type AssignPaymentDependencies, assignPayment } from './assign-payment.ts';
 import {
   notConfiguredError,
@@ -26,7 +27,14 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
   /** The number of configured tenants. */
   readonly tenants: number;
   readonly active: Pick<ActiveEnvironment, 'known' | 'read'>;
-  readonly affinity: AffinityStore;
+  readonly affinity: Pick<AffinityStore, 'environmentsOf' | 'lastSeen' | 'recordEnvironment'>;
+  /**
+   * Starts reading the cached status of the request's payment.
+   *
+   * @param environmentId the identity of the environment that probably created the payment
+   * @returns what a later stage finds in `request.prefetched`; `undefined` if nothing is read
+   */
+  readonly prefetchStatus: (request: PisRequest, environmentId: string) => object | undefined;
   /** The problem of the shared state, if there is one: it may then be unable to store the affinity of a new payment. */
   readonly stateProblem: () => string | undefined;
   /** Whether requests continue while the shared state is unavailable. */
@@ -54,20 +62,17 @@ export function prefetchActiveEnvironment(dependencies: ChooseEnvironmentDepende
 export function chooseEnvironment(
   dependencies: ChooseEnvironmentDependencies,
 ): Stage<PisRequest, RoutedRequest> {
-  const { environments } = dependencies;
-
-  return async (request, next) => {
-    const { name, why } = await decideEnvironment(dependencies, request);
-    const environment = environments.get(name);
-    if (!environment) throw notConfiguredError();
-    request.recordEvent?.({ what: 'environment', environment: name, why });
+  const [onlyEnvironment = ''] = dependencies.environments.keys();
+  return (request, next) => {
+    const { paymentId } = request.operation;
     try {
-      const response = await next({ ...request, environment });
-      if (request.operation.createsPayment && response.status < 300)
-        await assignPayment(dependencies, request, response);
-      return response;
+      if (hasOneChoice(dependencies, request))
+        return passOn(dependencies, request, { name: onlyEnvironment, why: 'only-one' }, next);
+      return paymentId === undefined
+        ? routeToActive(dependencies, request, next)
+        : routeToCreating(dependencies, request, paymentId, next);
     } catch (thrown) {
-      throw withEnvironment(asGatewayError(thrown), environment.name);
+      return Promise.reject(thrown);
     }
   };
 }
@@ -75,35 +80,85 @@ export function chooseEnvironment(
 interface RoutingDecision {
   readonly name: string;
   readonly why: EnvironmentReason;
+  /** The object that `prefetchStatus` returned. */
+  readonly prefetched?: object | undefined;
 }
 
-async function decideEnvironment(
+/** Routes a new payment. */
+function routeToActive(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
-): Promise<RoutingDecision> {
-  const { environments, tenants, active, affinity } = dependencies;
-  const { tenantIdsOf, otherTenants } = identitiesOf(request);
-  const { paymentId } = request.operation;
-  if (hasOneChoice(dependencies, request)) {
-    const [only = ''] = environments.keys();
-    return { name: only, why: 'only-one' };
-  }
-
-  if (paymentId === undefined) {
-    const read = () => readActive(dependencies, request);
-    const record = await withStateFallback(dependencies, read, active.known());
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const { environments, active } = dependencies;
+  const read = readActive(dependencies, request);
+  return withStateFallback(dependencies, read, active.known()).then((record) => {
     const current = record?.environment ?? '';
     const name = routeNewPayment(request, environments.has(current) ? current : undefined);
-    return { name, why: routingReason(request) };
-  }
-  const read = () => affinity.environmentsOf(paymentId, ...tenantIdsOf(request.client.tenant));
+    return passOn(dependencies, request, { name, why: routingReason(request) }, next);
+  });
+}
+
+/**
+ * Routes a request on a payment to the environment that created it.
+ *
+ * The cached status is read in the same tick as the affinity, and so in the same batch, from the environment where this instance
+ * last saw the payment. Only the affinity decides whether that document is used (ADR 83).
+ */
+function routeToCreating(
+  dependencies: ChooseEnvironmentDependencies,
+  request: PisRequest,
+  paymentId: string,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const { tenants, active, affinity, prefetchStatus } = dependencies;
+  const { tenantIdsOf, otherTenants } = identitiesOf(request);
+  const tenantIds = tenantIdsOf(request.client.tenant);
   // With several tenants, removed ones included, the owner of the payment must be known: there is no fallback.
   const mustKnowOwner = tenants > 1 || otherTenants === 'recorded';
-  const affinities = mustKnowOwner ? await read() : await withStateFallback(dependencies, read, []);
-  if (affinities.length > 0) return { name: routeKnownPayment(request, affinities), why: 'home' };
-  if (mustKnowOwner) throw paymentUnknownError();
-  const name = routeUnknownPayment(request, active.known()?.environment);
-  return { name, why: routingReason(request) };
+  const decide = (affinities: readonly PaymentAffinity[], prefetched?: object): RoutingDecision => {
+    if (affinities.length > 0)
+      return { name: routeKnownPayment(request, affinities), why: 'home', prefetched };
+    if (mustKnowOwner) throw paymentUnknownError();
+    const name = routeUnknownPayment(request, active.known()?.environment);
+    return { name, why: routingReason(request) };
+  };
+
+  const found = affinity.environmentsOf(paymentId, ...tenantIds);
+  if (!(found instanceof Promise)) return passOn(dependencies, request, decide(found), next);
+  const lastSeen = affinity.lastSeen(paymentId).find(({ tenant }) => tenantIds.includes(tenant));
+  const prefetched = lastSeen && prefetchStatus(request, lastSeen.environment);
+  const affinities = mustKnowOwner ? found : withStateFallback(dependencies, found, []);
+  return affinities.then((known) => passOn(dependencies, request, decide(known, prefetched), next));
+}
+
+/** Passes the request on to the chosen environment. @throws notConfiguredError */
+function passOn(
+  dependencies: ChooseEnvironmentDependencies,
+  request: PisRequest,
+  { name, why, prefetched }: RoutingDecision,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const environment = dependencies.environments.get(name);
+  if (!environment) throw notConfiguredError();
+  request.recordEvent?.({ what: 'environment', environment: name, why });
+  const response = next({ ...request, environment, prefetched });
+  const assigned = request.operation.createsPayment
+    ? response.then((created) => withOwner(dependencies, request, created))
+    : response;
+  return assigned.catch((thrown: unknown) => {
+    throw withEnvironment(asGatewayError(thrown), name);
+  });
+}
+
+/** The response to an initiation, once the owner of the new payment is recorded. */
+async function withOwner(
+  dependencies: ChooseEnvironmentDependencies,
+  request: PisRequest,
+  response: PisResponse,
+): Promise<PisResponse> {
+  if (response.status < 300) await assignPayment(dependencies, request, response);
+  return response;
 }
 
 /** Whether there is one environment and one tenant, now and ever before. A new payment does not depend on earlier ones. */
@@ -125,19 +180,17 @@ function readActive(
   return activeEnvironment ?? active.read();
 }
 
-/** Reads the shared state. If that fails and `ifStateFails` is `allow`, logs a warning and returns the fallback. */
-async function withStateFallback<Value>(
+/** What is read. If that fails and `ifStateFails` is `allow`, logs a warning and returns the fallback. */
+function withStateFallback<Value>(
   { ifStateFails, log }: ChooseEnvironmentDependencies,
-  read: () => Promise<Value>,
+  read: Promise<Value>,
   fallback: Value,
 ): Promise<Value> {
-  try {
-    return await read();
-  } catch (thrown) {
-    if (ifStateFails === 'refuse') throw thrown;
+  if (ifStateFails === 'refuse') return read;
+  return read.catch((thrown: unknown) => {
     log('warn', 'a request goes on without the shared state, as idempotency.ifStateFails allows', {
       why: asGatewayError(thrown).message,
     });
     return fallback;
-  }
+  });
 }

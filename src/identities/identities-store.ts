@@ -66,7 +66,7 @@ export function createIdentitiesStore({
 
   async function load(): Promise<StoredRecord> {
     const raw = await keyValues.read(identitiesKey);
-    const stored = raw === undefined ? undefined : parseOnce(raw);
+    const stored = raw === undefined ? undefined : parseOnce(identitiesKey, raw);
     if (stored && stored.version >= (known?.version ?? 0)) {
       known = stored;
       return { raw, record: stored };

@@ -88,6 +88,8 @@ export interface PisRequest {
 /** A request whose environment is chosen. */
 export interface RoutedRequest extends PisRequest {
   readonly environment: Environment;
+  /** What was read for stage 5 together with the affinity; only that stage knows its type. */
+  readonly prefetched?: object | undefined;
 }
 
 export interface PisResponse {

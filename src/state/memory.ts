@@ -57,6 +57,7 @@ function createKeyValues(now: () => number): KeyValues {
 
   return {
     read: async (key) => values.read(key),
+    readNow: values.read,
     write: async (key, value, ttlMs) => set(key, value, ttlMs),
     writeIfAbsent: async (key, value, ttlMs, fence) =>
       setFenced(key, value, ttlMs, fence, (current) => current === undefined),

@@ -14,6 +14,8 @@ export interface KeyValues {
    *   for example because it is full; a write may still have taken effect
    */
   read(key: string): Promise<string | undefined>;
+  /** The same without a promise. Only if the values are in the memory of this process; a read is then never a round trip. */
+  readNow?(key: string): string | undefined;
   /** Sets a value unconditionally. @param ttlMs time to live, > 0; without it the value never expires (here and below) */
   write(key: string, value: string, ttlMs?: number): Promise<void>;
   /**

@@ -4,7 +4,7 @@ import { type HeaderFields, headerValue, listMembers } from '../pis/headers.ts';
 import { parseHttpDate } from '../pis/http-date.ts';
 import { finalityOf } from '../pis/transaction-status.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
-import { credentialFields, keyFields } from './cache-key.ts';
+import { type CacheFields, credentialFields, keyFields } from './cache-fields.ts';
 
 /**
  * How a status read uses the cache. `limited`: from the cache if the response is within the limits, otherwise like `refresh`;
@@ -25,25 +25,17 @@ export interface CacheUse {
   readonly limits: CacheLimits;
 }
 
-/** Fields of conditional and partial requests, and of signed ones: the bank verifies a signature only once. */
-const bypassFields = [
-  'signature',
-  'range',
-  'if-match',
-  'if-none-match',
-  'if-modified-since',
-  'if-unmodified-since',
-  'if-range',
-];
+export const noLimits: CacheLimits = { maxAgeMs: Number.POSITIVE_INFINITY, minFreshMs: 0 };
+
+const defaultUse: CacheUse = { mode: 'default', limits: noLimits };
 
 /** RFC 9111 section 5.2.1. Arguments that are not numbers are ignored, and so is `max-stale`. */
-export function cacheUseOf({ headers }: PisRequest): CacheUse {
+export function cacheUseOf({ headers }: PisRequest, { hasCacheControl, bypasses }: CacheFields): CacheUse {
+  if (!hasCacheControl && !bypasses) return defaultUse;
   const directives = directivesIn(headers);
   const limits = limitsIn(directives);
-  return { mode: modeOf(headers, directives, limits), limits };
+  return { mode: modeOf(directives, limits, bypasses), limits };
 }
-
-export const noLimits: CacheLimits = { maxAgeMs: Number.POSITIVE_INFINITY, minFreshMs: 0 };
 
 function limitsIn(directives: Directives): CacheLimits {
   const maxAgeMs = parseDeltaSeconds(directives.get('max-age'));
@@ -52,12 +44,10 @@ function limitsIn(directives: Directives): CacheLimits {
   return { maxAgeMs: maxAgeMs ?? noLimits.maxAgeMs, minFreshMs: minFreshMs ?? noLimits.minFreshMs };
 }
 
-function modeOf(headers: HeaderFields, directives: Directives, limits: CacheLimits): CacheMode {
+function modeOf(directives: Directives, limits: CacheLimits, bypasses: boolean): CacheMode {
   const refusesCache = directives.has('no-cache') || limits.maxAgeMs === 0;
-  const isForItself = bypassFields.some((name) => headerValue(headers, name) !== undefined);
-  if (directives.has('only-if-cached'))
-    return refusesCache || isForItself ? 'unsatisfiable' : 'only-if-cached';
-  if (isForItself || directives.has('no-store')) return 'bypass';
+  if (directives.has('only-if-cached')) return refusesCache || bypasses ? 'unsatisfiable' : 'only-if-cached';
+  if (bypasses || directives.has('no-store')) return 'bypass';
   if (refusesCache) return 'refresh';
   return limits.maxAgeMs === noLimits.maxAgeMs && limits.minFreshMs === 0 ? 'default' : 'limited';
 }

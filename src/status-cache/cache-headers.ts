@@ -1,6 +1,5 @@
 /** The result of a status read, and the response fields that describe it (RFC 9211; `Age`: RFC 9111 section 5.1). */
 
-import type { HeaderField } from '../pis/headers.ts';
 import type { PisResponse } from '../request/messages.ts';
 import type { CacheVerdict } from '../request/request-events.ts';
 import type { CachedResponse } from './cached-payment.ts';
@@ -20,13 +19,15 @@ export interface CacheResult {
 }
 
 /** @param nowMs milliseconds since 1970 */
-export function withCacheHeaders({ response, verdict, cached }: CacheResult, nowMs: number): PisResponse {
+export function withCacheHeaders(
+  { response, verdict, cached }: Pick<CacheResult, 'response' | 'verdict' | 'cached'>,
+  nowMs: number,
+): PisResponse {
   const ageMs = cached ? Math.max(0, nowMs - cached.fetchedAtMs) : 0;
-  const fields: readonly HeaderField[] = [
-    ['Cache-Status', `penstock; ${cacheStatusValue(verdict, cached ? cached.ttlMs - ageMs : 0)}`],
-    ...(cached ? ([['Age', String(Math.floor(ageMs / 1_000))]] as const) : []),
-  ];
-  return { ...response, headers: [...response.headers, ...fields], servedFrom: sources[verdict] };
+  const headers = response.headers.slice();
+  headers.push(['Cache-Status', `penstock; ${cacheStatusValue(verdict, cached ? cached.ttlMs - ageMs : 0)}`]);
+  if (cached) headers.push(['Age', String(Math.floor(ageMs / 1_000))]);
+  return { ...response, headers, servedFrom: sources[verdict] };
 }
 
 const sources = {

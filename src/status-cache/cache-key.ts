@@ -2,28 +2,11 @@
 
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { headerValues, lowerCase } from '../pis/headers.ts';
+import { headerValues } from '../pis/headers.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { RoutedRequest } from '../request/messages.ts';
 import type { State } from '../state/ports.ts';
-
-/** Request fields that identify the caller: a cached response belongs to these credentials. */
-export const credentialFields = ['authorization', 'cookie'] as const;
-
-/** Further request fields that a response may vary with. */
-const variantFields = [
-  'accept',
-  'accept-encoding',
-  'accept-language',
-  'consent-id',
-  'psu-id',
-  'psu-id-type',
-  'psu-corporate-id',
-  'psu-corporate-id-type',
-] as const;
-
-/** All request fields that are part of a cache key. */
-export const keyFields: ReadonlySet<string> = new Set([...credentialFields, ...variantFields]);
+import { type CacheFields, credentialFields, variantFields } from './cache-fields.ts';
 
 /** Contains no readable part of the request. */
 export interface CacheKey {
@@ -35,10 +18,12 @@ export interface CacheKey {
   readonly credential: string;
 }
 
+type Variant = Pick<CacheKey, 'variant' | 'credential'>;
+
 export interface CacheKeys {
-  /** @throws GatewayError STATE_UNAVAILABLE if the installation's secret is not known yet and cannot be read */
-  of(request: RoutedRequest): Promise<CacheKey>;
-  /** Checks whether another instance has rotated the secret. @throws GatewayError STATE_UNAVAILABLE */
+  /** `undefined` if the installation's secret is not known yet: see `refreshSecret`. */
+  of(request: RoutedRequest, fields: CacheFields): CacheKey | undefined;
+  /** Reads the secret, which another instance may have rotated, or generates it. @throws GatewayError STATE_UNAVAILABLE */
   refreshSecret(): Promise<void>;
   /** Replaces the secret: all cached responses become unreachable. @throws GatewayError STATE_UNAVAILABLE */
   rotateSecret(): Promise<void>;
@@ -50,10 +35,19 @@ export interface CacheKeys {
  * @param environmentId the identity of the environment
  */
 export function paymentKeyOf(environmentId: string, paymentId: string): string {
-  return `status:${hash('sha256', `${environmentId}\0${paymentId}`, 'base64url')}`;
+  const payment = `${environmentId}\0${paymentId}`;
+  const cached = cachedPaymentKeys.get(payment);
+  if (cached !== undefined) return cached;
+  const key = `status:${hash('sha256', payment, 'base64url')}`;
+  cachedPaymentKeys.set(payment, key);
+  return key;
 }
 
-const maxMemoizedKeys = 2_000;
+/** TPPs poll: the hash of a payment is computed once, not once per read. About 250 bytes each. */
+const cachedPaymentKeys = new LRUCache<string, string>({ max: 10_000 });
+
+/** Callers with their tokens, not payments. About 3 KB each, if a token is a JWT. */
+const maxCachedVariants = 2_000;
 
 const secretKey = 'status:secret';
 const channel = 'status-secret';
@@ -65,10 +59,10 @@ const isSecret = /^[\w+/]{43}=$/;
 export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>): CacheKeys {
   let secret: string | undefined;
   /**
-   * TPPs that poll repeat the same request, and hashing costs more than the rest of a cache hit. Memoized by the secret
-   * and all hashed values, one per line: none of them can contain a line break.
+   * By the secret and all hashed values, one per line: none of them can contain a line break. Two HMACs cost more than the rest
+   * of a cache hit.
    */
-  const memoized = new LRUCache<string, CacheKey>({ max: maxMemoizedKeys });
+  const variants = new LRUCache<string, Variant>({ max: maxCachedVariants });
   pubsub.subscribe(channel, () => void refreshSecret().catch(() => {})); // the next regular refresh retries
 
   async function refreshSecret(): Promise<void> {
@@ -89,35 +83,38 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
     await pubsub.publish(channel, '').catch(() => {});
   }
 
+  function variantOf(known: string, request: RoutedRequest, { keyText }: CacheFields): Variant {
+    const tenantId = currentTenantId(request);
+    const { paymentService, paymentProduct } = request.operation;
+    const text = `${known}\n${tenantId}\n${paymentService}\n${paymentProduct}${keyText}`;
+    const cached = variants.get(text);
+    if (cached) return cached;
+    const values = (name: string) => headerValues(request.headers, name).join('\n');
+    const keyedHash = createKeyedHash(known);
+    const credential = keyedHash([tenantId, ...credentialFields.map(values)]);
+    const variant = keyedHash([credential, paymentService, paymentProduct, ...variantFields.map(values)]);
+    const computed = { variant, credential };
+    variants.set(text, computed);
+    return computed;
+  }
+
   return {
     refreshSecret,
     rotateSecret,
-    async of(request) {
-      const { operation, environment, headers } = request;
-      const environmentId = identitiesOf(request).environmentIdOf(environment.name);
-      const tenantId = currentTenantId(request);
-      if (secret === undefined) await refreshSecret();
-      const { paymentService, paymentProduct, paymentId = '' } = operation;
-      let hashedValues = [secret, environmentId, tenantId, paymentService, paymentProduct, paymentId].join(
-        '\n',
-      );
-      for (const [field, value] of headers) {
-        const name = lowerCase(field);
-        if (keyFields.has(name)) hashedValues += `\n${name}:${value}`;
-      }
-      const known = memoized.get(hashedValues);
-      if (known) return known;
-
-      const values = (name: string) => headerValues(headers, name).join('\n');
-      const keyedHash = createKeyedHash(secret ?? '');
-      const credential = keyedHash([tenantId, ...credentialFields.map(values)]);
-      const variant = keyedHash([credential, paymentService, paymentProduct, ...variantFields.map(values)]);
-      const key = { paymentKey: paymentKeyOf(environmentId, paymentId), variant, credential };
-      memoized.set(hashedValues, key);
-      return key;
+    of(request, fields) {
+      if (secret === undefined) return undefined;
+      const { variant, credential } = variantOf(secret, request, fields);
+      return { paymentKey: paymentKeyIn(request), variant, credential };
     },
   };
 }
+
+/** The key of the payment of a request. */
+export const paymentKeyIn = (request: RoutedRequest): string =>
+  paymentKeyOf(
+    identitiesOf(request).environmentIdOf(request.environment.name),
+    request.operation.paymentId ?? '',
+  );
 
 const createKeyedHash = (secret: string) => (parts: readonly string[]) =>
   createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url').slice(0, 22);

@@ -9,57 +9,55 @@
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../config/schema.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
-import { type Identities, identitiesOf, namesAsIdentities } from '../request/identities.ts';
-import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import { type Identities, namesAsIdentities } from '../request/identities.ts';
+import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import { createChangeWaiter } from '../state/change-waiter.ts';
 import type { KeyValues, State } from '../state/ports.ts';
-import { type CacheLimits, type Clock, cacheUseOf, createMonotonicClock, noLimits } from './cache-control.ts';
+import {
+  type CacheLimits,
+  type CacheMode,
+  type CacheUse,
+  type Clock,
+  cacheUseOf,
+  createMonotonicClock,
+  noLimits,
+} from './cache-control.ts';
+import { type CacheFields, cacheFieldsIn } from './cache-fields.ts';
 import { type CacheResult, withCacheHeaders } from './cache-headers.ts';
-import { type CacheKey, type CacheKeys, createCacheKeys, paymentKeyOf } from './cache-key.ts';
+import { type CacheKey, type CacheKeys, createCacheKeys, paymentKeyIn, paymentKeyOf } from './cache-key.ts';
 import {
   type CacheStore,
   createCacheStore,
   createInvalidatePayment,
   createInvalidation,
   type Invalidation,
+  type StoredPayment,
 } from './cache-store.ts';
-import { type CachedPayment, isFresh, toPisResponse } from './cached-payment.ts';
-import { createFetchStatus, type FetchStatus } from './fetch-status.ts';
+import { type CachedPayment, type CachedResponse, isFresh, toPisResponse } from './cached-payment.ts';
+import { createFetchStatus, type FetchStatus, type StatusFetch } from './fetch-status.ts';
 import { createObservePayment, type ObservePayment } from './observe-payment.ts';
 import { createSingleFlight, type SingleFlight } from './single-flight.ts';
 
 /** The status cache of one configuration. */
 export interface StatusCache {
   readonly enabled: boolean;
-  readonly reads: StatusReads;
+  /** Answers a status read. */
+  readonly readStatus: Stage<RoutedRequest>;
+  /** Starts reading the payment of a status read, before its environment is known: `prefetchStatus` of stage 4. */
+  readonly prefetch: (request: PisRequest, environmentId: string) => object | undefined;
   readonly invalidation: Invalidation;
   readonly observePayment: ObservePayment;
   readonly ifStateFails: 'refuse' | 'allow';
 }
 
 export function cacheStatus(cache: StatusCache): Stage<RoutedRequest> {
-  return async (request, next) => {
-    if (!cache.enabled) return next(request);
-    if (request.operation.changesStatus) return invalidateAround(cache, request, next);
-    if (request.operation.showsStatus !== 'none') return observeAfter(cache, request, next);
-    if (!request.operation.readsStatus) return next(request);
-
-    const { mode, limits } = cacheUseOf(request);
-    switch (mode) {
-      case 'default':
-        return cache.reads.cacheOrFetch(request, next);
-      case 'limited':
-        return (await cache.reads.onlyIfCached(request, limits)) ?? cache.reads.refetch(request, next);
-      case 'refresh':
-        return cache.reads.refetch(request, next);
-      case 'bypass':
-        return cache.reads.bypass(request, next);
-      case 'only-if-cached':
-        return (await cache.reads.onlyIfCached(request, limits)) ?? notCached();
-      case 'unsatisfiable':
-        return notCached();
-    }
+  if (!cache.enabled) return (request, next) => next(request);
+  return (request, next) => {
+    const { changesStatus, showsStatus, readsStatus } = request.operation;
+    if (readsStatus) return cache.readStatus(request, next);
+    if (changesStatus) return invalidateAround(cache, request, next);
+    return showsStatus === 'none' ? next(request) : observeAfter(cache, request, next);
   };
 }
 
@@ -102,12 +100,16 @@ export function createStatusCache(
 ): StatusCache & { readonly purge: Purge } {
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
   const storedForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
-  const store = createCacheStore(keyValues, storedForMs, invalidation.flushPayment);
+  const store = createCacheStore(keyValues, storedForMs, invalidation);
   const fetchStatus = createFetchStatus({ store, invalidation, settings, now });
 
   return {
     enabled: settings.enabled,
-    reads: createStatusReads({ cacheKeys, store, singleFlight, fetchStatus, invalidation, now }),
+    readStatus: createStatusReader({ cacheKeys, store, singleFlight, fetchStatus, invalidation, now }),
+    prefetch({ operation: { readsStatus, paymentId } }, environmentId) {
+      if (!settings.enabled || !readsStatus || paymentId === undefined) return undefined;
+      return new PrefetchedPayment(store, paymentKeyOf(environmentId, paymentId));
+    },
     invalidation,
     observePayment: createObservePayment({ store, invalidation, now }),
     ifStateFails: idempotency.ifStateFails,
@@ -140,47 +142,45 @@ async function invalidateAround(
 }
 
 /** The status is recorded before the TPP receives the response: from then on, no older status is served from the cache. */
-async function observeAfter(
+function observeAfter(
   { observePayment }: StatusCache,
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
-  const response = await next(request);
-  await observePayment(request, response, paymentKeyIn(request));
-  return response;
+  return next(request).then((response) => {
+    const recorded = observePayment(request, response);
+    return recorded ? recorded.then(() => response) : response;
+  });
 }
 
-const paymentKeyIn = (request: RoutedRequest) =>
-  paymentKeyOf(
-    identitiesOf(request).environmentIdOf(request.environment.name),
-    request.operation.paymentId ?? '',
-  );
-
-function notCached(): never {
-  throw new GatewayError(
+function notCached(): GatewayError {
+  return new GatewayError(
     'NOT_CACHED',
     'No fresh status of this payment is cached; repeat the request without only-if-cached.',
   );
 }
 
-/** Each operation that asks the bank throws what `next` throws, unless a stale status can be served. */
-interface StatusReads {
-  /** From the cache if it is fresh, otherwise from the bank. */
-  cacheOrFetch(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse>;
-  /** From the bank, whatever is cached; equal reads at the same time are one fetch. */
-  refetch(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse>;
-  /** From the bank; the response is neither stored nor shared. */
-  bypass(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse>;
-  /** From the cache; `undefined` if it is not fresh, or not within the limits. */
-  onlyIfCached(request: RoutedRequest, limits: CacheLimits): Promise<PisResponse | undefined>;
+/** A payment whose read was started before the environment of the request was known. */
+class PrefetchedPayment {
+  readonly paymentKey: string;
+  readonly startedAt = performance.eventLoopUtilization();
+  readonly payment: StoredOrUnknown;
+
+  constructor(store: Pick<CacheStore, 'tryRead'>, paymentKey: string) {
+    this.paymentKey = paymentKey;
+    this.payment = store.tryRead(paymentKey);
+  }
 }
 
-interface StatusReadsDependencies {
+/** `undefined` if the shared state is unavailable. Without a promise if it is in the memory of this process. */
+type StoredOrUnknown = StoredPayment | undefined | Promise<StoredPayment | undefined>;
+
+interface StatusReaderDependencies {
   readonly cacheKeys: CacheKeys;
-  readonly store: Pick<CacheStore, 'read'>;
+  readonly store: Pick<CacheStore, 'tryRead'>;
   readonly singleFlight: SingleFlight;
   readonly fetchStatus: FetchStatus;
-  readonly invalidation: Pick<Invalidation, 'defer'>;
+  readonly invalidation: Pick<Invalidation, 'defer' | 'isPending'>;
   readonly now: Clock;
 }
 
@@ -189,100 +189,164 @@ const minCallMs = 1_000;
 /** After a slower read of the shared state, no lease is requested: the TPP has waited enough. Milliseconds. */
 const maxReadMs = 15;
 
-function createStatusReads(dependencies: StatusReadsDependencies): StatusReads {
+/** Each request that is sent to the bank throws what `next` throws, unless a stale status can be served. */
+function createStatusReader(dependencies: StatusReaderDependencies): Stage<RoutedRequest> {
   const { cacheKeys, store, singleFlight, fetchStatus, invalidation, now } = dependencies;
-  const readOrUndefined = (paymentKey: string) => store.read(paymentKey).catch(() => undefined);
-  const keyOrUndefined = (request: RoutedRequest) => cacheKeys.of(request).catch(() => undefined);
 
-  async function shareFlight(
-    received: RoutedRequest,
+  function readStatus(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse> {
+    const fields = cacheFieldsIn(request.headers);
+    const use = cacheUseOf(request, fields);
+    if (use.mode === 'unsatisfiable') return Promise.reject(notCached());
+    const key = cacheKeys.of(request, fields);
+    return key ? serve(use, key, request, next) : serveWithSecret(use, fields, request, next);
+  }
+
+  /** For the first request: reads the secret of the installation. */
+  async function serveWithSecret(
+    use: CacheUse,
+    fields: CacheFields,
+    request: RoutedRequest,
     next: Handler<RoutedRequest>,
-    mode: 'default' | 'refresh',
+  ): Promise<PisResponse> {
+    await cacheKeys.refreshSecret().catch(() => {});
+    const key = cacheKeys.of(request, fields);
+    if (key) return serve(use, key, request, next);
+    if (use.mode === 'only-if-cached') throw notCached();
+    return fetchUncached(request, next);
+  }
+
+  function serve(
+    use: CacheUse,
+    key: CacheKey,
+    request: RoutedRequest,
+    next: Handler<RoutedRequest>,
+  ): Promise<PisResponse> {
+    const { prefetched } = request;
+    const isPrefetched =
+      prefetched instanceof PrefetchedPayment &&
+      prefetched.paymentKey === key.paymentKey &&
+      !invalidation.isPending(key.paymentKey);
+    const startedAt = isPrefetched ? prefetched.startedAt : performance.eventLoopUtilization();
+    const read = isPrefetched ? prefetched.payment : store.tryRead(key.paymentKey);
+    const answer = (payment: StoredPayment | undefined) => {
+      const cached = payment && freshResponse(payment, key, use.limits);
+      if (cached && isCacheAllowed[use.mode]) return respondFromCache(request, cached);
+      const readMs = performance.eventLoopUtilization(startedAt).idle; // without the time that this process was busy
+      return fetchFor(use.mode, { request, next, key }, payment, readMs);
+    };
+    if (read instanceof Promise) return read.then(answer);
+    const answered = answer(read);
+    return answered instanceof Promise ? answered : Promise.resolve(answered);
+  }
+
+  function fetchFor(
+    mode: CacheMode,
+    read: Pick<StatusFetch, 'request' | 'next' | 'key'>,
+    payment: StoredPayment | undefined,
+    readMs: number,
+  ): Promise<PisResponse> {
+    switch (mode) {
+      case 'default':
+        return shareFlight(read, 'miss', payment, readMs);
+      case 'limited':
+      case 'refresh':
+        return shareFlight(read, 'request', payment, readMs);
+      case 'bypass':
+        return bypass(read, payment);
+      case 'only-if-cached':
+      case 'unsatisfiable':
+        return Promise.reject(notCached());
+    }
+  }
+
+  /**
+   * @param payment what was read of it after the request had arrived; `undefined` if the shared state is unavailable
+   * @param readMs how long that read took
+   */
+  async function shareFlight(
+    { request: received, next, key }: Pick<StatusFetch, 'request' | 'next' | 'key'>,
+    reason: 'miss' | 'request',
+    payment: StoredPayment | undefined,
+    readMs: number,
   ): Promise<PisResponse> {
     const request = { ...received, signal: undefined }; // goes on if the TPP disconnects: others may wait for the response
-    const key = await keyOrUndefined(request);
-    if (!key) return fetchUncached(request, next);
-    for (;;) {
-      const { joined, result } = singleFlight.run(`${key.paymentKey} ${key.variant} ${mode}`, () =>
-        mode === 'default' ? lookupOrFetch(request, next, key) : fetchAgain(request, next, key),
+    const fetch = { request, next, key, reason };
+    for (let before = payment; ; before = await store.tryRead(key.paymentKey)) {
+      const cached = reason === 'miss' && before && freshResponse(before, key, noLimits);
+      if (cached) return respondFromCache(request, cached);
+      const { joined, result } = singleFlight.run(`${key.paymentKey} ${key.variant} ${reason}`, () =>
+        reason === 'miss' && before && readMs <= maxReadMs
+          ? fetchAcrossInstances(fetch, before)
+          : fetchStatus(fetch, before),
       );
       const landed = await result;
       if (!joined) return respond(request, landed);
-      if (!landed.shareable) return bypass(request, next);
+      if (!landed.shareable) return bypass(fetch, await store.tryRead(key.paymentKey));
       if (landed.asOfMs >= request.arrivedAtMs) return respond(request, asShared(landed));
     }
   }
 
-  async function lookupOrFetch(
-    request: RoutedRequest,
-    next: Handler<RoutedRequest>,
-    key: CacheKey,
-  ): Promise<CacheResult> {
-    const fetch = { request, next, key, reason: 'miss' } as const;
-    const asOfMs = performance.now();
-    const utilization = performance.eventLoopUtilization();
-    let payment = await readOrUndefined(key.paymentKey);
-    const hit = payment && freshResponse(payment, key, request);
-    if (hit) return { ...hit, verdict: 'hit', asOfMs };
-    const readMs = performance.eventLoopUtilization(utilization).idle; // without the time that this process was busy
-    if (!payment || readMs > maxReadMs) return fetchStatus(fetch, payment);
-    return singleFlight.runAcrossInstances(key.paymentKey, `${key.variant}:${payment.generation}`, {
+  /** In one instance only; the others wait for its result. */
+  function fetchAcrossInstances(fetch: StatusFetch, before: StoredPayment): Promise<CacheResult> {
+    const { request, key } = fetch;
+    const { paymentKey, variant } = key;
+    let payment: StoredPayment | undefined = before;
+    return singleFlight.runAcrossInstances<CacheResult>(paymentKey, `${variant}:${before.generation}`, {
       async lookup() {
-        const lookupAtMs = performance.now();
-        payment = await readOrUndefined(key.paymentKey);
-        const fresh = payment && freshResponse(payment, key, request);
-        return fresh && { ...fresh, verdict: 'shared', asOfMs: lookupAtMs };
+        const asOfMs = performance.now();
+        payment = await store.tryRead(paymentKey);
+        const cached = payment && freshResponse(payment, key, noLimits);
+        if (!cached) return undefined;
+        const response = toPisResponse(cached, request.environment.name);
+        return { response, cached, verdict: 'shared', shareable: true, asOfMs };
       },
       fetch: () => fetchStatus(fetch, payment),
       waitUntilMs: request.deadlineAtMs - minCallMs,
     });
   }
 
-  const fetchAgain = async (request: RoutedRequest, next: Handler<RoutedRequest>, key: CacheKey) =>
-    fetchStatus({ request, next, key, reason: 'request' }, await readOrUndefined(key.paymentKey));
-
-  async function bypass(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse> {
-    const key = await keyOrUndefined(request);
-    if (!key) return fetchUncached(request, next);
-    const fetch = { request, next, key, reason: 'bypass' } as const;
-    return respond(request, await fetchStatus(fetch, await readOrUndefined(key.paymentKey)));
+  async function bypass(
+    read: Pick<StatusFetch, 'request' | 'next' | 'key'>,
+    payment: StoredPayment | undefined,
+  ): Promise<PisResponse> {
+    return respond(read.request, await fetchStatus({ ...read, reason: 'bypass' }, payment));
   }
 
   /** Without the secret there is no cache key: the response cannot be compared with the cached ones, which may be older. */
   async function fetchUncached(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse> {
     const response = await next(request);
     invalidation.defer(paymentKeyIn(request));
-    return respond(request, { response, verdict: 'bypass', shareable: false, asOfMs: 0 });
+    return respond(request, { response, verdict: 'bypass' });
   }
 
-  function freshResponse(
-    payment: CachedPayment,
-    { variant }: CacheKey,
-    { environment }: RoutedRequest,
-    limits = noLimits,
-  ) {
-    const cached = payment.responses[variant];
-    if (!cached || !isFresh(cached, now(), limits)) return undefined;
-    return { response: toPisResponse(cached, environment.name), cached, shareable: true };
+  function freshResponse({ responses }: CachedPayment, { variant }: CacheKey, limits: CacheLimits) {
+    const cached = responses[variant];
+    return cached && isFresh(cached, now(), limits) ? cached : undefined;
   }
 
-  function respond({ recordEvent }: RoutedRequest, result: CacheResult): PisResponse {
+  const respondFromCache = (request: RoutedRequest, cached: CachedResponse) =>
+    respond(request, { response: toPisResponse(cached, request.environment.name), verdict: 'hit', cached });
+
+  function respond(
+    { recordEvent }: RoutedRequest,
+    result: Pick<CacheResult, 'response' | 'verdict' | 'cached'>,
+  ): PisResponse {
     recordEvent?.({ what: 'cache', verdict: result.verdict });
     return withCacheHeaders(result, now());
   }
 
-  return {
-    cacheOrFetch: (request, next) => shareFlight(request, next, 'default'),
-    refetch: (request, next) => shareFlight(request, next, 'refresh'),
-    bypass,
-    async onlyIfCached(request, limits) {
-      const key = await keyOrUndefined(request);
-      const payment = key && (await readOrUndefined(key.paymentKey));
-      const fresh = payment && freshResponse(payment, key, request, limits);
-      return fresh && respond(request, { ...fresh, verdict: 'hit', asOfMs: request.arrivedAtMs });
-    },
-  };
+  return readStatus;
 }
+
+/** Whether a fresh response within the limits answers the request. */
+const isCacheAllowed: Readonly<Record<CacheMode, boolean>> = {
+  default: true,
+  limited: true,
+  'only-if-cached': true,
+  refresh: false,
+  bypass: false,
+  unsatisfiable: false,
+};
 
 /** The result for a read that joined the flight; a cached response is a hit for every read. */
 function asShared(result: CacheResult): CacheResult {

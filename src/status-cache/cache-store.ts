@@ -30,10 +30,14 @@ export interface StoredPayment extends CachedPayment {
 
 /** Each operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached or rejects the change. */
 export interface CacheStore {
-  read(paymentKey: string): Promise<StoredPayment>;
+  /** Without a promise if the state is in the memory of this process, and no invalidation of the payment is pending. */
+  read(paymentKey: string): StoredPayment | Promise<StoredPayment>;
+  /** Like `read`, but `undefined` if the state cannot be reached. */
+  tryRead(paymentKey: string): StoredPayment | Promise<StoredPayment | undefined>;
   /** @param before the payment when the fetch began; it is read again only if necessary */
   recordRead(paymentKey: string, before: StoredPayment, read: StatusRead): Promise<RecordOutcome>;
-  recordObservation(paymentKey: string, observation: Observation): Promise<void>;
+  /** @returns `undefined` if the payment contains the observation already, and the state is in the memory of this process */
+  recordObservation(paymentKey: string, observation: Observation): Promise<void> | undefined;
   deleteCredential(paymentKey: string, credential: string): Promise<void>;
 }
 
@@ -42,21 +46,30 @@ const maxCallMs = 15 * 60_000;
 /** Each failed attempt means that another instance changed the payment first. */
 const maxAttempts = 20;
 
+const nothingStored: StoredPayment = { ...parseCachedPayment(undefined), text: undefined };
+
 /**
  * @param storedForMs  how long a payment is stored after its last change; longer than any of its responses is useful
- * @param flushPending writes a pending invalidation before a payment is read or a status read is recorded
+ * @param invalidation a pending one is written before a payment is read or a status read is recorded
  */
 export function createCacheStore(
   keyValues: KeyValues,
   storedForMs: number,
-  flushPending: (paymentKey: string) => Promise<void>,
+  { isPending, flushPayment }: Pick<Invalidation, 'isPending' | 'flushPayment'>,
 ): CacheStore {
   const ttlMs = Math.max(storedForMs, maxCallMs);
   const parse = createParseCache((text): StoredPayment => ({ ...parseCachedPayment(text), text }));
+  const parseStored = (paymentKey: string, text: string | undefined) =>
+    text === undefined ? nothingStored : parse(paymentKey, text);
 
-  async function readStored(paymentKey: string): Promise<StoredPayment> {
-    const text = await keyValues.read(paymentKey);
-    return text === undefined ? { ...parseCachedPayment(text), text } : parse(text);
+  function readStored(paymentKey: string): StoredPayment | Promise<StoredPayment> {
+    if (keyValues.readNow) return parseStored(paymentKey, keyValues.readNow(paymentKey));
+    return keyValues.read(paymentKey).then((text) => parseStored(paymentKey, text));
+  }
+
+  function read(paymentKey: string): StoredPayment | Promise<StoredPayment> {
+    if (!isPending(paymentKey)) return readStored(paymentKey);
+    return flushPayment(paymentKey).then(() => readStored(paymentKey));
   }
 
   /**
@@ -87,19 +100,23 @@ export function createCacheStore(
       : keyValues.replace(paymentKey, before, after, ttlMs);
 
   return {
-    async read(paymentKey) {
-      await flushPending(paymentKey);
-      return readStored(paymentKey);
+    read,
+    tryRead(paymentKey) {
+      const payment = read(paymentKey);
+      return payment instanceof Promise ? payment.catch(() => undefined) : payment;
     },
     async recordRead(paymentKey, before, read) {
-      await flushPending(paymentKey); // an observation that was not recorded while the state was unavailable
+      await flushPayment(paymentKey); // an observation that was not recorded while the state was unavailable
       const storesNothing = Object.keys(read.responses).length === 0;
       const first = storesNothing ? await readStored(paymentKey) : before; // no write may follow that compares `before`
       return update(paymentKey, first, (payment) => recordRead(payment, before.generation, read));
     },
-    async recordObservation(paymentKey, observation) {
-      const first = await readStored(paymentKey);
-      await update(paymentKey, first, (payment) => [undefined, recordObservation(payment, observation)]);
+    recordObservation(paymentKey, observation) {
+      const record = (first: StoredPayment) =>
+        recordObservation(first, observation) &&
+        update<void>(paymentKey, first, (payment) => [undefined, recordObservation(payment, observation)]);
+      const stored = readStored(paymentKey);
+      return stored instanceof Promise ? stored.then(record) : record(stored);
     },
     async deleteCredential(paymentKey, credential) {
       const first = await readStored(paymentKey);
@@ -112,6 +129,8 @@ export function createCacheStore(
 export interface Invalidation {
   /** @throws GatewayError STATE_UNAVAILABLE if it fails; it is not retried then */
   invalidate(paymentKey: string): Promise<void>;
+  /** Whether an invalidation of this payment is queued: what the state holds of it must not be served. */
+  isPending(paymentKey: string): boolean;
   /** Queues the invalidation. */
   defer(paymentKey: string): void;
   /** Invalidates now, or queues the invalidation if that fails. Never fails. */
@@ -140,6 +159,8 @@ export function createInvalidation({ invalidatePayment, invalidateAll }: Invalid
 
   return {
     invalidate: invalidatePayment,
+    isPending: (paymentKey) =>
+      pending.size() > 0 && (pending.get(allPayments) !== undefined || pending.get(paymentKey) !== undefined),
     defer,
     invalidateOrDefer: (paymentKey) => invalidatePayment(paymentKey).catch(() => defer(paymentKey)),
     async flushPayment(paymentKey) {

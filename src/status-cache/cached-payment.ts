@@ -28,8 +28,7 @@ export interface CachedPayment {
 /** A response of the bank, as it was sent to the TPP. */
 export interface CachedResponse {
   readonly headers: HeaderFields;
-  /** In base64. */
-  readonly body: string;
+  readonly body: Buffer;
   /** When the bank generated it, by its `Age`: milliseconds since 1970. */
   readonly fetchedAtMs: number;
   readonly ttlMs: number;
@@ -75,8 +74,7 @@ export function isFresh(
 /** @param environment the name of the environment that the response came from */
 export function toPisResponse(cached: CachedResponse, environment: string): PisResponse {
   const { headers, body, publicUrl } = cached;
-  const response = { status: 200, headers, body: Buffer.from(body, 'base64'), environment };
-  return { ...response, servedFrom: 'cache', ...(publicUrl !== undefined && { publicUrl }) };
+  return { status: 200, headers, body, servedFrom: 'cache', environment, publicUrl };
 }
 
 /** Larger values are neither written nor read, so that no response of a bank fills the shared state. Characters. */
@@ -91,7 +89,8 @@ export function serializeCachedPayment(payment: CachedPayment): string {
     .toSorted(([, one], [, other]) => other.fetchedAtMs - one.fetchedAtMs)
     .slice(0, maxResponses);
   const e = newest.map(([variant, { headers, body, fetchedAtMs, ttlMs, credential, publicUrl }]) => {
-    return [variant, { h: headers, b: body, f: fetchedAtMs, t: ttlMs, c: credential, u: publicUrl }] as const;
+    const b = body.toString('base64');
+    return [variant, { h: headers, b, f: fetchedAtMs, t: ttlMs, c: credential, u: publicUrl }] as const;
   });
   const text = JSON.stringify({
     v: 1,
@@ -117,7 +116,8 @@ export function parseCachedPayment(text: string | undefined): CachedPayment {
   const { g, s, a, e, d } = result.data;
   const responses = Object.entries(e).map(([variant, { h, b, f, t, c, u }]) => {
     const links = u === undefined ? {} : { publicUrl: u };
-    return [variant, { headers: h, body: b, fetchedAtMs: f, ttlMs: t, credential: c, ...links }] as const;
+    const body = Buffer.from(b, 'base64');
+    return [variant, { headers: h, body, fetchedAtMs: f, ttlMs: t, credential: c, ...links }] as const;
   });
   return {
     generation: g,

@@ -74,7 +74,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
     const recordedAtMs = performance.now();
     const recorded = before ? await record(fetch, response, before) : 'unknown';
     if (recorded === 'outdated' && reason !== 'bypass' && attempt < maxFetches)
-      return fetchStatus(fetch, await store.read(paymentKey).catch(() => undefined), attempt + 1);
+      return fetchStatus(fetch, await store.tryRead(paymentKey), attempt + 1);
     if (recorded === 'outdated') await invalidation.invalidateOrDefer(paymentKey); // it may be newer than what is stored
     if (recorded === 'unknown') invalidation.defer(paymentKey);
     const shareable = isStorable(request, response);
@@ -111,11 +111,11 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
     );
     const cached = {
       headers: withoutFields(headers, perResponseFields),
-      body: response.body.toString('base64'),
+      body: response.body,
       fetchedAtMs: observedAtMs,
       ttlMs,
       credential: key.credential,
-      ...(response.publicUrl !== undefined && { publicUrl: response.publicUrl }),
+      publicUrl: response.publicUrl,
     };
     return { statusHash, observedAtMs, responses: { [key.variant]: cached } };
   }
@@ -123,7 +123,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
   async function staleResult({ request, key, reason }: StatusFetch): Promise<CacheResult | undefined> {
     if (reason !== 'miss') return undefined;
     const asOfMs = performance.now();
-    const payment = await store.read(key.paymentKey).catch(() => undefined);
+    const payment = await store.tryRead(key.paymentKey);
     const cached = payment?.responses[key.variant];
     if (!cached || ageMsOf(cached, now()) >= settings.staleTtl || forbidsStale(cached.headers))
       return undefined;

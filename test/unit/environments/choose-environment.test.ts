@@ -45,7 +45,8 @@ describe('the stage chooseEnvironment', () => {
       passed.push(routed);
       return bankResponse(routed.environment.name);
     });
-    const { environment, ...rest } = passed[0] ?? assert.fail('the request was not passed on');
+    const { environment, prefetched, ...rest } = passed[0] ?? assert.fail('the request was not passed on');
+    assert.equal(prefetched, undefined);
     assert.equal(environment.origin, 'https://production.bank.example');
     assert.deepEqual(rest, request);
   });
@@ -122,6 +123,76 @@ describe('the stage chooseEnvironment', () => {
       return bankResponse(environment.name);
     });
     assert.equal(answer.environment, 'sandbox');
+  });
+});
+
+describe('the cached status that chooseEnvironment reads in advance', () => {
+  const rivals: PaymentAffinity = { environment: 'production', tenant: 'rival' };
+
+  /** What the stage prefetches, and what it passes on. */
+  async function prefetchedFor(
+    { recorded, lastSeen }: Readonly<Record<'recorded' | 'lastSeen', readonly PaymentAffinity[]>>,
+    request = statusRead(),
+  ) {
+    const dependencies = dependenciesFor({ tenants: 2 });
+    const environmentIds: string[] = [];
+    const document = {};
+    let isAffinityRead = false;
+    const stage = chooseEnvironment({
+      ...dependencies,
+      affinity: {
+        ...dependencies.affinity,
+        lastSeen: () => lastSeen,
+        async environmentsOf() {
+          await setImmediate();
+          isAffinityRead = true;
+          return recorded;
+        },
+      },
+      prefetchStatus(_request, environmentId) {
+        assert.equal(isAffinityRead, false, 'both are read in one tick');
+        environmentIds.push(environmentId);
+        return document;
+      },
+    });
+    const passed: unknown[] = [];
+    const response = stage(request, async ({ environment, prefetched }) => {
+      passed.push([environment.name, prefetched === document]);
+      return bankResponse(environment.name);
+    });
+    const error = await response.then(
+      () => undefined,
+      ({ code }) => code,
+    );
+    return { environmentIds, passed, error };
+  }
+
+  test('is that of the environment where the instance last saw the payment', async () => {
+    assert.deepEqual(await prefetchedFor({ recorded: [inProduction], lastSeen: [rivals, inProduction] }), {
+      environmentIds: ['production'],
+      passed: [['production', true]],
+      error: undefined,
+    });
+  });
+
+  test('does not change the environment that the affinity decides', async () => {
+    const { environmentIds, passed } = await prefetchedFor({
+      recorded: [{ environment: 'sandbox', tenant: 'shop' }],
+      lastSeen: [inProduction],
+    });
+    assert.deepEqual([environmentIds, passed], [['production'], [['sandbox', true]]]);
+  });
+
+  test('is not read for a payment that the instance has not seen, or has seen only for another tenant', async () => {
+    for (const lastSeen of [[], [rivals]]) {
+      const { environmentIds, passed } = await prefetchedFor({ recorded: [inProduction], lastSeen });
+      assert.deepEqual([environmentIds, passed], [[], [['production', false]]]);
+    }
+  });
+
+  test('is not passed on if the payment belongs to another tenant', async () => {
+    const result = await prefetchedFor({ recorded: [rivals], lastSeen: [inProduction] });
+    assert.deepEqual([result.passed, result.error], [[], 'PAYMENT_UNKNOWN']);
   });
 });
 

@@ -38,11 +38,12 @@ export function dependenciesFor(options: Options = {}): Dependencies {
       known: () => record,
       read: async () => record ?? unavailable(),
     },
+    prefetchStatus: () => undefined,
     stateProblem: () => undefined,
     affinity: {
       environmentsOf: async () => affinities,
+      lastSeen: () => [],
       recordEnvironment: async () => true,
-      flush: async () => {},
     },
   };
 }

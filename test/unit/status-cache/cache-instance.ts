@@ -49,12 +49,16 @@ function configWith(sections: Sections): Config {
 /** One clock for all instances: with clocks a fraction of a millisecond apart, responses come from the future. */
 const sharedClock = createMonotonicClock();
 
-/** @param now milliseconds since 1970; by default the machine's time */
+/**
+ * @param now milliseconds since 1970; by default the machine's time
+ * @param readAffinity if present, payments are prefetched as in stage 4, and the stage runs when the affinity is known
+ */
 export function createCacheInstance(
   state: State,
   bank: Handler<RoutedRequest>,
   sections: Sections = {},
   now: () => number = sharedClock,
+  readAffinity?: () => Promise<void>,
 ): CacheInstance {
   const config = configWith(sections);
   const counts = new Map<string, number>();
@@ -65,7 +69,13 @@ export function createCacheInstance(
   };
   const stage = cacheStatus(cache);
   return {
-    send: (request) => stage({ ...request, recordEvent: note }, bank),
+    async send(received) {
+      const request = { ...received, recordEvent: note };
+      if (!readAffinity) return stage(request, bank);
+      const prefetched = cache.prefetch(request, 'sandbox');
+      await readAffinity();
+      return stage({ ...request, prefetched }, bank);
+    },
     counts,
     purge: cache.purge,
     async runMaintenance() {

@@ -149,7 +149,7 @@ describe('an invalid payment in the shared state', () => {
 
 describe('serialization of a cached payment', () => {
   const response = (fetchedAtMs: number, size = 10): CachedResponse => {
-    return { headers: [], body: 'A'.repeat(size * 4), fetchedAtMs, ttlMs: 1_000, credential: 'c' };
+    return { headers: [], body: Buffer.alloc(size * 3), fetchedAtMs, ttlMs: 1_000, credential: 'c' };
   };
 
   const known = { generation: 'g', statusHash: 's', statusSinceMs: 7, endedAuthorisations: ['a'] };

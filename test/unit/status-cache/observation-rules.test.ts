@@ -9,7 +9,7 @@ import {
   type StatusRead,
 } from '../../../src/status-cache/observation-rules.ts';
 
-const response = { headers: [], body: '', fetchedAtMs: 1, ttlMs: 1_000, credential: 'c' };
+const response = { headers: [], body: Buffer.alloc(0), fetchedAtMs: 1, ttlMs: 1_000, credential: 'c' };
 const cached: CachedPayment = {
   generation: 'g',
   statusHash: 'RCVD',

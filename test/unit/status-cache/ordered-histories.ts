@@ -112,7 +112,13 @@ export async function runOrderedHistory(
   };
   const shared = createState(() => nowMs);
   const gateways = Array.from({ length: instances }, (_, index) =>
-    createCacheInstance(stateOf(shared), bank, {}, () => nowMs + index * 100),
+    createCacheInstance(
+      stateOf(shared),
+      bank,
+      {},
+      () => nowMs + index * 100,
+      () => scheduler.schedule(Promise.resolve(), 'read the affinity'),
+    ),
   );
 
   async function run(step: Step): Promise<void> {

@@ -8,6 +8,8 @@ import { createCacheInstance } from './cache-instance.ts';
 import { createScheduledBank, randomHistories, runHistory, withScheduledState } from './random-histories.ts';
 
 const never = () => 'not' as const;
+const readAffinity = (scheduler: fc.Scheduler) => () =>
+  scheduler.schedule(Promise.resolve(), 'read the affinity');
 
 describe('random histories of reads, cancellations, authorisations and status changes at the bank', () => {
   test('never serves a TPP a status older than one it has seen or than its own write, on two instances', async (t) => {
@@ -16,7 +18,13 @@ describe('random histories of reads, cancellations, authorisations and status ch
         const { bank, changeStatus } = createScheduledBank(scheduler);
         const state = createMemoryState();
         const instances = [0, 1].map(() =>
-          createCacheInstance(withScheduledState(state, scheduler, never), bank),
+          createCacheInstance(
+            withScheduledState(state, scheduler, never),
+            bank,
+            {},
+            undefined,
+            readAffinity(scheduler),
+          ),
         );
         await runHistory(scheduler, instances, changeStatus, workers);
       }),
@@ -37,7 +45,8 @@ describe('random histories of reads, cancellations, authorisations and status ch
           const { bank, changeStatus } = createScheduledBank(scheduler);
           const fails = () => stream.next().value ?? never();
           const state = withScheduledState(createMemoryState(), scheduler, fails);
-          const instances = [createCacheInstance(state, bank, { idempotency: { ifStateFails } })];
+          const sections = { idempotency: { ifStateFails } };
+          const instances = [createCacheInstance(state, bank, sections, undefined, readAffinity(scheduler))];
           await runHistory(scheduler, instances, changeStatus, workers);
         }),
         seededRuns(t, 50),
