@@ -4,13 +4,14 @@
  */
 
 import type { Lane } from '../pis/operations.ts';
-import { asGatewayError, outcomeUnknown } from '../request/errors.ts';
+import { asGatewayError } from '../request/errors.ts';
 import type { DisconnectSignal, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { Circuit } from './circuit/circuit.ts';
 import type { RateLimiter } from './shaping/rate-limiter.ts';
-import type { Transport } from './transport.ts';
+import { LateResponseError, type OutboundRequest, type Transport } from './transport.ts';
+import type { BankResponse } from './upstream-call.ts';
 
 /** What a call to one environment of the bank needs. */
 export interface Upstream {
@@ -21,62 +22,58 @@ export interface Upstream {
 
 /** @param upstreamOf returns the upstream of an environment */
 export function callUpstream(upstreamOf: (environment: string) => Upstream): Handler<RoutedRequest> {
-  return async (request) => {
-    const { operation, environment, client, deadlineAtMs, signal, writeAheadMark, recordEvent } = request;
+  return (request) => {
+    const { operation, environment, client, deadlineAtMs, signal, recordEvent } = request;
     const { circuitOf, limiter, transport } = upstreamOf(environment.name);
-    const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
     const circuit = circuitOf(operation.lane, client.tenant);
+    const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
     const startedAtMs = performance.now();
-    let response: Promise<PisResponse> | undefined;
-    try {
-      return await circuit.run((beforeSending) =>
+    let sentAtMs: number | undefined;
+
+    const toResponse = (response: BankResponse): PisResponse => ({
+      status: response.status,
+      headers: response.headers,
+      body: response.body,
+      servedFrom: 'bank',
+      environment: environment.name,
+      upstreamMs: performance.now() - (sentAtMs ?? startedAtMs),
+    });
+    const onError = (thrown: unknown) => {
+      // The idempotency stage answers the TPP at the deadline, and still needs the late response.
+      if (thrown instanceof LateResponseError) return thrown.response.then(toResponse);
+      if (sentAtMs === undefined)
+        recordEvent?.(refusalEvent(thrown, circuit, { waitedMs: performance.now() - startedAtMs, signal }));
+      throw thrown;
+    };
+    return circuit
+      .run((beforeSending) =>
         limiter.run(call, async () => {
           beforeSending();
-          recordEvent?.({ what: 'turn', waitedMs: performance.now() - startedAtMs });
-          response = sendToBank(request, transport);
-          return writeAheadMark ? untilDeadline(response, deadlineAtMs) : response;
+          sentAtMs = performance.now();
+          recordEvent?.({ what: 'turn', waitedMs: sentAtMs - startedAtMs });
+          return transport.send(outboundRequest(request));
         }),
-      );
-    } catch (thrown) {
-      // The idempotency stage answers the TPP at the deadline, and still needs the late response.
-      if (response) return response;
-      recordEvent?.(refusalEvent(thrown, circuit, { waitedMs: performance.now() - startedAtMs, signal }));
-      throw thrown;
-    }
+      )
+      .then(toResponse, onError);
   };
 }
 
-/** For the circuit and the rate limiter, a write ends at its deadline, although its late response is still recorded. */
-async function untilDeadline<Response>(response: Promise<Response>, atMs: number): Promise<Response> {
-  const deadline = Promise.withResolvers<never>();
-  const timer = setTimeout(() => deadline.reject(outcomeUnknown()), Math.max(0, atMs - performance.now()));
-  return Promise.race([response, deadline.promise]).finally(() => clearTimeout(timer));
-}
-
-async function sendToBank(request: RoutedRequest, transport: Transport): Promise<PisResponse> {
-  const { operation, client, environment, headers, body, deadlineAtMs, writeAheadMark, recordEvent } =
-    request;
-  const sentAtMs = performance.now();
-  const response = await transport.send({
+function outboundRequest(request: RoutedRequest): OutboundRequest {
+  const { operation, environment, writeAheadMark } = request;
+  return {
     method: operation.method,
     lane: operation.lane,
-    tenant: client.tenant,
+    tenant: request.client.tenant,
     path: environment.basePath + operation.path,
-    headers,
-    body,
-    deadlineAtMs,
-    recordEvent,
+    headers: request.headers,
+    body: request.body,
+    deadlineAtMs: request.deadlineAtMs,
+    recordEvent: request.recordEvent,
     sendingMark: writeAheadMark && {
       markSending: () => writeAheadMark.markSending(environment.name),
       onDeadline: () => writeAheadMark.onDeadline(),
       lateAnswerUntilMs: writeAheadMark.lateAnswerUntilMs,
     },
-  });
-  return {
-    ...response,
-    servedFrom: 'bank',
-    environment: environment.name,
-    upstreamMs: performance.now() - sentAtMs,
   };
 }
 

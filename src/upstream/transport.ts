@@ -6,14 +6,15 @@
  * handled by the call (upstream-call.ts); the proxy only transports.
  */
 
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
+import { EventEmitter } from 'node:events';
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { Stream } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
+import { hostWithoutBrackets } from '../config/values.ts';
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 import { createBatchScheduler } from '../request/batch-scheduler.ts';
-import type { GatewayError } from '../request/errors.ts';
+import { GatewayError, outcomeUnknown } from '../request/errors.ts';
 import { createLinkedList } from '../request/linked-list.ts';
 import type { Environment } from '../request/messages.ts';
 import type { CallEvent, RecordEvent } from '../request/request-events.ts';
@@ -39,7 +40,8 @@ export interface OutboundRequest {
   readonly path: string;
   /** End-to-end fields; the transport adds `Host` and the framing. */
   readonly headers: HeaderFields;
-  readonly body: Buffer;
+  /** The transport releases the body of a write at its deadline. */
+  body: Buffer;
   /** When the response must be complete: milliseconds of `performance.now()`. */
   readonly deadlineAtMs: number;
   /** Written when the connection is established, before the first byte is sent. */
@@ -53,9 +55,21 @@ export interface Transport {
    * Sends one request. Follows no redirects. Retries once where the bank cannot act twice (retry.ts).
    *
    * @throws GatewayError UPSTREAM_UNREACHED or QUEUE_TIMEOUT (nothing was sent), UPSTREAM_MALFORMED or OUTCOME_UNKNOWN
-   *   (the bank may have seen the request)
+   *   (the bank may have seen the request); LateResponseError at the deadline of a write that was sent
    */
   send(request: OutboundRequest): Promise<BankResponse>;
+}
+
+/** OUTCOME_UNKNOWN at the deadline of a write that was sent. */
+export class LateResponseError extends GatewayError {
+  /** Settles when the write ends: with its late response, or with an error. */
+  readonly response: Promise<BankResponse>;
+
+  constructor(response: Promise<BankResponse>) {
+    const { code, message } = outcomeUnknown();
+    super(code, message);
+    this.response = response;
+  }
 }
 
 interface TransportTimes {
@@ -72,9 +86,11 @@ interface ActiveCall {
   readonly deadlineAtMs: number;
 }
 
-interface AttemptHandlers {
-  readonly onResponse: (response: BankResponse) => void;
-  readonly onFailure: (error: GatewayError, connection: ConnectionInfo) => void;
+/** One `send`, which makes one or two attempts. */
+interface Sending {
+  readonly outbound: OutboundRequest;
+  resolve: (response: BankResponse) => void;
+  reject: (error: GatewayError) => void;
 }
 
 /** @param currentPool the pool for the next attempt; replaced together with the client certificate */
@@ -86,63 +102,73 @@ export function createTransport(
   /** Calls that have a connection or wait for one, oldest first. */
   const activeCalls = createLinkedList<ActiveCall>();
   const inNextBatch = createBatchScheduler();
-  const proxies = new WeakMap<ConnectionPool, ReturnType<typeof createProxy>>();
+  const target = targetOf(environment);
+  let pool = currentPool();
+  let proxy = createProxy(pool);
 
-  const createProxy = (agent: ConnectionPool) =>
-    createProxyMiddleware({
-      target: new URL(environment.origin),
+  function createProxy(agent: ConnectionPool) {
+    return createProxyMiddleware({
+      target,
       changeOrigin: true,
       agent,
       selfHandleResponse: true,
       ejectPlugins: true,
       buffer: new EmptyBody(),
       plugins: [
-        (proxy) => {
-          proxy.on('proxyReq', (sent, request) => callOf(request)?.onConnection(sent));
-          proxy.on('proxyRes', (response, request) => callOf(request)?.onResponse(response));
-          proxy.on('econnreset', (cause, request) => callOf(request)?.onError(cause));
-          proxy.on('error', (cause, request) => callOf(request)?.onError(cause));
+        (server) => {
+          server.on('proxyReq', (sent, request) => callOf(request)?.onConnection(sent));
+          server.on('proxyRes', (response, request) => callOf(request)?.onResponse(response));
+          server.on('econnreset', (cause, request) => callOf(request)?.onError(cause));
+          server.on('error', (cause, request) => callOf(request)?.onError(cause));
         },
       ],
     });
+  }
 
-  function attempt(
-    outbound: OutboundRequest,
-    attemptNumber: number,
-    { onResponse, onFailure }: AttemptHandlers,
-  ): void {
+  function attempt(sending: Sending, attemptNumber: number): void {
+    const { outbound } = sending;
+    const { lane, tenant, deadlineAtMs, sendingMark } = outbound;
     const startedAtMs = performance.now();
-    const end = (connection: ConnectionInfo, outcome: Pick<CallEvent, 'status' | 'error'>) => {
-      unlink();
-      outbound.recordEvent?.({ ...callEvent(attemptNumber, startedAtMs, connection), ...outcome });
-    };
-    const pool = currentPool();
-    const proxy = proxies.get(pool) ?? createProxy(pool);
-    proxies.set(pool, proxy);
+    if (pool !== currentPool()) {
+      pool = currentPool();
+      proxy = createProxy(pool);
+    }
     if (activeCalls.size() >= pool.maxSockets) cancelLateCall();
-    if (outbound.lane === 'write') pool.closeIdle(writeSocketIdleMs);
-    const request = detachedRequest(outbound);
-    const response = new ServerResponse(request);
-    const { tenant, deadlineAtMs, sendingMark } = outbound;
+    if (lane === 'write') pool.closeIdle(writeSocketIdleMs);
+    const response = new DetachedResponse();
     const call = createUpstreamCall(
       { deadlineAtMs, connectMs, sendingMark },
       {
+        sendBytes: (sent) => sendBody(sent, outbound.body),
         onResponse(bankResponse, connection) {
-          end(connection, { status: bankResponse.status });
-          inNextBatch(() => onResponse(bankResponse));
+          unlink();
+          const event = callEvent(attemptNumber, startedAtMs, connection);
+          outbound.recordEvent?.({ ...event, status: bankResponse.status });
+          inNextBatch(() => sending.resolve(bankResponse));
         },
         onFailure(error, connection) {
-          end(connection, { error: error.code });
-          onFailure(error, connection);
+          unlink();
+          const event = callEvent(attemptNumber, startedAtMs, connection);
+          outbound.recordEvent?.({ ...event, error: error.code });
+          if (
+            attemptNumber > 1 ||
+            !mayRetry({ lane, error, ...connection, remainingMs: deadlineAtMs - performance.now() })
+          )
+            return sending.reject(error);
+          currentPool().closeIdle(0); // the bank may have closed the other idle connections too: retry on a new one
+          outbound.recordEvent?.({ what: 'retry', why: error.code });
+          attempt(sending, attemptNumber + 1);
         },
-        sendBytes: (sent) => sent.end(outbound.body),
+        onLate() {
+          becomeLate(sending);
+          sendingMark?.onDeadline();
+        },
         // The proxy destroys its request when its response closes early: the only access before there is a socket.
         closeConnection: () => response.emit('close'),
       },
     );
     const unlink = activeCalls.append({ call, tenant, deadlineAtMs });
-    request.call = call;
-    void proxy(request, response);
+    void proxy(asMessage(new DetachedRequest(outbound, call)), asResponse(response));
   }
 
   /**
@@ -160,19 +186,30 @@ export function createTransport(
   return {
     send: (outbound) =>
       new Promise((resolve, reject) => {
-        const { lane, deadlineAtMs } = outbound;
-        attempt(outbound, 1, {
-          onResponse: resolve,
-          onFailure(error, connection) {
-            const failed = { lane, error, ...connection, remainingMs: deadlineAtMs - performance.now() };
-            if (!mayRetry(failed)) return reject(error);
-            currentPool().closeIdle(0); // the bank may have closed the other idle connections too: retry on a new one
-            outbound.recordEvent?.({ what: 'retry', why: error.code });
-            attempt(outbound, 2, { onResponse: resolve, onFailure: reject });
-          },
-        });
+        attempt({ outbound, resolve, reject }, 1);
       }),
   };
+}
+
+/** Rejects the promise of a write at its deadline; what follows settles the promise of its late response. */
+function becomeLate(sending: Sending): void {
+  const { promise, resolve, reject } = Promise.withResolvers<BankResponse>();
+  sending.reject(new LateResponseError(promise));
+  sending.resolve = resolve;
+  sending.reject = reject;
+  sending.outbound.body = noBody; // the call may wait for minutes
+}
+
+const noBody = Buffer.alloc(0);
+
+/** Node writes a string together with the head. For larger bodies, the copy costs more than the second write. */
+const maxSingleWriteBytes = 16_384;
+
+function sendBody(request: ClientRequest, body: Buffer): void {
+  if (body.length === 0)
+    request.end(); // an empty buffer would be a second write
+  else if (body.length > maxSingleWriteBytes) request.end(body);
+  else request.end(body.toString('latin1'), 'latin1');
 }
 
 function callEvent(attempt: number, startedAtMs: number, connection: ConnectionInfo): CallEvent {
@@ -190,24 +227,59 @@ function callEvent(attempt: number, startedAtMs: number, connection: ConnectionI
 
 /** Signs every request with the current signer. */
 export const signed = (transport: Transport, currentSigner: () => RequestSigner): Transport => ({
-  send: async (outbound) => transport.send({ ...outbound, headers: await currentSigner().sign(outbound) }),
+  send: (outbound) =>
+    currentSigner()
+      .sign(outbound)
+      .then((headers) => transport.send({ ...outbound, headers })),
 });
 
-class DetachedRequest extends IncomingMessage {
-  call?: UpstreamCall;
+/**
+ * The target as plain values: the proxy reads it ten times for each call, and the properties of a `URL` are computed. A host
+ * name is without the brackets of an IPv6 address.
+ */
+function targetOf({ origin }: Environment) {
+  const { protocol, host, hostname, port } = new URL(origin);
+  return { protocol, host, hostname: hostWithoutBrackets(hostname), port, pathname: '' };
 }
 
-function detachedRequest({ method, path, headers, body }: OutboundRequest): DetachedRequest {
-  const request = new DetachedRequest(unconnectedSocket);
-  request.method = method;
-  request.url = path;
-  request.headers = toNodeHeaders(headers);
-  if (body.length > 0 || method === 'POST') request.headers['content-length'] = String(body.length);
-  return request;
+/**
+ * What the proxy reads of a request: an IncomingMessage without a connection and without a body. It is a fifth of the cost of
+ * a real one.
+ */
+class DetachedRequest {
+  readonly call: UpstreamCall;
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Record<string, string | string[]>;
+  readonly httpVersion = '1.1';
+  readonly httpVersionMajor = 1;
+
+  constructor({ method, path, headers, body }: OutboundRequest, call: UpstreamCall) {
+    this.call = call;
+    this.method = method;
+    this.url = path;
+    this.headers = toNodeHeaders(headers);
+    if (body.length > 0 || method === 'POST') this.headers['content-length'] = String(body.length);
+  }
+
+  /** The proxy listens for errors of the request, and there are none. */
+  on(): this {
+    return this;
+  }
 }
 
-/** Never connected: node:http only requires that a message has a socket. */
-const unconnectedSocket = new Socket();
+/** What the proxy uses of a response that it does not write: its event `close`. */
+class DetachedResponse extends EventEmitter {
+  readonly headersSent = false;
+  readonly finished = false;
+  readonly writableFinished = false;
+  /** The proxy does not close it if the bank's response breaks off. */
+  readonly destroyed = true;
+}
+
+// Their types are the reason for these casts: the proxy accepts only complete messages of Node.
+const asMessage = (request: DetachedRequest) => request as unknown as IncomingMessage;
+const asResponse = (response: DetachedResponse) => response as unknown as ServerResponse;
 
 const callOf = (request: unknown) => (request instanceof DetachedRequest ? request.call : undefined);
 
@@ -223,9 +295,10 @@ function toNodeHeaders(fields: HeaderFields): Record<string, string | string[]> 
   const headers: Record<string, string | string[]> = Object.create(null);
   const names = new Map<string, string>(); // as first written, by lower-case name
   for (const [name, value] of fields) {
-    const firstName = names.get(lowerCase(name));
+    const lowerCaseName = lowerCase(name);
+    const firstName = names.get(lowerCaseName);
     if (firstName === undefined) {
-      names.set(lowerCase(name), name);
+      names.set(lowerCaseName, name);
       headers[name] = value;
     } else headers[firstName] = [headers[firstName] ?? [], value].flat();
   }

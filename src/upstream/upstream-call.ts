@@ -4,10 +4,11 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import {
-  endToEndFields,
+  type HeaderField,
   type HeaderFields,
-  headerFieldsFrom,
-  headerValues,
+  isHopByHop,
+  listMembers,
+  lowerCase,
   withoutFields,
 } from '../pis/headers.ts';
 import { createBodyBuffer } from '../request/body-buffer.ts';
@@ -42,7 +43,7 @@ export interface UpstreamCall {
 /** The write-ahead mark of a write (messages.ts), bound to its environment. */
 export interface OutboundSendingMark {
   readonly markSending: () => Promise<number>;
-  /** Called at the deadline if bytes were sent: the call continues for a late response. */
+  /** To be called when the deadline passes after bytes were sent. */
   readonly onDeadline: () => void;
   readonly lateAnswerUntilMs: number;
 }
@@ -63,16 +64,18 @@ export interface ConnectionInfo {
   /** Whether any byte of a response had arrived. */
   readonly responseStarted: boolean;
   /** Milliseconds from the start of the call until it had an established connection, and until the head of a response. */
-  readonly connectMs?: number;
-  readonly firstByteMs?: number;
+  readonly connectMs?: number | undefined;
+  readonly firstByteMs?: number | undefined;
 }
 
-interface CallHandlers {
+export interface CallHandlers {
   /** Sends the request: its connection is established, and it is marked as sending. */
   readonly sendBytes: (request: ClientRequest) => void;
   /** One of these two is called, once. */
   readonly onResponse: (response: BankResponse, connection: ConnectionInfo) => void;
   readonly onFailure: (error: GatewayError, connection: ConnectionInfo) => void;
+  /** The deadline of a write has passed after it was sent; the call continues until `lateAnswerUntilMs`. */
+  readonly onLate: () => void;
   /** Closes the connection of a call that has failed. */
   readonly closeConnection: () => void;
 }
@@ -80,134 +83,167 @@ interface CallHandlers {
 /** Larger responses are refused: the eight operations need far less, and the whole response is held in memory. */
 export const maxResponseBytes = 4 * 1024 * 1024;
 
-export function createUpstreamCall(
-  { deadlineAtMs, connectMs, sendingMark }: CallLimits,
-  handlers: CallHandlers,
-): UpstreamCall {
-  let phase: 'waiting' | 'connecting' | 'marking' | 'sent' | 'responding' | 'ended' = 'waiting';
-  let connectTimer: NodeJS.Timeout | undefined;
-  let deadline = setTimeout(onDeadline, Math.max(0, deadlineAtMs - performance.now()));
-  let errorWhileMarking: unknown;
-  let connectionInfo = (): ConnectionInfo => ({ reusedSocket: false, responseStarted: false });
-  const startedAtMs = performance.now();
-  const times: { connectMs?: number; firstByteMs?: number } = {};
+export const createUpstreamCall = (limits: CallLimits, handlers: CallHandlers): UpstreamCall =>
+  new Call(limits, handlers);
 
-  function onDeadline(): void {
-    const isSent = phase === 'sent' || phase === 'responding';
+type Phase = 'waiting' | 'connecting' | 'marking' | 'sent' | 'responding' | 'ended';
+
+class Call implements UpstreamCall {
+  readonly #limits: CallLimits;
+  readonly #handlers: CallHandlers;
+  readonly #startedAtMs = performance.now();
+  #phase: Phase = 'waiting';
+  /** For the deadline; after that, for the end of the wait for a late response. */
+  #timer: NodeJS.Timeout;
+  #connectTimer: NodeJS.Timeout | undefined;
+  #isLate = false;
+  #errorWhileMarking: unknown;
+  #request: ClientRequest | undefined;
+  #socket: Socket | undefined;
+  /** What the socket had received before this call. */
+  #bytesReadBefore = 0;
+  #connectMs: number | undefined;
+  #firstByteMs: number | undefined;
+
+  constructor(limits: CallLimits, handlers: CallHandlers) {
+    this.#limits = limits;
+    this.#handlers = handlers;
+    this.#timer = setTimeout(() => this.#onTimer(), Math.max(0, limits.deadlineAtMs - performance.now()));
+  }
+
+  onConnection(request: ClientRequest) {
+    const { socket } = request;
+    if (this.#phase !== 'waiting' || !socket) return;
+    this.#request = request;
+    this.#socket = socket;
+    this.#bytesReadBefore = socket.bytesRead;
+    // The deadline's timer may not have fired yet.
+    if (performance.now() >= this.#limits.deadlineAtMs) return this.#fail(deadlineBeforeSending());
+    request.on('upgrade', (_response, upgraded: Socket) => {
+      upgraded.destroy();
+      this.#fail(protocolChanged());
+    });
+    if (isConnected(socket)) return this.#onConnected(request);
+    this.#phase = 'connecting';
+    this.#connectTimer = setTimeout(
+      () => this.#fail(bankUnreachable(connectTimeout)),
+      this.#limits.connectMs,
+    );
+    socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
+      if (this.#phase === 'connecting') this.#onConnected(request);
+    });
+  }
+
+  onResponse(response: IncomingMessage) {
+    if (this.#phase === 'ended') return;
+    if (this.#phase === 'marking') return this.#failAfterMarking(unsolicitedResponse);
+    this.#phase = 'responding';
+    this.#firstByteMs = performance.now() - this.#startedAtMs;
+    const status = response.statusCode ?? 0;
+    if (status === 101) return this.#fail(protocolChanged()); // without the fields that make it an upgrade for Node
+    if (status < 200 || status > 599)
+      return this.#fail(malformedResponse(invalidStatus, undefined, 'http_protocol_error'));
+    const headers = responseFields(response.rawHeaders);
+    if (!headers)
+      return this.#fail(malformedResponse(unknownTransferCoding, undefined, 'http_response_transfer_coding'));
+    const body = createBodyBuffer();
+    response.on('data', (chunk: Buffer) => {
+      if (body.append(chunk) > maxResponseBytes) this.#fail(tooLongResponse());
+    });
+    response.on('end', () => {
+      if (this.#end())
+        this.#handlers.onResponse({ status, headers, body: body.toBuffer() }, this.#connectionInfo());
+    });
+    response.on('close', () => {
+      if (!response.complete) this.#fail(incompleteResponse(undefined));
+    });
+  }
+
+  onError(cause: unknown) {
+    if (this.#phase === 'marking') return this.#failAfterMarking(cause);
+    if (this.#phase === 'responding') return this.#fail(incompleteResponse(cause));
+    if (this.#phase !== 'sent') return this.#fail(bankUnreachable(cause));
+    const isFirstOnConnection = !this.#request?.reusedSocket;
+    this.#fail(
+      isFirstOnConnection && isClientCertificateAlert(cause)
+        ? clientCertificateRefused(cause)
+        : connectionBroken(cause),
+    );
+  }
+
+  cancel(): void {
+    this.#fail(this.#timeoutError());
+  }
+
+  #onTimer() {
+    const { sendingMark } = this.#limits;
+    const isSent = this.#phase === 'sent' || this.#phase === 'responding';
     const lateMs = (sendingMark?.lateAnswerUntilMs ?? 0) - performance.now();
-    if (!sendingMark || !isSent || lateMs <= 0) {
-      fail(timeoutError());
-      return;
-    }
-    deadline = setTimeout(() => fail(timeoutError()), lateMs);
-    sendingMark.onDeadline();
+    if (!isSent || this.#isLate || lateMs <= 0) return this.#fail(this.#timeoutError());
+    this.#isLate = true;
+    this.#timer = setTimeout(() => this.#onTimer(), lateMs);
+    this.#handlers.onLate();
   }
 
-  function timeoutError(): GatewayError {
-    if (phase === 'waiting' || phase === 'marking') return deadlineBeforeSending();
-    return phase === 'connecting' ? bankUnreachable(connectTimeout) : outcomeUnknown();
+  #timeoutError(): GatewayError {
+    if (this.#phase === 'waiting' || this.#phase === 'marking') return deadlineBeforeSending();
+    return this.#phase === 'connecting' ? bankUnreachable(connectTimeout) : outcomeUnknown();
   }
 
-  function fail(error: GatewayError): void {
-    if (!end()) return;
-    handlers.closeConnection();
-    handlers.onFailure(error, { ...connectionInfo(), ...times });
+  #fail(error: GatewayError): void {
+    if (!this.#end()) return;
+    this.#handlers.closeConnection();
+    this.#handlers.onFailure(error, this.#connectionInfo());
   }
 
   /** @returns whether the call had not ended before */
-  function end(): boolean {
-    if (phase === 'ended') return false;
-    phase = 'ended';
-    clearTimeout(deadline);
-    clearTimeout(connectTimer);
+  #end(): boolean {
+    if (this.#phase === 'ended') return false;
+    this.#phase = 'ended';
+    clearTimeout(this.#timer);
+    clearTimeout(this.#connectTimer);
     return true;
   }
 
-  function onConnected(request: ClientRequest): void {
-    clearTimeout(connectTimer);
-    times.connectMs = performance.now() - startedAtMs;
-    if (sendingMark) markAndSend(sendingMark, request);
-    else send(request);
+  #onConnected(request: ClientRequest) {
+    clearTimeout(this.#connectTimer);
+    this.#connectMs = performance.now() - this.#startedAtMs;
+    const { sendingMark } = this.#limits;
+    if (sendingMark) void this.#markAndSend(sendingMark, request);
+    else this.#send(request);
   }
 
-  async function markAndSend({ markSending }: OutboundSendingMark, request: ClientRequest): Promise<void> {
-    phase = 'marking';
+  async #markAndSend({ markSending }: OutboundSendingMark, request: ClientRequest): Promise<void> {
+    this.#phase = 'marking';
     try {
       const sendUntilMs = await markSending();
-      if (phase !== 'marking') return;
-      if (errorWhileMarking) throw bankUnreachable(errorWhileMarking);
+      if (this.#phase !== 'marking') return;
+      if (this.#errorWhileMarking) throw bankUnreachable(this.#errorWhileMarking);
       if (performance.now() > sendUntilMs) throw stateUnavailable(markedTooLate);
-      send(request);
+      this.#send(request);
     } catch (thrown) {
-      fail(asGatewayError(thrown));
+      this.#fail(asGatewayError(thrown));
     }
   }
 
   /** The call fails only when the mark is written: a retry on another connection must not overtake the mark. */
-  function failAfterMarking(cause: unknown): void {
-    errorWhileMarking ??= cause;
+  #failAfterMarking(cause: unknown): void {
+    this.#errorWhileMarking ??= cause;
   }
 
-  function send(request: ClientRequest): void {
-    phase = 'sent';
-    handlers.sendBytes(request);
+  #send(request: ClientRequest): void {
+    this.#phase = 'sent';
+    this.#handlers.sendBytes(request);
   }
 
-  return {
-    onConnection(request) {
-      const { socket } = request;
-      if (phase !== 'waiting' || !socket) return;
-      const { bytesRead } = socket;
-      connectionInfo = () => ({
-        reusedSocket: request.reusedSocket,
-        responseStarted: socket.bytesRead > bytesRead,
-      });
-      // The deadline's timer may not have fired yet.
-      if (performance.now() >= deadlineAtMs) return fail(deadlineBeforeSending());
-      request.once('upgrade', (_response, upgraded: Socket) => {
-        upgraded.destroy();
-        fail(protocolChanged());
-      });
-      if (isConnected(socket)) return onConnected(request);
-      phase = 'connecting';
-      connectTimer = setTimeout(() => fail(bankUnreachable(connectTimeout)), connectMs);
-      socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
-        if (phase === 'connecting') onConnected(request);
-      });
-    },
-
-    onResponse(response) {
-      if (phase === 'ended') return;
-      if (phase === 'marking') return failAfterMarking(unsolicitedResponse);
-      phase = 'responding';
-      times.firstByteMs = performance.now() - startedAtMs;
-      const status = response.statusCode ?? 0;
-      if (status === 101) return fail(protocolChanged()); // without the fields that make it an upgrade for Node
-      if (status < 200 || status > 599)
-        return fail(malformedResponse(invalidStatus, undefined, 'http_protocol_error'));
-      const fields = headerFieldsFrom(response.rawHeaders);
-      if (!hasKnownTransferCoding(fields))
-        return fail(malformedResponse(unknownTransferCoding, undefined, 'http_response_transfer_coding'));
-      readBody(response, fail, (body) => {
-        if (!end()) return;
-        const headers = withoutFields(endToEndFields(fields), framingHeaders);
-        handlers.onResponse({ status, headers, body }, { ...connectionInfo(), ...times });
-      });
-    },
-
-    onError(cause) {
-      if (phase === 'marking') return failAfterMarking(cause);
-      if (phase === 'responding') return fail(incompleteResponse(cause));
-      if (phase !== 'sent') return fail(bankUnreachable(cause));
-      fail(
-        !connectionInfo().reusedSocket && isClientCertificateAlert(cause)
-          ? clientCertificateRefused(cause)
-          : connectionBroken(cause),
-      );
-    },
-
-    cancel: () => fail(timeoutError()),
-  };
+  #connectionInfo(): ConnectionInfo {
+    return {
+      reusedSocket: this.#request?.reusedSocket ?? false,
+      responseStarted: this.#socket !== undefined && this.#socket.bytesRead > this.#bytesReadBefore,
+      connectMs: this.#connectMs,
+      firstByteMs: this.#firstByteMs,
+    };
+  }
 }
 
 /** Whether bytes can be sent: taken from the state of the connection, never from an error code. */
@@ -217,34 +253,37 @@ function isConnected(socket: Socket): boolean {
 }
 
 /**
- * Node decodes `chunked` and leaves every other coding in the body, whose field is not passed on. The names of codings are
- * case-insensitive (RFC 9112 section 7).
+ * The fields of a response that are passed on, in one pass: end-to-end, and without the length.
+ *
+ * @returns `undefined` if the transfer coding is not `chunked`: Node leaves every other coding in the body, whose field is
+ *   not passed on. The names of codings are case-insensitive (RFC 9112 section 7).
  */
-function hasKnownTransferCoding(fields: HeaderFields): boolean {
-  const codings = headerValues(fields, 'transfer-encoding');
-  return codings.length === 0 || (codings.length === 1 && codings[0]?.toLowerCase() === 'chunked');
+function responseFields(rawHeaders: readonly string[]): HeaderFields | undefined {
+  const fields: HeaderField[] = [];
+  let connectionOptions: readonly string[] = noOptions;
+  let isChunked = false;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const field: HeaderField = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
+    const name = lowerCase(field[0]);
+    if (name === 'transfer-encoding') {
+      if (isChunked || lowerCase(field[1]) !== 'chunked') return undefined;
+      isChunked = true;
+    } else if (name === 'connection') {
+      // The usual option names a field that is hop-by-hop in any case.
+      if (lowerCase(field[1]) !== 'keep-alive')
+        connectionOptions = [...connectionOptions, ...listMembers([field], name)];
+    } else if (name !== 'content-length' && !isHopByHop(name)) fields.push(field);
+  }
+  return connectionOptions.length === 0 ? fields : withoutFields(fields, new Set(connectionOptions));
 }
 
-function readBody(
-  response: IncomingMessage,
-  fail: (error: GatewayError) => void,
-  done: (body: Buffer) => void,
-): void {
-  const body = createBodyBuffer();
-  response.on('data', (chunk: Buffer) => {
-    if (body.append(chunk) > maxResponseBytes)
-      fail(malformedResponse('The bank answered with more than 4 MiB', undefined, 'http_response_body_size'));
-  });
-  response.on('end', () => done(body.toBuffer()));
-  response.on('close', () => {
-    if (!response.complete) fail(incompleteResponse(undefined));
-  });
-}
-
-const framingHeaders: ReadonlySet<string> = new Set(['content-length']);
+const noOptions: readonly string[] = [];
 
 const protocolChanged = () =>
   malformedResponse('The bank changed the protocol unasked', undefined, 'http_upgrade_failed');
+
+const tooLongResponse = () =>
+  malformedResponse('The bank answered with more than 4 MiB', undefined, 'http_response_body_size');
 
 const incompleteResponse = (cause: unknown) =>
   malformedResponse('The bank broke its answer off', cause, 'http_response_incomplete');

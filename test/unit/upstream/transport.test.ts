@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import { type ConnectionPool, createConnectionPool } from '../../../src/upstream/connection-pool.ts';
-import { createTransport, type OutboundRequest, type Transport } from '../../../src/upstream/transport.ts';
+import {
+  createTransport,
+  LateResponseError,
+  type OutboundRequest,
+  type Transport,
+} from '../../../src/upstream/transport.ts';
 import { listen } from '../../kit/ports.ts';
 import { until, within } from '../../kit/within.ts';
 
@@ -37,6 +42,17 @@ const send = (transport: Transport, request: Partial<OutboundRequest> = {}) =>
     'a response',
     transport.send({ ...get, deadlineAtMs: performance.now() + 2_000, ...request }),
   );
+
+/** @param call a write that must fail at its deadline */
+async function lateResponse(call: Promise<unknown>) {
+  const error = await call.then(
+    () => assert.fail('the response is in time'),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof LateResponseError);
+  assert.equal(error.code, 'OUTCOME_UNKNOWN');
+  return error.response;
+}
 
 /** Collects the warnings of the process during the test, such as of too many listeners. */
 function collectWarnings(t: TestContext): readonly string[] {
@@ -110,6 +126,42 @@ describe('transport', () => {
     assert.deepEqual(order, ['marked', 'received']);
   });
 
+  test('fails a write at its deadline, and still returns its late response', async (t) => {
+    const { promise: isLate, resolve: answer } = Promise.withResolvers<void>();
+    const { transport } = await startTransport(t, (_request, response) => {
+      void isLate.then(() => response.writeHead(201).end('late'));
+    });
+    const events: string[] = [];
+    let deadlines = 0;
+    const sendingMark = {
+      markSending: async () => performance.now() + 1_000,
+      onDeadline: () => void deadlines++,
+      lateAnswerUntilMs: performance.now() + 20_000,
+    };
+    const deadlineAtMs = performance.now() + 50;
+    const late = await lateResponse(
+      send(transport, {
+        ...{ lane: 'write', method: 'POST', body: Buffer.from('{}'), deadlineAtMs, sendingMark },
+        recordEvent: ({ what }) => events.push(what),
+      }).finally(answer),
+    );
+
+    assert.deepEqual([deadlines, late.status, late.body.toString()], [1, 201, 'late']);
+    assert.deepEqual(events, ['call'], 'one attempt');
+  });
+
+  test('fails a write at its deadline, and the late response when it is not awaited any longer', async (t) => {
+    const { transport } = await startTransport(t, () => {});
+    const sendingMark = {
+      markSending: async () => performance.now() + 1_000,
+      onDeadline() {},
+      lateAnswerUntilMs: performance.now() + 100,
+    };
+    const deadlineAtMs = performance.now() + 50;
+    const late = lateResponse(send(transport, { lane: 'write', method: 'POST', deadlineAtMs, sendingMark }));
+    await assert.rejects(within(4_000, 'an error', late), { code: 'OUTCOME_UNKNOWN' });
+  });
+
   test('follows no redirect and returns a response with any status', async (t) => {
     for (const status of [200, 204, 301, 302, 304, 307, 404, 429, 500, 503, 599]) {
       let requests = 0;
@@ -168,7 +220,9 @@ describe('transport', () => {
       lateAnswerUntilMs: performance.now() + 20_000,
     };
     const sendLate = (path: string, tenant: string) =>
-      transport.send({ ...get, method: 'POST', lane: 'write', path, tenant, deadlineAtMs, sendingMark });
+      lateResponse(
+        transport.send({ ...get, method: 'POST', lane: 'write', path, tenant, deadlineAtMs, sendingMark }),
+      );
     const patient = sendLate('/patient', 'patient');
     const hanging = [1, 2, 3].map(() => sendLate('/hanging', 'hanging').catch(() => 'given up'));
     await until(

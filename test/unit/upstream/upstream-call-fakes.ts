@@ -38,6 +38,7 @@ export function startCall(totalMs = 1_000, sendingMark?: OutboundSendingMark): C
       sendBytes: () => {
         sent += 1;
       },
+      onLate: () => sendingMark?.onDeadline(),
       closeConnection: () => {
         closed += 1;
       },

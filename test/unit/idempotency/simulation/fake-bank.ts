@@ -105,7 +105,7 @@ export function createFakeBank(scheduler: Scheduler, network: SimulatedProcess):
           connectMs: 2_000,
           sendingMark: {
             markSending,
-            onDeadline: () => writeAheadMark?.onDeadline(),
+            onDeadline() {}, // called by the transport
             lateAnswerUntilMs: writeAheadMark?.lateAnswerUntilMs ?? 0,
           },
         },
@@ -116,6 +116,7 @@ export function createFakeBank(scheduler: Scheduler, network: SimulatedProcess):
             resolve({ ...response, servedFrom: 'bank', environment });
           },
           onFailure: (error) => reject(withEnvironment(error, environment)),
+          onLate: () => writeAheadMark?.onDeadline(),
           closeConnection() {},
         },
       );
