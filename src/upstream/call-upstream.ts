@@ -8,14 +8,18 @@ import { asGatewayError } from '../request/errors.ts';
 import type { DisconnectSignal, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
-import type { Circuit } from './circuit/circuit.ts';
+import type { Admission, Circuit } from './circuit/circuit.ts';
+import { classifyError, classifyStatus } from './circuit/classify-outcome.ts';
 import type { RateLimiter } from './shaping/rate-limiter.ts';
 import { LateResponseError, type OutboundRequest, type Transport } from './transport.ts';
 import type { BankResponse } from './upstream-call.ts';
 
 /** What a call to one environment of the bank needs. */
 export interface Upstream {
-  readonly circuitOf: (lane: Lane, tenant: string) => Pick<Circuit, 'run' | 'effectiveState'>;
+  readonly circuitOf: (
+    lane: Lane,
+    tenant: string,
+  ) => Pick<Circuit, 'admit' | 'renew' | 'complete' | 'effectiveState'>;
   readonly limiter: Pick<RateLimiter, 'run'>;
   readonly transport: Transport;
 }
@@ -26,35 +30,46 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
     const { operation, environment, client, deadlineAtMs, signal, recordEvent } = request;
     const { circuitOf, limiter, transport } = upstreamOf(environment.name);
     const circuit = circuitOf(operation.lane, client.tenant);
-    const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
     const startedAtMs = performance.now();
     let sentAtMs: number | undefined;
+    let admission: Admission;
 
-    const toResponse = (response: BankResponse): PisResponse => ({
-      status: response.status,
-      headers: response.headers,
-      body: response.body,
-      servedFrom: 'bank',
-      environment: environment.name,
-      upstreamMs: performance.now() - (sentAtMs ?? startedAtMs),
-    });
-    const onError = (thrown: unknown) => {
+    const refuse = (thrown: unknown): Promise<never> => {
+      recordEvent?.(refusalEvent(thrown, circuit, { waitedMs: performance.now() - startedAtMs, signal }));
+      return Promise.reject(thrown);
+    };
+    const send = (): Promise<BankResponse> => {
+      try {
+        admission = circuit.renew(admission);
+      } catch (thrown) {
+        return Promise.reject(thrown);
+      }
+      sentAtMs = performance.now();
+      recordEvent?.({ what: 'turn', waitedMs: sentAtMs - startedAtMs });
+      return transport.send(outboundRequest(request));
+    };
+    const toResponse = ({ status, headers, body }: BankResponse): PisResponse => {
+      const upstreamMs = performance.now() - (sentAtMs ?? startedAtMs);
+      return { status, headers, body, servedFrom: 'bank', environment: environment.name, upstreamMs };
+    };
+    const onResponse = (response: BankResponse): PisResponse => {
+      circuit.complete(admission, classifyStatus(response.status));
+      return toResponse(response);
+    };
+    const onError = (thrown: unknown): Promise<PisResponse> => {
+      circuit.complete(admission, classifyError(thrown));
       // The idempotency stage answers the TPP at the deadline, and still needs the late response.
       if (thrown instanceof LateResponseError) return thrown.response.then(toResponse);
-      if (sentAtMs === undefined)
-        recordEvent?.(refusalEvent(thrown, circuit, { waitedMs: performance.now() - startedAtMs, signal }));
-      throw thrown;
+      return sentAtMs === undefined ? refuse(thrown) : Promise.reject(thrown);
     };
-    return circuit
-      .run((beforeSending) =>
-        limiter.run(call, async () => {
-          beforeSending();
-          sentAtMs = performance.now();
-          recordEvent?.({ what: 'turn', waitedMs: sentAtMs - startedAtMs });
-          return transport.send(outboundRequest(request));
-        }),
-      )
-      .then(toResponse, onError);
+
+    try {
+      admission = circuit.admit();
+    } catch (thrown) {
+      return refuse(thrown);
+    }
+    const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
+    return limiter.run(call, send).then(onResponse, onError);
   };
 }
 

@@ -84,11 +84,12 @@ export function createUpstreams(
     return { connections, transport, limiter, probe };
   }
 
-  function partsOf(name: string) {
-    const found = parts.get(name);
-    if (!found) throw new Error(`there is no environment ${name}`);
-    return found;
-  }
+  const upstreams = new Map<string, Upstream>(
+    Array.from(parts, ([name, { limiter, transport }]) => [
+      name,
+      { limiter, transport, circuitOf: (lane, tenant) => circuits.of(name, lane).of(tenant) },
+    ]),
+  );
 
   const limiters = () =>
     Array.from(parts, ([environment, { limiter }]) => ({ environment, ...limiter.stats() }));
@@ -97,10 +98,7 @@ export function createUpstreams(
   const removeGaugeSources = addGaugeSources(metrics, { circuits: circuits.views, limiters, certificates });
 
   return {
-    of(name) {
-      const { limiter, transport } = partsOf(name);
-      return { limiter, transport, circuitOf: (lane, tenant) => circuits.of(name, lane).of(tenant) };
-    },
+    of: (name) => upstreams.get(name) ?? missingEnvironment(name),
     circuits: circuits.views,
     limiters,
     certificates,
@@ -108,7 +106,7 @@ export function createUpstreams(
       await Promise.all(Array.from(parts.values(), ({ connections }) => connections.pollFiles()));
     },
     async preflight(name) {
-      const { createPool, currentSigner } = partsOf(name).connections;
+      const { createPool, currentSigner } = (parts.get(name) ?? missingEnvironment(name)).connections;
       const headers = probeHeaders();
       return {
         agent: createPool(),
@@ -121,6 +119,10 @@ export function createUpstreams(
       for (const { limiter } of parts.values()) limiter.close();
     },
   };
+}
+
+function missingEnvironment(name: string): never {
+  throw new Error(`there is no environment ${name}`);
 }
 
 /** Whether clients of several tenants may use the environment. */

@@ -5,21 +5,27 @@
 
 import type { CircuitSettings } from '../../config/schema.ts';
 import { type GatewayError, retryLater } from '../../request/errors.ts';
-import { type CallOutcome, classifyError, classifyStatus, type ProbeOutcome } from './classify-outcome.ts';
+import type { CallOutcome, ProbeOutcome } from './classify-outcome.ts';
 import { createFailureWindow, type WindowCounts } from './failure-window.ts';
 import type { CircuitId, Hold } from './holds.ts';
 import { createRecovery } from './recovery.ts';
 
 export interface Circuit {
   /**
-   * Runs a call to the bank, or refuses it immediately.
+   * Admits a call, or refuses it immediately. Each admitted call must be completed, once.
    *
-   * @param call may wait before it sends; it must then call `beforeSending`, which throws if the circuit has opened
-   * @throws GatewayError CIRCUIT_OPEN with Retry-After; and whatever `call` throws
+   * @throws GatewayError CIRCUIT_OPEN with Retry-After
    */
-  run<Response extends { readonly status: number }>(
-    call: (beforeSending: () => void) => Promise<Response>,
-  ): Promise<Response>;
+  admit(): Admission;
+  /**
+   * Checks again before a call is sent, because the circuit may have opened while the call waited.
+   *
+   * @returns the admission that replaces the earlier one
+   * @throws GatewayError CIRCUIT_OPEN; the earlier admission must still be completed
+   */
+  renew(earlier: Admission): Admission;
+  /** Ends a call, and counts its outcome. */
+  complete(admission: Admission, outcome: CallOutcome): void;
   /** The measured state, regardless of a hold. */
   view(): MeasuredState;
   /** For the record of a refused request: the measured state, or `held open`. */
@@ -58,8 +64,8 @@ type CircuitState =
   /** Writes resume one at a time; `trial` is the active one. */
   | { readonly kind: 'probation'; readonly trial: Admission | undefined };
 
-/** Permission to send one call. */
-interface Admission {
+/** Permission to send a call. On probation, each one is a separate object. */
+export interface Admission {
   /** How often the circuit had opened by then: the outcome of a call admitted before the last opening does not count. */
   readonly openings: number;
   readonly isCounted: boolean;
@@ -94,6 +100,7 @@ export function createCircuit(
 ): Circuit {
   let state: CircuitState = { kind: 'closed' };
   let openings = 0;
+  let whileClosed: Admission = { openings, isCounted: true };
   let openedBecause = '';
   let activeCalls = 0;
   let isShutDown = false;
@@ -132,18 +139,19 @@ export function createCircuit(
 
   function open(why: string): void {
     openings += 1;
+    whileClosed = { openings, isCounted: true };
     openedBecause = why;
     changeState({ kind: 'open', untilMs: now() + recovery.start() }, why);
   }
 
   /** @param earlier the admission that the same call received before it waited */
-  function admit(earlier?: Admission): Admission {
+  function check(earlier?: Admission): Admission {
     const hold = holdOf(id);
     if (hold?.as === 'open') throw heldOpenByOperators(hold.untilMs - wall());
-    if (hold?.as === 'closed') return { openings, isCounted: false };
+    if (hold?.as === 'closed') return uncounted;
     switch (state.kind) {
       case 'closed':
-        return { openings, isCounted: true };
+        return whileClosed;
       case 'open':
         throw circuitOpen(state.untilMs - now());
       case 'half-open':
@@ -158,7 +166,7 @@ export function createCircuit(
     }
   }
 
-  function complete(admission: Admission, outcome: CallOutcome): void {
+  function count(admission: Admission, outcome: CallOutcome): void {
     const isTrial = state.kind === 'probation' && state.trial === admission;
     if (isTrial) state = { kind: 'probation', trial: undefined };
     if (isShutDown || outcome === 'neutral' || !admission.isCounted || admission.openings !== openings)
@@ -174,25 +182,19 @@ export function createCircuit(
   }
 
   return {
-    async run(call) {
-      let admission = admit();
+    admit() {
+      const admission = check();
       activeCalls += 1;
-      let outcome: CallOutcome = 'neutral';
-      try {
-        const response = await call(() => {
-          const renewed = admit(admission);
-          if (renewed !== admission) complete(admission, 'neutral');
-          admission = renewed;
-        });
-        outcome = classifyStatus(response.status);
-        return response;
-      } catch (thrown) {
-        outcome = classifyError(thrown);
-        throw thrown;
-      } finally {
-        activeCalls -= 1;
-        complete(admission, outcome);
-      }
+      return admission;
+    },
+    renew(earlier) {
+      const renewed = check(earlier);
+      if (renewed !== earlier) count(earlier, 'neutral');
+      return renewed;
+    },
+    complete(admission, outcome) {
+      activeCalls -= 1;
+      count(admission, outcome);
     },
     view() {
       const untilMs = state.kind === 'open' ? wall() + Math.max(0, state.untilMs - now()) : undefined;
@@ -219,6 +221,9 @@ export function createCircuit(
     },
   };
 }
+
+/** While operators hold the circuit closed. */
+const uncounted: Admission = { openings: 0, isCounted: false };
 
 const circuitOpen = (waitMs: number): GatewayError =>
   retryLater(waitMs, 'CIRCUIT_OPEN', 'The bank fails at the moment');

@@ -19,14 +19,15 @@ declare module 'opossum' {
     readonly rotateBucketController: EventEmitter;
   }
 
-  class CircuitBreaker<Arguments extends unknown[]> {
-    constructor(action: (...all: Arguments) => Promise<void>, options: Options);
-    fire(...all: Arguments): Promise<void>;
+  class CircuitBreaker {
+    constructor(action: () => Promise<void>, options: Options);
+    fire(): Promise<void>;
     open(): void;
     close(): void;
     on(event: 'open' | 'failure', listener: () => void): this;
     shutdown(): void;
     readonly opened: boolean;
+    readonly status: { increment(count: 'fires' | 'successes'): void };
     readonly stats: { readonly failures: number; readonly fires: number };
   }
   export = CircuitBreaker;

@@ -68,22 +68,22 @@ export function createCircuits(
   { probes, holds, onChange }: CircuitsDependencies,
 ): Circuits {
   const circuits = new Map(
-    [...probes].flatMap(([environment, probe]) =>
-      lanes.map((lane) => [
-        `${environment} ${lane}`,
-        createTenantCircuits({ environment, lane }, settings, { probe, holdOf: holds.of, onChange }),
-      ]),
-    ),
+    Array.from(probes, ([environment, probe]) => {
+      const create = (lane: Lane) =>
+        createTenantCircuits({ environment, lane }, settings, { probe, holdOf: holds.of, onChange });
+      return [environment, { write: create('write'), read: create('read'), status: create('status') }];
+    }),
   );
+  const all = () => [...circuits.values()].flatMap((byLane) => lanes.map((lane) => byLane[lane]));
   return {
     of(environment, lane) {
-      const found = circuits.get(`${environment} ${lane}`);
-      if (!found) throw new Error(`there is no environment ${environment}`);
-      return found;
+      const byLane = circuits.get(environment);
+      if (!byLane) throw new Error(`there is no environment ${environment}`);
+      return byLane[lane];
     },
-    views: () => Array.from(circuits.values(), (each) => each.view()),
+    views: () => all().map((each) => each.view()),
     close() {
-      for (const each of circuits.values()) each.close();
+      for (const each of all()) each.close();
     },
   };
 }

@@ -5,7 +5,12 @@ import type { CircuitSettings } from '../../../../src/config/schema.ts';
 import type { Lane } from '../../../../src/pis/operations.ts';
 import { asGatewayError, GatewayError } from '../../../../src/request/errors.ts';
 import type { Circuit } from '../../../../src/upstream/circuit/circuit.ts';
-import type { ProbeOutcome } from '../../../../src/upstream/circuit/classify-outcome.ts';
+import {
+  type CallOutcome,
+  classifyError,
+  classifyStatus,
+  type ProbeOutcome,
+} from '../../../../src/upstream/circuit/classify-outcome.ts';
 import type { Hold } from '../../../../src/upstream/circuit/holds.ts';
 import {
   type CircuitChange,
@@ -82,16 +87,12 @@ export function startCircuit(
     },
     begin(tenant = 'shop') {
       const { promise, resolve } = Promise.withResolvers<CallResult>();
-      const result = circuits
-        .of(tenant)
-        .run(async (beforeSending) => {
-          beforeSending();
-          reached.push(lane);
-          const outcome = await promise;
-          if (typeof outcome === 'string') throw new GatewayError(outcome, 'simulated');
-          return { status: outcome };
-        })
-        .then(({ status }) => String(status), describeError);
+      const result = callThrough(circuits.of(tenant), async () => {
+        reached.push(lane);
+        const outcome = await promise;
+        if (typeof outcome === 'string') throw new GatewayError(outcome, 'simulated');
+        return { status: outcome };
+      }).then(({ status }) => String(status), describeError);
       return { end: resolve, result };
     },
     async fail(times = 10) {
@@ -101,6 +102,28 @@ export function startCircuit(
   };
   t.after(() => circuits.close());
   return fixture;
+}
+
+/** Makes a call, as call-upstream.ts does. @param permit what the call waits for before it is sent */
+export async function callThrough(
+  circuit: Circuit,
+  send: () => Promise<{ readonly status: number }>,
+  permit?: Promise<void>,
+): Promise<{ readonly status: number }> {
+  let admission = circuit.admit();
+  let outcome: CallOutcome = 'neutral';
+  try {
+    if (permit) await permit;
+    admission = circuit.renew(admission);
+    const response = await send();
+    outcome = classifyStatus(response.status);
+    return response;
+  } catch (thrown) {
+    outcome = classifyError(thrown);
+    throw thrown;
+  } finally {
+    circuit.complete(admission, outcome);
+  }
 }
 
 function describeError(thrown: unknown): string {

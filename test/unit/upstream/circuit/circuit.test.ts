@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { errorTable } from '../../../../src/request/errors.ts';
 import { createCircuits } from '../../../../src/upstream/circuit/tenant-circuits.ts';
-import { type CallResult, settings, startCircuit } from './circuit-fixture.ts';
+import { type CallResult, callThrough, settings, startCircuit } from './circuit-fixture.ts';
 
 const failures: readonly CallResult[] = [
   ...[500, 502, 503, 504, 599],
@@ -86,7 +86,7 @@ describe('open circuit', () => {
     await time.pass(3_500);
     assert.equal(await call(), 'CIRCUIT_OPEN 7');
     await assert.rejects(
-      circuit.run(async () => ({ status: 200 })),
+      callThrough(circuit, async () => ({ status: 200 })),
       /nothing was sent\. Try again in 7 s\./,
     );
   });
@@ -94,11 +94,7 @@ describe('open circuit', () => {
   test('refuses a call that was admitted earlier and has waited for its permit since', async (t) => {
     const { circuit, reached, fail } = startCircuit(t, 'write');
     const { promise, resolve } = Promise.withResolvers<void>();
-    const waiting = circuit.run(async (beforeSending) => {
-      await promise;
-      beforeSending();
-      return { status: 200 };
-    });
+    const waiting = callThrough(circuit, async () => ({ status: 200 }), promise);
     await fail();
     resolve();
     await assert.rejects(waiting, { code: 'CIRCUIT_OPEN' });
@@ -149,11 +145,11 @@ describe('circuit held by operators', () => {
     const fixture = startCircuit(t, 'write');
     await fixture.fail();
     await fixture.time.pass(10_000);
-    await fixture.circuit.run(async (beforeSending) => {
-      fixture.hold = hold('closed', fixture.time.now() + 1_000);
-      beforeSending();
-      return { status: 200 };
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting = callThrough(fixture.circuit, async () => ({ status: 200 }), promise);
+    fixture.hold = hold('closed', fixture.time.now() + 1_000);
+    resolve();
+    await waiting;
     fixture.hold = undefined;
     assert.equal(fixture.circuit.view().state, 'probation');
     assert.equal(await fixture.call(), '200');
@@ -199,10 +195,7 @@ test('failures in one environment and lane open only the circuit of that environ
   t.after(() => circuits.close());
 
   for (let count = 0; count < 10; count++)
-    await circuits
-      .of('sandbox', 'write')
-      .of('shop')
-      .run(async () => ({ status: 500 }));
+    await callThrough(circuits.of('sandbox', 'write').of('shop'), async () => ({ status: 500 }));
   await Promise.resolve();
 
   const states = circuits.views().map(({ environment, lane, state }) => `${environment} ${lane} ${state}`);
