@@ -55,6 +55,6 @@ export async function compare(
 
   for (let round = 1; round <= rounds; round++)
     for (const contender of scenario.contenders)
-      await testbed.withContender(contender, measureContender(contender, round));
+      await testbed.withContender(contender, measureContender(contender, round), scenario.upstream);
   return runs;
 }

@@ -15,25 +15,39 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
 /** The comparison with a baseline: ratios of requests and CPU time, or additional milliseconds. */
 export type Comparison = 'multiples' | 'added';
 
-/** @param lines rows of one load profile @param baselines names of contenders; those that did not run are omitted */
+/** A column of the comparison with one baseline. */
+interface Column {
+  readonly title: string;
+  readonly value: (line: SummaryRow) => number | undefined;
+  readonly digits: number;
+}
+
+/**
+ * @param lines        rows of one load profile
+ * @param baselines    names of contenders; those that did not run are omitted
+ * @param p99Baselines those of them that p99 is compared with as well
+ */
 export function formatComparison(
   lines: readonly SummaryRow[],
   baselines: readonly string[],
   comparison: Comparison = 'multiples',
+  p99Baselines: readonly string[] = [],
 ): string {
   const shown = baselines.filter((other) => lines.some(({ contender }) => contender === other));
-  const compared =
-    comparison === 'added'
-      ? [{ title: 'p50 + ms over', value: (line: SummaryRow) => line.addedP50Ms }]
-      : [
-          { title: '×', value: (line: SummaryRow) => line.throughputRatios },
-          { title: 'CPU ×', value: (line: SummaryRow) => line.cpuRatios },
-        ];
-  const columns = shown.flatMap((other) => compared.map((column) => ({ ...column, other })));
+  const columns = shown.flatMap((other): readonly Column[] => {
+    if (comparison === 'added')
+      return [{ title: `p50 + ms over ${other}`, value: (line) => line.addedP50Ms[other], digits: 3 }];
+    const p99: Column = { title: `p99 × ${other}`, value: (line) => line.p99Ratios[other], digits: 2 };
+    return [
+      { title: `× ${other}`, value: (line) => line.throughputRatios[other], digits: 2 },
+      { title: `CPU × ${other}`, value: (line) => line.cpuRatios[other], digits: 2 },
+      ...(p99Baselines.includes(other) ? [p99] : []),
+    ];
+  });
   return formatTable(
     [
       ...['contender', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs'],
-      ...columns.map(({ title, other }) => `${title} ${other}`),
+      ...columns.map(({ title }) => title),
       'runs',
     ],
     lines.map((line) => [
@@ -42,7 +56,7 @@ export function formatComparison(
       line.p50Ms.toFixed(2),
       line.p99Ms.toFixed(1),
       line.cpuMicros.toFixed(1),
-      ...columns.map(({ value, other }) => value(line)[other]?.toFixed(2) ?? ''),
+      ...columns.map(({ value, digits }) => value(line)?.toFixed(digits) ?? ''),
       formatRuns(line),
     ]),
   );

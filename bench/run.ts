@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { withCleanup } from './cleanup.ts';
 import { compare } from './compare.ts';
-import { twoPenstocks } from './contenders/penstock.ts';
+import { penstock, penstockWithoutBatches, twoPenstocks } from './contenders/penstock.ts';
 import { formatComparison } from './format-table.ts';
 import { maxForeignShare } from './measure/sample.ts';
 import { wrkInstallHint } from './measure/wrk.ts';
@@ -17,13 +17,14 @@ import { openTestbed } from './testbed.ts';
 
 const { values } = parseArgs({
   options: {
-    only: { type: 'string', default: 'get,post,cached,cached-redis,latency,latency-cached,steady' },
+    only: { type: 'string', default: scenarios.map(({ name }) => name).join() },
     contenders: { type: 'string', default: '' },
     connections: { type: 'string', default: '32,128' },
     seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
     'warm-up': { type: 'string', default: '5' },
     processes: { type: 'string', default: '1' },
+    'without-batches': { type: 'boolean', default: false },
   },
 });
 const wanted = values.contenders.toLowerCase().split(',');
@@ -50,7 +51,14 @@ await withCleanup(async (life) => {
   console.log(`Servers on ${place(testbed.cores.server)}, load and bank on ${place(testbed.cores.others)}.`);
   const results = [];
   for (const scenario of scenarios.filter(({ name }) => values.only.split(',').includes(name))) {
-    const all = processes > 1 ? [...scenario.contenders, twoPenstocks] : scenario.contenders;
+    if (scenario.upstream === 'tls' && !isInstalled('openssl')) {
+      console.log(`${scenario.name} is skipped: openssl, which issues its certificates, is not on the PATH.`);
+      continue;
+    }
+    const all = [...scenario.contenders, ...(processes > 1 ? [twoPenstocks] : [])];
+    const compareBatches = values['without-batches'] && all.includes(penstock);
+    if (compareBatches) all.push(penstockWithoutBatches);
+    const baselines = [...scenario.baselines, ...(compareBatches ? [penstock.name] : [])];
     const chosen = all.filter(({ name }) => wanted.some((part) => name.toLowerCase().includes(part)));
     const contenders = installedContenders(chosen, console.log);
     console.log(`\n## ${scenario.title}\n`);
@@ -59,9 +67,10 @@ await withCleanup(async (life) => {
     for (const profile of profiles) {
       const lines = summarise(
         runs.filter((run) => run.loadProfile === profile),
-        scenario.baselines,
+        baselines,
       );
-      console.log(`\n${profile}\n\n${formatComparison(lines, scenario.baselines, scenario.comparison)}`);
+      const table = formatComparison(lines, baselines, scenario.comparison, scenario.p99Baselines);
+      console.log(`\n${profile}\n\n${table}`);
       results.push({ scenario: scenario.name, loadProfile: profile, lines });
     }
   }

@@ -4,6 +4,7 @@ import type { Contender } from './contenders/contender.ts';
 import { contendersFor } from './contenders/table.ts';
 import type { Comparison } from './format-table.ts';
 import type { BenchRequest, LoadProfile } from './measure/load.ts';
+import type { Upstream } from './testbed.ts';
 import { initiation, paymentRequest, statusRequest } from './traffic.ts';
 
 export interface Scenario {
@@ -17,27 +18,51 @@ export interface Scenario {
   /** Contenders that the ratios refer to. */
   readonly baselines: readonly string[];
   readonly comparison?: Comparison;
+  /** Baselines of which the ratio of p99 is shown. */
+  readonly p99Baselines?: readonly string[];
+  /** Default: plain. */
+  readonly upstream?: Upstream;
   /** The load profiles, one after the other; default: those of the command line. */
   readonly loadProfiles?: readonly LoadProfile[];
 }
 
 const read = { title: 'GET of a payment, never cached, 600 B', request: paymentRequest, status: 200 };
+const post = { title: 'POST of a payment, 1 KB', request: () => initiation, status: 201 };
 const cached = { title: 'GET of a status, from memory, 600 B', request: statusRequest, status: 200 };
 const proxyBaselines = ['hand-written proxy', '@fastify/http-proxy', 'Express + http-proxy-middleware'];
+const toProxies = {
+  baselines: proxyBaselines,
+  p99Baselines: ['Express + http-proxy-middleware'],
+} as const;
+const overTls = <Request extends { readonly title: string }>(request: Request) => ({
+  ...request,
+  title: `${request.title}, bank over TLS with a client certificate`,
+  upstream: 'tls' as const,
+});
 const singleConnection: LoadProfile = { kind: 'closed', connections: 1 };
 const latencyOptions = { loadProfiles: [singleConnection], comparison: 'added' } as const;
 
 export const scenarios: readonly Scenario[] = [
-  { ...read, name: 'get', contenders: contendersFor.get, baselines: proxyBaselines },
+  { ...read, ...toProxies, name: 'get', contenders: contendersFor.get },
+  { ...post, ...toProxies, name: 'post', contenders: contendersFor.post },
   {
-    name: 'post',
-    title: 'POST of a payment, 1 KB',
-    request: () => initiation,
-    status: 201,
-    contenders: contendersFor.post,
-    baselines: proxyBaselines,
+    ...overTls(read),
+    ...toProxies,
+    name: 'get-tls',
+    contenders: contendersFor['get-tls'],
   },
-  { ...cached, name: 'cached', contenders: contendersFor.cached, baselines: ['bare node:http', 'Varnish'] },
+  {
+    ...overTls(post),
+    ...toProxies,
+    name: 'post-tls',
+    contenders: contendersFor['post-tls'],
+  },
+  {
+    ...cached,
+    name: 'cached',
+    contenders: contendersFor.cached,
+    baselines: ['bare node:http', 'bare Express', 'Varnish'],
+  },
   {
     ...cached,
     name: 'cached-redis',

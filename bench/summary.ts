@@ -22,6 +22,8 @@ export interface SummaryRow {
   readonly throughputRatios: Readonly<Record<string, number | undefined>>;
   /** CPU time per request divided by the baseline's in the same round. */
   readonly cpuRatios: Readonly<Record<string, number | undefined>>;
+  /** p99 divided by the baseline's in the same round. */
+  readonly p99Ratios: Readonly<Record<string, number | undefined>>;
   /** p50 minus the baseline's in the same round. */
   readonly addedP50Ms: Readonly<Record<string, number | undefined>>;
   readonly errors: number;
@@ -58,6 +60,7 @@ export function summarise(runs: readonly Run[], baselines: readonly string[]): r
       cpuMicros: medianOf((run) => run.cpuMicros),
       throughputRatios: compared(({ run, same }) => run.requestsPerSecond / same.requestsPerSecond),
       cpuRatios: compared(({ run, same }) => run.cpuMicros / same.cpuMicros),
+      p99Ratios: compared(({ run, same }) => run.p99Ms / same.p99Ms),
       addedP50Ms: compared(({ run, same }) => run.p50Ms - same.p50Ms),
       errors: all.reduce((sum, { errors }) => sum + errors, 0),
       runs: all.length,

@@ -4,13 +4,15 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { redisProgram } from '../test/kit/find-redis.ts';
 import { temporaryFolder } from '../test/kit/folder.ts';
+import { createAuthority } from '../test/kit/openssl.ts';
 import { freePort } from '../test/kit/ports.ts';
 import { sendRedisCommand } from '../test/kit/redis.ts';
 import { startRedisProcess } from '../test/kit/redis-process.ts';
 import type { TestScope } from '../test/kit/test-scope.ts';
 import { until } from '../test/kit/within.ts';
-import type { Contender } from './contenders/contender.ts';
+import type { Contender, TlsFiles } from './contenders/contender.ts';
 import { nginxBank } from './contenders/nginx.ts';
+import { runOnNode } from './contenders/node.ts';
 import { anyCores, assignCores, type CoreAssignment, pinThisProcess } from './measure/cores.ts';
 import { type Launch, startProgram } from './measure/program.ts';
 import { isInstalled } from './prerequisites.ts';
@@ -21,16 +23,20 @@ export interface RunningServer {
   readonly pids: readonly number[];
 }
 
+/** How contenders connect to the bank. `tls`: with the client certificate that it requires. */
+export type Upstream = 'plain' | 'tls';
+
 export interface Testbed {
   readonly cores: CoreAssignment;
   readonly upstreamPort: number;
   /** A Redis, and one with a replica; 0 if no Redis is installed. */
   readonly redisPort: number;
   readonly replicatedRedisPort: number;
-  /** Starts a contender on an empty Redis, runs `act`, and stops the contender. */
+  /** Starts a contender on an empty Redis, runs `act`, and stops the contender. @param upstream default: plain */
   withContender<Result>(
     contender: Contender,
     act: (server: RunningServer) => Promise<Result>,
+    upstream?: Upstream,
   ): Promise<Result>;
 }
 
@@ -42,29 +48,41 @@ export async function openTestbed(life: TestScope, processes: number | undefined
   const cores = processes === undefined ? anyCores : assignCores(processes);
   pinThisProcess(cores.others);
   const [redisPort, replicatedRedisPort] = redisProgram() ? await startRedisServers(life) : [0, 0];
-  const folder = temporaryFolder(life);
-  const upstreamPort = await freePort();
-  const bank = await startProgram(
-    bankLaunch(upstreamPort, folder),
-    upstreamPort,
-    cores.others,
-    join(folder, 'bank.log'),
-  );
-  life.after(() => bank.stop());
+  const startBank = async (tls?: TlsFiles) => {
+    const folder = temporaryFolder(life);
+    const port = await freePort();
+    const log = join(folder, 'bank.log');
+    const bank = await startProgram(bankLaunch(port, folder, tls), port, cores.others, log);
+    life.after(() => bank.stop());
+    return port;
+  };
+  const upstreamPort = await startBank();
+  let tlsBank: ReturnType<typeof startTlsBank> | undefined;
+  const startTlsBank = async () => {
+    const authority = createAuthority(life);
+    const filesOf = (name: string) => {
+      const { certFile, keyFile } = authority.issue(name);
+      return { caFile: authority.certFile, certFile, keyFile };
+    };
+    return { port: await startBank(filesOf('bank')), tls: filesOf('gateway') };
+  };
 
   return {
     cores,
     upstreamPort,
     redisPort,
     replicatedRedisPort,
-    async withContender(contender, act) {
+    async withContender(contender, act, upstream = 'plain') {
+      if (upstream === 'tls') tlsBank ??= startTlsBank();
+      const bank = upstream === 'tls' ? await tlsBank : undefined;
       if (redisPort) await sendRedisCommand(redisPort, 'FLUSHALL');
       if (replicatedRedisPort) await sendRedisCommand(replicatedRedisPort, 'FLUSHALL');
       const contenderFolder = temporaryFolder(life);
       const port = await freePort();
       const launches = contender.launches({
         port,
-        upstreamPort,
+        upstreamPort: bank?.port ?? upstreamPort,
+        upstreamTls: bank?.tls,
         redisPort,
         replicatedRedisPort,
         folder: contenderFolder,
@@ -102,7 +120,7 @@ async function startRedisServers(life: TestScope): Promise<readonly [number, num
   return [alone.port, master.port];
 }
 
-const bankLaunch = (port: number, folder: string): Launch =>
-  isInstalled('nginx')
-    ? nginxBank({ port, folder })
-    : { command: [process.execPath, join(import.meta.dirname, 'programs/node-bank.ts'), String(port)] };
+function bankLaunch(port: number, folder: string, tls?: TlsFiles): Launch {
+  if (isInstalled('nginx')) return nginxBank({ port, folder }, tls);
+  return runOnNode('programs/node-bank.ts', [port, ...(tls ? [tls.caFile, tls.certFile, tls.keyFile] : [])]);
+}

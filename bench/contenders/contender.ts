@@ -2,12 +2,21 @@
 
 import type { Launch } from '../measure/program.ts';
 
+/** PEM files for a connection over TLS, in which both sides have a certificate of the same authority. */
+export interface TlsFiles {
+  readonly caFile: string;
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
 /** The ports and the folder of a started contender. */
 export interface ContenderEnvironment {
   /** The port it listens on, at 127.0.0.1. */
   readonly port: number;
   /** The bank's port. */
   readonly upstreamPort: number;
+  /** The client certificate that the bank requires; `undefined` for a bank without TLS. */
+  readonly upstreamTls: TlsFiles | undefined;
   readonly redisPort: number;
   /** A Redis with one replica. */
   readonly replicatedRedisPort: number;

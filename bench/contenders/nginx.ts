@@ -4,14 +4,22 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Launch } from '../measure/program.ts';
 import { cachedBody, initiationResponse, locationOf } from '../traffic.ts';
-import type { Contender, ContenderEnvironment } from './contender.ts';
+import type { Contender, ContenderEnvironment, TlsFiles } from './contender.ts';
 
-/** A bank that responds immediately: 600 bytes to every GET, a new payment to every POST. */
-export const nginxBank = ({ port, folder }: Pick<ContenderEnvironment, 'port' | 'folder'>): Launch =>
+/**
+ * A bank that responds immediately: 600 bytes to every GET, a new payment to every POST.
+ *
+ * @param tls with these files, it uses TLS and requires a client certificate of the same authority
+ */
+export const nginxBank = (
+  { port, folder }: Pick<ContenderEnvironment, 'port' | 'folder'>,
+  tls?: TlsFiles,
+): Launch =>
   nginx(
     folder,
     `server {
-      listen 127.0.0.1:${port} backlog=4096;
+      listen 127.0.0.1:${port} backlog=4096${tls ? ' ssl' : ''};
+      ${tls ? requireCertificate(tls) : ''}
       default_type application/json;
       location / {
         if ($request_method = POST) {
@@ -23,6 +31,10 @@ export const nginxBank = ({ port, folder }: Pick<ContenderEnvironment, 'port' | 
       }
     }`,
   );
+
+const requireCertificate = ({ caFile, certFile, keyFile }: TlsFiles) =>
+  `ssl_certificate ${certFile}; ssl_certificate_key ${keyFile};
+      ssl_client_certificate ${caFile}; ssl_verify_client on;`;
 
 /** The bank without a gateway. */
 export const direct: Contender = {

@@ -16,6 +16,15 @@ export const penstock: Contender = {
   launches: (surroundings) => [launch(surroundings, { state: {} })],
 };
 
+/** Without the batch scheduler, each request passes the pipeline on its own: what its code costs. */
+export const penstockWithoutBatches: Contender = {
+  name: 'Penstock, batch scheduler off',
+  forwards: true,
+  launches: (surroundings) => [
+    launch(surroundings, { state: {}, nodeOptions: [`--import=${withoutBatches}`] }),
+  ],
+};
+
 /** State on Redis. */
 export const penstockOnRedis: Contender = {
   name: 'Penstock on Redis',
@@ -43,6 +52,7 @@ export const twoPenstocks: Contender = {
     ),
 };
 
+const withoutBatches = join(import.meta.dirname, '../programs/without-batches.ts');
 const hash = (key: string) => createHash('sha256').update(key).digest('hex');
 const unbound = { rate: '100000/s', burst: 1_000_000 };
 
@@ -59,13 +69,14 @@ interface Variant {
   /** The number of the process, counted from 1. */
   readonly number?: number;
   readonly listen?: object;
+  readonly nodeOptions?: readonly string[];
 }
 
 function launch(
-  { port, upstreamPort, folder }: ContenderEnvironment,
-  { state, number = 1, listen }: Variant,
+  { port, upstreamPort, upstreamTls: tls, folder }: ContenderEnvironment,
+  { state, number = 1, listen, nodeOptions }: Variant,
 ): Launch {
-  const bank = `http://127.0.0.1:${upstreamPort}`;
+  const bank = `${tls ? 'https' : 'http'}://127.0.0.1:${upstreamPort}`;
   const file = join(folder, `penstock-${number}.yaml`);
   writeFileSync(
     file,
@@ -78,13 +89,13 @@ function launch(
       ],
       environments: {
         active: 'sandbox',
-        sandbox: { baseUrl: bank, standardVersion: '1.3.11' },
-        production: { baseUrl: `${bank}/psd2`, standardVersion: '1.3.11' },
+        sandbox: { baseUrl: bank, standardVersion: '1.3.11', tls },
+        production: { baseUrl: `${bank}/psd2`, standardVersion: '1.3.11', tls },
       },
       state,
       upstream: { maxSockets: 256 },
       shaping: { ...unbound, maxConcurrent: 256, queue: 100_000 },
     }),
   );
-  return runOnNode('../src/main.ts', 'serve', '--config', file);
+  return runOnNode('../src/main.ts', ['serve', '--config', file], nodeOptions);
 }

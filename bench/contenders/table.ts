@@ -7,14 +7,16 @@ import { runOnNode } from './node.ts';
 import { penstock, penstockOnRedis, penstockWithReplica } from './penstock.ts';
 import { varnish } from './varnish.ts';
 
-/** A proxy of `programs/`; its arguments are its port and the bank's. */
+/** A proxy of `programs/`. */
 const proxy = (name: string, file: string): Contender => ({
   name,
   forwards: true,
-  launches: ({ port, upstreamPort }) => [run(file, port, upstreamPort)],
+  launches: ({ port, upstreamPort, upstreamTls: tls }) => [
+    run(file, port, upstreamPort, ...(tls ? [tls.caFile, tls.certFile, tls.keyFile] : [])),
+  ],
 });
 
-const run = (file: string, ...ports: readonly number[]) => runOnNode(`programs/${file}`, ...ports);
+const run = (file: string, ...args: readonly (number | string)[]) => runOnNode(`programs/${file}`, args);
 
 const bareNode: Contender = {
   name: 'bare node:http',
@@ -39,9 +41,14 @@ const handWritten = proxy('hand-written proxy', 'hand-written-proxy.ts');
 
 export const expressProxy = proxy('Express + http-proxy-middleware', 'express-proxy.ts');
 
+const fastifyProxy = proxy('@fastify/http-proxy', 'fastify-proxy.ts');
+
+/** They also connect to a bank over TLS. */
+const tlsProxies: readonly Contender[] = [handWritten, fastifyProxy, expressProxy, penstock];
+
 const proxies: readonly Contender[] = [
   handWritten,
-  proxy('@fastify/http-proxy', 'fastify-proxy.ts'),
+  fastifyProxy,
   proxy('fast-gateway', 'fast-gateway.ts'),
   expressProxy,
   nginxProxy,
@@ -53,9 +60,11 @@ const proxies: readonly Contender[] = [
 export const contendersFor = {
   get: [...proxies, bareNode],
   post: [...proxies, penstockOnRedis, penstockWithReplica],
-  cached: [bareNode, varnish, nginxCache, penstock],
+  'get-tls': tlsProxies,
+  'post-tls': [...tlsProxies, penstockOnRedis],
+  cached: [bareNode, bareExpress, varnish, nginxCache, penstock],
   'cached-redis': [expressRedis, penstockOnRedis],
   latency: [direct, ...proxies],
-  'latency-cached': [direct, bareNode, varnish, penstock],
+  'latency-cached': [direct, bareNode, bareExpress, varnish, penstock],
   steady: [handWritten, penstock],
 } as const satisfies Record<string, readonly Contender[]>;

@@ -1,16 +1,9 @@
-/** Express with http-proxy-middleware as documented, with keep-alive. Arguments: PORT UPSTREAM-PORT */
+/** Express with http-proxy-middleware as documented, with keep-alive. Arguments: proxy-arguments.ts */
 
-import { Agent } from 'node:http';
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-
-const [port, upstreamPort] = process.argv.slice(2).map(Number);
+import { createAgent, port, upstream } from './proxy-arguments.ts';
 
 express()
-  .use(
-    createProxyMiddleware({
-      target: `http://127.0.0.1:${upstreamPort}`,
-      agent: new Agent({ keepAlive: true, maxSockets: 256 }),
-    }),
-  )
-  .listen(Number(port), '127.0.0.1');
+  .use(createProxyMiddleware({ target: upstream, agent: createAgent() }))
+  .listen(port, '127.0.0.1');

@@ -1,6 +1,7 @@
-/** A reverse proxy: Fastify with @fastify/http-proxy, used as its documentation shows. Arguments: PORT UPSTREAM-PORT */
+/** A reverse proxy: Fastify with @fastify/http-proxy, used as its documentation shows. Arguments: proxy-arguments.ts */
 
 import { createRequire } from 'node:module';
+import { maxSockets, port, tls, upstream } from './proxy-arguments.ts';
 
 interface Server {
   register(plugin: unknown, options: object): void;
@@ -11,8 +12,9 @@ interface Server {
 const require = createRequire(import.meta.url);
 const fastify = require('fastify') as () => Server;
 
-const [port, upstreamPort] = process.argv.slice(2).map(Number);
 const server = fastify();
-const upstream = `http://127.0.0.1:${upstreamPort}`;
-server.register(require('@fastify/http-proxy'), { upstream, undici: { connections: 256 } });
-await server.listen({ port: Number(port), host: '127.0.0.1' });
+server.register(require('@fastify/http-proxy'), {
+  upstream,
+  undici: { connections: maxSockets, connect: tls },
+});
+await server.listen({ port, host: '127.0.0.1' });

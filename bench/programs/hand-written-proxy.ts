@@ -1,9 +1,11 @@
-/** A minimal proxy on node:http: two pipes, keep-alive connections. Arguments: PORT UPSTREAM-PORT */
+/** A minimal proxy on node:http: two pipes, keep-alive connections. Arguments: proxy-arguments.ts */
 
-import { Agent, createServer, request } from 'node:http';
+import { createServer, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { createAgent, port, tls, upstreamPort } from './proxy-arguments.ts';
 
-const [port, upstreamPort] = process.argv.slice(2).map(Number);
-const agent = new Agent({ keepAlive: true, maxSockets: 256 });
+const agent = createAgent();
+const request = tls ? requestHttps : requestHttp;
 
 createServer((incoming, outgoing) => {
   const { method, url: path, headers } = incoming;

@@ -1,12 +1,19 @@
-/** Simulates the bank if nginx is not installed: 600 bytes to every GET, a new payment to every POST. Arguments: PORT */
+/**
+ * Simulates the bank if nginx is not installed: 600 bytes to every GET, a new payment to every POST. Arguments: PORT
+ * [CA-FILE CERT-FILE KEY-FILE]; with the files, it uses TLS and requires a client certificate of that authority.
+ */
 
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { cachedBody, initiationResponse, locationOf } from '../traffic.ts';
 
 const json = { 'Content-Type': 'application/json' };
 
-createServer((request, response) => {
+const [, , port, caFile, certFile, keyFile] = process.argv;
+
+const respond: RequestListener = (request, response) => {
   if (request.method !== 'POST') {
     response.writeHead(200, json).end(cachedBody);
     return;
@@ -16,4 +23,18 @@ createServer((request, response) => {
     response.writeHead(201, { ...json, Location: locationOf(id), 'ASPSP-SCA-Approach': 'REDIRECT' });
     response.end(initiationResponse(id));
   });
-}).listen(Number(process.argv[2]), '127.0.0.1');
+};
+
+const server =
+  caFile && certFile && keyFile
+    ? createTlsServer(
+        {
+          ca: readFileSync(caFile),
+          cert: readFileSync(certFile),
+          key: readFileSync(keyFile),
+          requestCert: true,
+        },
+        respond,
+      )
+    : createServer(respond);
+server.listen(Number(port), '127.0.0.1');

@@ -27,7 +27,17 @@ describe('the summary of benchmark runs', () => {
     const runs = [run('ours', 1, 50, { p50Ms: 3, cpuMicros: 100 }), run('theirs', 1, 100)];
     const lines = summarise(runs, ['theirs']);
     assert.match(formatComparison(lines, ['theirs']), /100.0 \|\s+0.50 \|\s+2.00 \|/);
-    assert.match(formatComparison(lines, ['theirs'], 'added'), /100.0 \|\s+2.00 \|/);
+    assert.match(formatComparison(lines, ['theirs'], 'added'), /100.0 \|\s+2.000 \|/);
+  });
+
+  test('compares p99 with the baselines for which that is wanted', () => {
+    const runs = [run('ours', 1, 50, { p99Ms: 6 }), run('theirs', 1, 100)];
+    const lines = summarise(runs, ['theirs']);
+    assert.match(
+      formatComparison(lines, ['theirs'], 'multiples', ['theirs']),
+      /p99 × theirs .*\n.*\n.* 3.00 \|/,
+    );
+    assert.doesNotMatch(formatComparison(lines, ['theirs']), /p99 ×/);
   });
 
   test('omits a disturbed run and reports it', () => {
