@@ -49,9 +49,9 @@ export function prefetchActiveEnvironment(dependencies: ChooseEnvironmentDepende
   return (request, next) => {
     if (request.operation.paymentId !== undefined || hasOneChoice(dependencies, request))
       return next(request);
-    const activeEnvironment = readActive(dependencies, request);
-    activeEnvironment.catch(() => {}); // awaited in stage 4, which a repeat does not reach
-    return next({ ...request, activeEnvironment });
+    request.activeEnvironment = readActive(dependencies, request);
+    request.activeEnvironment.catch(() => {}); // awaited in stage 4, which a repeat does not reach
+    return next(request);
   };
 }
 
@@ -142,7 +142,7 @@ function passOn(
   const environment = dependencies.environments.get(name);
   if (!environment) throw notConfiguredError();
   request.recordEvent?.({ what: 'environment', environment: name, why });
-  const response = next({ ...request, environment, prefetched });
+  const response = next(Object.assign(request, { environment, prefetched }));
   const assigned = request.operation.createsPayment
     ? response.then((created) => withOwner(dependencies, request, created))
     : response;

@@ -74,6 +74,8 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
       activeEnvironment: undefined,
       writeAheadMark: undefined,
       environment: undefined,
+      prefetched: undefined,
+      onSent: undefined,
     };
   };
 

@@ -23,7 +23,9 @@ export function identifyTenant(dependencies: IdentifyTenantDependencies): Stage<
   return (request, next) => {
     const { operation, client } = request;
     const known = operation.lane === 'write' ? identities.ofWriter(client.tenant) : identities.current();
-    return known ? next({ ...request, identities: known }) : identifyLater(dependencies, request, next);
+    if (!known) return identifyLater(dependencies, request, next);
+    request.identities = known;
+    return next(request);
   };
 }
 
@@ -32,8 +34,8 @@ async function identifyLater(
   request: PisRequest,
   next: Handler<PisRequest>,
 ): Promise<PisResponse> {
-  const identities = await recordedIdentities(dependencies, request);
-  return next(identities ? { ...request, identities } : request);
+  request.identities = await recordedIdentities(dependencies, request);
+  return next(request);
 }
 
 async function recordedIdentities(

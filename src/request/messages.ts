@@ -83,13 +83,17 @@ export interface PisRequest {
   writeAheadMark?: WriteAheadMark | undefined;
   /** Set by stage 4: see `RoutedRequest`. */
   environment?: Environment | undefined;
+  /** Set by stage 4: what was read for stage 5 together with the affinity. Only stage 5 knows its type. */
+  prefetched?: object | undefined;
+  /**
+   * Set by stage 5. Called when the request is written to a connection of the bank, and again if it is sent once more.
+   */
+  onSent?: (() => void) | undefined;
 }
 
 /** A request whose environment is chosen. */
 export interface RoutedRequest extends PisRequest {
   readonly environment: Environment;
-  /** What was read for stage 5 together with the affinity; only that stage knows its type. */
-  readonly prefetched?: object | undefined;
 }
 
 export interface PisResponse {

@@ -36,7 +36,7 @@ import {
 } from './cache-store.ts';
 import { type CachedPayment, type CachedResponse, isFresh, toPisResponse } from './cached-payment.ts';
 import { createFetchStatus, type FetchStatus, type StatusFetch } from './fetch-status.ts';
-import { createObservePayment, type ObservePayment } from './observe-payment.ts';
+import { createObservePayment } from './observe-payment.ts';
 import { createSingleFlight, type SingleFlight } from './single-flight.ts';
 
 /** The status cache of one configuration. */
@@ -47,7 +47,8 @@ export interface StatusCache {
   /** Starts reading the payment of a status read, before its environment is known: `prefetchStatus` of stage 4. */
   readonly prefetch: (request: PisRequest, environmentId: string) => object | undefined;
   readonly invalidation: Invalidation;
-  readonly observePayment: ObservePayment;
+  /** Records the status that another read shows. */
+  readonly observePayment: Stage<RoutedRequest>;
   readonly ifStateFails: 'refuse' | 'allow';
 }
 
@@ -57,7 +58,7 @@ export function cacheStatus(cache: StatusCache): Stage<RoutedRequest> {
     const { changesStatus, showsStatus, readsStatus } = request.operation;
     if (readsStatus) return cache.readStatus(request, next);
     if (changesStatus) return invalidateAround(cache, request, next);
-    return showsStatus === 'none' ? next(request) : observeAfter(cache, request, next);
+    return showsStatus === 'none' ? next(request) : cache.observePayment(request, next);
   };
 }
 
@@ -139,18 +140,6 @@ async function invalidateAround(
   } finally {
     await invalidation.invalidateOrDefer(paymentKey);
   }
-}
-
-/** The status is recorded before the TPP receives the response: from then on, no older status is served from the cache. */
-function observeAfter(
-  { observePayment }: StatusCache,
-  request: RoutedRequest,
-  next: Handler<RoutedRequest>,
-): Promise<PisResponse> {
-  return next(request).then((response) => {
-    const recorded = observePayment(request, response);
-    return recorded ? recorded.then(() => response) : response;
-  });
 }
 
 function notCached(): GatewayError {
@@ -264,12 +253,12 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
    * @param readMs how long that read took
    */
   async function shareFlight(
-    { request: received, next, key }: Pick<StatusFetch, 'request' | 'next' | 'key'>,
+    { request, next, key }: Pick<StatusFetch, 'request' | 'next' | 'key'>,
     reason: 'miss' | 'request',
     payment: StoredPayment | undefined,
     readMs: number,
   ): Promise<PisResponse> {
-    const request = { ...received, signal: undefined }; // goes on if the TPP disconnects: others may wait for the response
+    request.signal = undefined; // goes on if the TPP disconnects: others may wait for the response
     const fetch = { request, next, key, reason };
     for (let before = payment; ; before = await store.tryRead(key.paymentKey)) {
       const cached = reason === 'miss' && before && freshResponse(before, key, noLimits);

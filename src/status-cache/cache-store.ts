@@ -32,12 +32,23 @@ export interface StoredPayment extends CachedPayment {
 export interface CacheStore {
   /** Without a promise if the state is in the memory of this process, and no invalidation of the payment is pending. */
   read(paymentKey: string): StoredPayment | Promise<StoredPayment>;
+  /** Whether reads need no promise. */
+  readonly readsAtOnce: boolean;
+  /** Like `read`, whether or not an invalidation is pending. */
+  readUnflushed(paymentKey: string): Promise<StoredPayment>;
   /** Like `read`, but `undefined` if the state cannot be reached. */
   tryRead(paymentKey: string): StoredPayment | Promise<StoredPayment | undefined>;
   /** @param before the payment when the fetch began; it is read again only if necessary */
   recordRead(paymentKey: string, before: StoredPayment, read: StatusRead): Promise<RecordOutcome>;
-  /** @returns `undefined` if the payment contains the observation already, and the state is in the memory of this process */
-  recordObservation(paymentKey: string, observation: Observation): Promise<void> | undefined;
+  /**
+   * @param before the payment, read after the request to the bank was sent; `undefined` to read it now
+   * @returns `undefined` if the payment contains the observation already, and no promise was needed to read it
+   */
+  recordObservation(
+    paymentKey: string,
+    observation: Observation,
+    before?: StoredPayment | Promise<StoredPayment>,
+  ): Promise<void> | undefined;
   deleteCredential(paymentKey: string, credential: string): Promise<void>;
 }
 
@@ -101,6 +112,8 @@ export function createCacheStore(
 
   return {
     read,
+    readsAtOnce: keyValues.readNow !== undefined,
+    readUnflushed: async (paymentKey) => readStored(paymentKey),
     tryRead(paymentKey) {
       const payment = read(paymentKey);
       return payment instanceof Promise ? payment.catch(() => undefined) : payment;
@@ -111,12 +124,11 @@ export function createCacheStore(
       const first = storesNothing ? await readStored(paymentKey) : before; // no write may follow that compares `before`
       return update(paymentKey, first, (payment) => recordRead(payment, before.generation, read));
     },
-    recordObservation(paymentKey, observation) {
+    recordObservation(paymentKey, observation, before = readStored(paymentKey)) {
       const record = (first: StoredPayment) =>
         recordObservation(first, observation) &&
         update<void>(paymentKey, first, (payment) => [undefined, recordObservation(payment, observation)]);
-      const stored = readStored(paymentKey);
-      return stored instanceof Promise ? stored.then(record) : record(stored);
+      return before instanceof Promise ? before.then(record) : record(before);
     },
     async deleteCredential(paymentKey, credential) {
       const first = await readStored(paymentKey);

@@ -5,55 +5,69 @@
 
 import { createHash, hash } from 'node:crypto';
 import { headerValue } from '../pis/headers.ts';
+import type { Operation } from '../pis/operations.ts';
 import { endsAuthorisation, scaStatusIn, transactionStatusIn } from '../pis/transaction-status.ts';
-import { decodeIfKnown } from '../request/content-coding.ts';
+import { decodeIfKnown, isEncoded } from '../request/content-coding.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import type { Stage } from '../request/stage.ts';
 import type { Clock } from './cache-control.ts';
 import { paymentKeyIn } from './cache-key.ts';
-import type { CacheStore, Invalidation } from './cache-store.ts';
+import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
 import type { Observation } from './observation-rules.ts';
 
-/**
- * Never fails: if the shared state is unavailable, queues an invalidation of the payment.
- *
- * @returns `undefined` if there is nothing to wait for
- */
-export type ObservePayment = (request: RoutedRequest, response: PisResponse) => Promise<void> | undefined;
-
 interface ObservePaymentDependencies {
-  readonly store: Pick<CacheStore, 'recordObservation'>;
+  readonly store: Pick<CacheStore, 'readsAtOnce' | 'readUnflushed' | 'recordObservation'>;
   readonly invalidation: Pick<Invalidation, 'defer'>;
   readonly now: Clock;
 }
 
-export function createObservePayment(dependencies: ObservePaymentDependencies): ObservePayment {
+/**
+ * Records what the bank's response shows before the TPP receives it. If the shared state is unavailable, queues an invalidation
+ * of the payment.
+ *
+ * The payment is read while the bank works, so that the response does not wait for the state. It is read after the request was
+ * sent, not before: every response that is stored under a later generation then belongs to a request that began even later (ADR 78).
+ */
+export function createObservePayment(dependencies: ObservePaymentDependencies): Stage<RoutedRequest> {
   const { store, invalidation, now } = dependencies;
 
-  function record(request: RoutedRequest, response: PisResponse, body: Buffer): Promise<void> | undefined {
+  return (request, next) => {
     const paymentKey = paymentKeyIn(request);
-    const observation = observationIn(request, response, body, now());
-    const recorded = observation && store.recordObservation(paymentKey, observation);
-    return recorded?.catch(() => invalidation.defer(paymentKey));
-  }
+    let before: Promise<StoredPayment> | undefined;
+    const onSent = () => {
+      before = store.readUnflushed(paymentKey);
+      before.catch(() => {}); // if there is an observation, the failure is handled below
+    };
 
-  return (request, response) => {
-    if (response.status !== 200) return undefined;
-    const body = decodedBodyOf(response);
-    if (!(body instanceof Promise)) return record(request, response, body);
-    return body.then((decoded) => record(request, response, decoded));
+    function record(response: PisResponse, body: Buffer): PisResponse | Promise<PisResponse> {
+      const observation = observationIn(request.operation, paymentKey, response, body, now());
+      const recorded = observation && store.recordObservation(paymentKey, observation, before);
+      if (!recorded) return response;
+      return recorded.catch(() => invalidation.defer(paymentKey)).then(() => response);
+    }
+
+    // An authorisation that has not ended is no observation: most reads of one need no payment.
+    const readsWhileBankWorks = !store.readsAtOnce && request.operation.showsStatus === 'transactionStatus';
+    if (readsWhileBankWorks) request.onSent = onSent;
+    return next(request).then((response) => {
+      if (response.status !== 200) return response;
+      const body = decodedBodyOf(response);
+      return body instanceof Promise
+        ? body.then((decoded) => record(response, decoded))
+        : record(response, body);
+    });
   };
 }
 
 /** @param nowMs milliseconds since 1970 */
 function observationIn(
-  request: RoutedRequest,
+  { showsStatus, path }: Operation,
+  paymentKey: string,
   { headers }: PisResponse,
   body: Buffer,
   nowMs: number,
 ): Observation | undefined {
-  const { showsStatus, path } = request.operation;
   const contentType = headerValue(headers, 'content-type');
-  const paymentKey = paymentKeyIn(request);
   return showsStatus === 'scaStatus'
     ? endedAuthorisation(paymentKey, path, scaStatusIn(body, contentType))
     : observedStatus(paymentKey, transactionStatusIn(body, contentType), nowMs);
@@ -79,7 +93,7 @@ function endedAuthorisation(
 
 /** The body without its content codings; as it is if it cannot be decoded. Without a promise if it has none. */
 export function decodedBodyOf(response: PisResponse): Buffer | Promise<Buffer> {
-  if (headerValue(response.headers, 'content-encoding') === undefined) return response.body;
+  if (!isEncoded(response)) return response.body;
   return decodeIfKnown(response).catch(() => response.body);
 }
 

@@ -84,6 +84,7 @@ function outboundRequest(request: RoutedRequest): OutboundRequest {
     body: request.body,
     deadlineAtMs: request.deadlineAtMs,
     recordEvent: request.recordEvent,
+    onSent: request.onSent,
     sendingMark: writeAheadMark && {
       markSending: () => writeAheadMark.markSending(environment.name),
       onDeadline: () => writeAheadMark.onDeadline(),

@@ -48,6 +48,8 @@ export interface OutboundRequest {
   readonly sendingMark?: OutboundSendingMark | undefined;
   /** Receives every attempt. */
   readonly recordEvent?: RecordEvent | undefined;
+  /** Called after the last byte was written; again after a retry. */
+  readonly onSent?: (() => void) | undefined;
 }
 
 export interface Transport {
@@ -139,7 +141,10 @@ export function createTransport(
     const call = createUpstreamCall(
       { deadlineAtMs, connectMs, sendingMark },
       {
-        sendBytes: (sent) => sendBody(sent, outbound.body),
+        sendBytes(sent) {
+          sendBody(sent, outbound.body);
+          outbound.onSent?.();
+        },
         onResponse(bankResponse, connection) {
           unlink();
           const event = callEvent(attemptNumber, startedAtMs, connection);

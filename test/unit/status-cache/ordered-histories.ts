@@ -98,10 +98,11 @@ export async function runOrderedHistory(
   const bankRequests: BankRequest[] = [];
   const received: BankRequest[] = [];
 
-  const bank: Handler<RoutedRequest> = async ({ operation }) => {
+  const bank: Handler<RoutedRequest> = async ({ operation, onSent }) => {
     if (bankFails) throw new GatewayError('CIRCUIT_OPEN', 'the bank fails');
     const request = { began: ++sequence, decided: 0, says: '' };
     const id = bankRequests.push(request) - 1;
+    onSent?.();
     await scheduler.schedule(Promise.resolve(), 'to the bank');
     const { status, steps } = answers.next().value;
     request.decided = ++sequence;

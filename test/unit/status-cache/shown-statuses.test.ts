@@ -68,6 +68,63 @@ describe('a status read after a read of the payment', () => {
     assert.equal(statusIn(await send(statusRead())), 'ACSC');
   });
 
+  test('goes to the bank if the cached status is from before the request, which was waiting to be sent', async () => {
+    const bank = createControlledBank('ACTC');
+    const turn = Promise.withResolvers<void>();
+    const { send } = createCacheInstance(createFailingState(), async ({ operation, onSent }) => {
+      if (!operation.readsStatus) await turn.promise;
+      onSent?.();
+      return bank.handle();
+    });
+    await send(statusRead());
+    const waiting = send(paymentRead());
+    await setImmediate();
+    bank.answer.status = 'ACSC';
+    for (let read = 0; read < 2; read++) await send(statusRead(tokenTwo)); // the first one empties the cache
+    assert.equal((await send(statusRead(tokenTwo))).servedFrom, 'cache');
+    bank.answer.status = 'ACTC';
+    turn.resolve();
+    assert.equal(statusIn(await waiting), 'ACTC');
+    const { servedFrom, body } = await send(statusRead(tokenTwo));
+    assert.deepEqual([servedFrom, JSON.parse(body.toString()).transactionStatus], ['bank', 'ACTC']);
+  });
+
+  test('goes to the bank if the payment was sent twice, and the cached status is from between', async () => {
+    const bank = createControlledBank('ACTC');
+    const turn = Promise.withResolvers<void>();
+    const { send } = createCacheInstance(createFailingState(), async ({ operation, onSent }) => {
+      onSent?.();
+      if (!operation.readsStatus) await turn.promise;
+      onSent?.();
+      return bank.handle();
+    });
+    await send(statusRead());
+    const retried = send(paymentRead());
+    await setImmediate();
+    bank.answer.status = 'ACSC';
+    for (let read = 0; read < 2; read++) await send(statusRead(tokenTwo));
+    bank.answer.status = 'ACTC';
+    turn.resolve();
+    assert.equal(statusIn(await retried), 'ACTC');
+    assert.equal((await send(statusRead(tokenTwo))).servedFrom, 'bank');
+  });
+
+  test('goes to the bank although the state failed while the bank worked on the payment', async () => {
+    const bank = createControlledBank('RCVD');
+    const state = createFailingState();
+    const { send } = createCacheInstance(state, async ({ operation, onSent }) => {
+      if (!operation.readsStatus) state.fail();
+      onSent?.();
+      await setImmediate();
+      state.recover();
+      return bank.handle();
+    });
+    await send(statusRead());
+    bank.answer.status = 'ACSC';
+    assert.equal(statusIn(await send(paymentRead())), 'ACSC');
+    assert.equal(statusIn(await send(statusRead())), 'ACSC');
+  });
+
   test('gets no stale status from before while the bank fails', async () => {
     const bank = createControlledBank('RCVD');
     let fails = false;
