@@ -1,10 +1,10 @@
 /**
  * STAGE 4. Chooses the environment of a request, and records the owner of a new payment from the bank's response.
  *
- * All responses and errors from here on name the environment. A switch during the request does not affect it.
+ * From here on, `request.environment` is set: all responses and errors name it. A switch during the request does not affect it.
  */
 
-import { asGatewayError, stateUnavailable, withEnvironment } from '../request/errors.ts';
+import { asGatewayError, stateUnavailable } from '../request/errors.ts';
 import { identitiesOf } from '../request/identities.ts';
 import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
@@ -143,12 +143,8 @@ function passOn(
   if (!environment) throw notConfiguredError();
   request.recordEvent?.({ what: 'environment', environment: name, why });
   const response = next(Object.assign(request, { environment, prefetched }));
-  const assigned = request.operation.createsPayment
-    ? response.then((created) => withOwner(dependencies, request, created))
-    : response;
-  return assigned.catch((thrown: unknown) => {
-    throw withEnvironment(asGatewayError(thrown), name);
-  });
+  if (!request.operation.createsPayment) return response;
+  return response.then((created) => withOwner(dependencies, request, created));
 }
 
 /** The response to an initiation, once the owner of the new payment is recorded. */

@@ -163,7 +163,9 @@ export function asGatewayError(thrown: unknown): GatewayError {
   return new GatewayError('INTERNAL', 'Something failed inside the gateway.', { cause: thrown });
 }
 
-export function withEnvironment(error: GatewayError, environment: string): GatewayError {
+/** The error with the environment of its request, if that was chosen and the error does not name one. */
+export function withEnvironment(error: GatewayError, environment: string | undefined): GatewayError {
+  if (environment === undefined || error.environment !== undefined) return error;
   return new GatewayError(error.code, error.message, { ...error, cause: error.cause, environment });
 }
 

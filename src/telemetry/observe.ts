@@ -1,7 +1,7 @@
 /** STAGE 1. Collects the events of a request, and passes the record of the finished request to the observers. */
 
 import type { HeaderFields } from '../pis/headers.ts';
-import { asGatewayError, type GatewayError } from '../request/errors.ts';
+import { asGatewayError, type GatewayError, withEnvironment } from '../request/errors.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { RecordEvent, TimedEvent } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
@@ -31,7 +31,7 @@ export function observe(observer: Required<RequestObserver>, startTrace?: StartT
         return response;
       },
       (thrown: unknown) => {
-        const error = asGatewayError(thrown);
+        const error = withEnvironment(asGatewayError(thrown), request.environment?.name);
         recorder.end(recordOfFailure(request, error, collected));
         throw error;
       },

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { errorResponse } from '../../../src/http/write-error.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisRequest, PisResponse } from '../../../src/request/messages.ts';
+import type { Handler } from '../../../src/request/stage.ts';
 import { createAccessLog } from '../../../src/telemetry/access-log.ts';
 import type { Log, LogFields } from '../../../src/telemetry/log.ts';
 import { observe, observeRefusal } from '../../../src/telemetry/observe.ts';
@@ -68,11 +69,13 @@ function singleLineLog() {
 }
 
 /** What `observe` logs and rethrows if the next stage throws this. */
-async function observeFailure(thrown: unknown) {
+async function observeFailure(thrown: unknown, environment?: PisRequest['environment']) {
   const { log, line } = singleLineLog();
-  const error: unknown = await observe(observerOf(log))(read, () => Promise.reject(thrown)).catch(
-    (rethrown) => rethrown,
-  );
+  const failing: Handler<PisRequest> = (request) => {
+    request.environment = environment;
+    return Promise.reject(thrown);
+  };
+  const error: unknown = await observe(observerOf(log))({ ...read }, failing).catch((rethrown) => rethrown);
   assert.ok(error instanceof GatewayError);
   return { error, line: line() };
 }
@@ -121,6 +124,19 @@ describe('the access log line of a request', () => {
       why: 'The bank did not answer in time.',
       proxyError: 'http_response_timeout',
     });
+  });
+
+  test('names the environment that was chosen before the error, and so does the error', async () => {
+    const sandbox = {
+      name: 'sandbox',
+      origin: 'https://bank.example',
+      basePath: '',
+      standardVersion: '1.3.11',
+    };
+    for (const thrown of [new GatewayError('CIRCUIT_OPEN', 'The bank fails.'), new Error('a bug')]) {
+      const { error, line } = await observeFailure(thrown, sandbox);
+      assert.deepEqual([error.environment, line.environment], ['sandbox', 'sandbox']);
+    }
   });
 
   test('has level info for an error of the TPP, warn for the bank and the gateway, and error for a bug', async () => {
