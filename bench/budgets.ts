@@ -29,11 +29,16 @@ await withCleanup(async (life) => {
   const add = (title: string, measured: readonly Cost[]) => {
     costs.push(...measured);
     console.log(`\n## ${title}\n`);
-    console.log(formatTable(['request', 'contender', 'unit', 'measured', 'budget', ''], measured.map(row)));
+    const columns = ['request', 'contender', 'unit', 'measured', 'budget', ''];
+    if (measured.some(({ ofLibraries }) => ofLibraries !== undefined)) columns.push('of libraries');
+    console.log(formatTable(columns, measured.map(row)));
     if (values.where) for (const cost of measured) printPlaces(cost);
   };
   if (only.includes('counts'))
-    add('promises and timers of src/, one request alone', await measureAsyncCounts(testbed, folder));
+    add(
+      'promises and timers of src/ and of libraries, one request alone',
+      await measureAsyncCounts(testbed, folder),
+    );
   if (only.includes('round-trips') && testbed.redisPort > 0)
     add('sequential round trips to Redis', await measureRoundTrips(testbed, life));
   if (only.includes('bytes'))
@@ -45,13 +50,13 @@ await withCleanup(async (life) => {
   writeFileSync(join(results, 'budgets.json'), `${JSON.stringify(report, undefined, 2)}\n`);
 });
 
-function row({ kind, contender, what, measured, budget }: Cost): readonly string[] {
+function row({ kind, contender, what, measured, budget, ofLibraries }: Cost): readonly string[] {
   const format = (value: number) => value.toFixed(what === 'promises' || what === 'timers' ? 0 : 1);
   const request = [budgets[kind].title, contender, what, format(measured)];
   if (budget === undefined) return [...request, '', 'baseline'];
   // The time of a round trip is known to a few milliseconds; a budget of bytes depends on a second measurement.
   const isWithin = Math.round(measured) <= Math.round(budget);
-  return [...request, format(budget), isWithin ? 'within' : 'OVER'];
+  return [...request, format(budget), isWithin ? 'within' : 'OVER', String(ofLibraries ?? '')];
 }
 
 function printPlaces({ kind, contender, what, places = [] }: Cost): void {

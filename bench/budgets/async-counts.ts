@@ -18,14 +18,22 @@ export async function measureAsyncCounts(testbed: Testbed, folder: string): Prom
         for (let sent = 0; sent < warmUpRequests; sent++) await send(kind);
         const counts = [];
         for (let sent = 0; sent < countedRequests; sent++) counts.push(await probe.count(() => send(kind)));
-        for (const what of ['promises', 'timers'] as const) {
-          const middle = counts.toSorted((one, other) => one[what] - other[what])[
-            Math.floor(countedRequests / 2)
-          ];
+        for (const [what, library] of [
+          ['promises', 'libraryPromises'],
+          ['timers', 'libraryTimers'],
+        ] as const) {
+          const sorted = counts.toSorted((one, other) => one[what] - other[what]);
+          const middle = sorted[Math.floor(countedRequests / 2)];
           if (!middle) continue;
-          const places = middle.places.filter(([place]) => what.startsWith(place.split(':')[0] ?? ''));
-          const budget = budgets[kind][what];
-          costs.push({ what, kind, contender: contender.name, measured: middle[what], budget, places });
+          costs.push({
+            what,
+            kind,
+            contender: contender.name,
+            measured: middle[what],
+            budget: budgets[kind][what],
+            ofLibraries: middle[library],
+            places: middle.places.filter(([place]) => what.startsWith(place.split(':')[0] ?? '')),
+          });
         }
       }
     });

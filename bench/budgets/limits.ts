@@ -8,7 +8,7 @@ export interface Budget {
   readonly title: string;
   /** Promises that the code of `src/` creates for one request that runs alone. */
   readonly promises: number;
-  /** Timers armed by the code of `src/`, or on its behalf, over a reused connection. */
+  /** Timers that the code of `src/` arms, with a reused connection to the bank. */
   readonly timers: number;
   /** Round trips to Redis that the request waits for, one after the other. */
   readonly roundTrips: number;

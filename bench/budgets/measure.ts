@@ -26,6 +26,8 @@ export interface Cost {
   readonly measured: number;
   /** `undefined` for a baseline. */
   readonly budget: number | undefined;
+  /** The same cost of libraries, for which there is no budget. */
+  readonly ofLibraries?: number;
   /** Source lines, for `--where`. */
   readonly places?: readonly (readonly [place: string, count: number])[];
 }

@@ -3,11 +3,15 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** Promises and timers that the code of `src/` created between two commands. */
+/** Promises and timers that were created between two commands. */
 export interface AsyncCounts {
+  /** Created by a line of `src/`, directly or through Node. */
   readonly promises: number;
   readonly timers: number;
-  /** The source lines with their numbers. */
+  /** Created by a line of a library. */
+  readonly libraryPromises: number;
+  readonly libraryTimers: number;
+  /** The lines of `src/` with their numbers. */
   readonly places: readonly (readonly [place: string, count: number])[];
 }
 

@@ -7,12 +7,12 @@ import { penstockOnRedis, penstockWithReplica } from '../contenders/penstock.ts'
 import { createRequestSender } from '../measure/request-sender.ts';
 import { median } from '../measure/statistics.ts';
 import type { Testbed } from '../testbed.ts';
-import { budgets, requestKinds } from './limits.ts';
+import { budgets, type RequestKind, requestKinds } from './limits.ts';
 import { type Cost, sendersFor } from './measure.ts';
 
 /** Commands reach Redis so much later. Large in comparison with the noise, small in comparison with `state.timeout`. */
-const delayMs = 50;
-const warmUpRequests = 20;
+const delayMs = 100;
+const warmUpRequests = 5;
 const measuredRequests = 9;
 
 export async function measureRoundTrips(testbed: Testbed, life: TestScope): Promise<readonly Cost[]> {
@@ -25,18 +25,18 @@ export async function measureRoundTrips(testbed: Testbed, life: TestScope): Prom
     await testbed.withContender(through(proxy.port, contender), async ({ port }) => {
       const requests = createRequestSender(port);
       const send = await sendersFor(port, contender, requests);
+      const medianMs = async (kind: RequestKind) => {
+        const tookMs: number[] = [];
+        for (let sent = 0; sent < warmUpRequests + measuredRequests; sent++) tookMs.push(await send(kind));
+        return median(tookMs.slice(warmUpRequests));
+      };
+      const withoutDelayMs = new Map<RequestKind, number>();
+      for (const kind of requestKinds) withoutDelayMs.set(kind, await medianMs(kind));
+      proxy.delayBy(delayMs);
       for (const kind of requestKinds) {
-        const medianMs = async (count: number) => {
-          const tookMs: number[] = [];
-          for (let sent = 0; sent < count; sent++) tookMs.push(await send(kind));
-          return median(tookMs);
-        };
-        proxy.delayBy(0);
-        await medianMs(warmUpRequests);
-        const withoutDelayMs = await medianMs(measuredRequests);
-        proxy.delayBy(delayMs);
-        const measured = ((await medianMs(measuredRequests)) - withoutDelayMs) / delayMs;
+        const addedMs = (await medianMs(kind)) - (withoutDelayMs.get(kind) ?? 0);
         const budget = budgets[kind].roundTrips;
+        const measured = addedMs / delayMs;
         costs.push({ what: 'round trips', kind, contender: contender.name, measured, budget });
       }
       requests.close();

@@ -9,25 +9,22 @@ import { PerformanceObserver } from 'node:perf_hooks';
 import type { AsyncCounts, MemoryUse, ProbeCommand } from '../budgets/probe.ts';
 
 const ownCode = /\/src\//;
-/** Frames of a stack that are not the code that created a promise, such as `Promise.then` and `new Promise`. */
-const notTheCaller = /node:internal\/(async|promise)|new Promise|Promise\.|\(<anonymous>\)$/;
+const libraryCode = /\/node_modules\//;
+/** Frames that are not the code that created a promise or a timer: Node's, and such as `Promise.then` and `new Promise`. */
+const notTheCaller = /node:|new Promise|Promise\.|\(<anonymous>\)$/;
 
-let promises = 0;
-let timers = 0;
+const counts = { promises: 0, timers: 0, libraryPromises: 0, libraryTimers: 0 };
 const places = new Map<string, number>();
 
 const hook = createHook({
   init(_id, type) {
     if (type !== 'PROMISE' && type !== 'Timeout') return;
-    const frames = stackFrames();
-    const place =
-      type === 'PROMISE'
-        ? frames.find((frame) => !notTheCaller.test(frame))
-        : frames.find((frame) => ownCode.test(frame)); // also a timer that a library arms for us
-    if (place === undefined || !ownCode.test(place)) return;
-    if (type === 'PROMISE') promises++;
-    else timers++;
-    const name = `${type === 'PROMISE' ? 'promise' : 'timer'}: ${place.trim().replace(/(file:)?\/.*\/src\//, '')}`;
+    const place = stackFrames().find((frame) => !notTheCaller.test(frame)) ?? '';
+    const isPromise = type === 'PROMISE';
+    if (libraryCode.test(place)) counts[isPromise ? 'libraryPromises' : 'libraryTimers']++;
+    if (libraryCode.test(place) || !ownCode.test(place)) return;
+    counts[isPromise ? 'promises' : 'timers']++;
+    const name = `${isPromise ? 'promise' : 'timer'}: ${place.trim().replace(/(file:)?\/.*\/src\//, '')}`;
     places.set(name, (places.get(name) ?? 0) + 1);
   },
 });
@@ -48,15 +45,14 @@ observer.observe({ entryTypes: ['gc'] });
 
 const commands: Readonly<Record<ProbeCommand, () => AsyncCounts | MemoryUse | undefined>> = {
   startCounting() {
-    promises = 0;
-    timers = 0;
+    for (const name of Object.keys(counts)) counts[name as keyof typeof counts] = 0;
     places.clear();
     hook.enable();
     return undefined;
   },
   stopCounting() {
     hook.disable();
-    return { promises, timers, places: [...places] };
+    return { ...counts, places: [...places] };
   },
   collectGarbage() {
     globalThis.gc?.();
