@@ -129,7 +129,7 @@ function createRequestHandler(
     match: createMatcher(standard),
     admit: services.loadShedding.admit,
     authenticate: createClientAuthenticator(config.clients, [...environments.keys()]),
-    checkQuota: createQuotaCheck(config.clients, services.quotaLimiter),
+    checkQuota: createQuotaCheck(config.clients, services.takeQuota),
     environments: [...environments.keys()],
     maxBodyBytes: listen.maxBody,
     deadlineMs: deadlines,

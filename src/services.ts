@@ -5,6 +5,7 @@ import { type ActiveEnvironment, createActiveEnvironment } from './environments/
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
+import { createTakeQuota, type TakeQuota } from './http/quota.ts';
 import { createLedgerServices, type LedgerServices } from './idempotency/ledger.ts';
 import { isIncident, type LossSettings } from './idempotency/loss-guard.ts';
 import { createResolve, type Resolve } from './idempotency/resolve.ts';
@@ -13,15 +14,14 @@ import { createIdentitiesStore, type IdentitiesStore } from './identities/identi
 import { createWithNames, logWithNames, type WithNames } from './identities/recorded-names.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { withEncryption } from './state/create-state.ts';
-import { createFallbackLimiter } from './state/fallback-limiter.ts';
-import type { State, TokenBuckets } from './state/ports.ts';
+import type { State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import type { Log } from './telemetry/log.ts';
 import { createHolds, type Holds } from './upstream/circuit/holds.ts';
 import { createAdaptiveRates } from './upstream/shaping/adaptive-rate.ts';
-import { createSharedPermits } from './upstream/shaping/permits.ts';
+import { createPermitSources } from './upstream/shaping/permits.ts';
 import type { SharedUpstreamState } from './upstream/upstreams.ts';
 
 export interface Services {
@@ -40,8 +40,7 @@ export interface Services {
   readonly statusCache: StatusCacheServices;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
-  /** Token buckets of the clients' quotas. */
-  readonly quotaLimiter: TokenBuckets;
+  readonly takeQuota: TakeQuota;
   readonly loadShedding: LoadShedder;
   /** Flushes pending writes and refreshes shared data. Not in the heartbeat: it may be slow after an outage. */
   readonly maintenance: PeriodicTask;
@@ -92,10 +91,13 @@ export function createServices(config: Config, log: Log, state: State): Services
 
   const holds = createHolds(state);
   const adaptiveRates = createAdaptiveRates(state);
-  const permits = createSharedPermits(state.tokenBuckets, expectedInstances, telemetry);
-
   const { instanceLeases, lossGuard } = ledger;
   const instanceCounter = createInstanceCounter(instanceLeases.countLive, expectedInstances, telemetry);
+  const permits = createPermitSources(state.tokenBuckets, {
+    instances: instanceCounter.count,
+    expectedInstances,
+    telemetry,
+  });
   const stateHeartbeat = createStateHeartbeat({ state, activeEnvironment, lossGuard, holds });
   const logStateWarnings = createWarningLog(state.warnings, log);
   const maintenance = createPeriodicTask(async () => {
@@ -134,7 +136,7 @@ export function createServices(config: Config, log: Log, state: State): Services
     statusCache,
     holds,
     upstream: { permits, adaptiveRates, holds },
-    quotaLimiter: createFallbackLimiter(state.tokenBuckets, { share: () => 1, initialFill: 'full' }),
+    takeQuota: createTakeQuota(state.tokenBuckets),
     loadShedding: createLoadShedder(reportShedding(log, metrics)),
     maintenance,
     async loadSharedState() {
@@ -170,6 +172,8 @@ const lossSettingsOf = ({ state, idempotency, shaping }: Config): Omit<LossSetti
 interface InstanceCounter {
   /** To be called every second; counts at every fifth call. Never rejects. */
   refresh(): Promise<void>;
+  /** The live instances, and at least as many as are expected. */
+  count(): number;
 }
 
 const refreshesPerCount = 5;
@@ -202,5 +206,6 @@ export function createInstanceCounter(
         log('warn', 'more instances are alive than shaping.expectedInstances says', { live, expected });
       hasWarned = tooMany;
     },
+    count: () => Math.max(live ?? 0, expectedInstances()),
   };
 }

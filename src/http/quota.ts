@@ -1,9 +1,10 @@
 /** Limits how often a client may call. Every request counts, including those that the cache or the ledger answers. */
 
 import type { HeaderField } from '../pis/headers.ts';
-import { retryLater } from '../request/errors.ts';
+import { asGatewayError, retryLater } from '../request/errors.ts';
 import type { Client } from '../request/messages.ts';
-import type { BucketRate, TakeResult, TokenBuckets } from '../state/ports.ts';
+import { createMemoryTokenBuckets } from '../state/memory.ts';
+import type { BucketRate, LocalTokenBuckets, TakeResult, TokenBuckets } from '../state/ports.ts';
 
 interface QuotaClient {
   readonly name: string;
@@ -12,29 +13,64 @@ interface QuotaClient {
 }
 
 /**
- * Counts a request.
+ * Counts a request. Returns a promise only if it must ask the shared state.
  *
  * @param addField adds `RateLimit` fields to the response, whatever that will be
- * @throws GatewayError QUOTA_EXCEEDED with the seconds to wait
+ * @throws GatewayError QUOTA_EXCEEDED with the seconds to wait; with a shared state, the promise rejects with it
  */
-export type CheckQuota = (client: Client, addField: (field: HeaderField) => void) => Promise<void>;
+export type CheckQuota = (
+  client: Client,
+  addField: (field: HeaderField) => void,
+) => Promise<void> | undefined;
 
-/** @param buckets continue locally while the shared state is unavailable */
-export function createQuotaCheck(
-  clients: readonly QuotaClient[],
-  buckets: Pick<TokenBuckets, 'take'>,
-): CheckQuota {
+/** Takes a permit from the token bucket of a quota. */
+export type TakeQuota = (bucket: string, rate: BucketRate) => TakeResult | Promise<TakeResult>;
+
+export function createQuotaCheck(clients: readonly QuotaClient[], take: TakeQuota): CheckQuota {
   const limits = new Map(
     clients.flatMap(({ name, quota }) => (quota ? [[name, limitFor(name, quota)] as const] : [])),
   );
-  return async ({ name }, addField) => {
+  return ({ name }, addField) => {
     const limit = limits.get(name);
-    if (!limit) return;
-    const result = await buckets.take(limit.bucket, limit.rate);
-    addField(limit.policy);
-    addField(['RateLimit', formatLimit(result)]);
-    if (!result.taken)
-      throw retryLater(result.nextPermitMs, 'QUOTA_EXCEEDED', 'The quota of this client is used up');
+    if (!limit) return undefined;
+    const apply = (result: TakeResult) => {
+      addField(limit.policy);
+      addField(['RateLimit', formatLimit(result)]);
+      if (!result.taken)
+        throw retryLater(result.nextPermitMs, 'QUOTA_EXCEEDED', 'The quota of this client is used up');
+    };
+    const result = take(limit.bucket, limit.rate);
+    if (result instanceof Promise) return result.then(apply);
+    apply(result);
+    return undefined;
+  };
+}
+
+/** How long the shared buckets are not used after they failed. Milliseconds. */
+const retryAfterMs = 1_000;
+
+/** While shared buckets cannot be reached, this instance counts the whole quota by itself: then it never fails. */
+export function createTakeQuota(
+  buckets: TokenBuckets,
+  now: () => number = () => performance.now(),
+): TakeQuota {
+  if (!buckets.isShared) return buckets.take;
+  let local: LocalTokenBuckets | undefined;
+  let retryAtMs = Number.NEGATIVE_INFINITY;
+  return (bucket, rate) => {
+    if (local && now() < retryAtMs) return local.take(bucket, rate);
+    return buckets.take(bucket, rate).then(
+      (result) => {
+        local = undefined;
+        return result;
+      },
+      (thrown) => {
+        if (asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') throw thrown;
+        retryAtMs = now() + retryAfterMs;
+        local ??= createMemoryTokenBuckets(now);
+        return local.take(bucket, rate);
+      },
+    );
   };
 }
 

@@ -5,12 +5,12 @@ import {
   EpochMismatchError,
   type Fence,
   type KeyValues,
+  type LocalTokenBuckets,
   nextSequence,
   type PubSub,
   type Sets,
   type State,
   serializeEpoch,
-  type TokenBuckets,
 } from './ports.ts';
 import { createSubscriptions } from './subscriptions.ts';
 import { reservePermit, takeResultOf } from './token-bucket.ts';
@@ -88,7 +88,7 @@ function createSets(): Sets {
 }
 
 /** Token buckets of this process alone. @param now milliseconds on a monotonic clock */
-export function createMemoryTokenBuckets(now: () => number): TokenBuckets {
+export function createMemoryTokenBuckets(now: () => number): LocalTokenBuckets {
   const arrivalTimes = createExpiringMap<number>(now);
   const reserve = (bucket: string, rate: BucketRate, maxWaitMs: number) => {
     const nowMs = now();
@@ -97,8 +97,9 @@ export function createMemoryTokenBuckets(now: () => number): TokenBuckets {
     return permit;
   };
   return {
-    reserve: async (bucket, rate, maxWaitMs) => reserve(bucket, rate, maxWaitMs)?.waitMs,
-    async take(bucket, rate) {
+    isShared: false,
+    reserve: (bucket, rate, maxWaitMs) => reserve(bucket, rate, maxWaitMs)?.waitMs,
+    take(bucket, rate) {
       const nowMs = now();
       const permit = reserve(bucket, rate, 0);
       const aheadMs = (permit?.theoreticalArrivalMs ?? arrivalTimes.read(bucket) ?? nowMs) - nowMs;

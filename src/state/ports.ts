@@ -136,8 +136,21 @@ export interface BucketRate {
   readonly longestAheadMs?: number | undefined;
 }
 
+/** Token buckets: of this process alone if the state is in memory or in a file, or else shared by all instances. */
+export type TokenBuckets = LocalTokenBuckets | SharedTokenBuckets;
+
+/** Token buckets of this process. They run on a monotonic clock, and never fail. */
+export interface LocalTokenBuckets {
+  readonly isShared: false;
+  /** As `SharedTokenBuckets.reserve`. */
+  reserve(bucket: string, rate: BucketRate, maxWaitMs: number): number | undefined;
+  /** As `SharedTokenBuckets.take`. */
+  take(bucket: string, rate: BucketRate): TakeResult;
+}
+
 /** Token buckets that all instances share. They run on the clock of the store. */
-export interface TokenBuckets {
+export interface SharedTokenBuckets {
+  readonly isShared: true;
   /**
    * Reserves the next free permit, even if it lies in the future.
    *
@@ -153,6 +166,41 @@ export interface TokenBuckets {
    * @throws GatewayError STATE_UNAVAILABLE as above
    */
   take(bucket: string, rate: BucketRate): Promise<TakeResult>;
+  /**
+   * Takes several permits, and leases some of them: leased permits may be used later.
+   *
+   * The bucket never holds more than `burst` together with all leased permits, so that rate and burst also limit their use.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE as above
+   */
+  lease(bucket: string, rate: BucketRate, request: PermitRequest): Promise<GrantedPermits>;
+}
+
+export interface PermitRequest {
+  /** As many as are available now are granted, up to this number. */
+  readonly wanted: number;
+  /** If none is available now, the next one is reserved, unless its wait would be longer. 0: none is reserved. */
+  readonly maxWaitMs: number;
+  /** The lease that permits which are available now become a part of. Without it, they must be used immediately. */
+  readonly lease?: PermitLease | undefined;
+}
+
+/** The unused permits of an instance. It ends `leaseMs` after the last request that contains it. */
+export interface PermitLease {
+  /** Identifies the lease. */
+  readonly id: string;
+  /** How many permits of it remain, without those that are returned now; all others have been used. */
+  readonly held: number;
+  readonly returned: number;
+}
+
+/** How long a lease lasts. Longer than the time-out of Redis, so that a slow answer still contains usable permits. */
+export const leaseMs = 1_000;
+
+export interface GrantedPermits {
+  readonly granted: number;
+  /** Milliseconds until the next permit is available: the granted one, if it is reserved. */
+  readonly waitMs: number;
 }
 
 /** The result of `TokenBuckets.take`. */

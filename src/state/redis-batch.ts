@@ -15,6 +15,8 @@ export interface RedisCommand {
   readonly args: readonly (string | number | Buffer)[];
   /** Its key and known values precede the other arguments. */
   readonly fence?: Fence | undefined;
+  /** A second key in the same slot. Its position precedes the other arguments. */
+  readonly otherKey?: string | undefined;
 }
 
 /**

@@ -59,11 +59,8 @@ function own.writeFenced(_, key, fence, epoch, lowest, value, ttl, expected)
   return sequence
 end
 
--- per_second, burst: the rate; max_wait: of this call, in ms; longest_ahead: see BucketRate, in ms. Returns the
--- wait in ms and how far the arrival time then lies ahead, both as text: Redis truncates numbers in replies, and 17 digits
--- represent a double exactly. Reserves nothing if the wait exceeds max_wait. The key expires when the bucket is full again.
-function own.reservePermit(_, key, per_second, burst, max_wait, longest_ahead)
-  local now = clock()
+-- Returns the interval and the tolerance of a token bucket, and its arrival time. All times are in ms.
+local function read_bucket(key, now, per_second, burst, max_wait, longest_ahead)
   local interval = 1000 / per_second
   local tolerance = math.max(0, burst - 1) * interval
   local known = tonumber(redis.call('GET', key) or now)
@@ -71,12 +68,72 @@ function own.reservePermit(_, key, per_second, burst, max_wait, longest_ahead)
   if known and known > now then arrival = known end
   longest_ahead = tonumber(longest_ahead) or max_wait + tolerance
   if arrival - now > longest_ahead + interval + ${aheadMarginMs} then arrival = now + tolerance end
+  return interval, tolerance, arrival
+end
+
+-- The key expires when the bucket is full again.
+local function write_bucket(key, now, arrival)
+  redis.call('SET', key, string.format('%.17g', arrival), 'PX', math.max(1, math.ceil(arrival - now)))
+end
+
+-- per_second, burst: the rate; max_wait: of this call, in ms; longest_ahead: see BucketRate, in ms. Returns the
+-- wait in ms and how far the arrival time then lies ahead, both as text: Redis truncates numbers in replies, and 17 digits
+-- represent a double exactly. Reserves nothing if the wait exceeds max_wait.
+function own.reservePermit(_, key, per_second, burst, max_wait, longest_ahead)
+  local now = clock()
+  local interval, tolerance, arrival = read_bucket(key, now, per_second, burst, max_wait, longest_ahead)
   local wait = math.max(0, arrival - tolerance - now)
   if wait <= tonumber(max_wait) then
     arrival = arrival + interval
-    redis.call('SET', key, string.format('%.17g', arrival), 'PX', math.max(1, math.ceil(arrival - now)))
+    write_bucket(key, now, arrival)
   end
   return {string.format('%.17g', wait), string.format('%.17g', arrival - now)}
+end
+
+-- leases: position of a hash in KEYS, with the leased permits and the end of each lease. Returns the sum of all leases, and
+-- the permits of the lease with this id.
+local function read_leases(leases, now, lease_ms, id)
+  local sum, of_id = 0, 0
+  local entries = redis.call('HGETALL', leases)
+  for i = 1, #entries, 2 do
+    local count, ends = string.match(entries[i + 1], '^(%d+) (%S+)$')
+    ends = tonumber(ends)
+    if ends and ends > now and ends <= now + lease_ms then
+      sum = sum + count
+      if entries[i] == id then of_id = tonumber(count) end
+    else
+      redis.call('HDEL', leases, entries[i])
+    end
+  end
+  return sum, of_id
+end
+
+-- The arguments of reservePermit, and those of SharedTokenBuckets.lease. Returns the number of granted permits, and the wait.
+function own.leasePermits(_, key, leases, per_second, burst, max_wait, longest_ahead, wanted, lease_ms, id, held, returned)
+  local now = clock()
+  leases, wanted, lease_ms = KEYS[tonumber(leases)], tonumber(wanted), tonumber(lease_ms)
+  local interval, tolerance, arrival = read_bucket(key, now, per_second, burst, max_wait, longest_ahead)
+  local leased, of_id = read_leases(leases, now, lease_ms, id)
+  arrival = math.max(arrival, now + leased * interval) -- the bucket holds at most the permits that are not leased
+  if id then arrival = arrival - math.min(returned, math.max(0, of_id - held)) * interval end
+  local wait, granted = math.max(0, arrival - tolerance - now), 0
+  if wait == 0 then
+    granted = math.max(0, math.min(wanted, math.floor((tolerance - (arrival - now)) / interval + 1 + 1e-6)))
+  elseif wanted > 0 and wait <= tonumber(max_wait) then
+    granted = 1
+  end
+  arrival = arrival + granted * interval
+  write_bucket(key, now, arrival)
+  if id then
+    local count = held + (wait == 0 and granted or 0)
+    if count > 0 then
+      redis.call('HSET', leases, id, count .. ' ' .. string.format('%.17g', now + lease_ms))
+      redis.call('PEXPIRE', leases, lease_ms)
+    else
+      redis.call('HDEL', leases, id)
+    end
+  end
+  return {granted, string.format('%.17g', wait)}
 end
 `;
 

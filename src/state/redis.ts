@@ -8,9 +8,10 @@ import {
   EpochMismatchError,
   type Fence,
   type KeyValues,
+  leaseMs,
   type Sets,
+  type SharedTokenBuckets,
   type State,
-  type TokenBuckets,
 } from './ports.ts';
 import { createCommandBatcher, createDeadline, type RedisCommand } from './redis-batch.ts';
 import { createRedisClient } from './redis-client.ts';
@@ -83,7 +84,11 @@ export function createRedisState(
       withDeadline(() => client.getBuffer(prefixed(key))),
     ),
     sets: createSets(send, sendConfirmed),
-    tokenBuckets: createTokenBuckets(send),
+    tokenBuckets: createTokenBuckets(send, (bucket, ...args) => {
+      const key = prefixed(bucket);
+      const otherKey = `${prefix}{${key}}:leases`; // the same slot of a cluster, and below the prefix
+      return sendCommand({ name: 'leasePermits', key, otherKey, args });
+    }),
     pubsub: {
       publish: async (channel, message) => void (await send('PUBLISH', channel, message)),
       subscribe: (channel, listener) => client.subscribe(prefixed(channel), listener),
@@ -182,13 +187,18 @@ function createSets(send: Send, sendConfirmed: Send): Sets {
   };
 }
 
-function createTokenBuckets(send: Send): TokenBuckets {
+/** @param sendLease sends `leasePermits` for a bucket */
+function createTokenBuckets(
+  send: Send,
+  sendLease: (bucket: string, ...args: RedisCommand['args']) => Promise<unknown>,
+): SharedTokenBuckets {
   async function reserve(bucket: string, rate: BucketRate, maxWaitMs: number): Promise<readonly number[]> {
     const { perSecond, burst, longestAheadMs = '' } = rate;
     const args = [perSecond, burst, maxWaitMs, longestAheadMs];
     return asList(await send('reservePermit', bucket, ...args)).map(Number);
   }
   return {
+    isShared: true,
     async reserve(bucket, rate, maxWaitMs) {
       const [waitMs = 0] = await reserve(bucket, rate, maxWaitMs);
       return waitMs > maxWaitMs ? undefined : waitMs;
@@ -196,6 +206,12 @@ function createTokenBuckets(send: Send): TokenBuckets {
     async take(bucket, rate) {
       const [waitMs = 0, aheadMs = 0] = await reserve(bucket, rate, 0);
       return takeResultOf(waitMs <= 0, aheadMs, rate);
+    },
+    async lease(bucket, { perSecond, burst, longestAheadMs = '' }, { wanted, maxWaitMs, lease }) {
+      const leaseArgs = lease ? [leaseMs, lease.id, lease.held, lease.returned] : [leaseMs];
+      const args = [perSecond, burst, maxWaitMs, longestAheadMs, wanted, ...leaseArgs];
+      const [granted = 0, waitMs = 0] = asList(await sendLease(bucket, ...args)).map(Number);
+      return { granted, waitMs };
     },
   };
 }

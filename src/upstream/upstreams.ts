@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
 import type { ClientSettings, Config, EnvironmentSettings } from '../config/schema.ts';
 import type { HeaderFields } from '../pis/headers.ts';
-import type { TokenBuckets } from '../state/ports.ts';
 import { createCertificateLog } from '../telemetry/certificate-log.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -15,6 +14,7 @@ import { type CircuitView, createCircuits } from './circuit/tenant-circuits.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { createEnvironmentConnections } from './environment-connections.ts';
 import type { AdaptiveRates } from './shaping/adaptive-rate.ts';
+import type { PermitSources } from './shaping/permits.ts';
 import { createRateLimiter, type RateLimiterStats } from './shaping/rate-limiter.ts';
 import { createTransport, signed, type Transport } from './transport.ts';
 
@@ -46,8 +46,7 @@ export interface EnvironmentLimiterStats extends RateLimiterStats {
 
 /** State that a reload keeps: queued calls of the old configuration and calls of the new one share it. */
 export interface SharedUpstreamState {
-  /** Never rejects: while the shared state is unavailable, each instance uses its own share of the rate. */
-  readonly permits: TokenBuckets;
+  readonly permits: PermitSources;
   readonly adaptiveRates: AdaptiveRates;
   readonly holds: Pick<Holds, 'of'>;
 }
@@ -77,8 +76,8 @@ export function createUpstreams(
     const unsigned = createTransport(environment, connections.pool, times);
     const transport = connections.currentSigner ? signed(unsigned, connections.currentSigner) : unsigned;
     const adaptiveRate = adaptiveRates.of(name, { perSecond: shaping.rate, burst: shaping.burst });
-    const limits = { permits, adaptiveRate, isShared: isShared(config.clients, name) };
-    const limiter = createRateLimiter(name, shaping, limits);
+    const limits = { permits: permits.of(name), adaptiveRate, isShared: isShared(config.clients, name) };
+    const limiter = createRateLimiter(shaping, limits);
     const get = (deadlineAtMs: number) => getProbePath(environment, transport, deadlineAtMs);
     const probe = createProbe({ limiter, get, timeoutMs: config.deadlines.status });
     return { connections, transport, limiter, probe };

@@ -109,6 +109,42 @@ export function testTokenBuckets({ skip, createStore }: StateUnderTest): void {
       }
     });
 
+    test('a lease grants as many permits as are available, and counts them until they are used or returned', async (t) => {
+      const { client } = await createStore(t);
+      const [one, other] = [(await client()).tokenBuckets, (await client()).tokenBuckets];
+      if (!one.isShared || !other.isShared) return t.skip('no other instance shares these buckets');
+      const rate = { ...slow, burst: 5 };
+      const lease = (held: number, returned: number) => ({ id: 'one', held, returned });
+      const request = (wanted: number, held: number, returned: number) =>
+        one.lease('bucket', rate, { wanted, maxWaitMs: 0, lease: lease(held, returned) });
+      assert.deepEqual(await request(3, 0, 0), { granted: 3, waitMs: 0 });
+      assert.equal((await other.lease('bucket', rate, { wanted: 9, maxWaitMs: 0 })).granted, 2);
+      const refused = await other.lease('bucket', rate, { wanted: 1, maxWaitMs: 0 });
+      assert.equal(refused.granted, 0);
+      assertAbout(refused.waitMs, intervalMs);
+      assert.equal((await request(0, 1, 1)).granted, 0, 'one used, one returned, one held');
+      assert.equal((await other.lease('bucket', rate, { wanted: 9, maxWaitMs: 0 })).granted, 1);
+      const reserved = await other.lease('bucket', rate, { wanted: 9, maxWaitMs: hour });
+      assert.equal(reserved.granted, 1);
+      assertAbout(reserved.waitMs, intervalMs);
+    });
+
+    test('a bucket does not fill up beyond its burst while permits are leased', async (t) => {
+      const { client, until } = await createStore(t);
+      const { tokenBuckets } = await client();
+      if (!tokenBuckets.isShared) return t.skip('no other instance shares this bucket');
+      const rate = { perSecond: 100, burst: 4 };
+      const lease = { id: 'one', held: 0, returned: 0 };
+      const { granted } = await tokenBuckets.lease('bucket', rate, { wanted: 3, maxWaitMs: 0, lease });
+      assert.equal(granted, 3);
+      const renewed = { ...lease, held: 3 };
+      for (let one = 0; one < 20; one++)
+        await tokenBuckets.lease('bucket', rate, { wanted: 0, maxWaitMs: 0, lease: renewed });
+      const start = performance.now();
+      await until(5_000, 'an unleased bucket would be full', () => performance.now() - start > 60);
+      assert.equal((await tokenBuckets.lease('bucket', rate, { wanted: 9, maxWaitMs: 0 })).granted, 1);
+    });
+
     test('take and reserve use the same bucket', async (t) => {
       const { tokenBuckets } = await (await createStore(t)).client();
       assert.equal(await tokenBuckets.reserve('bucket', slow, 0), 0);

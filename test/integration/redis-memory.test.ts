@@ -18,7 +18,7 @@ describe('a full Redis', { skip: skipWithoutRedisServer }, () => {
     await assertUnavailable(() => keyValues.write('key', 'value'));
     await assertUnavailable(() => keyValues.writeIfAbsent('key', 'value', 1_000));
     await assertUnavailable(() => keyValues.replace('stored', 'value', 'next'));
-    await assertUnavailable(() => tokenBuckets.reserve('bucket', { perSecond: 1, burst: 1 }, 0));
+    await assertUnavailable(async () => tokenBuckets.reserve('bucket', { perSecond: 1, burst: 1 }, 0));
     assert.equal(await keyValues.read('stored'), 'value');
     assert.equal(await keyValues.read('key'), undefined);
     await keyValues.remove('stored');

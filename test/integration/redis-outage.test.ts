@@ -25,7 +25,7 @@ const operations: Readonly<Record<string, (state: WatchedState) => Promise<unkno
   replace: ({ keyValues }) => keyValues.replace('key', 'value', 'next'),
   'replace of invalid UTF-8': ({ keyValues }) => keyValues.replace('key', '\uFFFD', 'next'),
   remove: ({ keyValues }) => keyValues.remove('key'),
-  reserve: ({ tokenBuckets }) => tokenBuckets.reserve('bucket', { perSecond: 1_000, burst: 1 }, 60_000),
+  reserve: async ({ tokenBuckets }) => tokenBuckets.reserve('bucket', { perSecond: 1_000, burst: 1 }, 60_000),
   publish: ({ pubsub }) => pubsub.publish('channel', 'message'),
 };
 

@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Redis } from 'ioredis';
-import type { BucketRate } from '../../src/state/ports.ts';
+import { type BucketRate, leaseMs, type PermitRequest } from '../../src/state/ports.ts';
 import { scriptWithClock } from '../../src/state/redis-scripts.ts';
+import { seededRandom } from '../kit/random.ts';
 import {
   type RedisServer,
   sharedRedisUrl,
@@ -13,6 +14,7 @@ import {
   startRedis,
 } from '../kit/redis.ts';
 import { assertUnavailable, openRedisState, untilAvailable } from '../kit/redis-outage.ts';
+import { createSharedBuckets } from '../kit/shared-buckets.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 import { tokenBucketCases } from '../unit/state/token-bucket-cases.ts';
@@ -42,6 +44,50 @@ describe('the token bucket script of Redis, on a manual clock', { skip: skipWith
       }
     });
   }
+
+  /** @param atMs on the manual clock */
+  async function lease(key: string, rate: BucketRate, request: PermitRequest, atMs: number) {
+    const { perSecond, burst, longestAheadMs = '' } = rate;
+    const { wanted, maxWaitMs, lease } = request;
+    const leaseArgs = lease ? [lease.id, lease.held, lease.returned] : [];
+    const args = [2, perSecond, burst, maxWaitMs, longestAheadMs, wanted, leaseMs, ...leaseArgs];
+    const script = scriptWithClock(`return ${atMs}`);
+    const keys = [key, `{${key}}:leases`];
+    const [answer] = (await client.eval(script, 2, ...keys, 1, 'leasePermits', args.length, ...args)) as [
+      [number, string],
+    ];
+    return { granted: answer[0], waitMs: Number(answer[1]) };
+  }
+
+  test('grants the same leases as the simulated buckets of the unit tests', async (t) => {
+    const key = 'penstock-test:bucket:leases';
+    const remove = () => client.del(key, `{${key}}:leases`);
+    t.after(remove);
+    await remove();
+    const random = seededRandom(5);
+    let nowMs = 1_000_000;
+    const simulated = createSharedBuckets(() => nowMs);
+    const held = [0, 0, 0];
+    const grants = [];
+    for (let step = 0; step < 600; step++) {
+      nowMs += Math.floor(random() * (random() < 0.1 ? 1_500 : 60));
+      const index = Math.floor(random() * 3);
+      const unused = Math.floor(random() * ((held[index] ?? 0) + 1));
+      const returned = random() < 0.3 ? Math.floor(random() * (unused + 1)) : 0;
+      const isLease = random() < 0.8;
+      const request = {
+        wanted: Math.floor(random() * 8),
+        maxWaitMs: random() < 0.3 ? 200 : 0,
+        lease: isLease ? { id: `lease ${index}`, held: unused - returned, returned } : undefined,
+      };
+      const rate = { perSecond: 32, burst: random() < 0.5 ? 8 : 16, longestAheadMs: 60_000 };
+      const expected = await simulated.lease(key, rate, request);
+      assert.deepEqual(await lease(key, rate, request, nowMs), expected, `step ${step}`);
+      grants.push(expected.granted);
+      if (isLease) held[index] = unused - returned + (expected.waitMs === 0 ? expected.granted : 0);
+    }
+    assert.ok(new Set(grants).size > 4, 'the grants differ');
+  });
 
   for (const garbage of ['', 'garbage', '{"a":1}', 'inf', '-inf', 'nan', '1e308']) {
     test(`an invalid arrival time "${garbage}" counts as a full bucket, and the first permit replaces it`, async (t) => {

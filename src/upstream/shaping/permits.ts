@@ -1,104 +1,276 @@
-/** Permits to call the bank, from token buckets that all instances share, and their prefetch. */
-
-import { createFallbackLimiter } from '../../state/fallback-limiter.ts';
-import { createOptimisticLimiter } from '../../state/optimistic-limiter.ts';
-import type { TokenBuckets } from '../../state/ports.ts';
-import type { Telemetry } from '../../telemetry/create-telemetry.ts';
-
 /**
- * Never fails, and hardly waits for a slow state.
+ * Permits to call the bank, from one token bucket per environment.
  *
- * @param expectedInstances while the state is unavailable, each of these instances uses its share of the rate
+ * A bucket of this process is used directly. From a bucket that instances share, an instance leases a block of permits,
+ * and takes single permits from its block (ADR 81).
  */
-export function createSharedPermits(
-  shared: TokenBuckets,
-  expectedInstances: () => number,
-  { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
-): TokenBuckets {
-  const share = () => 1 / expectedInstances();
-  return createFallbackLimiter(createOptimisticLimiter(shared, share), {
-    share,
-    initialFill: 'empty',
+
+import { randomUUID } from 'node:crypto';
+import {
+  type BucketRate,
+  type LocalTokenBuckets,
+  leaseMs,
+  type PermitRequest,
+  type SharedTokenBuckets,
+  type TokenBuckets,
+} from '../../state/ports.ts';
+import type { Telemetry } from '../../telemetry/create-telemetry.ts';
+import { createPermitFallback, type PermitFallback } from './permit-fallback.ts';
+
+/** The permits of all environments. They outlive a reload. */
+export interface PermitSources {
+  of(environment: string): Permits;
+}
+
+export interface Permits {
+  /**
+   * Takes a permit if one is available without waiting. Never fails.
+   *
+   * @param waiting how many calls of this kind (payments, or others) need a permit now, this one included
+   * @returns 0 = taken; otherwise the milliseconds after which to try again, or `Infinity`: then `tryAgain` is called once
+   */
+  take(rates: PermitRates, isPayment: boolean, waiting: number, tryAgain: () => void): number;
+}
+
+/** The token bucket of an environment, as payments and as other calls use it. */
+export interface PermitRates {
+  readonly payments: BucketRate;
+  /** With a smaller burst: the rest is reserved for payments. */
+  readonly others: BucketRate;
+  /** The longest wait of any payment for its permit. */
+  readonly maxWaitMs: number;
+}
+
+interface PermitDependencies {
+  /** How many instances share the buckets. */
+  readonly instances: () => number;
+  /** While the shared buckets cannot be reached, each of these instances uses its share of the rate. */
+  readonly expectedInstances: () => number;
+  readonly telemetry: Pick<Telemetry, 'log' | 'metrics'>;
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number;
+}
+
+export function createPermitSources(buckets: TokenBuckets, dependencies: PermitDependencies): PermitSources {
+  const create = buckets.isShared ? sharedPermits(buckets, dependencies) : localPermits(buckets);
+  const sources = new Map<string, Permits>();
+  return {
+    of(environment) {
+      const permits = sources.get(environment) ?? create(`bucket:${environment}`);
+      sources.set(environment, permits);
+      return permits;
+    },
+  };
+}
+
+const localPermits =
+  (buckets: LocalTokenBuckets) =>
+  (bucket: string): Permits => ({
+    take(rates, isPayment) {
+      const { taken, nextPermitMs } = buckets.take(bucket, isPayment ? rates.payments : rates.others);
+      return taken ? 0 : Math.max(1, nextPermitMs);
+    },
+  });
+
+/** One fallback for all environments. */
+function sharedPermits(
+  buckets: SharedTokenBuckets,
+  { instances, expectedInstances, telemetry, now = () => performance.now() }: PermitDependencies,
+): (bucket: string) => Permits {
+  const { log, metrics } = telemetry;
+  const notifyAll = new Set<() => void>();
+  const fallback = createPermitFallback(buckets, {
+    share: () => 1 / expectedInstances(),
     onFallback(isAlone) {
       const what = isAlone ? 'only its own share of the rate' : 'the shared rate again';
       log('warn', `calls to the bank: this instance uses ${what}`);
       metrics.set('penstock_shaping_alone', {}, Number(isAlone));
     },
+    onAttempt() {
+      for (const notify of notifyAll) notify();
+    },
+    now,
   });
+  return (bucket) => {
+    const { permits, notify } = createLeasedPermits(bucket, { buckets, fallback, instances, now });
+    notifyAll.add(notify);
+    return permits;
+  };
 }
 
-/** Requests permits ahead of use, at most one of them in the future. */
-export interface PermitPrefetch {
-  /** Requests permits until `count` of them are pending, as far as that is allowed. */
-  request(count: number): void;
-  /** How many permits are requested or reserved, and not delivered yet. */
-  pendingCount(): number;
-  /** Whether any request is unanswered: a permit may be available immediately. */
-  isRequesting(): boolean;
-}
+/** The size of a block follows its use in this time. Permits that were not used for as long are returned. */
+const periodMs = 100;
+/** Blocks are leased only if the rate gives each instance as many permits per period. */
+const minPermitsPerInstance = 2;
+/** With less use per period, a block costs more requests than it saves. */
+const minBlockSize = 2;
+/** A block is used only for half of its lease: a renewal reaches the store before the lease ends. */
+const usableMs = leaseMs / 2;
 
-interface PermitPrefetchDependencies {
-  /**
-   * Reserves the next permit. Never rejects.
-   *
-   * @returns milliseconds until the permit is valid, or `undefined` if that exceeds `maxWaitMs`
-   */
-  readonly reserve: (maxWaitMs: number) => Promise<number | undefined>;
-  /** The longest wait of any call. */
-  readonly maxWaitMs: number;
-  /** A permit is valid now; it is lost unless it is used immediately. */
-  readonly onPermit: () => void;
-  /** The next permit would exceed `maxWaitMs`. */
-  readonly onOutOfReach: () => void;
-  /** More permits may be requested. */
-  readonly onProgress: () => void;
+interface LeasedPermitsDependencies {
+  readonly buckets: SharedTokenBuckets;
+  readonly fallback: PermitFallback;
+  readonly instances: () => number;
+  readonly now: () => number;
 }
-
-/** Concurrent requests while permits are available immediately. */
-const maxConcurrentRequests = 32;
 
 /**
- * Reserves one permit ahead. Requests further permits only while permits are available immediately, and takes them only
- * if they are. Their number doubles with each immediate permit, and returns to one with the first wait: an empty bucket
- * costs one request per permit, not one per call.
+ * The block of this instance, and its requests to the shared bucket.
+ *
+ * Permits for waiting payments are requested separately: they may use the whole burst, and the next permit is reserved
+ * although it lies in the future. So while payments wait on any instance, the bucket is used up further than other calls may
+ * use it: no other call gets a permit, and no block is renewed.
  */
-export function createPermitPrefetch({
-  reserve,
-  maxWaitMs,
-  onPermit,
-  onOutOfReach,
-  onProgress,
-}: PermitPrefetchDependencies): PermitPrefetch {
-  let pending = 0;
-  let requesting = 0;
-  let concurrency = 1;
+function createLeasedPermits(
+  bucket: string,
+  { buckets, fallback, instances, now }: LeasedPermitsDependencies,
+): { readonly permits: Permits; readonly notify: () => void } {
+  const leaseId = randomUUID();
+  /** To be called once, when permits may be available. */
+  let waiters = new Set<() => void>();
+  /** Unused permits of the block, and the rates at which they were granted. */
+  let held = 0;
+  let heldUntilMs = Number.NEGATIVE_INFINITY;
+  let heldRates: PermitRates | undefined;
+  /** Whether the store counts permits of this block as unused. */
+  let isLeased = false;
+  /** Permits for waiting calls. They are lost unless they are used immediately. */
+  let due = 0;
+  let isPaymentRequested = false;
+  let retryPaymentAtMs = Number.NEGATIVE_INFINITY;
+  let isBlockRequested = false;
+  let retryBlockAtMs = Number.NEGATIVE_INFINITY;
+  let used = 0;
+  let usedBefore = 0;
+  let periodStartMs = Number.NEGATIVE_INFINITY;
+  let periodTimer: NodeJS.Timeout | undefined;
 
-  async function requestPermit(): Promise<void> {
-    const isAhead = pending === 0;
-    pending += 1;
-    requesting += 1;
-    const waitMs = await reserve(isAhead ? maxWaitMs : 0);
-    requesting -= 1;
-    concurrency = waitMs === 0 ? Math.min(concurrency * 2, maxConcurrentRequests) : 1;
-    if (waitMs === 0) return deliver();
-    // Timers count whole milliseconds: rounded down, the permit would be used too early.
-    if (waitMs !== undefined) setTimeout(deliver, Math.ceil(waitMs));
-    else pending -= 1;
-    if (waitMs === undefined && isAhead) onOutOfReach();
-    onProgress();
+  function take(rates: PermitRates, isPayment: boolean, waiting: number, tryAgain: () => void): number {
+    const nowMs = now();
+    if (nowMs >= heldUntilMs) held = 0;
+    if (due === 0 && held === 0) {
+      const waitMs = request(rates, isPayment, waiting);
+      if (waitMs === Number.POSITIVE_INFINITY) waiters.add(tryAgain);
+      return waitMs;
+    }
+    if (due > 0) due -= 1;
+    else held -= 1;
+    if (!periodTimer && nowMs - periodStartMs >= periodMs) startPeriod(nowMs);
+    used += 1;
+    if (held < blockSize(rates) / 2) requestBlock(rates, 0);
+    return 0;
   }
 
-  function deliver(): void {
-    pending -= 1;
-    onPermit();
-    onProgress();
+  function request(rates: PermitRates, isPayment: boolean, waiting: number): number {
+    if (fallback.isActive()) return fallback.take(bucket, isPayment ? rates.payments : rates.others);
+    return isPayment ? requestForPayments(rates, waiting) : requestBlock(rates, waiting);
   }
 
-  return {
-    request(count) {
-      while (pending < Math.min(count, concurrency)) void requestPermit();
-    },
-    pendingCount: () => pending,
-    isRequesting: () => requesting > 0,
-  };
+  function startPeriod(nowMs: number): void {
+    usedBefore = nowMs - periodStartMs < 2 * periodMs ? used : 0;
+    used = 0;
+    periodStartMs = nowMs;
+  }
+
+  /** 0: permits are requested one by one. */
+  function blockSize({ others: { perSecond } }: PermitRates): number {
+    const perPeriod = (perSecond * periodMs) / 1_000;
+    if (perPeriod < minPermitsPerInstance * instances()) return 0;
+    const size = Math.max(used, usedBefore);
+    return size < minBlockSize ? 0 : Math.min(size, Math.floor(perPeriod));
+  }
+
+  function requestForPayments({ payments, maxWaitMs }: PermitRates, waiting: number): number {
+    if (isPaymentRequested) return Number.POSITIVE_INFINITY;
+    const retryMs = retryPaymentAtMs - now();
+    if (retryMs > 0) return retryMs;
+    isPaymentRequested = true;
+    const deliver = (granted: number) => {
+      isPaymentRequested = false;
+      offer(granted);
+    };
+    buckets.lease(bucket, payments, { wanted: waiting, maxWaitMs }).then(
+      ({ granted, waitMs }) => {
+        if (granted === 0) retryPaymentAtMs = now() + waitMs;
+        // Timers count whole milliseconds: rounded down, the permit would be used too early.
+        if (granted > 0 && waitMs > 0) setTimeout(deliver, Math.ceil(waitMs), granted);
+        else deliver(granted);
+      },
+      (thrown) => {
+        fallback.begin(thrown);
+        deliver(0);
+      },
+    );
+    return Number.POSITIVE_INFINITY;
+  }
+
+  /** Requests permits for waiting calls, and renews the block. */
+  function requestBlock(rates: PermitRates, waiting: number): number {
+    if (isBlockRequested) return Number.POSITIVE_INFINITY;
+    const retryMs = retryBlockAtMs - now();
+    if (retryMs > 0) return retryMs;
+    const size = blockSize(rates);
+    heldRates = rates;
+    if (size > 0) changeBlock(rates, waiting, Math.max(waiting, size - held), 0);
+    else send(rates, { wanted: waiting, maxWaitMs: 0 }, offer);
+    return Number.POSITIVE_INFINITY;
+  }
+
+  function changeBlock(rates: PermitRates, waiting: number, wanted: number, returned: number): void {
+    held -= returned;
+    const lease = { id: leaseId, held, returned };
+    const sentAtMs = now();
+    send(rates, { wanted, maxWaitMs: 0, lease }, (granted) => {
+      isLeased = lease.held + granted > 0;
+      periodTimer ??= setTimeout(onPeriodEnd, periodMs).unref();
+      const needed = Math.min(granted, waiting);
+      held += granted - needed;
+      heldUntilMs = sentAtMs + usableMs;
+      offer(needed);
+    });
+  }
+
+  function send(rates: PermitRates, request: PermitRequest, onGranted: (granted: number) => void): void {
+    isBlockRequested = true;
+    buckets.lease(bucket, rates.others, request).then(
+      ({ granted, waitMs }) => {
+        isBlockRequested = false;
+        if (request.wanted > 0 && granted === 0) retryBlockAtMs = now() + waitMs + spreadMs(rates);
+        onGranted(granted);
+      },
+      (thrown) => {
+        isBlockRequested = false;
+        fallback.begin(thrown);
+        offer(0);
+      },
+    );
+  }
+
+  /** The instances try again in random order: otherwise the one closest to the store would get every permit. */
+  const spreadMs = ({ others }: PermitRates) =>
+    instances() > 1 ? (Math.random() * 125) / others.perSecond : 0;
+
+  /** Reports the use of the block, and returns permits that were not used for a period, until none is leased. */
+  function onPeriodEnd(): void {
+    const nowMs = now();
+    startPeriod(nowMs);
+    if (nowMs >= heldUntilMs) held = 0;
+    periodTimer = isLeased ? setTimeout(onPeriodEnd, periodMs).unref() : undefined;
+    if (!isLeased || !heldRates || isBlockRequested || fallback.isActive()) return;
+    changeBlock(heldRates, 0, 0, Math.max(0, held - blockSize(heldRates)));
+  }
+
+  function offer(count: number): void {
+    due = count;
+    notify();
+    due = 0;
+  }
+
+  function notify(): void {
+    const current = waiters;
+    waiters = new Set();
+    for (const tryAgain of current) tryAgain();
+  }
+
+  return { permits: { take }, notify };
 }

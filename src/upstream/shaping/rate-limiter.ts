@@ -1,32 +1,40 @@
 /**
- * Limits the calls to one environment of the bank: the rate with permits from a token bucket that all instances share, the
- * concurrency of this instance with slots (concurrency-slots.ts).
+ * Limits the calls to one environment of the bank: the rate with permits from a token bucket (permits.ts), the concurrency
+ * of this instance with slots (concurrency-slots.ts).
  *
- * The instance reserves permits, not the single call: the first call of the queue uses the next permit. So a payment
- * overtakes all waiting reads, even if it arrives after the permit was reserved.
+ * Permits belong to the instance, not to the single call: the first call of the queue uses the next permit. So a payment
+ * overtakes all waiting reads, even if it arrives after the permit was requested.
  */
 
 import type { ShapingSettings } from '../../config/schema.ts';
-import type { Lane } from '../../pis/operations.ts';
+import { type Lane, lanes } from '../../pis/operations.ts';
 import { GatewayError, retryLater } from '../../request/errors.ts';
-import { createLinkedList } from '../../request/linked-list.ts';
-import type { BucketRate, TokenBuckets } from '../../state/ports.ts';
+import type { DisconnectSignal } from '../../request/messages.ts';
+import type { BucketRate } from '../../state/ports.ts';
 import type { AdaptiveRate, ThrottleResponse } from './adaptive-rate.ts';
 import { createConcurrencySlots } from './concurrency-slots.ts';
-import { createFairQueue } from './fair-queue.ts';
-import { createPermitPrefetch } from './permits.ts';
-import { createQueuedCall, type LimitedCall, type QueuedCall } from './queued-call.ts';
+import { createFairQueue, type Queueable, type QueueKey } from './fair-queue.ts';
+import type { PermitRates, Permits } from './permits.ts';
 
 export interface RateLimiter {
   /**
    * Waits for a permit and a concurrency slot, sends, and adapts the rate to the response.
    *
+   * @param send must not throw synchronously
    * @throws GatewayError QUEUE_FULL or QUEUE_TIMEOUT if nothing was sent; and whatever `send` throws
    */
   run<Response extends ThrottleResponse>(call: LimitedCall, send: () => Promise<Response>): Promise<Response>;
   stats(): RateLimiterStats;
   /** Stops listening for pauses, for a reload. Queued calls then notice a pause with the next permit. */
   close(): void;
+}
+
+/** A call that needs a permit. */
+export interface LimitedCall extends QueueKey {
+  /** When the whole call must be complete: milliseconds on the clock of the rate limiter. */
+  readonly deadlineAtMs: number;
+  /** Aborted when the TPP disconnects. Has no effect once the call is admitted. */
+  readonly signal?: DisconnectSignal | undefined;
 }
 
 export interface RateLimiterStats {
@@ -42,8 +50,7 @@ export interface RateLimiterStats {
 }
 
 interface RateLimiterDependencies {
-  /** Never rejects: falls back to a share of the rate while the state is unavailable. */
-  readonly permits: Pick<TokenBuckets, 'reserve'>;
+  readonly permits: Permits;
   readonly adaptiveRate: AdaptiveRate;
   /** Whether several tenants may call the environment. */
   readonly isShared?: boolean;
@@ -51,115 +58,119 @@ interface RateLimiterDependencies {
   readonly now?: () => number;
 }
 
-/** Every call may wait for this long: even an available permit takes a request to the state. */
+interface QueuedCall extends Queueable {
+  /** When its wait must end. */
+  readonly untilMs: number;
+  readonly admit: () => void;
+  readonly refuse: (why: Error) => void;
+}
+
+/** Every call may wait for this long: even an available permit may take a request to the state. */
 const minQueueMs = 50;
 
 export function createRateLimiter(
-  environment: string,
   settings: ShapingSettings,
   { permits, adaptiveRate, isShared = false, now = () => performance.now() }: RateLimiterDependencies,
 ): RateLimiter {
   const { maxWait } = settings;
   const slots = createConcurrencySlots(settings, isShared);
   const queue = createFairQueue<QueuedCall>(settings.queue);
-  /** The queued calls without a timer, by arrival. */
-  const timerStarts = createLinkedList<{ readonly queuedAtMs: number; readonly start: () => void }>();
-  let resumeTimer: NodeJS.Timeout | undefined;
-
-  const maxWaitMs = Math.max(...Object.values(maxWait));
-  /** Of the configured rate: reservations from before a throttling of the rate are still valid. */
-  const longestAheadMs = maxWaitMs + (settings.burst * 1_000) / settings.rate;
-  const prefetchFor = (isServed: (call: QueuedCall) => boolean, rate: () => BucketRate) =>
-    createPermitPrefetch({
-      reserve: (acceptedMs) =>
-        permits.reserve(`bucket:${environment}`, { ...rate(), longestAheadMs }, acceptedMs),
-      maxWaitMs,
-      onPermit: admitNext,
-      onOutOfReach: () => refuseAll(isServed, queueTimeout),
-      onProgress: proceed,
-    });
-  const paymentPermits = prefetchFor(isPayment, adaptiveRate.rate);
-  const otherPermits = prefetchFor(
-    (call) => !isPayment(call),
-    () => withPaymentReserve(adaptiveRate.rate()),
-  );
+  const ratesOf = createPermitRates(settings);
+  const proceedTimer = createTimer(proceed, now);
+  const timeoutTimer = createTimer(refuseLateCalls, now);
   const close = adaptiveRate.onPause(() => {
     refuseAll(isPauseTooLong, () => pausedByBank(adaptiveRate.pausedMs()));
     proceed();
   });
 
-  /** Returns when the call has a permit and a slot. */
-  async function waitForAdmission(call: LimitedCall): Promise<void> {
-    if (call.signal?.aborted) throw clientDisconnected();
-    const queuedAtMs = now();
-    const untilMs = Math.min(queuedAtMs + Math.max(minQueueMs, maxWait[call.lane]), call.deadlineAtMs);
-    if (isPauseTooLong({ lane: call.lane, untilMs })) throw pausedByBank(adaptiveRate.pausedMs());
-    const { queuedCall, admitted } = createQueuedCall(call, untilMs, {
-      onTimeout: (late) => refuse(late, isAtLimit(late.tenant) ? tenantAtLimit() : queueTimeout()),
-      onDisconnect: (disconnected) => refuse(disconnected, clientDisconnected()),
-    });
-    const dropped = queue.enqueue(queuedCall);
-    dropped?.refuse(queueFull());
-    const startTimer = () => queuedCall.startTimer(untilMs - now());
-    if (slots.free(call.lane, call.tenant) <= 0) {
-      startTimer(); // no permit is requested for this call now
-      return admitted;
-    }
-    const start = () => {
-      unlink();
-      startTimer();
+  /** Admits a call without waiting, if nothing prevents that. */
+  function tryAdmit({ lane, tenant, deadlineAtMs, signal }: LimitedCall): boolean {
+    if (queue.size() > 0 || signal?.aborted || deadlineAtMs <= now()) return false;
+    if (adaptiveRate.pausedMs() > 0 || slots.free(lane, tenant) <= 0) return false;
+    if (permits.take(ratesOf(adaptiveRate.rate()), lane === 'write', 1, proceed) > 0) return false;
+    slots.take(tenant);
+    return true;
+  }
+
+  function waitForAdmission({ lane, tenant, deadlineAtMs, signal }: LimitedCall): Promise<void> {
+    const untilMs = Math.min(now() + Math.max(minQueueMs, maxWait[lane]), deadlineAtMs);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const disconnect = () => refuse(call, clientDisconnected());
+    const call: QueuedCall = {
+      lane,
+      tenant,
+      untilMs,
+      admit() {
+        signal?.removeEventListener('abort', disconnect);
+        resolve();
+      },
+      refuse(why) {
+        signal?.removeEventListener('abort', disconnect);
+        reject(why);
+      },
     };
-    const unlink = timerStarts.append({ queuedAtMs, start });
-    proceed();
-    return admitted.finally(unlink);
+    if (signal?.aborted) reject(clientDisconnected());
+    else if (isPauseTooLong(call)) reject(pausedByBank(adaptiveRate.pausedMs()));
+    else {
+      signal?.addEventListener('abort', disconnect, { once: true });
+      queue.enqueue(call)?.refuse(queueFull());
+      timeoutTimer.startAt(untilMs);
+      proceed();
+    }
+    return promise;
+  }
+
+  /** A status read never waits for the end of a pause: a stale status can be served immediately. */
+  const isPauseTooLong = ({ lane, untilMs }: QueuedCall) =>
+    adaptiveRate.pausedMs() > 0 && (lane === 'status' || untilMs <= now() + adaptiveRate.pausedMs());
+
+  /** Admits calls while there are permits. Takes them only for calls that have a free slot. */
+  function proceed(): void {
+    for (;;) {
+      const lane = lanes.find((lane) => queue.servable(lane, slots) > 0);
+      if (!lane) return;
+      const pausedMs = adaptiveRate.pausedMs();
+      const isPayment = lane === 'write';
+      const rates = ratesOf(adaptiveRate.rate());
+      const waitMs = pausedMs || permits.take(rates, isPayment, servable(lane), proceed);
+      if (waitMs === 0) {
+        admitNext();
+      } else if (pausedMs > 0 || waitMs <= rates.maxWaitMs) {
+        proceedTimer.startAt(now() + waitMs);
+        return;
+      } else if (waitMs < Number.POSITIVE_INFINITY) {
+        refuseAll((call) => (call.lane === 'write') === isPayment, queueTimeout);
+      } else {
+        return;
+      }
+    }
+  }
+
+  /** How many calls could use a permit that this lane requests. */
+  function servable(lane: Lane): number {
+    if (lane === 'write') return queue.servable('write', slots);
+    const others = queue.servable('read', slots) + queue.servable('status', slots);
+    return Math.min(others, slots.free('read'));
+  }
+
+  function admitNext(): void {
+    let call = queue.dequeue(slots);
+    for (; call && call.untilMs < now(); call = queue.dequeue(slots)) call.refuse(queueTimeout());
+    if (!call) return;
+    slots.take(call.tenant);
+    call.admit();
+  }
+
+  function refuseLateCalls(): void {
+    const nowMs = now();
+    for (const call of queue.all()) {
+      if (call.untilMs > nowMs) timeoutTimer.startAt(call.untilMs);
+      else refuse(call, isAtLimit(call.tenant) ? tenantAtLimit() : queueTimeout());
+    }
   }
 
   /** Whether the tenant holds its whole share while there are free slots. */
   const isAtLimit = (tenant: string) => slots.free('write') > 0 && slots.free('write', tenant) <= 0;
-
-  /** A status read never waits for the end of a pause: a stale status can be served immediately. */
-  const isPauseTooLong = ({ lane, untilMs }: Pick<QueuedCall, 'lane' | 'untilMs'>) =>
-    adaptiveRate.pausedMs() > 0 && (lane === 'status' || untilMs <= now() + adaptiveRate.pausedMs());
-
-  function proceed(): void {
-    if (queue.size() === 0) return;
-    const pausedMs = adaptiveRate.pausedMs();
-    if (pausedMs > 0) resumeIn(pausedMs);
-    else requestPermits();
-    const isRequesting = paymentPermits.isRequesting() || otherPermits.isRequesting();
-    startTimers(isRequesting ? now() - minQueueMs : Infinity); // the newest calls may be admitted immediately
-  }
-
-  function startTimers(queuedUntilMs: number): void {
-    for (let next = timerStarts.first(); next && next.queuedAtMs <= queuedUntilMs; next = timerStarts.first())
-      next.start();
-  }
-
-  /**
-   * Requests permits only for calls that have a free slot: a permit that no call can use is lost. Payments come first: reads
-   * get permits only for the slots that pending payments leave.
-   */
-  function requestPermits(): void {
-    paymentPermits.request(queue.servable('write', slots));
-    const others = queue.servable('read', slots) + queue.servable('status', slots);
-    otherPermits.request(Math.min(others, slots.free('read') - paymentPermits.pendingCount()));
-  }
-
-  function resumeIn(ms: number): void {
-    clearTimeout(resumeTimer);
-    resumeTimer = setTimeout(proceed, Math.ceil(ms));
-  }
-
-  /** Refuses calls that are late or whose TPP has disconnected: those without a timer were not noticed before. */
-  function admitNext(): void {
-    if (adaptiveRate.pausedMs() > 0) return;
-    let first = queue.dequeue(slots);
-    for (; first && (first.isDisconnected() || first.untilMs < now()); first = queue.dequeue(slots))
-      first.refuse(first.isDisconnected() ? clientDisconnected() : queueTimeout());
-    if (!first) return;
-    slots.take(first.tenant);
-    first.admit();
-  }
 
   function refuseAll(isAffected: (call: QueuedCall) => boolean, error: () => GatewayError): void {
     for (const call of queue.all().filter(isAffected)) refuse(call, error());
@@ -169,19 +180,32 @@ export function createRateLimiter(
     if (queue.remove(call)) call.refuse(error);
   }
 
-  return {
-    async run(call, send) {
-      await waitForAdmission(call);
-      const sentAtMs = now();
-      try {
-        const response = await send();
+  /** Sends an admitted call. */
+  function start<Response extends ThrottleResponse>(
+    { tenant }: LimitedCall,
+    send: () => Promise<Response>,
+  ): Promise<Response> {
+    const sentAtMs = now();
+    const release = () => {
+      slots.release(tenant);
+      if (queue.size() > 0) proceed();
+    };
+    return send().then(
+      (response) => {
         adaptiveRate.onResponse(response, sentAtMs);
+        release();
         return response;
-      } finally {
-        slots.release(call.tenant);
-        proceed();
-      }
-    },
+      },
+      (thrown) => {
+        release();
+        throw thrown;
+      },
+    );
+  }
+
+  return {
+    run: (call, send) =>
+      tryAdmit(call) ? start(call, send) : waitForAdmission(call).then(() => start(call, send)),
     stats: () => ({
       waiting: { write: queue.size('write'), read: queue.size('read'), status: queue.size('status') },
       running: slots.running(),
@@ -193,16 +217,47 @@ export function createRateLimiter(
   };
 }
 
-const isPayment = ({ lane }: QueuedCall) => lane === 'write';
+/** One timer for many times: it fires at the earliest. It stays armed if nothing waits for it any more. */
+function createTimer(onTime: () => void, now: () => number): { startAt(atMs: number): void } {
+  let firesAtMs = Number.POSITIVE_INFINITY;
+  let timer: NodeJS.Timeout | undefined;
+  const fire = () => {
+    firesAtMs = Number.POSITIVE_INFINITY;
+    onTime();
+  };
+  return {
+    startAt(atMs) {
+      if (atMs >= firesAtMs) return;
+      clearTimeout(timer);
+      firesAtMs = atMs;
+      timer = setTimeout(fire, Math.max(0, Math.ceil(atMs - now())));
+      timer.unref();
+    },
+  };
+}
 
 /**
- * The token bucket as reads use it: half of the burst is reserved for payments. So neither a burst of reads nor many
- * instances with a reserved permit each make a payment wait, and together they never exceed the bucket.
+ * The token bucket as payments and as other calls use it. Half of the burst is reserved for payments, so that a burst of
+ * reads does not make them wait.
  */
-const withPaymentReserve = ({ perSecond, burst }: BucketRate): BucketRate => ({
-  perSecond,
-  burst: burst - Math.floor(burst / 2),
-});
+function createPermitRates({ rate, burst, maxWait }: ShapingSettings): (current: BucketRate) => PermitRates {
+  const maxWaitMs = Math.max(...Object.values(maxWait));
+  /** Of the configured rate: reservations from before a throttling of the rate are still valid. */
+  const longestAheadMs = maxWaitMs + (burst * 1_000) / rate;
+  let of: BucketRate | undefined;
+  let rates: PermitRates | undefined;
+  return (current) => {
+    if (rates && current === of) return rates;
+    const payments = { ...current, longestAheadMs };
+    of = current;
+    rates = {
+      payments,
+      others: { ...payments, burst: current.burst - Math.floor(current.burst / 2) },
+      maxWaitMs,
+    };
+    return rates;
+  };
+}
 
 function queueFull(): GatewayError {
   return new GatewayError(

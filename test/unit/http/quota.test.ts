@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createQuotaCheck } from '../../../src/http/quota.ts';
+import { createQuotaCheck, createTakeQuota } from '../../../src/http/quota.ts';
+import { stateUnavailable } from '../../../src/request/errors.ts';
 import { createMemoryTokenBuckets } from '../../../src/state/memory.ts';
+import { createSharedBuckets } from '../../kit/shared-buckets.ts';
 
 const shop = { name: 'shop', tenant: 'shop', environments: ['sandbox'] };
 
@@ -9,13 +11,16 @@ function startQuotas(rate: number, burst: number) {
   const world = { nowMs: 0 };
   const check = createQuotaCheck(
     [{ name: 'shop', quota: { rate, burst } }, { name: 'rival' }],
-    createMemoryTokenBuckets(() => world.nowMs),
+    createTakeQuota(createMemoryTokenBuckets(() => world.nowMs)),
   );
   const send = async (client = shop) => {
     const fields = new Map<string, string>();
-    const refusal = await check(client, ([name, value]) => fields.set(name, value)).catch(
-      (thrown: unknown) => thrown,
-    );
+    let refusal: unknown;
+    try {
+      await check(client, ([name, value]) => fields.set(name, value));
+    } catch (thrown) {
+      refusal = thrown;
+    }
     return { refusal, policy: fields.get('RateLimit-Policy'), limit: fields.get('RateLimit') };
   };
   return { world, send };
@@ -54,4 +59,59 @@ test('a client without a quota is never refused and gets no RateLimit fields', a
     const { refusal, policy, limit } = await send({ ...shop, name: 'rival' });
     assert.deepEqual([refusal, policy, limit], [undefined, undefined, undefined]);
   }
+});
+
+describe('the quotas on buckets that instances share', () => {
+  const rate = { perSecond: 1, burst: 3 };
+
+  /** The buckets of two instances, of which the first loses its connection while `isDown`. */
+  function startShared() {
+    const world = { nowMs: 0, isDown: false, requests: 0 };
+    const now = () => world.nowMs;
+    const shared = createSharedBuckets(now);
+    const take = (bucket: string, of: typeof rate) => {
+      world.requests += 1;
+      return world.isDown ? Promise.reject(stateUnavailable()) : shared.take(bucket, of);
+    };
+    const takes = [createTakeQuota({ ...shared, take }, now), createTakeQuota(shared, now)] as const;
+    return { world, takes };
+  }
+
+  test('are counted together, and never exceed the burst', async () => {
+    const { takes } = startShared();
+    const results = [];
+    for (let one = 0; one < 5; one++) results.push(await takes[one % 2 === 0 ? 0 : 1]('bucket', rate));
+    assert.deepEqual(
+      results.map(({ taken, remaining }) => [taken, remaining]),
+      [
+        [true, 2],
+        [true, 1],
+        [true, 0],
+        [false, 0],
+        [false, 0],
+      ],
+    );
+  });
+
+  test('are counted by the instance while the state is unavailable, which is tried again once per second', async () => {
+    const { world, takes } = startShared();
+    await takes[0]('bucket', rate);
+    world.isDown = true;
+    world.requests = 0;
+    const remaining = [];
+    for (; world.nowMs < 3_000; world.nowMs += 500)
+      remaining.push((await takes[0]('bucket', rate)).remaining);
+    assert.deepEqual([remaining, world.requests], [[2, 1, 1, 0, 0, 0], 3]);
+    world.isDown = false;
+    world.nowMs = 5_000;
+    assert.equal((await takes[0]('bucket', rate)).remaining, 2);
+  });
+
+  test('pass any other error on', async () => {
+    const take = createTakeQuota({
+      ...createSharedBuckets(() => 0),
+      take: () => Promise.reject(new TypeError('a bug')),
+    });
+    await assert.rejects(async () => take('bucket', rate), TypeError);
+  });
 });

@@ -5,6 +5,7 @@ import { createMemoryState } from '../../../src/state/memory.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createHolds } from '../../../src/upstream/circuit/holds.ts';
 import { createAdaptiveRates } from '../../../src/upstream/shaping/adaptive-rate.ts';
+import { createPermitSources } from '../../../src/upstream/shaping/permits.ts';
 import { createUpstreams } from '../../../src/upstream/upstreams.ts';
 import { configOf, type Sections } from '../../kit/gateway.ts';
 import { parsePrometheus } from '../../kit/prometheus.ts';
@@ -12,12 +13,16 @@ import { parsePrometheus } from '../../kit/prometheus.ts';
 /** Metrics with the upstreams that `create` adds to them. */
 function startMetrics() {
   const state = createMemoryState();
+  const metrics = createMetrics();
   const shared = {
-    permits: state.tokenBuckets,
+    permits: createPermitSources(state.tokenBuckets, {
+      instances: () => 1,
+      expectedInstances: () => 1,
+      telemetry: { log: () => {}, metrics },
+    }),
     adaptiveRates: createAdaptiveRates(state),
     holds: createHolds(state),
   };
-  const metrics = createMetrics();
   const create = (...names: readonly string[]) => createWith({}, ...names);
   const createWith = (sections: Sections, ...names: readonly string[]) =>
     createUpstreams(

@@ -187,7 +187,7 @@ describe('probe', () => {
 
   test('is neutral if it got no permit in time', async (t) => {
     const time = simulateTime(t);
-    const permits = { reserve: async () => 60_000 };
+    const permits = { take: () => Number.POSITIVE_INFINITY };
     const state = createMemoryState();
     const adaptiveRate = createAdaptiveRate('sandbox', { perSecond: 50, burst: 50 }, state);
     const maxWait = { write: 10_000, read: 10_000, status: 10_000 };
@@ -200,7 +200,7 @@ describe('probe', () => {
       maxWait,
       expectedInstances: 1,
     };
-    const limiter = createRateLimiter('sandbox', settings, { permits, adaptiveRate, now: time.now });
+    const limiter = createRateLimiter(settings, { permits, adaptiveRate, now: time.now });
     const result = createProbe({ limiter, get: respondWith(200), timeoutMs: 10_000, now: time.now })('write');
     await time.pass(10_001);
     assert.equal(await result, 'neutral');

@@ -4,11 +4,13 @@ import type { TestContext } from 'node:test';
 import type { ShapingSettings } from '../../../../src/config/schema.ts';
 import type { Lane } from '../../../../src/pis/operations.ts';
 import { type GatewayError, stateUnavailable } from '../../../../src/request/errors.ts';
-import { createFallbackLimiter } from '../../../../src/state/fallback-limiter.ts';
 import { createMemoryState } from '../../../../src/state/memory.ts';
-import type { State } from '../../../../src/state/ports.ts';
+import type { SharedTokenBuckets, State } from '../../../../src/state/ports.ts';
+import { createMetrics } from '../../../../src/telemetry/metrics.ts';
 import { createAdaptiveRate, type ThrottleResponse } from '../../../../src/upstream/shaping/adaptive-rate.ts';
+import { createPermitSources } from '../../../../src/upstream/shaping/permits.ts';
 import { createRateLimiter, type RateLimiter } from '../../../../src/upstream/shaping/rate-limiter.ts';
+import { createSharedBuckets } from '../../../kit/shared-buckets.ts';
 import { type SimulatedTime, simulateTime } from '../../../kit/simulated-time.ts';
 
 /** A call that was sent to the bank. */
@@ -47,8 +49,8 @@ interface LimiterFixtureOptions {
   /** The bank. @param atMs when the call arrives */
   readonly bank?: (atMs: number) => ThrottleResponse;
   readonly latencyMs?: number;
-  /** The state as each instance accesses it. */
-  readonly stateOf?: (shared: State) => State;
+  /** The token buckets as each instance accesses them. By default, those of the process if there is one instance. */
+  readonly bucketsOf?: (shared: SharedTokenBuckets) => SharedTokenBuckets;
 }
 
 export const defaults: ShapingSettings = {
@@ -64,32 +66,29 @@ export const defaults: ShapingSettings = {
 const okResponse: ThrottleResponse = { status: 200, headers: [] };
 
 export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {}): LimiterFixture {
-  const {
-    instances = 1,
-    isShared = false,
-    bank = () => okResponse,
-    latencyMs = 50,
-    stateOf = (shared) => shared,
-  } = options;
+  const { instances = 1, isShared = false, bank = () => okResponse, latencyMs = 50, bucketsOf } = options;
   const time = simulateTime(t);
   const { now } = time;
   const state = createMemoryState(now);
   const sent: SentCall[] = [];
   const refused: GatewayError[] = [];
   const settings = { ...defaults, ...options.settings };
+  const shared = createSharedBuckets(now);
+  const areShared = instances > 1 || bucketsOf !== undefined;
   const limiters = Array.from({ length: instances }, () => {
-    const own = stateOf(state);
-    const permits = createFallbackLimiter(own.tokenBuckets, {
-      share: () => 1 / settings.expectedInstances,
-      initialFill: 'empty',
+    const buckets = areShared ? (bucketsOf?.(shared) ?? shared) : state.tokenBuckets;
+    const permits = createPermitSources(buckets, {
+      instances: () => Math.max(instances, settings.expectedInstances),
+      expectedInstances: () => settings.expectedInstances,
+      telemetry: { log: () => {}, metrics: createMetrics() },
       now,
-    });
+    }).of('sandbox');
     const adaptiveRate = createAdaptiveRate(
       'sandbox',
       { perSecond: settings.rate, burst: settings.burst },
-      { ...own, now, wall: now },
+      { ...state, now, wall: now },
     );
-    return createRateLimiter('sandbox', settings, { permits, adaptiveRate, isShared, now });
+    return createRateLimiter(settings, { permits, adaptiveRate, isShared, now });
   });
 
   async function call(over: CallOptions = {}): Promise<void> {
@@ -110,22 +109,20 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
   return { time, state, limiters, sent, refused, call };
 }
 
-/** A state without permits while `isBroken`. */
-export function failingPermits(): { isBroken: boolean; readonly stateOf: (shared: State) => State } {
-  const failing = {
-    isBroken: false,
-    stateOf: (shared: State): State => ({
-      ...shared,
-      tokenBuckets: {
-        ...shared.tokenBuckets,
-        async reserve(...all) {
-          if (failing.isBroken) throw stateUnavailable();
-          return shared.tokenBuckets.reserve(...all);
-        },
-      },
-    }),
+/** Token buckets that cannot be reached while `isBroken`, and that count the requests. */
+export function failingBuckets() {
+  const failing = { isBroken: false, requests: 0 };
+  const request = <Result>(send: () => Promise<Result>) => {
+    failing.requests += 1;
+    return failing.isBroken ? Promise.reject(stateUnavailable()) : send();
   };
-  return failing;
+  const bucketsOf = (shared: SharedTokenBuckets): SharedTokenBuckets => ({
+    isShared: true,
+    reserve: (...all) => request(() => shared.reserve(...all)),
+    take: (...all) => request(() => shared.take(...all)),
+    lease: (...all) => request(() => shared.lease(...all)),
+  });
+  return Object.assign(failing, { bucketsOf });
 }
 
 /** The most and the fewest calls in any span of this length that begins with a call and ends before the last. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Lane } from '../../../../src/pis/operations.ts';
-import { createMemoryState } from '../../../../src/state/memory.ts';
-import type { State } from '../../../../src/state/ports.ts';
+import type { SharedTokenBuckets } from '../../../../src/state/ports.ts';
 import { seededRandom } from '../../../kit/random.ts';
-import { extremesOf, failingPermits, startLimiters, worstExcess } from './rate-limiter-fixture.ts';
+import { createSharedBuckets } from '../../../kit/shared-buckets.ts';
+import { extremesOf, failingBuckets, startLimiters, worstExcess } from './rate-limiter-fixture.ts';
 
 describe('rate limiters of three instances', () => {
   test('send at the configured rate together, and never more than rate and burst', async (t) => {
@@ -24,9 +24,8 @@ describe('rate limiters of three instances', () => {
 describe('rate limiters whose shared bucket runs on a clock that is set back by a minute', () => {
   test('neither refuse nor delay payments, and exceed the rate at most by the permits reserved before', async (t) => {
     let offsetMs = 0;
-    const buckets = createMemoryState(() => Date.now() + offsetMs).tokenBuckets;
-    const stateOf = (shared: State): State => ({ ...shared, tokenBuckets: buckets });
-    const { time, sent, refused, call } = startLimiters(t, { instances: 2, stateOf });
+    const buckets = createSharedBuckets(() => Date.now() + offsetMs);
+    const { time, sent, refused, call } = startLimiters(t, { instances: 2, bucketsOf: () => buckets });
     for (let count = 0; count < 200; count++) void call({ limiter: count % 2 });
     await time.pass(1_000);
     offsetMs = -60_000;
@@ -46,9 +45,9 @@ describe('rate limiters whose shared bucket runs on a clock that is set back by 
 
 describe('rate limiters while the state is unavailable', () => {
   test('stay within the configured rate together, and use all of it', async (t) => {
-    const state = failingPermits();
+    const state = failingBuckets();
     const settings = { maxWait: { write: 60_000, read: 60_000, status: 60_000 }, expectedInstances: 3 };
-    const { time, sent, call } = startLimiters(t, { instances: 3, settings, stateOf: state.stateOf });
+    const { time, sent, call } = startLimiters(t, { instances: 3, settings, bucketsOf: state.bucketsOf });
     for (let count = 0; count < 1_000; count++) void call({ limiter: count % 3 });
     await time.pass(2_000);
     state.isBroken = true;
@@ -62,9 +61,9 @@ describe('rate limiters while the state is unavailable', () => {
   });
 
   test('share the bucket again within a second after the state is back', async (t) => {
-    const state = failingPermits();
+    const state = failingBuckets();
     const settings = { expectedInstances: 5, burst: 5 };
-    const { time, sent, call } = startLimiters(t, { settings, stateOf: state.stateOf });
+    const { time, sent, call } = startLimiters(t, { settings, bucketsOf: state.bucketsOf });
     state.isBroken = true;
     for (let count = 0; count < 400; count++) void call();
     await time.pass(3_000);
@@ -92,6 +91,38 @@ test('rate limiters never exceed rate and burst in any span of time, for random 
   );
   // A permit is used at the next whole millisecond: at 50/s that is a twentieth of a call.
   assert.ok(sent.length > 200 && excess <= 0.05 + 1e-6);
+});
+
+test('rate limiters refuse no call and exceed no rate while the state responds slowly, for random arrivals', async (t) => {
+  const random = seededRandom(3);
+  const delayed = async <Result>(response: Promise<Result>) => {
+    const result = await response;
+    await new Promise((resolve) => setTimeout(resolve, Math.floor(random() * 40)));
+    return result;
+  };
+  const bucketsOf = (shared: SharedTokenBuckets): SharedTokenBuckets => ({
+    ...shared,
+    lease: (...all) => delayed(shared.lease(...all)),
+  });
+  const settings = { rate: 200, burst: 40 };
+  const { time, sent, refused, call } = startLimiters(t, { instances: 3, latencyMs: 5, settings, bucketsOf });
+  let calls = 0;
+  for (let round = 0; round < 200; round++) {
+    const lane = (['write', 'read', 'status'] as const)[Math.floor(random() * 3)] ?? 'write';
+    for (let more = random() < 0.2 ? 12 : 1; more > 0; more--, calls++)
+      void call({ lane, limiter: Math.floor(random() * 3) });
+    await time.pass(Math.floor(random() * 60));
+  }
+  await time.pass(2_000);
+  assert.deepEqual([sent.length, refused.length], [calls, 0]);
+  const excess = worstExcess(
+    sent.map(({ atMs }) => atMs),
+    settings.rate,
+    settings.burst,
+  );
+  assert.ok(excess <= 0.04 * settings.rate, 'permits arrive at most 40 ms late');
+  const waits = sent.map(({ waitedMs }) => waitedMs).toSorted((one, other) => one - other);
+  assert.ok((waits[Math.floor(waits.length * 0.9)] ?? 0) <= 100);
 });
 
 describe('rate limiter under ten times its rate, with 5 % payments', () => {
@@ -153,50 +184,47 @@ test('a burst of reads leaves half of the token bucket to payments', async (t) =
   for (let count = 0; count < 20; count++) void call({ lane: 'write' });
   await time.pass(10);
   const sentIn = (lane: Lane) => sent.filter((call) => call.lane === lane).length;
-  assert.deepEqual([sentIn('read'), sentIn('write')], [5, 4]); // the tenth permit is reserved for a read
+  assert.deepEqual([sentIn('read'), sentIn('write')], [5, 5]);
 });
 
-/** Counts the requests for permits to the state. */
-function countPermitRequests() {
-  const count = { requests: 0 };
-  const stateOf = (state: State): State => ({
-    ...state,
-    tokenBuckets: {
-      ...state.tokenBuckets,
-      reserve: (...all) => {
-        count.requests += 1;
-        return state.tokenBuckets.reserve(...all);
-      },
-    },
-  });
-  return { count, stateOf };
-}
-
 describe('call that does not wait', () => {
-  test('costs one request to the state and no timer', async (t) => {
-    const { count, stateOf } = countPermitRequests();
-    const { time, sent, call } = startLimiters(t, { stateOf, latencyMs: 0 });
+  test('needs no timer and no other turn of the event loop', (t) => {
+    const { sent, call } = startLimiters(t, { latencyMs: 0 });
     const timers = t.mock.method(globalThis, 'setTimeout');
-    await call();
-    await time.settle();
-    assert.deepEqual([sent.length, count.requests, timers.mock.callCount()], [1, 1, 0]);
+    void call();
+    void call({ lane: 'status' });
+    assert.deepEqual([sent.length, timers.mock.callCount()], [2, 0]);
   });
 
-  test('costs one request to the state when many calls arrive together', async (t) => {
-    const { count, stateOf } = countPermitRequests();
-    const { sent, call } = startLimiters(t, { stateOf, latencyMs: 0 });
+  test('costs one request to shared buckets if it is the only one', async (t) => {
+    const buckets = failingBuckets();
+    const { time, sent, call } = startLimiters(t, { bucketsOf: buckets.bucketsOf, latencyMs: 0 });
+    await call();
+    await time.pass(1_000);
+    assert.deepEqual([sent.length, buckets.requests], [1, 1]);
+  });
+
+  test('costs hardly a request to shared buckets if there are many', async (t) => {
+    const buckets = failingBuckets();
+    const { sent, call } = startLimiters(t, { bucketsOf: buckets.bucketsOf, latencyMs: 0 });
     await Promise.all(Array.from({ length: 50 }, () => call()));
-    assert.deepEqual([sent.length, count.requests], [50, 50]);
+    assert.equal(sent.length, 50);
+    assert.ok(buckets.requests <= 10, `${buckets.requests} requests`);
   });
 });
 
 test('an empty token bucket costs at most two requests per permit, regardless of the queue length', async (t) => {
-  const { count, stateOf } = countPermitRequests();
-  const { time, sent, call } = startLimiters(t, { stateOf, settings: { burst: 1 } });
-  for (let count = 0; count < 500; count++) void call();
-  await time.pass(5_000);
-  assert.equal(sent.length, 251);
-  assert.ok(count.requests <= 2 * sent.length, `${count.requests} requests`);
+  const buckets = failingBuckets();
+  for (const lane of ['write', 'read'] as const) {
+    const settings = { burst: 1, maxWait: { write: 9_000, read: 9_000, status: 9_000 } };
+    const { time, sent, call } = startLimiters(t, { bucketsOf: buckets.bucketsOf, settings });
+    buckets.requests = 0;
+    for (let count = 0; count < 500; count++) void call({ lane });
+    await time.pass(5_000);
+    assert.ok(sent.length >= 250, `${sent.length} calls`);
+    assert.ok(buckets.requests <= 2 * sent.length, `${buckets.requests} requests`);
+    t.mock.timers.reset();
+  }
 });
 
 describe('queued call', () => {
@@ -229,11 +257,8 @@ describe('queued call', () => {
 
   test('is refused at the end of its maxWait while requests for permits are always pending', async (t) => {
     const pending = new Promise<never>(() => {});
-    const stateOf = (state: State) => ({
-      ...state,
-      tokenBuckets: { ...state.tokenBuckets, reserve: () => pending },
-    });
-    const { time, refused, call } = startLimiters(t, { stateOf, settings: { queue: 2_000 } });
+    const bucketsOf = (shared: SharedTokenBuckets) => ({ ...shared, lease: () => pending });
+    const { time, refused, call } = startLimiters(t, { bucketsOf, settings: { queue: 2_000 } });
     void call({ lane: 'status' });
     for (let ms = 0; ms < 1_000; ms += 10) {
       assert.equal(refused.length, 0);
@@ -311,7 +336,7 @@ test('a failed call frees its concurrency slot', async (t) => {
 
 test('a call that exceeds the queue is refused immediately', async (t) => {
   const { time, refused, call } = startLimiters(t, { settings: { rate: 1, burst: 1, queue: 3 } });
-  for (let count = 0; count < 5; count++) void call({ lane: 'status' });
+  for (let count = 0; count < 6; count++) void call({ lane: 'status' });
   await time.settle();
   assert.deepEqual(
     refused.map(({ code }) => code),
