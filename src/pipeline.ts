@@ -1,7 +1,7 @@
 /**
- * READ FIRST. The pipeline: the stages of a request, from the public API to the bank.
+ * READ FIRST. The pipelines: the stages of a request, from the public API to the bank, one pipeline for each lane.
  *
- * Each stage passes the request on to the next one, with what it has added, and sees the response or the error.
+ * Each stage fills its slots of the request, passes the request on to the next one, and sees the response or the error.
  * docs/architecture/lifecycle.md explains the order.
  */
 
@@ -12,6 +12,7 @@ import {
 } from './environments/choose-environment.ts';
 import { enforceIdempotency, type IdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import { type IdentifyTenantDependencies, identifyTenant } from './identities/identify-tenant.ts';
+import type { Lane } from './pis/operations.ts';
 import type { PisRequest } from './request/messages.ts';
 import { type Handler, startPipeline } from './request/stage.ts';
 import { rewriteUrls, updatePublicUrl } from './rewriting/rewrite-urls.ts';
@@ -35,15 +36,34 @@ export interface PipelineDependencies
 }
 
 export function createPipeline(dependencies: PipelineDependencies): Handler<PisRequest> {
-  const routing = { ...dependencies, prefetchStatus: dependencies.statusCache.prefetch };
-  return startPipeline<PisRequest>()
+  const { idempotency, statusCache, publicUrl, segment } = dependencies;
+  const routing = { ...dependencies, prefetchStatus: statusCache.prefetch };
+  const begin = startPipeline<PisRequest>()
     .use(observe(dependencies.observer, dependencies.startTrace))
-    .use(identifyTenant(dependencies))
-    .use(updatePublicUrl(dependencies.publicUrl, dependencies.segment))
-    .use(prefetchActiveEnvironment(routing)) // in the same tick as the claim
-    .use(enforceIdempotency(dependencies.idempotency))
-    .use(chooseEnvironment(routing)) // from here on, request.environment is known
-    .use(cacheStatus(dependencies.statusCache))
-    .use(rewriteUrls(dependencies.publicUrl, dependencies.segment))
-    .endWith(callUpstream(dependencies.upstreamFor));
+    .use(identifyTenant(dependencies));
+
+  const pipelines: Readonly<Record<Lane, Handler<PisRequest>>> = {
+    write: begin
+      .use(updatePublicUrl(publicUrl, segment)) // a repeat may receive links of an earlier configuration
+      .use(prefetchActiveEnvironment(routing)) // in the same tick as the claim
+      .use(enforceIdempotency(idempotency))
+      .use(chooseEnvironment(routing)) // from here on, request.environment is known
+      .use(cacheStatus(statusCache)) // invalidates before and after
+      .use(rewriteUrls(publicUrl, segment))
+      .endWith(callUpstream(dependencies.upstreamFor)),
+    read: begin
+      .use(idempotency.resolveCancelled)
+      .use(chooseEnvironment(routing))
+      .use(cacheStatus(statusCache)) // records the status that the response shows
+      .use(rewriteUrls(publicUrl, segment))
+      .endWith(callUpstream(dependencies.upstreamFor)),
+    status: begin
+      .use(updatePublicUrl(publicUrl, segment)) // so may a read from the cache
+      .use(idempotency.resolveCancelled)
+      .use(chooseEnvironment(routing))
+      .use(cacheStatus(statusCache))
+      .use(rewriteUrls(publicUrl, segment))
+      .endWith(callUpstream(dependencies.upstreamFor)),
+  };
+  return (request) => pipelines[request.operation.lane](request);
 }

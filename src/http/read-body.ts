@@ -13,15 +13,17 @@ export function refuseOversizedBody(contentLength: string | undefined, maxBytes:
 /**
  * Reads a body that the head announces.
  *
+ * @param context receives the body
  * @param memory shared by all bodies that are being received
  * @throws GatewayError BODY_TOO_LARGE as soon as more than `maxBytes` are received; OVERLOADED if the shared memory is
  *   used up; REQUEST_TIMEOUT if the client disconnects first; or the error with which the listener has failed the request
  */
-export function readBody(
+export function readBody<Context extends { body: Buffer }>(
+  context: Context,
   request: IncomingMessage,
   maxBytes: number,
   memory: BodyMemoryBudget,
-): Promise<Buffer> {
+): Promise<Context> {
   return new Promise((resolve, reject) => {
     if (request.destroyed) return reject(incompleteRequest(request.errored)); // its events were emitted before
     const body = createBodyBuffer();
@@ -39,7 +41,8 @@ export function readBody(
     });
     request.on('end', () => {
       allocation.release();
-      resolve(body.toBuffer());
+      context.body = body.toBuffer();
+      resolve(context);
     });
     request.on('error', fail);
     request.on('close', () => {

@@ -84,12 +84,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     incoming: IncomingMessage,
     head: RequestHead,
   ): PisRequest | Promise<PisRequest> => {
-    if (head.announcesBody) {
-      return readBody(incoming, maxBodyBytes, memory).then((body) => {
-        request.body = body;
-        return request;
-      });
-    }
+    if (head.announcesBody) return readBody(request, incoming, maxBodyBytes, memory);
     if (incoming.destroyed) return Promise.reject(incompleteRequest(incoming.errored));
     return request;
   };

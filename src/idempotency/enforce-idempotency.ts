@@ -205,9 +205,7 @@ function execute(
 
   try {
     storageBudget.check(tenant);
-    next({ ...request, writeAheadMark })
-      .then(recordResponse)
-      .then(onRecorded, onFailure);
+    next(Object.assign(request, { writeAheadMark })).then(recordResponse).then(onRecorded, onFailure);
   } catch (thrown) {
     onFailure(thrown);
   }

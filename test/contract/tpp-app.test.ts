@@ -1,10 +1,15 @@
 /** The application of the public API: what it passes to the pipeline, and how it sends responses and errors. */
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, createConnection } from 'node:net';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
 import { GatewayError } from '../../src/request/errors.ts';
+import type { PisRequest, PisResponse } from '../../src/request/messages.ts';
 import { transfersPath } from '../kit/request.ts';
+import { until } from '../kit/within.ts';
 import { bankResponse, requestId, startApp } from './tpp-app-fixture.ts';
 
 describe('the public API', () => {
@@ -61,6 +66,37 @@ describe('the public API', () => {
     }));
     const sorted = (list: readonly object[]) => list.map((one) => JSON.stringify(one)).toSorted();
     assert.deepEqual(sorted(refused), sorted(expected));
+  });
+
+  test('ends the body of a request together with its response, also if the TPP has disconnected', async (t) => {
+    const contexts: PisRequest[] = [];
+    const responses = [Promise.withResolvers<PisResponse>(), Promise.withResolvers<PisResponse>()];
+    const { app } = startApp((request) => {
+      contexts.push(request);
+      return responses[contexts.length - 1]?.promise ?? assert.fail();
+    });
+    const server = createServer(app).listen(0, '127.0.0.1');
+    t.after(() => server.close());
+    await once(server, 'listening');
+    const connect = async () => {
+      const socket = createConnection((server.address() as AddressInfo).port, '127.0.0.1');
+      const count = contexts.length;
+      socket.write(
+        `POST ${transfersPath} HTTP/1.1\r\nHost: a\r\nX-Request-ID: ${requestId}\r\nContent-Length: 4\r\n\r\nbody`,
+      );
+      await until(5_000, 'the request is in the pipeline', () => contexts.length > count);
+      assert.equal(contexts[count]?.body.toString(), 'body');
+      return socket;
+    };
+
+    (await connect()).destroy();
+    const failed = await connect();
+    responses[0]?.resolve(bankResponse());
+    responses[1]?.reject(new GatewayError('CIRCUIT_OPEN', 'Why.'));
+    assert.match(String(await once(failed, 'data')), /^HTTP\/1.1 503/);
+    failed.destroy();
+    const bodies = contexts.map(({ body }) => body.length);
+    assert.deepEqual(bodies, [0, 0]);
   });
 
   test('names a new X-Request-ID in each refusal of a request without a valid one', async () => {

@@ -10,5 +10,7 @@ test('readBody fails with REQUEST_TIMEOUT if the client has disconnected before'
   const request = new IncomingMessage(new Socket());
   request.destroy();
   await once(request, 'close');
-  await assert.rejects(readBody(request, 1_000, createBodyMemoryBudget(1_000)), { code: 'REQUEST_TIMEOUT' });
+  await assert.rejects(readBody({ body: Buffer.alloc(0) }, request, 1_000, createBodyMemoryBudget(1_000)), {
+    code: 'REQUEST_TIMEOUT',
+  });
 });

@@ -71,10 +71,14 @@ export function createCacheInstance(
   return {
     async send(received) {
       const request = { ...received, recordEvent: note };
-      if (!readAffinity) return stage(request, bank);
-      const prefetched = cache.prefetch(request, 'sandbox');
-      await readAffinity();
-      return stage({ ...request, prefetched }, bank);
+      try {
+        if (!readAffinity) return await stage(request, bank);
+        const prefetched = cache.prefetch(request, 'sandbox');
+        await readAffinity();
+        return await stage(Object.assign(request, { prefetched }), bank);
+      } finally {
+        Object.freeze(request); // the context ends with its response: what writes to it later fails
+      }
     },
     counts,
     purge: cache.purge,

@@ -172,10 +172,13 @@ export function createSimulation(instanceCount: number, partitions: readonly str
       };
       const request = requestOf(tenantOf(tenant), requestId, body);
       const outcome = currentCall.run(call, () => send(request, (routed) => bank.send(call, routed)));
-      outcome.then(
-        (response) => respond(successResponse(call, response)),
-        (thrown: unknown) => respond(errorResponse(call, thrown)),
-      );
+      // The context ends with its response: what writes to it later fails.
+      outcome
+        .finally(() => Object.freeze(request))
+        .then(
+          (response) => respond(successResponse(call, response)),
+          (thrown: unknown) => respond(errorResponse(call, thrown)),
+        );
       return promise;
     },
     async advance(ms) {
