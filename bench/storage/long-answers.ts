@@ -129,8 +129,9 @@ function statusOf({ url }: GatewayProcess, tenant: string, agent: Agent): Promis
   return promise;
 }
 
+/** Of the keys and values, without the buffers of connections. Bytes. */
 const memoryOf = async (redis: RedisServer) =>
-  Number(/used_memory:(\d+)/.exec(String(await redis.command('INFO', 'memory')))?.[1]);
+  Number(/used_memory_dataset:(\d+)/.exec(String(await redis.command('INFO', 'memory')))?.[1]);
 
 async function countedBytes({ adminUrl }: GatewayProcess): Promise<number> {
   const { text } = await callOnce(adminUrl, { method: 'GET', path: '/metrics' });
