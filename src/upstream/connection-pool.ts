@@ -1,6 +1,6 @@
 /** The pool of connections to one environment of the bank; never shared with another environment. */
 
-import { type ClientRequest, Agent as HttpAgent } from 'node:http';
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { lowerCase } from '../pis/headers.ts';
 import type { Environment } from '../request/messages.ts';
@@ -43,6 +43,8 @@ interface PooledConnection {
   keepAliveMs: number;
   /** On the clock of `performance.now()`. */
   idleSinceMs: number;
+  /** Listens to each request on this connection. */
+  readonly onResponse: (response: IncomingMessage) => void;
 }
 
 /**
@@ -65,21 +67,45 @@ export function createConnectionPool(
   const waiting: ClientRequest[] = [];
   let isDraining = false;
   let isSweepScheduled = false;
-  const quarantine = createIdleQuarantine(returnToPool);
+  const quarantine = createIdleQuarantine<PooledConnection>(serveWaiting);
 
   function addRequest(request: ClientRequest): void {
-    const connection = takeIdle();
-    if (connection) reuse(connection, request);
-    else if (open.size < maxSockets) use(newConnection(), request);
-    else waiting.push(request);
+    waiting.push(request);
+    serveWaiting();
+  }
+
+  function serveWaiting(): void {
+    for (let next = nextWaiting(); next; next = nextWaiting()) {
+      const connection = takeIdle();
+      if (connection) reuse(connection, next);
+      else if (open.size < maxSockets && !quarantine.isDue()) use(newConnection(), next);
+      else {
+        waiting.unshift(next);
+        quarantine.awaitNext();
+        return;
+      }
+    }
+    if (isDraining) closeIdle(0);
+  }
+
+  /** Skips requests that were destroyed while they waited. */
+  function nextWaiting(): ClientRequest | undefined {
+    let next = waiting.shift();
+    while (next?.destroyed) next = waiting.shift();
+    return next;
   }
 
   function takeIdle(): PooledConnection | undefined {
+    endQuarantines();
     for (let last = idle.pop(); last; last = idle.pop()) {
       if (last.socket.writable && !hasExpired(last)) return last;
       last.socket.destroy();
     }
     return undefined;
+  }
+
+  function endQuarantines(): void {
+    for (const connection of quarantine.release()) idle.push(connection);
   }
 
   function reuse(connection: PooledConnection, request: ClientRequest): void {
@@ -90,58 +116,45 @@ export function createConnectionPool(
   }
 
   function use(connection: PooledConnection, request: ClientRequest): void {
-    request.once('response', ({ rawHeaders }) => {
-      connection.keepAliveMs = Math.min(maxIdleMs, keepAliveHintMs(rawHeaders));
-    });
+    request.on('response', connection.onResponse);
     request.onSocket(connection.socket);
   }
 
   function newConnection(): PooledConnection {
-    const connection = { socket: connect(), isIdle: false, keepAliveMs: maxIdleMs, idleSinceMs: 0 };
-    const { socket } = connection;
+    const socket = connect();
+    const connection: PooledConnection = {
+      socket,
+      isIdle: false,
+      keepAliveMs: maxIdleMs,
+      idleSinceMs: 0,
+      onResponse({ rawHeaders }) {
+        connection.keepAliveMs = Math.min(maxIdleMs, keepAliveHintMs(rawHeaders));
+      },
+    };
     open.add(connection);
     // Permanent listeners cost less than adding and removing them with every request.
     socket.once('free', () => socket.on('data', () => connection.isIdle && socket.destroy()));
     socket.on('free', () => release(connection)).on('error', () => socket.destroy());
     socket.once('close', () => {
       open.delete(connection);
-      idle = idle.filter((other) => other !== connection);
-      connectNext();
+      remove(connection);
+      serveWaiting();
     });
     return connection;
   }
 
-  function connectNext(): void {
-    const next = open.size < maxSockets && nextWaiting();
-    if (next) use(newConnection(), next);
-  }
-
-  /** Skips requests that were destroyed while they waited. */
-  function nextWaiting(): ClientRequest | undefined {
-    let next = waiting.shift();
-    while (next?.destroyed) next = waiting.shift();
-    return next;
-  }
-
   function release(connection: PooledConnection): void {
+    const { socket } = connection;
     connection.isIdle = true;
     connection.idleSinceMs = performance.now();
     // A field of Node: it would keep the last request in memory as long as the connection.
-    Object.assign(connection.socket, { _httpMessage: null });
-    quarantine(connection);
-  }
-
-  function returnToPool(connection: PooledConnection): void {
-    const { socket } = connection;
+    Object.assign(socket, { _httpMessage: null });
     const isReusable = socket.writable && !hasExpired(connection);
-    const next = isReusable && nextWaiting();
-    if (next) reuse(connection, next);
-    else if (!isReusable || isDraining) socket.destroy();
-    else {
-      socket.unref();
-      idle.push(connection);
-      scheduleSweep();
-    }
+    if (!isReusable || (isDraining && waiting.length === 0)) return void socket.destroy();
+    socket.unref();
+    quarantine.add(connection);
+    scheduleSweep();
+    if (waiting.length > 0) quarantine.awaitNext();
   }
 
   function scheduleSweep(): void {
@@ -149,30 +162,38 @@ export function createConnectionPool(
     isSweepScheduled = true;
     setTimeout(() => {
       isSweepScheduled = false;
-      closeIdleExcept((connection) => !hasExpired(connection));
-      if (idle.length > 0) scheduleSweep();
+      closeIdleIf(hasExpired);
+      if (idle.length + quarantine.connections().length > 0) scheduleSweep();
     }, maxIdleMs / 4).unref();
   }
 
   function closeIdle(idleMs: number): void {
     const idleSinceLimitMs = performance.now() - idleMs;
-    closeIdleExcept(({ idleSinceMs }) => idleSinceMs > idleSinceLimitMs);
+    closeIdleIf(({ idleSinceMs }) => idleSinceMs <= idleSinceLimitMs);
   }
 
-  function closeIdleExcept(isKept: (connection: PooledConnection) => boolean): void {
-    const others = idle.filter((connection) => !isKept(connection));
-    if (others.length === 0) return;
-    idle = idle.filter(isKept);
-    for (const { socket } of others) socket.destroy();
+  function closeIdleIf(isClosed: (connection: PooledConnection) => boolean): void {
+    for (const connection of [...quarantine.connections(), ...idle].filter(isClosed)) {
+      remove(connection);
+      connection.socket.destroy();
+    }
+  }
+
+  function remove(connection: PooledConnection): void {
+    idle = idle.filter((other) => other !== connection);
+    quarantine.remove(connection);
   }
 
   return Object.assign(new HttpAgent({ protocol, defaultPort, keepAlive: true, maxSockets }), {
     addRequest,
-    stats: () => ({
-      idle: idle.map(({ socket }) => socket),
-      busy: [...open].filter(({ socket }) => !socket.destroyed).length - idle.length,
-      waiting: waiting.filter(({ destroyed }) => !destroyed).length,
-    }),
+    stats() {
+      endQuarantines();
+      return {
+        idle: idle.map(({ socket }) => socket),
+        busy: [...open].filter(({ socket }) => !socket.destroyed).length - idle.length,
+        waiting: waiting.filter(({ destroyed }) => !destroyed).length,
+      };
+    },
     closeIdle,
     drain() {
       isDraining = true;

@@ -1,6 +1,8 @@
 /**
  * Holds a connection back for a moment before it is reused: bytes that the bank sends after its response would otherwise be
  * taken for the response to the next request, possibly of another tenant.
+ *
+ * There is no timer unless a request waits: the pool asks for connections when it needs one.
  */
 
 interface QuarantinedConnection {
@@ -8,38 +10,93 @@ interface QuarantinedConnection {
   readonly idleSinceMs: number;
 }
 
+export interface IdleQuarantine<Connection> {
+  add(connection: Connection): void;
+  /** Removes a connection that has closed. */
+  remove(connection: Connection): void;
+  /** Releases the connections whose quarantine is over, in order. */
+  release(): readonly Connection[];
+  /** Whether the time of a connection has passed, so that it is released when the sockets were read. */
+  isDue(): boolean;
+  connections(): readonly Connection[];
+  /** Calls `onRelease` when the next connection can be released. */
+  awaitNext(): void;
+}
+
 /** How long a connection must stay silent. */
 const quarantineMs = 5;
 
-/** @param onReleased called for each connection after its quarantine, in order @returns starts a quarantine */
 export function createIdleQuarantine<Connection extends QuarantinedConnection>(
-  onReleased: (connection: Connection) => void,
-): (connection: Connection) => void {
-  /** One timer serves all of them. */
+  onRelease: () => void,
+): IdleQuarantine<Connection> {
+  /** In order of their start. */
   let quarantined: Connection[] = [];
+  let isAwaited = false;
+  let hasTimer = false;
+  let isTurnObserved = false;
+  let lastTurnMs = Number.NEGATIVE_INFINITY;
+  /** Everything that arrived before this time was read. The clock alone does not tell: the process may have stalled. */
+  let readUntilMs = Number.NEGATIVE_INFINITY;
 
-  /**
-   * After a stall of the process, timers run before sockets are read: the release waits until the sockets were read. It
-   * affects only connections whose quarantine was over before that: a stall during the reading releases no connection
-   * that was not read since.
-   */
-  function scheduleRelease(inMs: number): void {
-    setTimeout(() => {
-      const releaseUntilMs = performance.now() - quarantineMs;
-      setImmediate(() => release(releaseUntilMs));
-    }, inMs);
+  /** An immediate runs after the sockets were read; between two of them, every socket was read. */
+  function observeTurn(): void {
+    if (isTurnObserved) return;
+    isTurnObserved = true;
+    setImmediate(() => {
+      isTurnObserved = false;
+      readUntilMs = lastTurnMs;
+      lastTurnMs = performance.now();
+      if (isAwaited) continueAwaiting();
+    });
   }
 
-  function release(untilMs: number): void {
-    const released = quarantined.filter(({ idleSinceMs }) => idleSinceMs <= untilMs);
-    quarantined = quarantined.filter(({ idleSinceMs }) => idleSinceMs > untilMs);
-    const [next] = quarantined;
-    if (next) scheduleRelease(Math.max(1, Math.ceil(next.idleSinceMs + quarantineMs - performance.now())));
-    for (const connection of released) onReleased(connection);
+  function continueAwaiting(): void {
+    const [first] = quarantined;
+    isAwaited = first !== undefined && !isOver(first);
+    if (first && isAwaited) observeWhenDue(first);
+    else onRelease();
   }
 
-  return (connection) => {
-    if (quarantined.length === 0) scheduleRelease(quarantineMs);
-    quarantined.push(connection);
+  function observeWhenDue({ idleSinceMs }: Connection): void {
+    const remainingMs = idleSinceMs + quarantineMs - performance.now();
+    if (remainingMs <= 0) observeTurn();
+    else if (!hasTimer) {
+      hasTimer = true;
+      setTimeout(onTimer, Math.ceil(remainingMs));
+    }
+  }
+
+  function onTimer(): void {
+    hasTimer = false;
+    observeTurn();
+  }
+
+  const isOver = ({ idleSinceMs }: Connection) => idleSinceMs + quarantineMs <= readUntilMs;
+
+  function isDue(): boolean {
+    const [first] = quarantined;
+    return first !== undefined && first.idleSinceMs + quarantineMs <= performance.now();
+  }
+
+  return {
+    add(connection) {
+      quarantined.push(connection);
+      observeTurn();
+    },
+    remove(connection) {
+      quarantined = quarantined.filter((other) => other !== connection);
+    },
+    release() {
+      if (isDue()) observeTurn();
+      const end = quarantined.findIndex((connection) => !isOver(connection));
+      return quarantined.splice(0, end < 0 ? quarantined.length : end);
+    },
+    isDue,
+    connections: () => quarantined,
+    awaitNext() {
+      const [first] = quarantined;
+      if (first && !isAwaited) observeWhenDue(first);
+      isAwaited = first !== undefined;
+    },
   };
 }
