@@ -53,24 +53,28 @@ export function createCommandBatcher(
       batch.push(command);
       for (const arg of command.args) characters += typeof arg === 'number' ? 0 : arg.length;
       if (batch.length < maxBatchSize && characters < maxCharacters) continue;
-      void send(batch);
+      send(batch);
       batch = [];
       characters = 0;
     }
-    if (batch.length > 0) void send(batch);
+    if (batch.length > 0) send(batch);
   }
 
-  async function send(batch: readonly QueuedCommand[]): Promise<void> {
-    try {
-      const results = await withDeadline(() => executeBatch(batch));
-      if (results.length < batch.length) void send(batch.slice(results.length));
-      for (const [index, { resolve, reject }] of batch.slice(0, results.length).entries()) {
-        const result = results[index];
-        if (result instanceof Error) reject(stateUnavailable(new Error(reasonOf(result))));
-        else resolve(result);
-      }
-    } catch (thrown) {
-      for (const { reject } of batch) reject(thrown);
+  function send(batch: readonly QueuedCommand[]): void {
+    withDeadline(() => executeBatch(batch)).then(
+      (results) => onResults(batch, results),
+      (thrown: unknown) => {
+        for (const { reject } of batch) reject(thrown);
+      },
+    );
+  }
+
+  function onResults(batch: readonly QueuedCommand[], results: readonly unknown[]): void {
+    if (results.length < batch.length) send(batch.slice(results.length));
+    for (const [index, result] of results.entries()) {
+      const command = batch[index];
+      if (result instanceof Error) command?.reject(stateUnavailable(new Error(reasonOf(result))));
+      else command?.resolve(result);
     }
   }
 
@@ -92,11 +96,14 @@ export type WithDeadline = <Answer>(send: () => Promise<Answer>) => Promise<Answ
  * The returned function throws GatewayError STATE_UNAVAILABLE; after a timeout the command may still be executed.
  */
 export function createDeadline(timeoutMs: number): WithDeadline {
-  return async (send) => {
+  const unavailable = (error: unknown) => stateUnavailable(new Error(reasonOf(error)));
+  return (send) => {
     try {
-      return await withTimeout(timeoutMs, send());
+      return withTimeout(timeoutMs, send()).catch((error: unknown) => {
+        throw unavailable(error);
+      });
     } catch (error) {
-      throw stateUnavailable(new Error(reasonOf(error)));
+      return Promise.reject(unavailable(error)); // nothing was sent
     }
   };
 }
@@ -110,17 +117,21 @@ export class TimeoutError extends Error {}
  * When the timer fires, data that has already arrived is read first. After a stall of this process (of 100 ms, say) the
  * event loop runs timers before it reads sockets, and would otherwise treat an answer that came in time as late.
  */
-export async function withTimeout<Answer>(ms: number, command: Promise<Answer>): Promise<Answer> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
+export function withTimeout<Answer>(ms: number, command: Promise<Answer>): Promise<Answer> {
+  return new Promise((resolve, reject) => {
     const fail = () => reject(new TimeoutError(`no answer within ${ms} ms`));
-    timer = setTimeout(() => setImmediate(fail), ms);
+    const timer = setTimeout(() => setImmediate(fail), ms);
+    command.then(
+      (answer) => {
+        clearTimeout(timer);
+        resolve(answer);
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
   });
-  try {
-    return await Promise.race([command, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** The reason of a failure as text. The error itself is not passed on, because it contains the command with its values. */

@@ -175,11 +175,11 @@ function masterTopology(options: ReturnType<typeof singleOptions | typeof sentin
   const executeBatch = batchExecutorOn(client);
   return {
     client,
-    async executeBatch(commands: readonly RedisCommand[]) {
-      const results = await executeBatch(commands);
-      if (results.some(isReplicaError)) client.disconnect(true); // the master became a replica: find the new master
-      return results;
-    },
+    executeBatch: (commands: readonly RedisCommand[]) =>
+      executeBatch(commands).then((results) => {
+        if (results.some(isReplicaError)) client.disconnect(true); // the master became a replica: find the new master
+        return results;
+      }),
     maxBatchSize: 64, // Redis serves no other client while a script runs
     reports: () => (client.status === 'ready' ? [client.info()] : []),
     masters: () => (client.status === 'ready' ? [client] : []),

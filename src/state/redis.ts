@@ -140,10 +140,7 @@ function createKeyValues(
   }
 
   return {
-    async read(key) {
-      const value = await send('GET', key);
-      return typeof value === 'string' ? value : undefined;
-    },
+    read: (key) => send('GET', key).then((value) => (typeof value === 'string' ? value : undefined)),
     write: async (key, value, ttlMs) => void (await send('SET', key, value, ...expiry(ttlMs))),
     async writeIfAbsent(key, value, ttlMs, fence) {
       if (fence) return sendFenced(fence, undefined, key, value, ttlOrNone(ttlMs));

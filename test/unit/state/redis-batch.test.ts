@@ -136,6 +136,13 @@ describe('the deadline of Redis commands', () => {
     assert.equal(await withDeadline(async () => 'value'), 'value');
   });
 
+  test('rejects with STATE_UNAVAILABLE if the command cannot be sent', async () => {
+    const cannotSend = () => {
+      throw new Error('not connected');
+    };
+    await assert.rejects(createDeadline(1_000)(cannotSend), { code: 'STATE_UNAVAILABLE' });
+  });
+
   test('continues to send commands after an error of the server', async () => {
     const withDeadline = createDeadline(1_000);
     await assert.rejects(
