@@ -36,6 +36,7 @@ export interface AffinityStore {
    * Stores an affinity in the shared state, later if the state is unavailable. Never fails.
    *
    * @param isForeign whether a recorded affinity is that of another tenant in the same environment
+   * @param onWrite   called at once with the result of the first write: whether it created the record
    * @returns false if the payment belongs to another tenant; the record is not changed
    */
   recordEnvironment(
@@ -43,6 +44,7 @@ export interface AffinityStore {
     affinity: PaymentAffinity,
     retention: AffinityRetention,
     isForeign?: IsForeign,
+    onWrite?: (isCreated: Promise<boolean>) => void,
   ): Promise<boolean>;
   /**
    * Stores pending affinities in the shared state, up to the first failure; the next call starts behind that one.
@@ -72,6 +74,8 @@ const maxCachedKeys = 10_000;
 const renewEveryMs = 24 * 3_600_000;
 const channel = 'payment';
 
+const no = Promise.resolve(false);
+
 /** @param expiresAfterMs how long a record is stored after its last use, unless its retention is permanent */
 export function createAffinityStore(
   { keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>,
@@ -81,7 +85,7 @@ export function createAffinityStore(
   const cache = new LRUCache<string, AffinityRecord>({ max: maxCachedPayments });
   const parseOnce = createParseCache(parseAffinityRecord);
   const pending = createPendingWrites<readonly PendingRecord[]>(async (records) => {
-    for (const record of records) if (!(await write(record))) drop(record);
+    for (const record of records) if (!(await addToExisting(record))) drop(record);
   });
   pubsub.subscribe(channel, (key) => void cache.delete(key)); // the cached record may lack the new affinity
 
@@ -146,38 +150,47 @@ export function createAffinityStore(
 
   const pendingAffinities = (key: string) => (pending.get(key) ?? []).map(({ affinity }) => affinity);
 
-  async function recordEnvironment(
+  function recordEnvironment(
     paymentId: string,
     affinity: PaymentAffinity,
     retention: AffinityRetention,
     isForeign = isForeignTo(affinity),
+    onWrite?: (isCreated: Promise<boolean>) => void,
   ): Promise<boolean> {
-    const record = { key: keyOf(paymentId), affinity, retention, isForeign };
-    if (belongsToOther(cache.peek(record.key)?.affinities, record)) return false;
-    return write(record).catch((thrown: unknown) => {
-      mergeIntoCache(record.key, withAffinity(undefined, affinity, { retention, renewedAt: Date.now() }));
-      const isFirst = pending.size() === 0; // logged once, not for every payment
-      if (pending.size() < maxCachedPayments)
-        pending.add(record.key, [...(pending.get(record.key) ?? []), record]);
-      if (isFirst)
-        log(
-          'error',
-          'environments of new payments are stored only on this instance until the state is available',
-          {
-            why: reasonOf(asGatewayError(thrown)),
-          },
-        );
-      return true;
-    });
+    const added = { key: keyOf(paymentId), affinity, retention, isForeign };
+    if (belongsToOther(cache.peek(added.key)?.affinities, added)) return no;
+    const record = withAffinity(undefined, affinity, { retention, renewedAt: Date.now() });
+    const isCreated = keyValues.writeIfAbsent(added.key, serializeAffinityRecord(record), ttlOf(record));
+    onWrite?.(isCreated);
+    return isCreated.then(
+      (created) => {
+        if (!created) return addToExisting(added).catch((thrown: unknown) => keepPending(added, thrown));
+        mergeIntoCache(added.key, record); // a new payment usually has no record
+        return true;
+      },
+      (thrown: unknown) => keepPending(added, thrown),
+    );
+  }
+
+  function keepPending(added: PendingRecord, thrown: unknown): true {
+    const { key, affinity, retention } = added;
+    mergeIntoCache(key, withAffinity(undefined, affinity, { retention, renewedAt: Date.now() }));
+    const isFirst = pending.size() === 0; // logged once, not for every payment
+    if (pending.size() < maxCachedPayments) pending.add(key, [...(pending.get(key) ?? []), added]);
+    if (isFirst)
+      log(
+        'error',
+        'environments of new payments are stored only on this instance until the state is available',
+        { why: reasonOf(asGatewayError(thrown)) },
+      );
+    return true;
   }
 
   /** @returns false if the payment belongs to another tenant */
-  async function write(record: PendingRecord): Promise<boolean> {
-    let raw: string | undefined; // a new payment usually has no record
+  async function addToExisting(added: PendingRecord): Promise<boolean> {
     for (;;) {
-      const result = await tryWrite(record, raw);
+      const result = await tryWrite(added, await keyValues.read(added.key));
       if (result !== 'changed') return result === 'stored';
-      raw = await keyValues.read(record.key);
     }
   }
 
@@ -190,16 +203,17 @@ export function createAffinityStore(
     const current = raw === undefined ? undefined : parseAffinityRecord(raw);
     if (belongsToOther(current?.affinities, added)) return 'foreign';
     const record = withAffinity(current, affinity, { retention, renewedAt: Date.now() });
-    const ttlMs = record.retention === 'permanent' ? undefined : expiresAfterMs;
     const next = serializeAffinityRecord(record);
     const isStored = await (raw === undefined
-      ? keyValues.writeIfAbsent(key, next, ttlMs)
-      : keyValues.replace(key, raw, next, ttlMs));
+      ? keyValues.writeIfAbsent(key, next, ttlOf(record))
+      : keyValues.replace(key, raw, next, ttlOf(record)));
     if (!isStored) return 'changed';
     mergeIntoCache(key, record);
     if (record.affinities.length > 1) await pubsub.publish(channel, key);
     return 'stored';
   }
+
+  const ttlOf = ({ retention }: AffinityRecord) => (retention === 'permanent' ? undefined : expiresAfterMs);
 
   /** The affinity was recorded while the state was unavailable, and the payment already belongs to another tenant. */
   function drop({ key, affinity }: PendingRecord): void {

@@ -24,50 +24,62 @@ export interface AssignPaymentDependencies {
  *
  * @throws GatewayError OUTCOME_UNKNOWN if the response must be withheld
  */
-export async function assignPayment(
+export function assignPayment(
   dependencies: AssignPaymentDependencies,
   request: PisRequest,
   response: PisResponse,
 ): Promise<void> {
-  const { log } = dependencies;
-  const { environment, status } = response;
-  const paymentId = await paymentIdOf(response);
-  if (await mayBelongToOther(request, paymentId)) throw withheldError(dependencies, request, environment);
-  if (status > 201) return; // the standard does not use other codes for a new payment
-  if (paymentId === undefined)
-    return log('warn', 'the bank accepted a payment without naming a paymentId', { environment });
-  if (!(await recordOwner(dependencies, request, environment, paymentId)))
-    throw withheldError(dependencies, request, environment);
+  const paymentId = paymentIdOf(response);
+  if (paymentId instanceof Promise)
+    return paymentId.then((decoded) => assignTo(dependencies, request, response, decoded));
+  return assignTo(dependencies, request, response, paymentId);
 }
 
-async function mayBelongToOther(
-  { writeAheadMark }: PisRequest,
-  paymentId: string | undefined,
-): Promise<boolean> {
-  if (!writeAheadMark) return false; // `ifStateFails: allow` let the request continue
-  try {
-    return await writeAheadMark.mayBelongToOther(paymentId);
-  } catch {
-    return true; // another tenant has sent the same X-Request-ID, and its entry cannot be read
-  }
-}
-
-/** @returns false if the payment belongs to another tenant */
-async function recordOwner(
-  { affinity }: AssignPaymentDependencies,
+function assignTo(
+  dependencies: AssignPaymentDependencies,
   request: PisRequest,
-  environment: string,
-  paymentId: string,
-): Promise<boolean> {
-  const { operation, client } = request;
+  response: PisResponse,
+  paymentId: string | undefined,
+): Promise<void> {
+  // There is no mark if `ifStateFails: allow` let the request continue.
+  const mayBelongToOther = request.writeAheadMark?.mayBelongToOther(paymentId) ?? false;
+  if (mayBelongToOther === false) return recordOwner(dependencies, request, response, paymentId);
+  return mayBelongToOther
+    .catch(() => true) // another tenant has sent the same X-Request-ID, and its entry cannot be read
+    .then((isWithheld) => {
+      if (isWithheld) throw withheldError(dependencies, request, response.environment);
+      return recordOwner(dependencies, request, response, paymentId);
+    });
+}
+
+/** Together with the response, unless the payment already has an owner. */
+function recordOwner(
+  dependencies: AssignPaymentDependencies,
+  request: PisRequest,
+  response: PisResponse,
+  paymentId: string | undefined,
+): Promise<void> {
+  const { affinity, log } = dependencies;
+  const { environment, status } = response;
+  if (status > 201) return done; // the standard does not use other codes for a new payment
+  if (paymentId === undefined) {
+    log('warn', 'the bank accepted a payment without naming a paymentId', { environment });
+    return done;
+  }
+  const { operation, client, writeAheadMark } = request;
   const { tenantIdsOf, environmentIdOf, environmentWith } = identitiesOf(request);
   const ownTenants = tenantIdsOf(client.tenant);
   const owner = { environment: environmentIdOf(environment), tenant: currentTenantId(request) };
   const retention = operation.paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
   const isForeign = (recorded: PaymentAffinity) =>
     environmentWith(recorded.environment) === environment && !ownTenants.includes(recorded.tenant);
-  return affinity.recordEnvironment(paymentId, owner, retention, isForeign);
+  const onWrite = (isOwnerSet: Promise<boolean>) => writeAheadMark?.recordWithOwner(response, isOwnerSet);
+  return affinity.recordEnvironment(paymentId, owner, retention, isForeign, onWrite).then((isOwn) => {
+    if (!isOwn) throw withheldError(dependencies, request, environment);
+  });
 }
+
+const done = Promise.resolve();
 
 /** Counts and logs the withheld response. */
 function withheldError(

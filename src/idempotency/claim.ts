@@ -52,9 +52,16 @@ export interface Claim {
     paymentId: string | undefined,
     ownTenants: readonly string[],
     waitMs: number,
-  ): Promise<boolean>;
+  ): false | Promise<boolean>;
   /** Records the bank's response; repeats get it from now on. */
   recordResponse(response: PisResponse): Promise<void>;
+  /**
+   * Records the bank's response in one step with another write. Never fails.
+   *
+   * @param after the result of the other write
+   * @returns whether the response is recorded: not if the other write was not set
+   */
+  recordResponseAfter(after: Promise<boolean>, response: PisResponse): Promise<boolean>;
   /** Nothing was sent, or the bank did nothing: a repeat is executed as a new request. */
   release(): Promise<void>;
   /**
@@ -101,7 +108,7 @@ interface ClaimTerms {
 const sendWithinMs = 1_000;
 
 const none: readonly string[] = [];
-const notOfOther = Promise.resolve(false);
+const no = Promise.resolve(false);
 
 export function createClaim(
   {
@@ -302,10 +309,25 @@ export function createClaim(
     },
     mayBelongToOther(paymentId, ownTenants, waitMs) {
       const others = otherInitiators.filter((tenant) => !ownTenants.includes(tenant));
-      if (!sending || others.length === 0) return notOfOther;
+      if (!sending || others.length === 0) return false;
       return initiators.mayBelongTo(others, sending, paymentId, waitMs);
     },
     recordResponse: (response) => finish(sending && answeredEntry(sending, response)),
+    recordResponseAfter(after, response) {
+      // A pending step must not overtake the response, and a doubt about two attempts must stay.
+      if (!sending || hasEnded || wasMarkedInDoubt || otherAttempt !== undefined) return no;
+      const next = serialized(answeredEntry(sending, response));
+      return store.replace(id, raw, next, ttlOf(next.entry), undefined, after).then(
+        (isStored) => {
+          if (!isStored) return false;
+          hasEnded = true;
+          remember(next, { ttlMs: windowMs });
+          onChanged(next, next);
+          return true;
+        },
+        () => false, // `recordResponse` retries
+      );
+    },
     release() {
       if (mayBeMarked) {
         releasedAttempts.add(name);

@@ -144,6 +144,7 @@ function execute(
   const { promise, resolve, reject } = Promise.withResolvers<PisResponse>();
   let bankResponse: PisResponse;
   let isLate = false;
+  let recordedWithOwner: Promise<boolean> | undefined;
 
   const writeAheadMark: WriteAheadMark = {
     lateAnswerUntilMs: request.deadlineAtMs + lateAnswerMs,
@@ -169,6 +170,10 @@ function execute(
       request.recordEvent?.({ what: 'recorded', as: 'in-doubt' });
       claim.markInDoubt(reasonText(error)).then(() => reject(error), reject);
     },
+    recordWithOwner(response, isOwnerSet) {
+      if (storedBytesOf(response) > maxStoredBytes) return;
+      recordedWithOwner = claim.recordResponseAfter(isOwnerSet, response);
+    },
     mayBelongToOther: (paymentId) => claim.mayBelongToOther(paymentId, tenantIdsOf(tenant), waitMs),
   };
 
@@ -186,6 +191,11 @@ function execute(
 
   function recordAnswer(): Promise<void> {
     request.recordEvent?.({ what: 'recorded', as: 'answered' });
+    if (!recordedWithOwner) return recordAlone();
+    return recordedWithOwner.then((isRecorded) => (isRecorded ? undefined : recordAlone()));
+  }
+
+  function recordAlone(): Promise<void> {
     if (storedBytesOf(bankResponse) <= maxStoredBytes) return claim.recordResponse(bankResponse);
     return shortenResponse(bankResponse).then(claim.recordResponse);
   }

@@ -86,7 +86,8 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
       );
     },
 
-    async replace(id, raw, next, ttlMs, fence) {
+    async replace(id, raw, next, ttlMs, fence, after) {
+      if (after && !(await after)) return false;
       if (next.entry.step === 'claimed') {
         const claimFormer = async () =>
           (await former.replace(id, raw, next, ttlMs)) || former.create(id, next, ttlMs);

@@ -22,8 +22,15 @@ export interface LedgerStore {
   create(id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
   /** Replaces the marker of a released entry. @returns false if there is none */
   replaceReleased(id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
-  /** @returns false if the stored text is not `raw` */
-  replace(id: string, raw: string, next: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
+  /** @param after as in `KeyValues.replace` @returns false if the stored text is not `raw`, or the earlier write was not set */
+  replace(
+    id: string,
+    raw: string,
+    next: SerializedEntry,
+    ttlMs?: number,
+    fence?: Fence,
+    after?: Promise<boolean>,
+  ): Promise<boolean>;
   /** As `replace`, for a change that a failover must not lose. @throws UnconfirmedError */
   replaceConfirmed(id: string, raw: string, next: SerializedEntry, fence?: Fence): Promise<boolean>;
   /** Deletes the entry: the next request can claim the id. @returns false if the stored text is not `raw` */
@@ -45,7 +52,8 @@ export function createLedgerStore(keyValues: KeyValues, partitions: readonly str
     create: (id, { raw }, ttlMs, fence) => keyValues.writeIfAbsent(entryKey(id), raw, ttlMs, fence),
     replaceReleased: (id, { raw }, ttlMs, fence) =>
       keyValues.replace(entryKey(id), releasedMarker, raw, ttlMs, fence),
-    replace: (id, raw, next, ttlMs, fence) => keyValues.replace(entryKey(id), raw, next.raw, ttlMs, fence),
+    replace: (id, raw, next, ttlMs, fence, after) =>
+      keyValues.replace(entryKey(id), raw, next.raw, ttlMs, fence, undefined, after),
     replaceConfirmed: (id, raw, next, fence) =>
       keyValues.replace(entryKey(id), raw, next.raw, undefined, fence, 'replicas'),
     release: (id, raw) => keyValues.replace(entryKey(id), raw, releasedMarker, releasedMarkerMs),

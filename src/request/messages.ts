@@ -30,9 +30,17 @@ export interface WriteAheadMark {
    * Whether the bank may have made the payment of an initiation for another tenant, which has sent the same X-Request-ID before.
    *
    * @param paymentId in the bank's response; `undefined` if it names none
+   * @returns false at once if no other tenant has sent it
    * @throws GatewayError STATE_UNAVAILABLE, although the bank has received the request
    */
-  mayBelongToOther(paymentId: string | undefined): Promise<boolean>;
+  mayBelongToOther(paymentId: string | undefined): false | Promise<boolean>;
+  /**
+   * Records the bank's response in one step with the owner of its payment. If that does not succeed, the response is recorded
+   * when it returns to stage 3.
+   *
+   * @param isOwnerSet the result of the write of the owner, which was started in the same tick
+   */
+  recordWithOwner(response: PisResponse, isOwnerSet: Promise<boolean>): void;
   /** Until when a response is recorded, although the TPP already has an error: milliseconds of `performance.now()`. */
   readonly lateAnswerUntilMs: number;
 }

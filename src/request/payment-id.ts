@@ -1,17 +1,21 @@
 /** The payment id in the response to an initiation. Read from the body only: links of real banks are often wrong. */
 
-import { z } from 'zod';
 import { headerValue } from '../pis/headers.ts';
 import { decodeIfKnown } from './content-coding.ts';
 import type { PisResponse } from './messages.ts';
 
-const initiationResponse = z.object({ paymentId: z.string().min(1) });
+/** @returns `undefined` if the response contains no `paymentId` or cannot be read; a promise if its body is encoded */
+export function paymentIdOf(response: PisResponse): string | undefined | Promise<string | undefined> {
+  if (headerValue(response.headers, 'content-encoding') === undefined) return paymentIdIn(response.body);
+  return decodeIfKnown(response).then(paymentIdIn, () => undefined);
+}
 
-/** @returns `undefined` if the response contains no `paymentId` or cannot be read */
-export async function paymentIdOf(response: PisResponse): Promise<string | undefined> {
+function paymentIdIn(body: Buffer): string | undefined {
   try {
-    const body = await decodeIfKnown(response);
-    return initiationResponse.parse(JSON.parse(body.toString('utf8'))).paymentId;
+    const parsed: unknown = JSON.parse(body.toString('utf8'));
+    if (typeof parsed !== 'object' || parsed === null || !('paymentId' in parsed)) return undefined;
+    const { paymentId } = parsed;
+    return typeof paymentId === 'string' && paymentId !== '' ? paymentId : undefined;
   } catch {
     return undefined;
   }

@@ -28,10 +28,13 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
     ttlMs?: number,
     fence?: Fence,
     confirmedBy?: ConfirmedBy,
+    after?: Promise<boolean>,
   ): Promise<boolean> {
     const next = cipher.encrypt(name, value);
-    const replaceText = (text: string) => keyValues.replace(name, text, next, ttlMs, fence, confirmedBy);
+    const replaceText = (text: string) =>
+      keyValues.replace(name, text, next, ttlMs, fence, confirmedBy, after);
     if (await replaceText(cipher.encrypt(name, expected))) return true;
+    if (after && !(await after)) return false;
     const stored = await keyValues.read(name);
     if (stored === undefined || decrypt(name, stored) !== expected.toWellFormed()) return false;
     if (await replaceText(stored)) return true;

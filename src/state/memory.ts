@@ -56,34 +56,58 @@ function createKeyValues(now: () => number): KeyValues {
   }
 
   return {
-    read: async (key) => values.read(key),
+    read: (key) => Promise.resolve(values.read(key)),
     readNow: values.read,
-    write: async (key, value, ttlMs) => set(key, value, ttlMs),
-    writeIfAbsent: async (key, value, ttlMs, fence) =>
-      setFenced(key, value, ttlMs, fence, (current) => current === undefined),
-    replace: async (key, expected, value, ttlMs, fence) =>
-      setFenced(key, value, ttlMs, fence, (current) => current === expected.toWellFormed()),
-    remove: async (key) => values.remove(key),
-    async removeIf(key, expected) {
-      if (values.read(key) !== expected.toWellFormed()) return false;
+    write(key, value, ttlMs) {
+      set(key, value, ttlMs);
+      return done;
+    },
+    writeIfAbsent: (key, value, ttlMs, fence) =>
+      resultOf(() => setFenced(key, value, ttlMs, fence, (current) => current === undefined)),
+    replace(key, expected, value, ttlMs, fence, _confirmedBy, after) {
+      const replace = () =>
+        setFenced(key, value, ttlMs, fence, (current) => current === expected.toWellFormed());
+      return after ? after.then((isSet) => isSet && replace()) : resultOf(replace);
+    },
+    remove(key) {
       values.remove(key);
-      return true;
+      return done;
+    },
+    removeIf(key, expected) {
+      if (values.read(key) !== expected.toWellFormed()) return no;
+      values.remove(key);
+      return yes;
     },
   };
+}
+
+/** Settled promises that all operations share: most results are one of these. */
+const done = Promise.resolve();
+const yes = Promise.resolve(true);
+const no = Promise.resolve(false);
+
+function resultOf(operation: () => boolean): Promise<boolean> {
+  try {
+    return operation() ? yes : no;
+  } catch (thrown) {
+    return Promise.reject(thrown);
+  }
 }
 
 function createSets(): Sets {
   const sets = new Map<string, Set<string>>();
   return {
-    async add(key, member) {
+    add(key, member) {
       const members = sets.get(key) ?? new Set();
       sets.set(key, members.add(member.toWellFormed()));
+      return done;
     },
-    async remove(key, member) {
+    remove(key, member) {
       const members = sets.get(key);
       if (members?.delete(member.toWellFormed()) && members.size === 0) sets.delete(key);
+      return done;
     },
-    members: async (key) => [...(sets.get(key) ?? [])],
+    members: (key) => Promise.resolve([...(sets.get(key) ?? [])]),
   };
 }
 
@@ -112,7 +136,10 @@ export function createMemoryTokenBuckets(now: () => number): LocalTokenBuckets {
 function createPubSub(): PubSub {
   const subscriptions = createSubscriptions();
   return {
-    publish: async (channel, message) => void setImmediate(() => subscriptions.deliver(channel, message)),
+    publish(channel, message) {
+      setImmediate(() => subscriptions.deliver(channel, message));
+      return done;
+    },
     subscribe: (channel, listener) => subscriptions.add(channel, listener),
   };
 }

@@ -28,6 +28,8 @@ export interface KeyValues {
   /**
    * Compare-and-set: sets a value if the current one equals `expected`.
    *
+   * @param after the result of `writeIfAbsent`: this write is executed only if that one has set its value. Redis executes
+   *   both in one step if they were started in the same tick, except in a cluster
    * @returns and throws as `writeIfAbsent`, and UnconfirmedError if too few replicas confirm the write in time
    */
   replace(
@@ -37,6 +39,7 @@ export interface KeyValues {
     ttlMs?: number,
     fence?: Fence,
     confirmedBy?: ConfirmedBy,
+    after?: Promise<boolean>,
   ): Promise<boolean>;
   /** Removes a value if there is one. */
   remove(key: string): Promise<void>;

@@ -17,6 +17,8 @@ export interface RedisCommand {
   readonly fence?: Fence | undefined;
   /** A second key in the same slot. Its position precedes the other arguments. */
   readonly otherKey?: string | undefined;
+  /** Executed only if this earlier command has set its value. Not sent if that one is not in the same batch. */
+  readonly after?: RedisCommand | undefined;
 }
 
 /**
@@ -26,10 +28,15 @@ export interface RedisCommand {
  */
 export type ExecuteBatch = (commands: readonly RedisCommand[]) => Promise<readonly unknown[]>;
 
-/** @throws GatewayError STATE_UNAVAILABLE as `WithDeadline` does, or with the error that Redis returned for this command */
+/**
+ * @returns the result of the command; `notSent` if it depends on a command of another batch
+ * @throws GatewayError STATE_UNAVAILABLE as `WithDeadline` does, or with the error that Redis returned for this command
+ */
 export type SendCommand = (command: RedisCommand) => Promise<unknown>;
 
-interface QueuedCommand extends RedisCommand, PromiseWithResolvers<unknown> {}
+interface QueuedCommand extends PromiseWithResolvers<unknown> {
+  readonly command: RedisCommand;
+}
 
 /**
  * Collects commands until the end of the current tick: commands issued by promise callbacks that are already due belong
@@ -49,9 +56,9 @@ export function createCommandBatcher(
     queue = [];
     let batch: QueuedCommand[] = [];
     let characters = 0;
-    for (const command of commands) {
-      batch.push(command);
-      for (const arg of command.args) characters += typeof arg === 'number' ? 0 : arg.length;
+    for (const queued of commands) {
+      batch.push(queued);
+      for (const arg of queued.command.args) characters += typeof arg === 'number' ? 0 : arg.length;
       if (batch.length < maxBatchSize && characters < maxCharacters) continue;
       send(batch);
       batch = [];
@@ -60,31 +67,60 @@ export function createCommandBatcher(
     if (batch.length > 0) send(batch);
   }
 
-  function send(batch: readonly QueuedCommand[]): void {
-    withDeadline(() => executeBatch(batch)).then(
-      (results) => onResults(batch, results),
+  function send(queued: readonly QueuedCommand[]): void {
+    const batch = queued.filter(({ command: { after }, resolve }) => {
+      const canBeSent = !after || queued.some(({ command }) => command === after);
+      if (!canBeSent) resolve(notSent);
+      return canBeSent;
+    });
+    if (batch.length === 0) return;
+    const commands = batch.map(({ command }) => command);
+    withDeadline(() => executeBatch(commands)).then(
+      (results) => {
+        if (results.length < batch.length) sendRest(batch.slice(results.length), commands, results);
+        for (let index = 0; index < results.length; index++) {
+          const result = results[index];
+          if (result instanceof Error) batch[index]?.reject(stateUnavailable(new Error(reasonOf(result))));
+          else batch[index]?.resolve(result);
+        }
+      },
       (thrown: unknown) => {
         for (const { reject } of batch) reject(thrown);
       },
     );
   }
 
-  function onResults(batch: readonly QueuedCommand[], results: readonly unknown[]): void {
-    if (results.length < batch.length) send(batch.slice(results.length));
-    for (const [index, result] of results.entries()) {
-      const command = batch[index];
-      if (result instanceof Error) command?.reject(stateUnavailable(new Error(reasonOf(result))));
-      else command?.resolve(result);
-    }
+  /** The commands that Redis did not execute because earlier results were large. */
+  function sendRest(
+    rest: readonly QueuedCommand[],
+    commands: readonly RedisCommand[],
+    results: readonly unknown[],
+  ): void {
+    const next = rest.flatMap((queued) => {
+      const { after } = queued.command;
+      const position = after ? commands.indexOf(after) : -1;
+      if (position < 0 || position >= results.length) return [queued];
+      if (tookEffect(results[position]))
+        return [{ ...queued, command: { ...queued.command, after: undefined } }];
+      queued.resolve(0);
+      return [];
+    });
+    send(next);
   }
 
   return (command) => {
-    const queued = { ...command, ...Promise.withResolvers<unknown>() };
+    const queued = { command, ...Promise.withResolvers<unknown>() };
     if (queue.length === 0) process.nextTick(sendQueue);
     queue.push(queued);
     return queued.promise;
   };
 }
+
+/** The result of a command that depends on a command of another batch. */
+export const notSent = Symbol('not sent');
+
+/** Whether a command has changed its value: the result is `OK` of SET, or 1 of our own commands. */
+export const tookEffect = (result: unknown): boolean => result === 'OK' || result === 1;
 
 /** Sends a command and awaits its answer. */
 export type WithDeadline = <Answer>(send: () => Promise<Answer>) => Promise<Answer>;
@@ -96,16 +132,71 @@ export type WithDeadline = <Answer>(send: () => Promise<Answer>) => Promise<Answ
  * The returned function throws GatewayError STATE_UNAVAILABLE; after a timeout the command may still be executed.
  */
 export function createDeadline(timeoutMs: number): WithDeadline {
+  /** Oldest first. Answered calls stay until no older one waits. */
+  const calls: WaitingCall[] = [];
+  let waiting = 0;
+  /** One timer for all calls: for the oldest one, or for one that was answered since it was armed. */
+  let timer: NodeJS.Timeout | undefined;
+
+  function add(call: WaitingCall): void {
+    while (calls[0]?.isAnswered) calls.shift();
+    calls.push(call);
+    waiting += 1;
+    if (timer) timer.ref();
+    else timer = setTimeout(onTimer, timeoutMs);
+  }
+
+  function onAnswer(call: WaitingCall): void {
+    call.isAnswered = true;
+    waiting -= 1;
+    if (waiting === 0) timer?.unref(); // it must not keep the process running
+  }
+
+  function onTimer(): void {
+    timer = undefined;
+    const nowMs = performance.now();
+    for (let [call] = calls; call; [call] = calls) {
+      if (!call.isAnswered && call.timeoutAtMs > nowMs) {
+        timer = setTimeout(onTimer, call.timeoutAtMs - nowMs);
+        return;
+      }
+      calls.shift();
+      if (!call.isAnswered) setImmediate(call.fail); // as in `withTimeout`
+    }
+  }
+
   const unavailable = (error: unknown) => stateUnavailable(new Error(reasonOf(error)));
+
   return (send) => {
+    let answered: ReturnType<typeof send>;
     try {
-      return withTimeout(timeoutMs, send()).catch((error: unknown) => {
-        throw unavailable(error);
-      });
+      answered = send();
     } catch (error) {
       return Promise.reject(unavailable(error)); // nothing was sent
     }
+    return new Promise((resolve, reject) => {
+      const fail = () => reject(unavailable(new TimeoutError(`no answer within ${timeoutMs} ms`)));
+      const call = { timeoutAtMs: performance.now() + timeoutMs, isAnswered: false, fail };
+      add(call);
+      answered.then(
+        (answer) => {
+          onAnswer(call);
+          resolve(answer);
+        },
+        (thrown: unknown) => {
+          onAnswer(call);
+          reject(unavailable(thrown));
+        },
+      );
+    });
   };
+}
+
+interface WaitingCall {
+  /** Milliseconds of `performance.now()`. */
+  readonly timeoutAtMs: number;
+  isAnswered: boolean;
+  readonly fail: () => void;
 }
 
 /** The answer did not arrive in time. */

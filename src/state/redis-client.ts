@@ -316,9 +316,10 @@ function batchExecutorOn(client: Redis | Cluster): ExecuteBatch {
 function batchArguments(commands: readonly RedisCommand[]): [number, ...RedisCommand['args'][number][]] {
   const keys = commands.map(({ key }) => key);
   const args: RedisCommand['args'][number][] = [commands.length];
-  for (const { name, fence, otherKey, args: own } of commands) {
+  for (const { name, fence, otherKey, after, args: own } of commands) {
     const first = fence ? [keys.push(fence.key), fence.epoch, fence.sequence] : [];
     if (otherKey !== undefined) first.push(keys.push(otherKey));
+    if (after) args.push('after', commands.indexOf(after) + 1);
     args.push(name, first.length + own.length, ...first, ...own);
   }
   return [keys.length, ...keys, ...args];

@@ -139,7 +139,8 @@ end
 
 /**
  * KEYS: the key of each command, then the keys of fences. ARGV: the number of commands, and for each command its name, the
- * number of its arguments, and the arguments. Returns a result or an error for each command, so that an error of one does not
+ * number of its arguments, and the arguments; before the name, perhaps `after` and the position of an earlier command, without
+ * whose success this one is not executed: its result is then 0. Returns a result or an error for each command, so that an error of one does not
  * affect the others. Stops once the results exceed the bound; commands without a result were not executed.
  */
 const batchScript = `
@@ -153,9 +154,16 @@ local results, length = {}, 0
 for i = 1, tonumber(next_arg()) do
   local key = KEYS[i]
   if length > ${maxCharacters} then break end
-  local command, args = next_arg(), {}
+  local command, args, earlier = next_arg(), {}, 1
+  if command == 'after' then
+    earlier = results[tonumber(next_arg())]
+    command = next_arg()
+  end
   for n = 1, tonumber(next_arg()) do args[n] = next_arg() end
-  local ok, result = pcall(own[command] or redis.call, command, key, unpack(args))
+  local ok, result = true, 0
+  if earlier == 1 or (type(earlier) == 'table' and earlier.ok) then
+    ok, result = pcall(own[command] or redis.call, command, key, unpack(args))
+  end
   if not ok and type(result) == 'string' then result = redis.error_reply(result) end -- plain text is not an error reply
   results[i] = result
   if type(result) == 'string' then length = length + #result end

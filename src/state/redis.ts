@@ -13,7 +13,14 @@ import {
   type SharedTokenBuckets,
   type State,
 } from './ports.ts';
-import { createCommandBatcher, createDeadline, type RedisCommand } from './redis-batch.ts';
+import {
+  createCommandBatcher,
+  createDeadline,
+  notSent,
+  type RedisCommand,
+  type SendCommand,
+  tookEffect,
+} from './redis-batch.ts';
 import { createRedisClient } from './redis-client.ts';
 import { createConfirmedWrites } from './redis-confirmation.ts';
 import { createRedisMonitor } from './redis-monitor.ts';
@@ -58,18 +65,25 @@ export function createRedisState(
     const reason = monitor.unsafeReason();
     if (reason) throw stateUnavailable(new Error(reason));
   };
-  const sendConfirmed: Send = async (name, key, ...args) => {
-    refuseIfUnsafe();
-    return confirmedWrites.send({ name, key: prefixed(key), args });
+  const sendIfSafe = (sendSafely: SendCommand, command: RedisCommand): Promise<unknown> => {
+    try {
+      refuseIfUnsafe();
+    } catch (refusal) {
+      return Promise.reject(refusal);
+    }
+    return sendSafely(command);
   };
-  const sendFenced: SendFenced = async (fence, confirmedBy, key, ...args) => {
-    refuseIfUnsafe();
+  const sendConfirmed: Send = (name, key, ...args) =>
+    sendIfSafe(confirmedWrites.send, { name, key: prefixed(key), args });
+  const sendFenced: SendFenced = (fence, confirmedBy, key, ...args) => {
     const prefixedFence = { ...fence, key: prefixed(fence.key) };
     const command = { name: 'writeFenced', key: prefixed(key), args, fence: prefixedFence };
-    const result = Number(await (confirmedBy ? confirmedWrites.send(command) : sendCommand(command)));
-    if (result < 0) throw new EpochMismatchError();
-    fence.sequence = Math.max(fence.sequence, result);
-    return result > 0;
+    return sendIfSafe(confirmedBy ? confirmedWrites.send : sendCommand, command).then((answer) => {
+      const result = Number(answer);
+      if (result < 0) throw new EpochMismatchError();
+      fence.sequence = Math.max(fence.sequence, result);
+      return result > 0;
+    });
   };
   const monitor = createRedisMonitor(client, onChange, { timeoutMs, durability });
   client.onError(monitor.onError);
@@ -80,9 +94,14 @@ export function createRedisState(
   };
 
   return {
-    keyValues: createKeyValues(send, sendConfirmed, sendFenced, (key) =>
-      withDeadline(() => client.getBuffer(prefixed(key))),
-    ),
+    keyValues: createKeyValues({
+      send,
+      sendConfirmed,
+      sendFenced,
+      sendCommand,
+      commandOf: (name, key, ...args) => ({ name, key: prefixed(key), args }),
+      readBytes: (key) => withDeadline(() => client.getBuffer(prefixed(key))),
+    }),
     sets: createSets(send, sendConfirmed),
     tokenBuckets: createTokenBuckets(send, (bucket, ...args) => {
       const key = prefixed(bucket);
@@ -90,7 +109,7 @@ export function createRedisState(
       return sendCommand({ name: 'leasePermits', key, otherKey, args });
     }),
     pubsub: {
-      publish: async (channel, message) => void (await send('PUBLISH', channel, message)),
+      publish: (channel, message) => send('PUBLISH', channel, message).then(toVoid),
       subscribe: (channel, listener) => client.subscribe(prefixed(channel), listener),
     },
     async open() {
@@ -126,48 +145,105 @@ type SendFenced = (
   ...args: RedisCommand['args']
 ) => Promise<boolean>;
 
-/** @param readBytes reads a value as stored; `null` if there is none */
-function createKeyValues(
-  send: Send,
-  sendConfirmed: Send,
-  sendFenced: SendFenced,
-  readBytes: (key: string) => Promise<Buffer | null>,
-): KeyValues {
-  /** The bytes whose decoded form is this text; `undefined` if the stored value is another one. */
-  async function storedBytes(key: string, text: string): Promise<Buffer | undefined> {
+interface KeyValueCommands {
+  readonly send: Send;
+  readonly sendConfirmed: Send;
+  readonly sendFenced: SendFenced;
+  readonly sendCommand: SendCommand;
+  /** The command as it is sent. */
+  readonly commandOf: (name: string, key: string, ...args: RedisCommand['args']) => RedisCommand;
+  /** Reads a value as stored; `null` if there is none. */
+  readonly readBytes: (key: string) => Promise<Buffer | null>;
+}
+
+function createKeyValues({
+  send,
+  sendConfirmed,
+  sendFenced,
+  sendCommand,
+  commandOf,
+  readBytes,
+}: KeyValueCommands): KeyValues {
+  /** The commands of `writeIfAbsent`, for those that depend on them. */
+  const commands = new WeakMap<Promise<boolean>, RedisCommand>();
+
+  /** Reads a value whose bytes are not those of its text, and replaces exactly these bytes. */
+  async function ifStored(
+    key: string,
+    text: string,
+    change: (bytes: Buffer) => Promise<boolean>,
+  ): Promise<boolean> {
     const stored = await readBytes(key);
-    return stored?.toString() === text ? stored : undefined;
+    return stored?.toString() === text && change(stored);
   }
 
-  return {
+  function replaceStored(
+    key: string,
+    current: string | Buffer,
+    value: string,
+    ttlMs: number | undefined,
+    fence: Fence | undefined,
+    confirmedBy: ConfirmedBy | undefined,
+  ): Promise<boolean> {
+    if (fence) return sendFenced(fence, confirmedBy, key, value, ttlOrNone(ttlMs), current);
+    const sendThis = confirmedBy ? sendConfirmed : send;
+    return sendThis('replaceIfUnchanged', key, current, value, ...optionalTtl(ttlMs)).then(tookEffect);
+  }
+
+  /** In the same batch as the command that it depends on, or after that one. */
+  function replaceAfter(
+    after: Promise<boolean>,
+    key: string,
+    current: string,
+    value: string,
+    ttlMs: number | undefined,
+  ): Promise<boolean> {
+    const command = commandOf('replaceIfUnchanged', key, current, value, ...optionalTtl(ttlMs));
+    const dependent = { ...command, after: commands.get(after) };
+    const sendLater = () => after.then((isSet) => isSet && sendCommand(command).then(tookEffect));
+    if (!dependent.after) return sendLater();
+    return sendCommand(dependent).then((result) => (result === notSent ? sendLater() : tookEffect(result)));
+  }
+
+  const keyValues: KeyValues = {
     read: (key) => send('GET', key).then((value) => (typeof value === 'string' ? value : undefined)),
-    write: async (key, value, ttlMs) => void (await send('SET', key, value, ...expiry(ttlMs))),
-    async writeIfAbsent(key, value, ttlMs, fence) {
+    write: (key, value, ttlMs) => send('SET', key, value, ...expiry(ttlMs)).then(toVoid),
+    writeIfAbsent(key, value, ttlMs, fence) {
       if (fence) return sendFenced(fence, undefined, key, value, ttlOrNone(ttlMs));
-      return (await send('SET', key, value, 'NX', ...expiry(ttlMs))) === 'OK';
+      const command = commandOf('SET', key, value, 'NX', ...expiry(ttlMs));
+      const isSet = sendCommand(command).then(tookEffect);
+      commands.set(isSet, command);
+      return isSet;
     },
-    async replace(key, expected, value, ttlMs, fence, confirmedBy) {
+    replace(key, expected, value, ttlMs, fence, confirmedBy, after) {
       const text = expected.toWellFormed();
-      const current = text.includes(replacementCharacter) ? await storedBytes(key, text) : text;
-      if (current === undefined) return false;
-      if (fence) return sendFenced(fence, confirmedBy, key, value, ttlOrNone(ttlMs), current);
-      const ttl = ttlMs === undefined ? [] : [wholeMs(ttlMs)];
-      const sendThis = confirmedBy ? sendConfirmed : send;
-      return (await sendThis('replaceIfUnchanged', key, current, value, ...ttl)) === 1;
+      const isPlain = !text.includes(replacementCharacter);
+      if (after && isPlain && !fence && !confirmedBy) return replaceAfter(after, key, text, value, ttlMs);
+      if (after)
+        return after.then((isSet) => isSet && keyValues.replace(key, text, value, ttlMs, fence, confirmedBy));
+      const replaceThis = (current: string | Buffer) =>
+        replaceStored(key, current, value, ttlMs, fence, confirmedBy);
+      return isPlain ? replaceThis(text) : ifStored(key, text, replaceThis);
     },
-    remove: async (key) => void (await send('DEL', key)),
-    async removeIf(key, expected) {
+    remove: (key) => send('DEL', key).then(toVoid),
+    removeIf(key, expected) {
       const text = expected.toWellFormed();
-      const current = text.includes(replacementCharacter) ? await storedBytes(key, text) : text;
-      return current !== undefined && (await send('removeIfUnchanged', key, current)) === 1;
+      const removeThis = (current: string | Buffer) =>
+        send('removeIfUnchanged', key, current).then(tookEffect);
+      return text.includes(replacementCharacter) ? ifStored(key, text, removeThis) : removeThis(text);
     },
   };
+  return keyValues;
 }
+
+const toVoid = () => {};
 
 /** Decoding replaces invalid bytes with this. Redis compares bytes, so the stored ones must be read and sent back. */
 const replacementCharacter = '\uFFFD';
 
 const expiry = (ttlMs?: number) => (ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]);
+
+const optionalTtl = (ttlMs?: number) => (ttlMs === undefined ? [] : [wholeMs(ttlMs)]);
 
 /** For a script, whose arguments have fixed positions. */
 const ttlOrNone = (ttlMs?: number) => (ttlMs === undefined ? '' : wholeMs(ttlMs));
@@ -177,10 +253,9 @@ const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
 
 function createSets(send: Send, sendConfirmed: Send): Sets {
   return {
-    add: async (key, member, confirmedBy) =>
-      void (await (confirmedBy ? sendConfirmed : send)('SADD', key, member)),
-    remove: async (key, member) => void (await send('SREM', key, member)),
-    members: async (key) => asList(await send('SMEMBERS', key)).map(String),
+    add: (key, member, confirmedBy) => (confirmedBy ? sendConfirmed : send)('SADD', key, member).then(toVoid),
+    remove: (key, member) => send('SREM', key, member).then(toVoid),
+    members: (key) => send('SMEMBERS', key).then((members) => asList(members).map(String)),
   };
 }
 

@@ -81,8 +81,10 @@ export function createSqliteState(
       write: (key, value, ttlMs) => change(({ writeValue }) => writeValue(key, value, ttlMs)),
       writeIfAbsent: (key, value, ttlMs, fence) =>
         changeFenced(fence, ({ writeIfAbsent }) => writeIfAbsent(key, value, ttlMs)),
-      replace: (key, expected, value, ttlMs, fence) =>
-        changeFenced(fence, ({ replaceValue }) => replaceValue(key, expected, value, ttlMs)),
+      async replace(key, expected, value, ttlMs, fence, _confirmedBy, after) {
+        if (after && !(await after)) return false;
+        return changeFenced(fence, ({ replaceValue }) => replaceValue(key, expected, value, ttlMs));
+      },
       remove: (key) => change(({ removeValue }) => removeValue(key)),
       removeIf: (key, expected) => change(({ removeValueIf }) => removeValueIf(key, expected)),
     },

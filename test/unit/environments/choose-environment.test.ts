@@ -366,6 +366,7 @@ describe('the affinity that chooseEnvironment records', () => {
         markSending: async () => 0,
         onDeadline() {},
         lateAnswerUntilMs: 0,
+        recordWithOwner() {},
         mayBelongToOther: isForeign,
       };
       const respond = async () => bankResponse('sandbox', { paymentId: 'p-1' });

@@ -164,6 +164,50 @@ describe('a claim of an X-Request-ID', () => {
   });
 });
 
+describe('a response that depends on the write of the owner of its payment', () => {
+  async function sendOne(t: Parameters<typeof startInstance>[0]) {
+    const { state, instance } = startInstance(t);
+    const claim = await instance.claim();
+    await claim.markSending('sandbox');
+    return { state, instance, claim };
+  }
+
+  test('is recorded if the owner was set, and leaves the index', async (t) => {
+    const { state, instance, claim } = await sendOne(t);
+    assert.equal(await claim.recordResponseAfter(Promise.resolve(true), bankResponse(201)), true);
+    assert.equal((await entryOf(state))?.step, 'answered');
+    assert.deepEqual(await instance.services.unresolvedIndex.list(), []);
+    await claim.markInDoubt('too late');
+    assert.equal((await entryOf(state))?.step, 'answered');
+  });
+
+  for (const [what, owner] of [
+    ['was not set', async () => false],
+    ['could not be written', () => Promise.reject(new Error('no answer'))],
+  ] as const)
+    test(`is not recorded if the owner ${what}, and can be put in doubt`, async (t) => {
+      const { state, claim } = await sendOne(t);
+      assert.equal(await claim.recordResponseAfter(owner(), bankResponse(201)), false);
+      assert.equal((await entryOf(state))?.step, 'sending');
+      await claim.markInDoubt('the payment belongs to another tenant');
+      assert.equal((await entryOf(state))?.step, 'in-doubt');
+    });
+
+  test('is recorded alone after the reply to the common write was lost', async (t) => {
+    useFakeTime(t);
+    const connection = createLossyState(createFailingState());
+    const instance = createInstance(connection);
+    const claim = await instance.claim();
+    await claim.markSending('sandbox');
+    connection.loseNextReply();
+    assert.equal(await claim.recordResponseAfter(Promise.resolve(true), bankResponse(201)), false);
+    await claim.recordResponse(bankResponse(201));
+    assert.equal((await entryOf(connection))?.step, 'answered');
+    assert.deepEqual(await instance.services.unresolvedIndex.list(), []);
+    assert.deepEqual(instance.logged, []);
+  });
+});
+
 describe('a claim whose instance was suspended for longer than its lease', () => {
   test('fails to mark as sending after a takeover, and leaves the new claim alone', async (t) => {
     const { time, state, instance } = startInstance(t);

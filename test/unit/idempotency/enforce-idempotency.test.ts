@@ -47,6 +47,20 @@ describe('the first request with an X-Request-ID', () => {
     assert.deepEqual(await first, created);
   });
 
+  for (const isOwnerSet of [true, false])
+    test(`has its response recorded once if it was to be recorded with the owner, which was ${isOwnerSet ? '' : 'not '}set`, async (t) => {
+      const { state, instance } = startInstance(t);
+      const response = await instance.send(initiation(), async ({ writeAheadMark }) => {
+        await writeAheadMark?.markSending('sandbox');
+        writeAheadMark?.recordWithOwner(created, Promise.resolve(isOwnerSet));
+        return created;
+      });
+      assert.deepEqual(response, created);
+      assert.equal((await entryOf(state))?.step, 'answered');
+      const recorded = instance.events.filter(({ what }) => what === 'recorded');
+      assert.deepEqual(recorded, [{ what: 'recorded', as: 'answered' }]);
+    });
+
   test('sets the time until which a late response is recorded', async (t) => {
     const { instance } = startInstance(t);
     const bank = createNextStage();
