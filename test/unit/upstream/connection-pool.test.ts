@@ -55,6 +55,33 @@ test('closeIdle() closes connections that were idle for too long', async (t) => 
   assert.equal(connections(), 2);
 });
 
+test('closeIdle() closes connections of a pool that was not used since they became idle', async (t) => {
+  const { pool, origin, connections } = await startPool(t);
+  const request = get(origin, { agent: pool });
+  const closed = once(request, 'close');
+  request.on('response', (response) => response.resume());
+  await closed;
+  const idleSinceMs = performance.now();
+  await until(2_000, 'a moment has passed', () => performance.now() > idleSinceMs + 20);
+  pool.closeIdle(10);
+  const [response] = await once(get(origin, { agent: pool }), 'response');
+  response.resume();
+  assert.equal(connections(), 2);
+});
+
+test('a pool reuses a connection that was idle for long, once its socket was read', async (t) => {
+  const { pool, origin, connections } = await startPool(t);
+  for (let call = 0; call < 3; call++) {
+    const request = get(origin, { agent: pool });
+    const closed = once(request, 'close');
+    request.on('response', (response) => response.resume());
+    await closed;
+    const idleSinceMs = performance.now();
+    await until(2_000, 'a moment has passed', () => performance.now() > idleSinceMs + 20);
+  }
+  assert.equal(connections(), 1);
+});
+
 test('a pool keeps every connection that becomes idle, and the one used last comes last', async (t) => {
   const responses: (() => void)[] = [];
   const { pool, origin } = await startPool(t, (respond) => responses.push(respond));
