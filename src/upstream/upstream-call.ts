@@ -146,6 +146,9 @@ class Call implements UpstreamCall {
     const headers = responseFields(response.rawHeaders);
     if (!headers)
       return this.#fail(malformedResponse(unknownTransferCoding, undefined, 'http_response_transfer_coding'));
+    // The proxy closes a connection if its last write is confirmed after the response, as is usual over TLS. Node does not
+    // reuse a connection before its request is written.
+    response.removeAllListeners('close');
     const body = createBodyBuffer();
     response.on('data', (chunk: Buffer) => {
       if (body.append(chunk) > maxResponseBytes) this.#fail(tooLongResponse());

@@ -188,6 +188,22 @@ describe('call whose response has begun', () => {
     assert.equal(started.closedCount(), 0);
   });
 
+  test('leaves the connection open if the proxy would close it behind the response', async () => {
+    const started = startCall();
+    started.call.onConnection(requestOn(connectedSocket()));
+    const response = responseHead(201);
+    let closedByProxy = false;
+    response.once('close', () => {
+      closedByProxy = true; // httpxy: the last write of the request is not confirmed yet
+    });
+    started.call.onResponse(response);
+    completeResponse(response);
+    response.resume();
+    await once(response, 'close');
+    assert.equal(started.outcomes.length, 1);
+    assert.equal(closedByProxy, false);
+  });
+
   test('accepts a body of 4 MiB and refuses one byte more', async () => {
     for (const [extra, outcome] of [
       [0, undefined],
