@@ -13,6 +13,7 @@
 import { GatewayError } from '../request/errors.ts';
 import type { Fence, KeyValues, State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
+import { createAwaitedInstances } from './awaited-instances.ts';
 import { closedIn, createEpochs, hasLostWrites, type StoredEpochs } from './epochs.ts';
 import { createKnownInstances } from './known-instances.ts';
 import { partitionOf } from './ledger-store.ts';
@@ -141,6 +142,7 @@ export function createLossGuard({
   const coverage = createLossCoverage(() => settings().windowMs);
   const ownEpochs = createOwnEpochs(partitions);
   const instances = createKnownInstances(instanceLeases.ownId);
+  const awaitedInstances = createAwaitedInstances(keyValues, () => settings().windowMs);
   let report: LossReport = { status: 'checking', cause: firstCheck, missing: [], isUncovered: false };
   /** The round for which new writes are allowed. */
   let openRound: string | undefined;
@@ -302,7 +304,8 @@ export function createLossGuard({
     live: ReadonlyMap<string, string>,
   ): Promise<CheckResult> {
     const closed = closedIn(stored);
-    const progress = progressOf(round, hasOpened ? instances.ids() : [], live);
+    const required = hasOpened ? instances.ids() : await awaitedInstances.read(stored);
+    const progress = progressOf(round, required, live);
     const isAccepted = settings().afterLoss === 'resume' || (await keyValues.read(acceptedKey)) === round;
     // An instance that runs registers within the time of a lease, also if the state has lost its lease.
     const mayComeYet = performance.now() - roundSinceMs < leaseMs;
@@ -312,6 +315,8 @@ export function createLossGuard({
       const missing = awaited.map((instance) => ({ instance, lastSeen: instances.lastSeen(instance) }));
       const status = closed.length > 0 ? 'lost' : 'checking';
       refuse({ status, missing, isUncovered, cause: causeOf(status, awaited, isAccepted) });
+      // After a loss, the closed partition remains. An instance that has not opened yet waits only for those of others.
+      if (hasOpened && closed.length === 0) await awaitedInstances.write(stored, awaited);
       return 'settled';
     }
     if (closed.length > 0) {
@@ -322,6 +327,7 @@ export function createLossGuard({
       await closeAll(partitions, stored); // a missing instance may still run: it must not send under the present epoch
       return 'changed';
     }
+    await awaitedInstances.remove(stored);
     if (wasDisconnected) return 'changed';
     instances.retain(live);
     const introducer = hasOpened ? undefined : introducerOf(instanceLeases.ownId, round, live);

@@ -81,3 +81,63 @@ test('an instance that was suspended for longer than its lease sends nothing bef
   await simulation.advance(8_000);
   await pay(simulation, suspended, 'second');
 });
+
+/**
+ * An instance pays and is suspended, the state is restarted, and another instance waits for the first. It was suspended at the
+ * time of the payment: it does not know the sequence number, so it cannot tell whether a payment is lost.
+ *
+ * @returns the instance that is suspended
+ */
+async function restartAfterPayment(
+  simulation: Simulation,
+  restart: () => Promise<void>,
+): Promise<SimulatedInstance> {
+  const [waiting, sender] = [simulation.instance(0), simulation.instance(1)];
+  waiting.process.suspend();
+  await pay(simulation, sender, 'first');
+  sender.process.suspend();
+  waiting.process.resume();
+  await restart();
+  await simulation.advance(3_000);
+  return sender;
+}
+
+const missingIn = ({ services }: SimulatedInstance) =>
+  services.lossGuard.report().missing.map(({ instance }) => instance);
+
+test('new payments stay refused when all instances are restarted while they wait for one that may have sent lost payments', async (t) => {
+  const simulation = await startSimulation(t);
+  const sender = await restartAfterPayment(simulation, simulation.store.loseLastMark);
+  const { ownId } = sender.services.instanceLeases;
+  assert.deepEqual(missingIn(simulation.instance(0)), [ownId]);
+  simulation.crash(0);
+  simulation.crash(1);
+  await waitUntilEnded(simulation);
+
+  for (const instance of simulation.instances) {
+    assert.deepEqual(missingIn(instance), [ownId]);
+    const repeat = { tenant: 'shop', requestId: 'first', body: '1 EUR', behaviour: 'pays' } as const;
+    void simulation.send(instance, repeat);
+    await simulation.advance(4_000);
+  }
+  assert.equal(simulation.bank.payments.length, 1);
+
+  await Promise.all([simulation.instance(0).services.lossGuard.acceptLoss(), simulation.advance(8_000)]);
+  await pay(simulation, simulation.instance(1), 'second');
+});
+
+test('when the instance has returned that the others waited for, new payments continue after later restarts', async (t) => {
+  const simulation = await startSimulation(t);
+  const sender = await restartAfterPayment(simulation, () => simulation.store.loseLast(0));
+  assert.deepEqual(missingIn(simulation.instance(0)), [sender.services.instanceLeases.ownId]);
+  sender.process.resume();
+  await simulation.advance(3_000);
+  await pay(simulation, sender, 'second');
+
+  for (const { process } of simulation.instances) process.suspend();
+  await simulation.advance(8_000); // the leases end
+  simulation.crash(0);
+  simulation.crash(1);
+  await waitUntilEnded(simulation);
+  await pay(simulation, simulation.instance(0), 'third');
+});
