@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { type Call, call, jsonOf } from '../kit/call.ts';
+import { type Call, call, jsonOf, type Reply } from '../kit/call.ts';
 import { root } from '../kit/command.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { type RedisServer, redisStateFactory, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
@@ -102,8 +102,8 @@ describe('the operations page on Redis', { skip: skipWithoutRedisServer }, () =>
     const read = (id: string) => ({ method: 'GET', path: `${transfersPath}/${id}` });
     const status = (id: string) => ({ method: 'GET', path: `${transfersPath}/${id}/status` });
 
-    const requests: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
-      initiation: () => pay(),
+    const requests: Readonly<Record<string, (id: string) => Promise<Reply>>> = {
+      initiation: () => send(initiation),
       'cancellation, authorisation': (id) => send({ method: 'DELETE', path: `${transfersPath}/${id}` }),
       'status, answered by the bank': (id) => send(status(id)),
       'status, from the cache': (id) => send(status(id)),
@@ -114,14 +114,17 @@ describe('the operations page on Redis', { skip: skipWithoutRedisServer }, () =>
     };
     for (const [name, request] of Object.entries(requests)) {
       const counts: number[] = [];
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; counts.length < 3; round++) {
+        assert.ok(round < 20, `${name}: the cached status expires too early`);
         const id = await pay();
         if (name.endsWith('from the cache')) await send(status(id));
         if (name.endsWith('with the known status')) await send(read(id));
         await monitor.idle();
         monitor.reset();
-        await request(id);
+        const reply = await request(id);
         await monitor.idle();
+        const isExpired = name.endsWith('from the cache') && !/hit/.test(reply.header('Cache-Status') ?? '');
+        if (isExpired) continue; // the machine is busy
         counts.push(monitor.count());
       }
       const uncounted = name === 'initiation' ? 1 : 0; // it reads the active environment, as every instance does periodically
