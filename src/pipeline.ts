@@ -44,10 +44,10 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
 
   const pipelines: Readonly<Record<Lane, Handler<PisRequest>>> = {
     write: begin
-      .use(updatePublicUrl(publicUrl, segment)) // a repeat may receive links of an earlier configuration
-      .use(prefetchActiveEnvironment(routing)) // in the same tick as the claim
+      .use(updatePublicUrl(publicUrl, segment)) // a replayed response may have links of an earlier configuration
+      .use(prefetchActiveEnvironment(routing)) // starts its read in the same tick as the claim: one round trip
       .use(enforceIdempotency(idempotency))
-      .use(chooseEnvironment(routing)) // from here on, request.environment is known
+      .use(chooseEnvironment(routing)) // sets request.environment
       .use(cacheStatus(statusCache)) // invalidates before and after
       .use(rewriteUrls(publicUrl, segment))
       .endWith(callUpstream(dependencies.upstreamFor)),
@@ -58,7 +58,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(rewriteUrls(publicUrl, segment))
       .endWith(callUpstream(dependencies.upstreamFor)),
     status: begin
-      .use(updatePublicUrl(publicUrl, segment)) // so may a read from the cache
+      .use(updatePublicUrl(publicUrl, segment)) // a cached status may have such links as well
       .use(idempotency.resolveCancelled)
       .use(chooseEnvironment(routing))
       .use(cacheStatus(statusCache))

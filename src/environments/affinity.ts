@@ -54,7 +54,7 @@ export interface AffinityStore {
   flush(): Promise<void>;
 }
 
-/** Without a promise if the state is in the memory of this process. */
+/** A promise, unless the state is in the memory of this process. */
 type KnownNowOrLater = readonly PaymentAffinity[] | Promise<readonly PaymentAffinity[]>;
 
 interface PendingRecord {
@@ -137,7 +137,7 @@ export function createAffinityStore(
 
   /** Adds the cached and pending affinities to a record, unless the payment belongs to another tenant by the record. */
   function mergeIntoCache(key: string, record: AffinityRecord): readonly PaymentAffinity[] {
-    if (cache.get(key) === record && pending.size() === 0) return record.affinities; // the parse cache returned it
+    if (cache.get(key) === record && pending.size() === 0) return record.affinities; // nothing has changed
     const own = [...(cache.peek(key)?.affinities ?? []), ...pendingAffinities(key)];
     const merged = own
       .filter(

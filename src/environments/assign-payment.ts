@@ -52,7 +52,7 @@ function assignTo(
     });
 }
 
-/** Together with the response, unless the payment already has an owner. */
+/** Records the owner of the payment; in one step with the response, unless the payment already has an owner (ADR 82). */
 function recordOwner(
   dependencies: AssignPaymentDependencies,
   request: PisRequest,

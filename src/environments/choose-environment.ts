@@ -147,7 +147,7 @@ function passOn(
   return response.then((created) => withOwner(dependencies, request, created));
 }
 
-/** The response to an initiation, once the owner of the new payment is recorded. */
+/** Returns the response to an initiation when the owner of the new payment is recorded. */
 async function withOwner(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
@@ -157,7 +157,7 @@ async function withOwner(
   return response;
 }
 
-/** Whether there is one environment and one tenant, now and ever before. A new payment does not depend on earlier ones. */
+/** Whether there is one environment and one tenant; for an existing payment, also whether there never were others. */
 function hasOneChoice(
   { environments, tenants }: ChooseEnvironmentDependencies,
   request: PisRequest,
@@ -176,7 +176,7 @@ function readActive(
   return activeEnvironment ?? active.read();
 }
 
-/** What is read. If that fails and `ifStateFails` is `allow`, logs a warning and returns the fallback. */
+/** Returns the value that is read. If the read fails and `ifStateFails` is `allow`, logs a warning and returns the fallback. */
 function withStateFallback<Value>(
   { ifStateFails, log }: ChooseEnvironmentDependencies,
   read: Promise<Value>,

@@ -14,7 +14,7 @@ const graceMs = 1_000;
 /**
  * Aborts when the connection closes before the response is sent, or `graceMs` after the client has closed its side.
  *
- * Watches the connection from the first listener on: most requests never wait, and need none.
+ * Listens to the connection only after the first `addEventListener`: most requests never wait, and do not need it.
  */
 export class ClientDisconnect implements DisconnectSignal {
   readonly #outgoing: ServerResponse;

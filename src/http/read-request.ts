@@ -31,8 +31,8 @@ interface RequestReaderSettings {
 }
 
 /**
- * @param addField adds a field to the response, whatever that will be
- * @returns the request itself, unless it has a body or its quota is read from the shared state
+ * @param addField adds a field to the response, also to that of an error
+ * @returns the request; a promise only if it has a body, or if its quota is read from the shared state
  * @throws GatewayError with a code whose request the bank cannot have received
  */
 export type ReadRequest = (
@@ -42,7 +42,7 @@ export type ReadRequest = (
   addField: (field: HeaderField) => void,
 ) => PisRequest | Promise<PisRequest>;
 
-/** Of all request bodies that are being received. Buffers are not part of V8's heap. */
+/** Limit of all request bodies together while they are received. The limit of V8's heap does not include Buffers. */
 const maxBodyMemoryBytes = 256 * 1024 * 1024;
 
 const emptyBody = Buffer.alloc(0);
@@ -101,7 +101,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
       allowBody(incoming, head, outgoing);
       return receiveBody(request, incoming, head);
     }
-    // Not after the check: a body that breaks off during the check must not go unnoticed.
+    // The body is read during the check: otherwise the gateway would not notice that it breaks off.
     const received = receiveBody(request, incoming, head);
     if (received instanceof Promise) received.catch(() => {}); // returned below, unless the quota is used up
     return quota.then(() => {
@@ -112,8 +112,8 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
 }
 
 /**
- * Closes the connection behind the response: where the end of a request is not certain, what follows may be a part of it, and
- * is never parsed as the next request (RFC 9112 section 11.2).
+ * Closes the connection after the response: if the end of a request is uncertain, the bytes that follow may belong to it, and
+ * must not be parsed as the next request (RFC 9112 section 11.2).
  */
 function closing(outgoing: ServerResponse, error: GatewayError): GatewayError {
   outgoing.shouldKeepAlive = false;

@@ -78,7 +78,7 @@ export class RequestHead {
   host: string | undefined = undefined;
   /** Value of `Penstock-Environment`. */
   requestedEnvironment: string | undefined = undefined;
-  /** `undefined` as well if the field is repeated or is not a UUID. */
+  /** `undefined` also if the field is repeated or is not a UUID. */
   requestId: string | undefined = undefined;
   transferEncoding: string | undefined = undefined;
   /** The options of all `Connection` fields, separated by commas. */
@@ -177,20 +177,20 @@ export class RequestHead {
 
 /** Any version of UUID, in upper or lower case: the standard restricts neither (its parameter is `format: uuid`). */
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-/** In place of the values of a repeated X-Request-ID. No UUID. */
+/** Replaces the values of a repeated X-Request-ID. It is not a UUID, so that the request is refused. */
 const repeatedId = 'repeated';
 const plainNumber = /^(0|[1-9][0-9]{0,14})$/;
 
-/** What the name of a field decides. */
+/** How the fields of one name are treated. */
 interface FieldTraits {
   /** In lower case. */
   readonly name: string;
-  /** A bit of its own for each singleton field, otherwise 0. */
+  /** A different bit for each singleton field (at most 31 of them); 0 for all other fields. */
   readonly singletonBit: number;
   /** Whether `RequestHead` has a slot for it. */
   readonly isReadHere: boolean;
   readonly isForwarded: boolean;
-  /** An underscore is read as a hyphen by some programs. */
+  /** Whether the name contains an underscore, which some programs read as a hyphen. */
   readonly isAmbiguous: boolean;
 }
 
@@ -206,7 +206,7 @@ const slotFields: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** By the name as it was sent. A few programs send nearly all names. */
+/** A cache by the name as it was sent: TPPs use few different names. When it is full, nothing is added or removed. */
 const knownTraits = new Map<string, FieldTraits>();
 const maxKnownNames = 1_000;
 const maxKnownNameLength = 64;
@@ -229,7 +229,7 @@ function traitsOf(field: string): FieldTraits {
 
 /** The names of fields in `Connection`, in lower case. */
 function optionsIn(connection: string): readonly string[] {
-  if (connection === 'keep-alive') return []; // the usual value; Keep-Alive is hop-by-hop
+  if (connection === 'keep-alive') return []; // the usual value: it names a field that is hop-by-hop in any case
   return connection
     .split(',')
     .map((option) => option.trim().toLowerCase())

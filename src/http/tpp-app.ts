@@ -80,15 +80,16 @@ export function createTppApp({
   };
 
   const app = express();
-  // Express sets these prototypes on every request and response, which slows all later code down. Node's own do not.
+  // Express gives these prototypes to every request and response. A change of the prototype slows down all later code; Node's
+  // own prototypes are no change.
   Object.assign(app, { request: IncomingMessage.prototype, response: ServerResponse.prototype });
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', false);
   app.use(serve);
   return (incoming, outgoing) => {
-    // Express finds no route for a target that it cannot parse: `serve` refuses it like any other.
-    // A request whose response failed is never served a second time.
+    // Express calls this without an error if it cannot parse the target: `serve` then refuses the request. After an error, the
+    // request must not be served a second time.
     const onUnhandled = (thrown?: unknown) => {
       if (thrown === undefined) serve(incoming, outgoing);
       else outgoing.destroy();

@@ -1,7 +1,7 @@
 /**
- * The instances that a round waits for, in the shared state, so that a restart of the waiting instances does not end the wait.
- * The list belongs to the present epochs: new ones mean that the instances have registered, or that an operator has accepted
- * the loss.
+ * The instances that a round waits for. The shared state stores them, so that the wait continues after a restart of the instances
+ * that wait. A list is valid only under the epochs for which it was written: the epochs change when all instances have
+ * registered, or when an operator has accepted the loss.
  */
 
 import type { KeyValues } from '../state/ports.ts';

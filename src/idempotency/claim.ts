@@ -59,7 +59,7 @@ export interface Claim {
    * Records the bank's response in one step with another write. Never fails.
    *
    * @param after the result of the other write
-   * @returns whether the response is recorded: not if the other write was not set
+   * @returns whether the response is recorded; false also if the other write has set nothing
    */
   recordResponseAfter(after: Promise<boolean>, response: PisResponse): Promise<boolean>;
   /** Nothing was sent, or the bank did nothing: a repeat is executed as a new request. */
@@ -135,7 +135,7 @@ export function createClaim(
   let mayBeMarked = false;
   let wasMarkedInDoubt = false;
   let hasEnded = false;
-  /** What is known of another attempt that reached the bank, too: the stored outcome of this one is in doubt. */
+  /** Describes another attempt that also reached the bank. If there is one, the stored outcome of this one is in doubt. */
   let otherAttempt: string | undefined;
   let otherInitiators: readonly string[] = [];
 
@@ -143,7 +143,7 @@ export function createClaim(
     return { ...entry, step: 'sending', environment, listenedUntil: Date.now() + lateAnswerMs };
   };
 
-  /** Changes the own memory, unless it holds another attempt of the same id. */
+  /** Changes this instance's own writes, unless they contain another attempt with the same id. */
   function remember(next: SerializedEntry | undefined, change?: OwnWriteChange): void {
     const known = ownWrites.entryOf(id);
     if (known && known.attempt !== entry.attempt) return;
@@ -314,7 +314,7 @@ export function createClaim(
     },
     recordResponse: (response) => finish(sending && answeredEntry(sending, response)),
     recordResponseAfter(after, response) {
-      // A pending step must not overtake the response, and a doubt about two attempts must stay.
+      // An earlier step may still be pending and must not replace the response later; a doubt about two attempts must stay.
       if (!sending || hasEnded || wasMarkedInDoubt || otherAttempt !== undefined) return no;
       const next = serialized(answeredEntry(sending, response));
       return store.replace(id, raw, next, ttlOf(next.entry), undefined, after).then(

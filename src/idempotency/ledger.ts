@@ -137,7 +137,7 @@ export function createLedgerServices(
   };
 }
 
-/** What the ledger knows about a request. */
+/** The result of a claim. */
 export type ClaimResult =
   /** The id was unused: this request executes the write. */
   | { readonly kind: 'claimed'; readonly claim: Claim }
@@ -262,7 +262,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     }
   }
 
-  /** What this instance knows without the state; nothing of a write in doubt, which others may have resolved. */
+  /** The result from this instance's own writes; none for a write in doubt, which another instance may have resolved. */
   function ownResult(identity: RequestIdentity): ClaimResult | undefined {
     const entry = ownWrites.entryOf(identity.id);
     if (!entry || isInDoubt(entry) || entry.step === 'happened') return undefined;

@@ -17,26 +17,26 @@ export interface Client {
 /** Recorded before the first byte of a write is sent, so that the bank receives the write at most once. */
 export interface WriteAheadMark {
   /**
-   * The last step before the first byte, when the connection is established.
+   * Records the mark. To be called when the connection is established, as the last step before the first byte.
    *
    * @param environment that the request is sent to
    * @returns until when the first byte may be sent: milliseconds of `performance.now()`
    * @throws GatewayError if nothing may be sent
    */
   markSending(environment: string): Promise<number>;
-  /** To be called when the deadline passes after the first byte was sent: the TPP gets OUTCOME_UNKNOWN. */
+  /** Answers the TPP with OUTCOME_UNKNOWN. To be called when the deadline passes after the first byte was sent. */
   onDeadline(): void;
   /**
    * Whether the bank may have made the payment of an initiation for another tenant, which has sent the same X-Request-ID before.
    *
    * @param paymentId in the bank's response; `undefined` if it names none
-   * @returns false at once if no other tenant has sent it
-   * @throws GatewayError STATE_UNAVAILABLE, although the bank has received the request
+   * @returns `false` without a promise if no other tenant has sent it
+   * @throws GatewayError STATE_UNAVAILABLE; the bank has received the request nevertheless
    */
   mayBelongToOther(paymentId: string | undefined): false | Promise<boolean>;
   /**
-   * Records the bank's response in one step with the owner of its payment. If that does not succeed, the response is recorded
-   * when it returns to stage 3.
+   * Records the bank's response in one step with the owner of its payment. If this fails, stage 3 records the response when it
+   * returns there.
    *
    * @param isOwnerSet the result of the write of the owner, which was started in the same tick
    */
@@ -45,7 +45,7 @@ export interface WriteAheadMark {
   readonly lateAnswerUntilMs: number;
 }
 
-/** What stages may know of the TPP's connection; an AbortSignal is one. */
+/** Reports that the TPP has disconnected. Contains the members of `AbortSignal` that the stages use. */
 export interface DisconnectSignal {
   readonly aborted: boolean;
   addEventListener(type: 'abort', listener: () => void, options?: { readonly once?: boolean }): void;
@@ -56,8 +56,8 @@ export interface DisconnectSignal {
  * The context of one complete and valid request: one object with all slots, created once. Stages fill the slots that are not
  * readonly, and do not copy the object.
  *
- * Its end is the response to the TPP. What happens later, such as a late response of the bank, is recorded in the ledger or by
- * `recordEvent`, never here.
+ * A request ends with the response to the TPP. Later events, such as a late response of the bank, are recorded in the ledger or
+ * by `recordEvent`, never here.
  */
 export interface PisRequest {
   readonly operation: Operation;
@@ -66,9 +66,9 @@ export interface PisRequest {
   readonly requestId: string;
   /** Value of `Penstock-Environment`. */
   readonly requestedEnvironment?: string | undefined;
-  /** End-to-end fields as the TPP sent them, without framing and without fields for the gateway. Stage 1 may add a trace. */
+  /** End-to-end fields as the TPP sent them, without framing and without fields for the gateway. Stage 1 may set the trace. */
   headers: HeaderFields;
-  /** The bytes of the body; empty if there was none, and once the response is sent. */
+  /** The bytes of the body; empty if there is none, and after the response was sent. */
   body: Buffer;
   /** When the request was received, and when it must be answered: milliseconds of `performance.now()`. */
   readonly arrivedAtMs: number;
@@ -78,20 +78,20 @@ export interface PisRequest {
    * continues in any case.
    */
   signal?: DisconnectSignal | undefined;
-  /** Set by stage 1. Does not refer to the request: a call that ends late still records its events. */
+  /** Set by stage 1. Does not refer to the request: a call that ends late can record events without keeping the request. */
   recordEvent?: RecordEvent | undefined;
   /** Set by stage 2, unless the shared state cannot be read and requests continue nevertheless: see `identitiesOf`. */
   identities?: Identities | undefined;
   /**
-   * The active environment, if its read was started before stage 4: it shares a round trip to the shared state with the
-   * claim of the `X-Request-ID`.
+   * Set before stage 3, for a new payment: the read of the active environment. It shares a round trip to the shared state with
+   * the claim of the `X-Request-ID`.
    */
   activeEnvironment?: Promise<{ readonly environment: string }> | undefined;
   /** Set by stage 3. Only for writes, which must not be sent twice. */
   writeAheadMark?: WriteAheadMark | undefined;
   /** Set by stage 4: see `RoutedRequest`. */
   environment?: Environment | undefined;
-  /** Set by stage 4: what was read for stage 5 together with the affinity. Only stage 5 knows its type. */
+  /** Set by stage 4: the cached status, if it was read together with the affinity. Only stage 5 can use it. */
   prefetched?: object | undefined;
   /**
    * Set by stage 5. Called when the request is written to a connection of the bank, and again if it is sent once more.

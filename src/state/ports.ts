@@ -14,7 +14,7 @@ export interface KeyValues {
    *   for example because it is full; a write may still have taken effect
    */
   read(key: string): Promise<string | undefined>;
-  /** The same without a promise. Only if the values are in the memory of this process; a read is then never a round trip. */
+  /** Like `read`, without a promise. Exists only if the values are in the memory of this process. */
   readNow?(key: string): string | undefined;
   /** Sets a value unconditionally. @param ttlMs time to live, > 0; without it the value never expires (here and below) */
   write(key: string, value: string, ttlMs?: number): Promise<void>;
@@ -184,11 +184,11 @@ export interface PermitRequest {
   readonly wanted: number;
   /** If none is available now, the next one is reserved, unless its wait would be longer. 0: none is reserved. */
   readonly maxWaitMs: number;
-  /** The lease that permits which are available now become a part of. Without it, they must be used immediately. */
+  /** Permits that are available now are added to this lease. Without a lease, they must be used immediately. */
   readonly lease?: PermitLease | undefined;
 }
 
-/** The unused permits of an instance. It ends `leaseMs` after the last request that contains it. */
+/** The unused permits of an instance. The lease ends `leaseMs` after the last request that contains it. */
 export interface PermitLease {
   /** Identifies the lease. */
   readonly id: string;

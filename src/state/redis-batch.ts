@@ -13,11 +13,11 @@ export interface RedisCommand {
   readonly name: string;
   readonly key: string;
   readonly args: readonly (string | number | Buffer)[];
-  /** Its key and known values precede the other arguments. */
+  /** The script receives the position of its key, its epoch and its sequence number before the other arguments. */
   readonly fence?: Fence | undefined;
-  /** A second key in the same slot. Its position precedes the other arguments. */
+  /** A second key in the same slot. The script receives its position before the other arguments. */
   readonly otherKey?: string | undefined;
-  /** Executed only if this earlier command has set its value. Not sent if that one is not in the same batch. */
+  /** Executed only if this earlier command has set its value; not sent if the two are not in the same batch. */
   readonly after?: RedisCommand | undefined;
 }
 
@@ -90,7 +90,7 @@ export function createCommandBatcher(
     );
   }
 
-  /** The commands that Redis did not execute because earlier results were large. */
+  /** Sends the commands that Redis did not execute because earlier results were large. */
   function sendRest(
     rest: readonly QueuedCommand[],
     commands: readonly RedisCommand[],
@@ -161,7 +161,7 @@ export function createDeadline(timeoutMs: number): WithDeadline {
         return;
       }
       calls.shift();
-      if (!call.isAnswered) setImmediate(call.fail); // as in `withTimeout`
+      if (!call.isAnswered) setImmediate(call.fail); // after data that has already arrived: see `withTimeout`
     }
   }
 

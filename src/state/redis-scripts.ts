@@ -138,10 +138,12 @@ end
 `;
 
 /**
- * KEYS: the key of each command, then the keys of fences. ARGV: the number of commands, and for each command its name, the
- * number of its arguments, and the arguments; before the name, perhaps `after` and the position of an earlier command, without
- * whose success this one is not executed: its result is then 0. Returns a result or an error for each command, so that an error of one does not
- * affect the others. Stops once the results exceed the bound; commands without a result were not executed.
+ * KEYS: the key of each command, then the keys of fences and the second keys. ARGV: the number of commands, and for each command
+ * its name, the number of its arguments, and the arguments. A command that depends on an earlier one has `after` and the position
+ * of that one before its name; if the earlier one has set nothing, this one is not executed, and its result is 0.
+ *
+ * Returns a result or an error for each command, so that an error of one does not affect the others. Stops once the results
+ * exceed the bound; commands without a result were not executed.
  */
 const batchScript = `
 local position = 0

@@ -150,7 +150,7 @@ interface KeyValueCommands {
   readonly sendConfirmed: Send;
   readonly sendFenced: SendFenced;
   readonly sendCommand: SendCommand;
-  /** The command as it is sent. */
+  /** Creates a command on a prefixed key. */
   readonly commandOf: (name: string, key: string, ...args: RedisCommand['args']) => RedisCommand;
   /** Reads a value as stored; `null` if there is none. */
   readonly readBytes: (key: string) => Promise<Buffer | null>;
@@ -164,10 +164,10 @@ function createKeyValues({
   commandOf,
   readBytes,
 }: KeyValueCommands): KeyValues {
-  /** The commands of `writeIfAbsent`, for those that depend on them. */
+  /** The command of each result of `writeIfAbsent`, for commands that depend on it. */
   const commands = new WeakMap<Promise<boolean>, RedisCommand>();
 
-  /** Reads a value whose bytes are not those of its text, and replaces exactly these bytes. */
+  /** For a stored value that is not valid UTF-8: reads its bytes, so that `change` can compare them in place of the text. */
   async function ifStored(
     key: string,
     text: string,
@@ -190,7 +190,7 @@ function createKeyValues({
     return sendThis('replaceIfUnchanged', key, current, value, ...optionalTtl(ttlMs)).then(tookEffect);
   }
 
-  /** In the same batch as the command that it depends on, or after that one. */
+  /** Replaces a value in the same batch as the write that it depends on, or after that write. */
   function replaceAfter(
     after: Promise<boolean>,
     key: string,

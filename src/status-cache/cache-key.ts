@@ -46,7 +46,7 @@ export function paymentKeyOf(environmentId: string, paymentId: string): string {
 /** TPPs poll: the hash of a payment is computed once, not once per read. About 250 bytes each. */
 const cachedPaymentKeys = new LRUCache<string, string>({ max: 10_000 });
 
-/** Callers with their tokens, not payments. About 3 KB each, if a token is a JWT. */
+/** One for each caller and token, whatever the payment. About 3 KB each, if a token is a JWT. */
 const maxCachedVariants = 2_000;
 
 const secretKey = 'status:secret';
@@ -59,8 +59,8 @@ const isSecret = /^[\w+/]{43}=$/;
 export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>): CacheKeys {
   let secret: string | undefined;
   /**
-   * By the secret and all hashed values, one per line: none of them can contain a line break. Two HMACs cost more than the rest
-   * of a cache hit.
+   * A cache, because two HMACs cost more than the rest of a cache hit. Its keys are the secret and all hashed values, one per
+   * line: no value can contain a line break.
    */
   const variants = new LRUCache<string, Variant>({ max: maxCachedVariants });
   pubsub.subscribe(channel, () => void refreshSecret().catch(() => {})); // the next regular refresh retries

@@ -149,7 +149,7 @@ function notCached(): GatewayError {
   );
 }
 
-/** A payment whose read was started before the environment of the request was known. */
+/** A cached payment that is read before the environment of the request is known. */
 class PrefetchedPayment {
   readonly paymentKey: string;
   readonly startedAt = performance.eventLoopUtilization();
@@ -161,7 +161,7 @@ class PrefetchedPayment {
   }
 }
 
-/** `undefined` if the shared state is unavailable. Without a promise if it is in the memory of this process. */
+/** `undefined` if the shared state is unavailable. A promise unless the state is in the memory of this process. */
 type StoredOrUnknown = StoredPayment | undefined | Promise<StoredPayment | undefined>;
 
 interface StatusReaderDependencies {
@@ -178,7 +178,7 @@ const minCallMs = 1_000;
 /** After a slower read of the shared state, no lease is requested: the TPP has waited enough. Milliseconds. */
 const maxReadMs = 15;
 
-/** Each request that is sent to the bank throws what `next` throws, unless a stale status can be served. */
+/** The stage rejects with the error of `next`, unless a stale status can be served. */
 function createStatusReader(dependencies: StatusReaderDependencies): Stage<RoutedRequest> {
   const { cacheKeys, store, singleFlight, fetchStatus, invalidation, now } = dependencies;
 
@@ -258,7 +258,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     payment: StoredPayment | undefined,
     readMs: number,
   ): Promise<PisResponse> {
-    request.signal = undefined; // goes on if the TPP disconnects: others may wait for the response
+    request.signal = undefined; // the call continues if the TPP disconnects: other reads may wait for its response
     const fetch = { request, next, key, reason };
     for (let before = payment; ; before = await store.tryRead(key.paymentKey)) {
       const cached = reason === 'miss' && before && freshResponse(before, key, noLimits);

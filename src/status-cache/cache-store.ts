@@ -30,9 +30,9 @@ export interface StoredPayment extends CachedPayment {
 
 /** Each operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached or rejects the change. */
 export interface CacheStore {
-  /** Without a promise if the state is in the memory of this process, and no invalidation of the payment is pending. */
+  /** A promise, unless the state is in the memory of this process and no invalidation of the payment is pending. */
   read(paymentKey: string): StoredPayment | Promise<StoredPayment>;
-  /** Whether reads need no promise. */
+  /** Whether the state is in the memory of this process, so that reads usually return no promise. */
   readonly readsAtOnce: boolean;
   /** Like `read`, whether or not an invalidation is pending. */
   readUnflushed(paymentKey: string): Promise<StoredPayment>;
@@ -121,7 +121,8 @@ export function createCacheStore(
     async recordRead(paymentKey, before, read) {
       await flushPayment(paymentKey); // an observation that was not recorded while the state was unavailable
       const storesNothing = Object.keys(read.responses).length === 0;
-      const first = storesNothing ? await readStored(paymentKey) : before; // no write may follow that compares `before`
+      // Without a response to store, perhaps nothing is written, and no compare-and-set shows that `before` is outdated.
+      const first = storesNothing ? await readStored(paymentKey) : before;
       return update(paymentKey, first, (payment) => recordRead(payment, before.generation, read));
     },
     recordObservation(paymentKey, observation, before = readStored(paymentKey)) {
@@ -141,7 +142,7 @@ export function createCacheStore(
 export interface Invalidation {
   /** @throws GatewayError STATE_UNAVAILABLE if it fails; it is not retried then */
   invalidate(paymentKey: string): Promise<void>;
-  /** Whether an invalidation of this payment is queued: what the state holds of it must not be served. */
+  /** Whether an invalidation of this payment is queued: its stored statuses must not be served. */
   isPending(paymentKey: string): boolean;
   /** Queues the invalidation. */
   defer(paymentKey: string): void;

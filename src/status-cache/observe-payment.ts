@@ -46,7 +46,7 @@ export function createObservePayment(dependencies: ObservePaymentDependencies): 
       return recorded.catch(() => invalidation.defer(paymentKey)).then(() => response);
     }
 
-    // An authorisation that has not ended is no observation: most reads of one need no payment.
+    // Most reads of an authorisation show that it has not ended. That is no observation, so the payment is not read in advance.
     const readsWhileBankWorks = !store.readsAtOnce && request.operation.showsStatus === 'transactionStatus';
     if (readsWhileBankWorks) request.onSent = onSent;
     return next(request).then((response) => {
@@ -91,7 +91,7 @@ function endedAuthorisation(
   return { what: 'authorisation-ended', authorisation: observationHash(paymentKey, path) };
 }
 
-/** The body without its content codings; as it is if it cannot be decoded. Without a promise if it has none. */
+/** The body without its content codings; as it is if it cannot be decoded. A promise only if it has one. */
 export function decodedBodyOf(response: PisResponse): Buffer | Promise<Buffer> {
   if (!isEncoded(response)) return response.body;
   return decodeIfKnown(response).catch(() => response.body);

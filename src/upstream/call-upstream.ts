@@ -14,7 +14,7 @@ import type { RateLimiter } from './shaping/rate-limiter.ts';
 import { LateResponseError, type OutboundRequest, type Transport } from './transport.ts';
 import type { BankResponse } from './upstream-call.ts';
 
-/** What a call to one environment of the bank needs. */
+/** The parts that call one environment of the bank. */
 export interface Upstream {
   readonly circuitOf: (
     lane: Lane,
@@ -93,7 +93,7 @@ function outboundRequest(request: RoutedRequest): OutboundRequest {
   };
 }
 
-/** Why nothing was sent. */
+/** The event of a call that was not sent. */
 function refusalEvent(
   thrown: unknown,
   circuit: Pick<Circuit, 'effectiveState'>,

@@ -16,7 +16,7 @@ export interface IdleQuarantine<Connection> {
   remove(connection: Connection): void;
   /** Releases the connections whose quarantine is over, in order. */
   release(): readonly Connection[];
-  /** Whether the time of a connection has passed, so that it is released when the sockets were read. */
+  /** Whether the quarantine time of the first connection has passed. It is released as soon as the sockets have been read. */
   isDue(): boolean;
   connections(): readonly Connection[];
   /** Calls `onRelease` when the next connection can be released. */
@@ -29,16 +29,16 @@ const quarantineMs = 5;
 export function createIdleQuarantine<Connection extends QuarantinedConnection>(
   onRelease: () => void,
 ): IdleQuarantine<Connection> {
-  /** In order of their start. */
+  /** In the order in which the quarantines began. */
   let quarantined: Connection[] = [];
   let isAwaited = false;
   let hasTimer = false;
   let isTurnObserved = false;
   let lastTurnMs = Number.NEGATIVE_INFINITY;
-  /** Everything that arrived before this time was read. The clock alone does not tell: the process may have stalled. */
+  /** All data that arrived before this time has been read. The clock is not enough, because the process may have stalled. */
   let readUntilMs = Number.NEGATIVE_INFINITY;
 
-  /** An immediate runs after the sockets were read; between two of them, every socket was read. */
+  /** Node reads all sockets between two immediates: at the second one, all data from before the first one has been read. */
   function observeTurn(): void {
     if (isTurnObserved) return;
     isTurnObserved = true;

@@ -2,8 +2,8 @@
  * The transport to one environment of the bank: http-proxy-middleware with a promise interface. The only file that imports it.
  *
  * The proxy receives a request and a response object of our own, detached from the TPP's connection: a TPP that disconnects
- * cannot abort a payment, and exactly the bytes that were decided before are sent. Deadlines, responses and errors are
- * handled by the call (upstream-call.ts); the proxy only transports.
+ * cannot abort a payment, and only the fields and bytes of the outbound request are sent. The call (upstream-call.ts) handles
+ * deadlines, responses and errors.
  */
 
 import { EventEmitter } from 'node:events';
@@ -196,7 +196,7 @@ export function createTransport(
   };
 }
 
-/** Rejects the promise of a write at its deadline; what follows settles the promise of its late response. */
+/** Rejects the promise of a write at its deadline. Its later outcome settles the promise of the late response. */
 function becomeLate(sending: Sending): void {
   const { promise, resolve, reject } = Promise.withResolvers<BankResponse>();
   sending.reject(new LateResponseError(promise));
@@ -239,8 +239,8 @@ export const signed = (transport: Transport, currentSigner: () => RequestSigner)
 });
 
 /**
- * The target as plain values: the proxy reads it ten times for each call, and the properties of a `URL` are computed. A host
- * name is without the brackets of an IPv6 address.
+ * The target as plain values: the proxy reads it ten times for each call, and the properties of a `URL` are computed. The
+ * host name has no brackets around an IPv6 address.
  */
 function targetOf({ origin }: Environment) {
   const { protocol, host, hostname, port } = new URL(origin);
@@ -248,8 +248,8 @@ function targetOf({ origin }: Environment) {
 }
 
 /**
- * What the proxy reads of a request: an IncomingMessage without a connection and without a body. It is a fifth of the cost of
- * a real one.
+ * The members of a request that the proxy uses; the request has neither a connection nor a body. An `IncomingMessage` costs five
+ * times as much.
  */
 class DetachedRequest {
   readonly call: UpstreamCall;
@@ -267,28 +267,28 @@ class DetachedRequest {
     if (body.length > 0 || method === 'POST') this.headers['content-length'] = String(body.length);
   }
 
-  /** The proxy listens for errors of the request, and there are none. */
+  /** The proxy adds listeners for errors. This request emits no events. */
   on(): this {
     return this;
   }
 }
 
-/** What the proxy uses of a response that it does not write: its event `close`. */
+/** The members of a response that the proxy uses. It writes nothing to this response, and listens for `close`. */
 class DetachedResponse extends EventEmitter {
   readonly headersSent = false;
   readonly finished = false;
   readonly writableFinished = false;
-  /** The proxy does not close it if the bank's response breaks off. */
+  /** So that the proxy does not close it if the bank's response breaks off. */
   readonly destroyed = true;
 }
 
-// Their types are the reason for these casts: the proxy accepts only complete messages of Node.
+// These casts are necessary because the proxy's types accept only complete messages of Node.
 const asMessage = (request: DetachedRequest) => request as unknown as IncomingMessage;
 const asResponse = (response: DetachedResponse) => response as unknown as ServerResponse;
 
 const callOf = (request: unknown) => (request instanceof DetachedRequest ? request.call : undefined);
 
-/** The body that the proxy pipes: none, because the call writes head and body itself when it may send. */
+/** The body that the proxy pipes to the bank. It pipes nothing: the call writes head and body itself when it may send. */
 class EmptyBody extends Stream {
   override pipe<Destination>(destination: Destination): Destination {
     return destination;

@@ -29,7 +29,7 @@ export interface BankResponse {
   readonly body: Buffer;
 }
 
-/** The transport reports to it, in this order, what happens to the HTTP request. */
+/** One call. The transport reports the events of the HTTP request to it, in this order. */
 export interface UpstreamCall {
   /** The request has a connection, which may not be established yet. */
   onConnection(request: ClientRequest): void;
@@ -100,7 +100,7 @@ class Call implements UpstreamCall {
   #errorWhileMarking: unknown;
   #request: ClientRequest | undefined;
   #socket: Socket | undefined;
-  /** What the socket had received before this call. */
+  /** How many bytes the socket had received before this call. */
   #bytesReadBefore = 0;
   #connectMs: number | undefined;
   #firstByteMs: number | undefined;
@@ -140,14 +140,14 @@ class Call implements UpstreamCall {
     this.#phase = 'responding';
     this.#firstByteMs = performance.now() - this.#startedAtMs;
     const status = response.statusCode ?? 0;
-    if (status === 101) return this.#fail(protocolChanged()); // without the fields that make it an upgrade for Node
+    if (status === 101) return this.#fail(protocolChanged()); // Node emits no `upgrade` if the response lacks the fields of one
     if (status < 200 || status > 599)
       return this.#fail(malformedResponse(invalidStatus, undefined, 'http_protocol_error'));
     const headers = responseFields(response.rawHeaders);
     if (!headers)
       return this.#fail(malformedResponse(unknownTransferCoding, undefined, 'http_response_transfer_coding'));
-    // The proxy closes a connection if its last write is confirmed after the response, as is usual over TLS. Node does not
-    // reuse a connection before its request is written.
+    // The proxy would close a connection whose last write is confirmed after the response, as is usual over TLS. That is not
+    // necessary: Node does not reuse a connection before its request is written.
     response.removeAllListeners('close');
     const body = createBodyBuffer();
     response.on('data', (chunk: Buffer) => {
@@ -229,7 +229,7 @@ class Call implements UpstreamCall {
     }
   }
 
-  /** The call fails only when the mark is written: a retry on another connection must not overtake the mark. */
+  /** Delays the failure of the call until the mark is written: a retry on another connection must not overtake the mark. */
   #failAfterMarking(cause: unknown): void {
     this.#errorWhileMarking ??= cause;
   }
@@ -258,8 +258,8 @@ function isConnected(socket: Socket): boolean {
 /**
  * The fields of a response that are passed on, in one pass: end-to-end, and without the length.
  *
- * @returns `undefined` if the transfer coding is not `chunked`: Node leaves every other coding in the body, whose field is
- *   not passed on. The names of codings are case-insensitive (RFC 9112 section 7).
+ * @returns `undefined` if there is a transfer coding other than `chunked`: Node does not decode it, and the TPP does not receive
+ *   the field that names it. The names of codings are case-insensitive (RFC 9112 section 7).
  */
 function responseFields(rawHeaders: readonly string[]): HeaderFields | undefined {
   const fields: HeaderField[] = [];

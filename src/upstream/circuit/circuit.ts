@@ -66,7 +66,7 @@ type CircuitState =
 
 /** Permission to send a call. On probation, each one is a separate object. */
 export interface Admission {
-  /** How often the circuit had opened by then: the outcome of a call admitted before the last opening does not count. */
+  /** How often the circuit had opened before. The outcome of a call that was admitted before the last opening does not count. */
   readonly openings: number;
   readonly isCounted: boolean;
 }
@@ -83,7 +83,7 @@ interface CircuitDependencies {
 
 export interface CircuitEvents {
   readonly onChange: (change: StateChange) => void;
-  /** A call counted while the circuit was closed. */
+  /** A call was counted while the circuit was closed. */
   readonly onOutcome: (outcome: CountedOutcome) => void;
   /** A failure is in the window; the circuit has not decided yet whether to open. */
   readonly onFailure: () => void;
@@ -222,7 +222,7 @@ export function createCircuit(
   };
 }
 
-/** While operators hold the circuit closed. */
+/** The admission of all calls while operators hold the circuit closed. */
 const uncounted: Admission = { openings: 0, isCounted: false };
 
 const circuitOpen = (waitMs: number): GatewayError =>

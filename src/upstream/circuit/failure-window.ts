@@ -84,7 +84,7 @@ export function createFailureWindow(
     record(outcome) {
       slide();
       if (outcome === 'failure') return void breaker.fire().catch(() => {});
-      // As `fire` counts a success, but without its six promises.
+      // The same counts as those of `fire` for a success, without its six promises.
       breaker.status.increment('fires');
       breaker.status.increment('successes');
     },

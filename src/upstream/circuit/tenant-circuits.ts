@@ -106,7 +106,7 @@ export function createTenantCircuits(
   /** By tenant. */
   const circuits = new Map<string, Circuit>();
   let removeIdleAtSize = minRemoveIdleSize;
-  /** The one that the last search found. It is checked first, so that most failures need no search. */
+  /** The result of the last search. It is checked first, so that most failures need no search. */
   let healthyCircuit: Circuit | undefined;
   let isShutDown = false;
 
@@ -164,7 +164,7 @@ export function createTenantCircuits(
     openAll(`${sum('failures')} of ${sum('calls')} calls of ${counts.length} tenants failed`);
   }
 
-  /** Removes idle circuits instead: `create` decides how the next call of such a tenant starts. */
+  /** Opens the circuits of all tenants. Removes idle ones instead: `create` decides how the next call of such a tenant starts. */
   function openAll(why: string): void {
     removeIdle();
     const closed = [...circuits.values()].filter((circuit) => circuit.isClosed());

@@ -39,7 +39,7 @@ export function createPermitFallback(
   let isTrying = false;
   let retryAtMs = 0;
   let local: LocalTokenBuckets = createMemoryTokenBuckets(now);
-  /** For each local bucket: the permits that were taken from it, its rate, and how many permits it lacked at first. */
+  /** For each local bucket: how many permits were taken from it, its rate, and how many were drained before its first use. */
   const uses = new Map<string, { taken: number; rate: BucketRate; drained: number }>();
 
   const shareOf = ({ perSecond, burst }: BucketRate): BucketRate => ({
@@ -90,7 +90,7 @@ export function createPermitFallback(
     }
   }
 
-  /** Takes what the local bucket issued and has not refilled since, as one permit of equal cost. */
+  /** Takes the permits that the local bucket has issued and not refilled from the shared one, as one permit of equal cost. */
   async function takeFromShared(bucket: string, taken: number, rate: BucketRate): Promise<void> {
     const own = shareOf(rate);
     const last = local.take(bucket, own);

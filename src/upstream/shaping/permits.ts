@@ -98,13 +98,13 @@ function sharedPermits(
   };
 }
 
-/** The size of a block follows its use in this time. Permits that were not used for as long are returned. */
+/** A block is as large as the number of permits used in a period. Permits that were not used for a period are returned. */
 const periodMs = 100;
-/** Blocks are leased only if the rate gives each instance as many permits per period. */
+/** Blocks are leased only if the rate gives each instance at least this many permits per period. */
 const minPermitsPerInstance = 2;
 /** With less use per period, a block costs more requests than it saves. */
 const minBlockSize = 2;
-/** A block is used only for half of its lease: a renewal reaches the store before the lease ends. */
+/** A block is used only for half of its lease, so that a renewal reaches the store before the lease ends. */
 const usableMs = leaseMs / 2;
 
 interface LeasedPermitsDependencies {
@@ -117,9 +117,9 @@ interface LeasedPermitsDependencies {
 /**
  * The block of this instance, and its requests to the shared bucket.
  *
- * Permits for waiting payments are requested separately: they may use the whole burst, and the next permit is reserved
- * although it lies in the future. So while payments wait on any instance, the bucket is used up further than other calls may
- * use it: no other call gets a permit, and no block is renewed.
+ * Permits for waiting payments are requested separately: payments may use the whole burst, and they reserve the next permit even
+ * if it lies in the future. So while payments wait on any instance, only the part of the burst that is reserved for payments is
+ * left: no other call gets a permit, and no block is renewed.
  */
 function createLeasedPermits(
   bucket: string,
@@ -172,7 +172,7 @@ function createLeasedPermits(
     periodStartMs = nowMs;
   }
 
-  /** 0: permits are requested one by one. */
+  /** How many permits the block should contain; 0 if permits are requested one by one. */
   function blockSize({ others: { perSecond } }: PermitRates): number {
     const perPeriod = (perSecond * periodMs) / 1_000;
     if (perPeriod < minPermitsPerInstance * instances()) return 0;
@@ -246,11 +246,14 @@ function createLeasedPermits(
     );
   }
 
-  /** The instances try again in random order: otherwise the one closest to the store would get every permit. */
+  /**
+   * Up to an eighth of an interval, so that the instances retry in random order: otherwise the one closest to the store would
+   * get every permit.
+   */
   const spreadMs = ({ others }: PermitRates) =>
     instances() > 1 ? (Math.random() * 125) / others.perSecond : 0;
 
-  /** Reports the use of the block, and returns permits that were not used for a period, until none is leased. */
+  /** Runs once per period until no permit is leased. Reports the use of the block, and returns permits that were not used. */
   function onPeriodEnd(): void {
     const nowMs = now();
     startPeriod(nowMs);

@@ -242,7 +242,7 @@ function createTimer(onTime: () => void, now: () => number): { startAt(atMs: num
  */
 function createPermitRates({ rate, burst, maxWait }: ShapingSettings): (current: BucketRate) => PermitRates {
   const maxWaitMs = Math.max(...Object.values(maxWait));
-  /** Of the configured rate: reservations from before a throttling of the rate are still valid. */
+  /** Computed from the configured rate: reservations that were made before the rate was reduced are still valid. */
   const longestAheadMs = maxWaitMs + (burst * 1_000) / rate;
   let of: BucketRate | undefined;
   let rates: PermitRates | undefined;
