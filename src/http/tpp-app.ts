@@ -66,7 +66,11 @@ export function createTppApp({
         }
         request.body = emptyBody; // a late response of the bank does not need it
       };
-      pipeline(request).then(onResponse, onError);
+      try {
+        pipeline(request).then(onResponse, onError);
+      } catch (thrown) {
+        onError(thrown);
+      }
     }
 
     let request: PisRequest | Promise<PisRequest>;

@@ -275,6 +275,8 @@ export function createClaim(
     const ttlMs = ttlOf(next.entry);
     const isStored = (await store.create(id, next, ttlMs)) || (await store.replaceReleased(id, next, ttlMs));
     if (!isStored) return false;
+    raw = next.raw;
+    storageBudget.countEntry(tenantName, raw.length);
     if (staysUnresolved) await unresolvedIndex.add(name); // a scan that found no entry may have removed it
     const { requestId, operation, tenant } = entry;
     const message = 'the ledger entry of a payment was lost or released; the gateway stored it again';
@@ -303,6 +305,7 @@ export function createClaim(
       return mark(next, startedAtMs);
     },
     markSendingUnrecorded(environment) {
+      if (hasEnded) throw stateUnavailable(); // as in `markSending`
       sending = sendingEntry(environment);
       remember(serialized(sending), { sequence: Number.POSITIVE_INFINITY });
       return performance.now() + sendWithinMs;

@@ -88,6 +88,7 @@ async function waitForFirst(
   { identity, startedAtMs }: { readonly identity: RequestIdentity; readonly startedAtMs: number },
 ): Promise<ClaimResult> {
   const waitUntilMs = Math.min(startedAtMs + waitMs, request.deadlineAtMs);
+  request.activeEnvironment = undefined; // operators may switch meanwhile
   let result: ClaimResult = { kind: 'running' };
   while (result.kind === 'running' && performance.now() < waitUntilMs) {
     await entryChanges.nextChange(identity.id);
@@ -209,8 +210,12 @@ function execute(
     const error = asGatewayError(thrown);
     const mayHaveReached = claim.sendingTo() !== undefined && errorTable[error.code].reachedBank === 'maybe';
     request.recordEvent?.({ what: 'recorded', as: mayHaveReached ? 'in-doubt' : 'released' });
-    const recorded = mayHaveReached ? claim.markInDoubt(reasonText(error)) : claim.release();
-    recorded.then(() => reject(thrown), reject);
+    try {
+      const recorded = mayHaveReached ? claim.markInDoubt(reasonText(error)) : claim.release();
+      recorded.then(() => reject(thrown), reject);
+    } catch (bug) {
+      reject(bug);
+    }
   }
 
   try {

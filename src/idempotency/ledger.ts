@@ -183,6 +183,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     const known = ownResult(identity);
     if (known) return Promise.resolve(known);
     if (lossGuard.isAllowed()) return claimNow(identity, request);
+    request.activeEnvironment = undefined; // operators may switch meanwhile
     return lossGuard.waitUntilAllowed().then(() => claimNow(identity, request));
   }
 

@@ -232,10 +232,7 @@ function callEvent(attempt: number, startedAtMs: number, connection: ConnectionI
 
 /** Signs every request with the current signer. */
 export const signed = (transport: Transport, currentSigner: () => RequestSigner): Transport => ({
-  send: (outbound) =>
-    currentSigner()
-      .sign(outbound)
-      .then((headers) => transport.send({ ...outbound, headers })),
+  send: async (outbound) => transport.send({ ...outbound, headers: await currentSigner().sign(outbound) }),
 });
 
 /**

@@ -83,6 +83,12 @@ export interface CallHandlers {
 /** Larger responses are refused: the eight operations need far less, and the whole response is held in memory. */
 export const maxResponseBytes = 4 * 1024 * 1024;
 
+/**
+ * What fits into the send buffer of a socket, even if the bank reads nothing. With more left to send, the connection of an early
+ * response is closed: it might never become free.
+ */
+const maxUnconfirmedBytes = 16_384;
+
 export const createUpstreamCall = (limits: CallLimits, handlers: CallHandlers): UpstreamCall =>
   new Call(limits, handlers);
 
@@ -148,7 +154,7 @@ class Call implements UpstreamCall {
       return this.#fail(malformedResponse(unknownTransferCoding, undefined, 'http_response_transfer_coding'));
     // The proxy would close a connection whose last write is confirmed after the response, as is usual over TLS. That is not
     // necessary: Node does not reuse a connection before its request is written.
-    response.removeAllListeners('close');
+    if ((this.#socket?.writableLength ?? 0) <= maxUnconfirmedBytes) response.removeAllListeners('close');
     const body = createBodyBuffer();
     response.on('data', (chunk: Buffer) => {
       if (body.append(chunk) > maxResponseBytes) this.#fail(tooLongResponse());

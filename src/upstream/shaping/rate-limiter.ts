@@ -192,8 +192,11 @@ export function createRateLimiter(
     };
     return send().then(
       (response) => {
-        adaptiveRate.onResponse(response, sentAtMs);
-        release();
+        try {
+          adaptiveRate.onResponse(response, sentAtMs);
+        } finally {
+          release();
+        }
         return response;
       },
       (thrown) => {

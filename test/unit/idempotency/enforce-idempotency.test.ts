@@ -115,6 +115,22 @@ describe('a repeat', () => {
     assert.equal(bank.sentCount(), 1);
   });
 
+  test('does not use the active environment that it read before it waited', async (t) => {
+    const { instance } = startInstance(t);
+    const [bank, later] = [createNextStage(), createNextStage()];
+    const first = instance.send(initiation(), bank.next);
+    await settleTasks();
+    const request = initiation();
+    request.activeEnvironment = Promise.resolve({ environment: 'before the switch' });
+    const repeat = instance.send(request, later.next);
+    await settleTasks();
+    bank.respond(bankResponse(429, ''));
+    await first;
+    later.respond(created);
+    assert.deepEqual(await repeat, created);
+    assert.equal(later.requests[0]?.activeEnvironment, undefined);
+  });
+
   for (const [withinMs, untilMs] of [
     [10_000, 2_000],
     [700, 700],

@@ -204,6 +204,23 @@ describe('call whose response has begun', () => {
     assert.equal(closedByProxy, false);
   });
 
+  test('lets the proxy close the connection if more is left to send than fits into the send buffer', async () => {
+    const started = startCall();
+    const socket = connectedSocket();
+    Object.defineProperty(socket, 'writableLength', { value: 16_385 });
+    started.call.onConnection(requestOn(socket));
+    const response = responseHead(413);
+    let closedByProxy = false;
+    response.once('close', () => {
+      closedByProxy = true;
+    });
+    started.call.onResponse(response);
+    completeResponse(response);
+    response.resume();
+    await once(response, 'close');
+    assert.equal(closedByProxy, true);
+  });
+
   test('accepts a body of 4 MiB and refuses one byte more', async () => {
     for (const [extra, outcome] of [
       [0, undefined],
