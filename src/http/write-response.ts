@@ -2,6 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { type HeaderFields, headerValue, lowerCase } from '../pis/headers.ts';
+import { endWithBody } from '../request/end-with-body.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 
 /** @param addedFields fields of every response to this request; they replace the bank's fields of the same name */
@@ -46,9 +47,5 @@ function write(outgoing: ServerResponse, status: number, raw: string[], body: Bu
   if (!bodyless) raw.push('Content-Length', String(body.length));
   outgoing.writeHead(status, raw);
   if (bodyless) outgoing.end();
-  else if (body.length > maxSingleWriteBytes) outgoing.end(body);
-  else outgoing.end(body.toString('latin1'), 'latin1');
+  else endWithBody(outgoing, body);
 }
-
-/** Node writes a string together with the head. For larger bodies, the copy costs more than the second write. */
-const maxSingleWriteBytes = 16_384;

@@ -7,13 +7,14 @@
  */
 
 import { EventEmitter } from 'node:events';
-import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Stream } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { hostWithoutBrackets } from '../config/values.ts';
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 import { createBatchScheduler } from '../request/batch-scheduler.ts';
+import { endWithBody } from '../request/end-with-body.ts';
 import { GatewayError, outcomeUnknown } from '../request/errors.ts';
 import { createLinkedList } from '../request/linked-list.ts';
 import type { Environment } from '../request/messages.ts';
@@ -142,7 +143,7 @@ export function createTransport(
       { deadlineAtMs, connectMs, sendingMark },
       {
         sendBytes(sent) {
-          sendBody(sent, outbound.body);
+          endWithBody(sent, outbound.body);
           outbound.onSent?.();
         },
         onResponse(bankResponse, connection) {
@@ -206,16 +207,6 @@ function becomeLate(sending: Sending): void {
 }
 
 const noBody = Buffer.alloc(0);
-
-/** Node writes a string together with the head. For larger bodies, the copy costs more than the second write. */
-const maxSingleWriteBytes = 16_384;
-
-function sendBody(request: ClientRequest, body: Buffer): void {
-  if (body.length === 0)
-    request.end(); // an empty buffer would be a second write
-  else if (body.length > maxSingleWriteBytes) request.end(body);
-  else request.end(body.toString('latin1'), 'latin1');
-}
 
 function callEvent(attempt: number, startedAtMs: number, connection: ConnectionInfo): CallEvent {
   const { reusedSocket, connectMs, firstByteMs } = connection;

@@ -36,7 +36,7 @@ describe('the status cache on Redis', { skip: skipWithoutRedis }, () => {
     const { state, read, respondWhen } = await startGatewayWithPayment(t);
     await read('');
     state.reset();
-    // If the state were read after the response, this would wait in vain.
+    // Times out if the state is read only after the response.
     respondWhen(() => state.roundTrips.flat().some((operation) => operation.startsWith('read status:')));
     assert.equal((await read('')).status, 200);
     assert.deepEqual(
