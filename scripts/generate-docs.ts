@@ -7,6 +7,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { commandsPage } from './docs/commands.ts';
 import { configurationPage, configurationSchema } from './docs/configuration.ts';
 import { errorsPage } from './docs/errors.ts';
 import { metricsPage } from './docs/metrics.ts';
@@ -20,6 +21,7 @@ interface GeneratedFile {
 const generated: readonly GeneratedFile[] = [
   { file: 'docs/configuration.md', content: configurationPage },
   { file: 'config/penstock.schema.json', content: configurationSchema },
+  { file: 'docs/operations/commands.md', content: commandsPage },
   { file: 'docs/errors.md', content: errorsPage },
   { file: 'docs/metrics.md', content: metricsPage },
   { file: 'docs/openapi.yaml', content: openapiPage },

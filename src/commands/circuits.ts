@@ -1,46 +1,70 @@
-/** `penstock circuits`: shows the circuit of each environment and lane. */
+/** `penstock circuits`: shows the circuit of each environment and lane. `penstock circuits hold`: holds or releases one. */
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import type { CommandOutput } from './command-output.ts';
+import { successBody } from './admin-response.ts';
+import { type CommandOutput, success } from './command-output.ts';
 
-const circuitsBody = z.array(
-  z.object({
-    environment: z.string(),
-    lane: z.string(),
-    state: z.string(),
-    hold: z.string().nullable(),
-    until: z.string().nullable(),
-    reason: z.string().nullable(),
-    tenants: z.array(
-      z.object({
-        tenant: z.string(),
-        state: z.string(),
-        until: z.string().nullable(),
-        reason: z.string().nullable(),
-      }),
-    ),
-  }),
-);
+const circuitBody = z.object({
+  environment: z.string(),
+  lane: z.string(),
+  state: z.string(),
+  hold: z.string().nullable(),
+  until: z.string().nullable(),
+  reason: z.string().nullable(),
+  tenants: z.array(
+    z.object({
+      tenant: z.string(),
+      state: z.string(),
+      until: z.string().nullable(),
+      reason: z.string().nullable(),
+    }),
+  ),
+});
+type CircuitBody = z.output<typeof circuitBody>;
 
 /** One line per lane, with its hold and the reason for its state, and one per tenant whose state is another one. */
 export async function showCircuits(call: AdminClient): Promise<CommandOutput> {
-  const response = await call('GET', '/circuits');
-  if (!response.ok)
-    return { lines: [`The circuits cannot be read: ${JSON.stringify(response.body)}`], exitCode: 1 };
-  const lines = circuitsBody.parse(response.body).flatMap((circuit) => {
-    const { environment, lane, state, hold, tenants } = circuit;
-    const place = `${environment.padEnd(12)} ${lane.padEnd(7)}`;
-    const held = hold === null ? '' : `held ${hold} `;
-    return [
-      `${place} ${state.padEnd(10)} ${held}${explain(circuit)}`.trimEnd(),
-      ...tenants
-        .filter((each) => each.state !== state)
-        .map((each) => `${place} ${each.state.padEnd(10)} for ${each.tenant} ${explain(each)}`.trimEnd()),
-    ];
-  });
-  return { lines, exitCode: 0 };
+  const data = successBody(await call('GET', '/circuits'));
+  return success(z.array(circuitBody).parse(data).flatMap(formatCircuit), data);
 }
 
-const explain = ({ until, reason }: { readonly until: string | null; readonly reason: string | null }) =>
+interface HoldOptions {
+  readonly environment: string;
+  readonly lane: string;
+  /** `open`, `closed`, or `none` to release the circuit. */
+  readonly hold: string;
+  readonly reason: string;
+  /** A duration such as `10min`; the gateway has a default. */
+  readonly duration: string | undefined;
+}
+
+/** Prints the circuit afterwards. */
+export async function holdCircuit(
+  call: AdminClient,
+  { environment, lane, hold, reason, duration }: HoldOptions,
+): Promise<CommandOutput> {
+  const path = `/circuits/${encodeURIComponent(environment)}/${encodeURIComponent(lane)}`;
+  const body = {
+    hold: hold === 'none' ? null : hold,
+    reason,
+    ...(duration !== undefined && { for: duration }),
+  };
+  const data = successBody(await call('PUT', path, body));
+  return success(formatCircuit(circuitBody.parse(data)), data);
+}
+
+function formatCircuit(circuit: CircuitBody): readonly string[] {
+  const { environment, lane, state, hold, tenants } = circuit;
+  const place = `${environment.padEnd(12)} ${lane.padEnd(7)}`;
+  const held = hold === null ? '' : `held ${hold} `;
+  return [
+    `${place} ${state.padEnd(10)} ${held}${explain(circuit)}`.trimEnd(),
+    ...tenants
+      .filter((each) => each.state !== state)
+      .map((each) => `${place} ${each.state.padEnd(10)} for ${each.tenant} ${explain(each)}`.trimEnd()),
+  ];
+}
+
+const explain = ({ until, reason }: Pick<CircuitBody, 'until' | 'reason'>) =>
   `${until === null ? '' : `until ${until} `}${reason ?? ''}`;

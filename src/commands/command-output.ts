@@ -1,16 +1,16 @@
 /** What a command prints, and its exit code. */
 
-import { z } from 'zod';
+import { exitCodes } from './exit-codes.ts';
 
 export interface CommandOutput {
   readonly lines: readonly string[];
+  /** The same as data, for `--json`. */
+  readonly data: unknown;
   readonly exitCode: number;
 }
 
-const errorBody = z.object({ error: z.string() });
-
-/** The error of a response of the admin API. */
-export const refusalOutput = (body: unknown): CommandOutput => ({
-  lines: [errorBody.safeParse(body).data?.error ?? 'refused'],
-  exitCode: 1,
+export const success = (lines: readonly string[], data: unknown): CommandOutput => ({
+  lines,
+  data,
+  exitCode: exitCodes.ok,
 });

@@ -1,8 +1,9 @@
-/** `penstock environment`: shows the environments. `penstock environment use NAME --reason ..`: switches. */
+/** `penstock environment`: shows the environments. `penstock environment use`: switches the active one. */
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import type { CommandOutput } from './command-output.ts';
+import { successBody } from './admin-response.ts';
+import { type CommandOutput, success } from './command-output.ts';
 
 const environmentsBody = z.object({
   active: z.string().nullable(),
@@ -11,7 +12,6 @@ const environmentsBody = z.object({
 });
 
 const switchBody = z.object({
-  error: z.string().optional(),
   preflight: z
     .object({ steps: z.array(z.object({ step: z.string(), ok: z.boolean(), detail: z.string() })) })
     .optional(),
@@ -19,35 +19,30 @@ const switchBody = z.object({
 
 /** One line per environment; an asterisk marks the active one. */
 export async function showEnvironments(call: AdminClient): Promise<CommandOutput> {
-  const response = await call('GET', '/environments');
-  if (!response.ok) return refusedSwitch(response.body);
-  const { active, environments } = environmentsBody.parse(response.body);
+  const data = successBody(await call('GET', '/environments'));
+  const { active, environments } = environmentsBody.parse(data);
   const lines = environments.map(({ name, baseUrl, standardVersion }) => {
     return `${name === active ? '*' : ' '} ${name.padEnd(12)} ${standardVersion.padEnd(8)} ${baseUrl}`;
   });
-  return { lines, exitCode: 0 };
+  return success(lines, data);
 }
 
 interface SwitchOptions {
   readonly environment: string;
   readonly reason: string;
-  readonly confirm?: string;
-  readonly force: boolean;
+  readonly confirm?: string | undefined;
+  readonly force?: boolean | undefined;
 }
 
-/** Switches the active environment. Prints the steps of the pre-flight in any case. */
+/** Switches the active environment. Prints the steps of the pre-flight test in any case. */
 export async function useEnvironment(
   call: AdminClient,
-  { environment, reason, confirm, force }: SwitchOptions,
+  { environment, reason, confirm, force = false }: SwitchOptions,
 ): Promise<CommandOutput> {
-  // Named one by one: the caller passes all options of the command line, and the gateway refuses unknown ones.
   const response = await call('PUT', '/environments/active', { environment, reason, confirm, force });
-  if (!response.ok) return refusedSwitch(response.body);
-  return { lines: [...formatSteps(response.body), `New payments go to ${environment} now.`], exitCode: 0 };
-}
-
-function refusedSwitch(body: unknown): CommandOutput {
-  return { lines: [...formatSteps(body), switchBody.parse(body).error ?? 'refused'], exitCode: 1 };
+  const steps = formatSteps(response.body);
+  const data = successBody(response, steps);
+  return success([...steps, `New payments go to ${environment} now.`], data);
 }
 
 function formatSteps(body: unknown): readonly string[] {

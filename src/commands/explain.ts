@@ -2,7 +2,8 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { type CommandOutput, refusalOutput } from './command-output.ts';
+import { successBody } from './admin-response.ts';
+import { type CommandOutput, success } from './command-output.ts';
 
 const stepBody = z
   .object({ afterMs: z.number(), what: z.string() })
@@ -28,9 +29,8 @@ type ReportBody = z.output<typeof reportsBody>[number];
 
 /** Several lines for each request with this id, newest first. */
 export async function explain(call: AdminClient, xRequestId: string): Promise<CommandOutput> {
-  const response = await call('GET', `/decisions/${encodeURIComponent(xRequestId)}`);
-  if (!response.ok) return refusalOutput(response.body);
-  return { lines: reportsBody.parse(response.body).flatMap(formatReport), exitCode: 0 };
+  const data = successBody(await call('GET', `/decisions/${encodeURIComponent(xRequestId)}`));
+  return success(reportsBody.parse(data).flatMap(formatReport), data);
 }
 
 function formatReport(report: ReportBody): readonly string[] {

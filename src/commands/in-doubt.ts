@@ -1,9 +1,52 @@
-/** `penstock in-doubt`: lists requests in doubt. `penstock in-doubt ID OUTCOME`: resolves one, or `all` that match a filter. */
+/** `penstock in-doubt`: lists requests in doubt, and resolves one of them, or all that match a filter. */
 
 import { z } from 'zod';
 import type { InDoubtFilter } from '../admin/resolve-several.ts';
 import type { AdminClient } from './admin-client.ts';
-import { type CommandOutput, refusalOutput } from './command-output.ts';
+import { successBody } from './admin-response.ts';
+import { type Options, reasonIn } from './command.ts';
+import { CommandError, UsageError } from './command-error.ts';
+import { type CommandOutput, success } from './command-output.ts';
+import { exitCodes } from './exit-codes.ts';
+
+/**
+ * Selects what the arguments ask for: without any, lists all requests; with `--environment`, those that match the filter;
+ * with an id, one request; with an outcome, resolves what the first argument names.
+ *
+ * @param request  the id of a request in doubt, its `X-Request-ID`, or `all`
+ * @param outcome  `happened` or `did-not-happen`
+ */
+export function inDoubt(
+  call: AdminClient,
+  options: Options,
+  request?: string,
+  outcome?: string,
+): Promise<CommandOutput> {
+  const isFiltered = request === undefined || request === 'all';
+  const filter = isFiltered ? filterIn(options) : undefined;
+  if (outcome === undefined) {
+    if (request === 'all') throw new UsageError('Name the outcome: in-doubt all happened|did-not-happen');
+    if (request !== undefined) return showInDoubt(call, request);
+    return filter ? previewInDoubt(call, filter) : listInDoubt(call);
+  }
+  const reason = reasonIn(options);
+  if (request !== 'all') return resolveInDoubt(call, { ...options, request: request ?? '', outcome, reason });
+  const { selection, confirm } = options;
+  if (filter === undefined) throw new UsageError('Name the environment: --environment NAME');
+  if (selection === undefined)
+    throw new UsageError(
+      'List the requests with the same filter first, and name its selection: --selection SELECTION',
+    );
+  return resolveSeveralInDoubt(call, { ...filter, selection, outcome, reason, confirm });
+}
+
+/** @returns `undefined` if the command line has no filter */
+function filterIn({ environment, tenant, from, to, why }: Options): InDoubtFilter | undefined {
+  if (environment !== undefined) return { environment, tenant, from, to, why };
+  const isPartial = [tenant, from, to, why].some((value) => value !== undefined);
+  if (isPartial) throw new UsageError('A filter needs an environment: --environment NAME');
+  return undefined;
+}
 
 const inDoubtRequest = z.object({
   id: z.string(),
@@ -18,13 +61,13 @@ const inDoubtBody = z.array(inDoubtRequest);
 
 type InDoubtRequest = z.output<typeof inDoubtRequest>;
 
+const readInDoubt = async (call: AdminClient) =>
+  inDoubtBody.parse(successBody(await call('GET', '/in-doubt')));
+
 /** Several lines per request, oldest first. */
-export async function showInDoubt(call: AdminClient): Promise<CommandOutput> {
-  const response = await call('GET', '/in-doubt');
-  if (!response.ok) return refusalOutput(response.body);
-  const requests = inDoubtBody.parse(response.body);
-  if (requests.length === 0) return { lines: ['Nothing is in doubt.'], exitCode: 0 };
-  return { lines: requests.flatMap(linesOf), exitCode: 0 };
+async function listInDoubt(call: AdminClient): Promise<CommandOutput> {
+  const requests = await readInDoubt(call);
+  return success(requests.length === 0 ? ['No request is in doubt.'] : requests.flatMap(linesOf), requests);
 }
 
 const linesOf = ({ id, xRequestId, operation, environment, tenant, since, why }: InDoubtRequest) => [
@@ -33,17 +76,30 @@ const linesOf = ({ id, xRequestId, operation, environment, tenant, since, why }:
   `  ${why}`,
 ];
 
+async function showInDoubt(call: AdminClient, request: string): Promise<CommandOutput> {
+  const found = await findInDoubt(call, request);
+  return success(found.flatMap(linesOf), found);
+}
+
+/** Those with this id or `X-Request-ID`; several tenants may use the same. @throws CommandError if there is none */
+async function findInDoubt(call: AdminClient, request: string): Promise<readonly InDoubtRequest[]> {
+  const isNamed = ({ id, xRequestId }: InDoubtRequest) =>
+    id === request || xRequestId.toLowerCase() === request.toLowerCase();
+  const found = (await readInDoubt(call)).filter(isNamed);
+  if (found.length > 0) return found;
+  throw new CommandError(exitCodes.refused, 'No request in doubt has this id or X-Request-ID.');
+}
+
 const previewBody = z.object({ selection: z.string(), requests: inDoubtBody });
 
 /** The requests that match a filter, and how to resolve exactly these. */
-export async function previewInDoubt(call: AdminClient, options: InDoubtFilter): Promise<CommandOutput> {
-  const filter = filterOf(options);
-  const response = await call('GET', `/in-doubt/preview?${new URLSearchParams(filter)}`);
-  if (!response.ok) return refusalOutput(response.body);
-  const { selection, requests } = previewBody.parse(response.body);
-  if (requests.length === 0) return { lines: ['Nothing that matches is in doubt.'], exitCode: 0 };
+async function previewInDoubt(call: AdminClient, options: InDoubtFilter): Promise<CommandOutput> {
+  const query = new URLSearchParams(withoutUndefined(options));
+  const preview = previewBody.parse(successBody(await call('GET', `/in-doubt/preview?${query}`)));
+  const { selection, requests } = preview;
+  if (requests.length === 0) return success(['No request in doubt matches.'], preview);
   const next = `To resolve all ${requests.length}: penstock in-doubt all OUTCOME --selection ${selection} --reason TEXT, and the same filter.`;
-  return { lines: [...requests.flatMap(linesOf), next], exitCode: 0 };
+  return success([...requests.flatMap(linesOf), next], preview);
 }
 
 interface ResolveSeveralOptions extends InDoubtFilter {
@@ -55,52 +111,56 @@ interface ResolveSeveralOptions extends InDoubtFilter {
 
 const severalBody = z.object({ resolved: z.number(), early: z.number(), gone: z.number() });
 
-/** Fails if requests stay in doubt. */
-export async function resolveSeveralInDoubt(
+/** The exit code is 1 if requests stay in doubt. */
+async function resolveSeveralInDoubt(
   call: AdminClient,
-  { selection, outcome, reason, confirm, ...options }: ResolveSeveralOptions,
+  options: ResolveSeveralOptions,
 ): Promise<CommandOutput> {
-  const body = {
-    ...filterOf(options),
-    selection,
-    outcome,
-    reason,
-    ...(confirm !== undefined && { confirm }),
-  };
-  const response = await call('POST', '/in-doubt', body);
-  if (!response.ok) return refusalOutput(response.body);
-  const { resolved, early, gone } = severalBody.parse(response.body);
-  const lines = [`Resolved: ${resolved}. Resolved by others in the meantime: ${gone}.`];
-  if (early > 0)
-    lines.push(`Still in doubt: ${early}, because the bank may still act on them. Try again later.`);
-  return { lines, exitCode: early > 0 ? 1 : 0 };
+  const result = severalBody.parse(successBody(await call('POST', '/in-doubt', withoutUndefined(options))));
+  const { resolved, early, gone } = result;
+  const lines = [`Resolved: ${resolved}. Resolved by others since the list: ${gone}.`];
+  if (early === 0) return success(lines, result);
+  lines.push(`Still in doubt: ${early}, because the bank may still execute them. Try again later.`);
+  return { lines, data: result, exitCode: exitCodes.refused };
 }
 
-function filterOf({ environment, tenant, from, to, why }: InDoubtFilter): Record<string, string> {
-  const all = Object.entries({ environment, tenant, from, to, why });
-  return Object.fromEntries(all.filter((one): one is [string, string] => one[1] !== undefined));
-}
+const withoutUndefined = (options: object): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(options).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
 
 interface ResolveOptions {
-  readonly id: string;
-  /** `happened` or `did-not-happen`. */
+  readonly request: string;
   readonly outcome: string;
   /** The bank's id of the payment, if the bank created one. */
-  readonly payment?: string;
+  readonly payment?: string | undefined;
   readonly reason: string;
 }
 
 /** Records what the bank says about a request in doubt. */
-export async function resolveInDoubt(
+async function resolveInDoubt(
   call: AdminClient,
-  { id, outcome, payment, reason }: ResolveOptions,
+  { request, outcome, payment, reason }: ResolveOptions,
 ): Promise<CommandOutput> {
+  const found = await findInDoubt(call, request);
+  const [{ id = request } = {}, another] = found;
+  if (another) {
+    const lines = found.flatMap(linesOf);
+    throw new CommandError(
+      exitCodes.refused,
+      'Several requests in doubt have this X-Request-ID: name one by its id.',
+      {
+        lines,
+        data: { requests: found },
+      },
+    );
+  }
   const body = { outcome, reason, ...(payment !== undefined && { paymentId: payment }) };
-  const response = await call('POST', `/in-doubt/${encodeURIComponent(id)}`, body);
-  if (!response.ok) return refusalOutput(response.body);
-  const next =
-    outcome === 'happened'
-      ? 'A repeated request is answered with that.'
-      : 'A repeat with its X-Request-ID is sent to the bank.';
-  return { lines: [`Resolved: it ${outcome.replaceAll('-', ' ')}. ${next}`], exitCode: 0 };
+  const data = successBody(await call('POST', `/in-doubt/${encodeURIComponent(id)}`, body));
+  return success([outcomeText(outcome)], data);
 }
+
+const outcomeText = (outcome: string) =>
+  outcome === 'happened'
+    ? 'Resolved: happened. The gateway answers a repeat with this outcome.'
+    : 'Resolved: did not happen. The gateway sends a repeat with the same X-Request-ID to the bank.';

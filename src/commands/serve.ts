@@ -3,12 +3,13 @@
 import { setTimeout } from 'node:timers/promises';
 import { configuredOperators } from '../admin/authenticate-operator.ts';
 import { type DerivedDefault, describeDerived } from '../config/derive-defaults.ts';
-import { adminToken, type LoadedConfig } from '../config/load.ts';
+import { adminToken, configSource, type LoadedConfig, loadConfigAndFiles } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import type { ValidConfig } from '../config/validate.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { createLog, type Log, safeStack } from '../telemetry/log.ts';
 import { type Output, standardOutput } from '../telemetry/standard-output.ts';
+import { exitCodes } from './exit-codes.ts';
+import { validConfig } from './valid-config.ts';
 
 /** How long a draining gateway continues to serve, so that load balancers notice. Milliseconds. */
 const drainNoticeMs = 1_000;
@@ -16,11 +17,14 @@ const drainNoticeMs = 1_000;
 const shutdownMarginMs = 5_000;
 /** How long the process waits at the end until its log is read. Milliseconds. */
 const finalFlushMs = 1_000;
-/** Exit code of sysexits.h for an internal error. */
-const exitSoftware = 70;
 
-/** @param loadAgain loads the configuration again, for SIGHUP */
-export async function serve({ config, derived }: ValidConfig, loadAgain: () => LoadedConfig): Promise<void> {
+/**
+ * @param file the configuration file, if the command line names one
+ * @throws CommandError if the configuration is invalid
+ */
+export async function serve(file: string | undefined): Promise<void> {
+  const load = () => loadConfigAndFiles(configSource(file));
+  const { config, derived } = validConfig(load());
   const output = standardOutput();
   const log = createLog(config.log, output);
   output.onLinesDropped((lostLines) =>
@@ -38,10 +42,10 @@ export async function serve({ config, derived }: ValidConfig, loadAgain: () => L
       log('error', 'the gateway cannot start', {
         why: cause instanceof Error ? cause.message : String(cause),
       });
-      process.exit(1);
+      process.exit(exitCodes.refused);
     },
   );
-  process.on('SIGHUP', () => void reload(gateway, loadAgain, log));
+  process.on('SIGHUP', () => void reload(gateway, load, log));
   if (generatedToken)
     process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${generatedToken}\n`);
   log('info', 'serving', {
@@ -54,16 +58,16 @@ export async function serve({ config, derived }: ValidConfig, loadAgain: () => L
   const shutDown = createShutdown(gateway, config, log, output);
   let isSignalled = false;
   const stop = (signal: NodeJS.Signals) => {
-    if (isSignalled) process.exit(1);
+    if (isSignalled) process.exit(exitCodes.refused);
     isSignalled = true;
     log('info', 'stopping: waiting for running requests; send the signal again to exit now', { signal });
-    shutDown(0);
+    shutDown(exitCodes.ok);
   };
   process.on('SIGINT', stop).on('SIGTERM', stop);
   // Also called for unhandled rejections. The state of the process is unknown: it must not continue.
   process.on('uncaughtException', (thrown) => {
     log('error', 'stopping: uncaught error', { stack: safeStack(thrown) });
-    shutDown(exitSoftware);
+    shutDown(exitCodes.internal);
   });
 }
 
@@ -73,8 +77,8 @@ async function start(config: Config, log: Log) {
   return { gateway, generatedToken, ...(await gateway.start()) };
 }
 
-async function reload(gateway: Gateway, loadAgain: () => LoadedConfig, log: Log): Promise<void> {
-  const loaded = loadAgain();
+async function reload(gateway: Gateway, load: () => LoadedConfig, log: Log): Promise<void> {
+  const loaded = load();
   if (loaded.kind === 'invalid') {
     log('error', 'the configuration is faulty; the old one stays', { faults: loaded.errors.join('\n') });
     return;
@@ -117,6 +121,6 @@ function createShutdown(
     ]);
     log('info', inTime ? 'stopped' : 'stopped with requests still running');
     await Promise.race([output.flush(), setTimeout(finalFlushMs)]);
-    process.exit(inTime ? highestExitCode : Math.max(highestExitCode, 1));
+    process.exit(inTime ? highestExitCode : Math.max(highestExitCode, exitCodes.refused));
   };
 }

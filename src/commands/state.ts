@@ -2,7 +2,9 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { type CommandOutput, refusalOutput } from './command-output.ts';
+import { successBody } from './admin-response.ts';
+import { type CommandOutput, success } from './command-output.ts';
+import { exitCodes } from './exit-codes.ts';
 
 const stateBody = z.object({
   status: z.string(),
@@ -13,21 +15,17 @@ const stateBody = z.object({
 
 /** Lines: the cause of the refusal, and each missing instance. The exit code is 1 while new payments are refused. */
 export async function showState(call: AdminClient): Promise<CommandOutput> {
-  const response = await call('GET', '/state');
-  if (!response.ok) return refusalOutput(response.body);
-  return describeState(response.body);
+  return describeState(successBody(await call('GET', '/state')));
 }
 
 /** Accepts new payments although the state may have lost earlier ones. */
 export async function acceptLoss(call: AdminClient, reason: string): Promise<CommandOutput> {
-  const response = await call('POST', '/state/accept-loss', { reason });
-  if (!response.ok) return refusalOutput(response.body);
-  return describeState(response.body);
+  return describeState(successBody(await call('POST', '/state/accept-loss', { reason })));
 }
 
 function describeState(body: unknown): CommandOutput {
   const { status, since, cause, missing } = stateBody.parse(body);
-  if (status === 'ok') return { lines: ['New payments are accepted.'], exitCode: 0 };
+  if (status === 'ok') return success(['New payments are accepted.'], body);
   const lines = [
     `New payments have been refused since ${since}. ${cause}`,
     ...missing.map(
@@ -35,5 +33,5 @@ function describeState(body: unknown): CommandOutput {
         `  missing instance ${instance}, last seen ${lastSeen ?? 'by another instance only'}`,
     ),
   ];
-  return { lines, exitCode: 1 };
+  return { lines, data: body, exitCode: exitCodes.refused };
 }

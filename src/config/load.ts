@@ -42,7 +42,7 @@ export const loadConfigAndFiles = (
  * @throws Error if the file cannot be read or is empty; the message names the file
  */
 export function adminToken(
-  { tokenFile }: AdminSettings,
+  { tokenFile }: Pick<AdminSettings, 'tokenFile'>,
   variables: EnvironmentVariables = process.env,
 ): string | undefined {
   if (variables.PENSTOCK_ADMIN_TOKEN) return variables.PENSTOCK_ADMIN_TOKEN;

@@ -1,6 +1,6 @@
 /** Creates everything that observes requests: the log, the metrics, the recent requests, the live statistics, the traces. */
 
-import { readFileSync } from 'node:fs';
+import { version } from '../version.ts';
 import { createAccessLog } from './access-log.ts';
 import { createLiveStats, type LiveStats } from './live-stats.ts';
 import type { Log } from './log.ts';
@@ -43,8 +43,3 @@ export function createTelemetry(log: Log, settings: TracingSettings): Telemetry 
     close: async () => tracing?.close(),
   };
 }
-
-const manifest: unknown = JSON.parse(
-  readFileSync(new URL('../../package.json', import.meta.url), { encoding: 'utf8' }),
-);
-const version = manifest instanceof Object && 'version' in manifest ? String(manifest.version) : 'unknown';

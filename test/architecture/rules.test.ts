@@ -12,7 +12,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   request: ['pis'],
   config: ['pis', 'request', 'certificates'],
   state: ['request', 'config'],
-  telemetry: ['pis', 'request', 'config', 'certificates'],
+  'version.ts': [],
+  telemetry: ['pis', 'request', 'config', 'certificates', 'version.ts'],
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
   admin: [...foundation, 'environments', 'idempotency', 'status-cache', 'upstream'],
   'pipeline.ts': [...foundation, ...parts],
@@ -29,8 +30,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ...[...foundation, 'http', 'admin', 'periodic-task.ts'],
     ...['services.ts', 'request-handler.ts', 'readiness.ts', 'admin-server.ts'],
   ],
-  commands: ['gateway.ts', 'admin', 'config', 'state', 'telemetry'],
-  'main.ts': ['commands', 'admin', 'config'],
+  commands: ['gateway.ts', 'admin', 'config', 'state', 'telemetry', 'version.ts'],
+  'main.ts': ['commands'],
   'simulated-bank': ['pis'],
 };
 
@@ -41,6 +42,7 @@ const demo = 'simulated-bank/demo';
 const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   express: (path) => /^(http|admin)\//.test(path),
   negotiator: (path) => path === 'http/write-error.ts',
+  commander: (path) => path === 'commands/command-line.ts',
   'http-proxy-middleware': (path) => path === 'upstream/transport.ts',
   opossum: (path) => path === 'upstream/circuit/failure-window.ts',
   ioredis: (path) => path === 'state/redis-client.ts',

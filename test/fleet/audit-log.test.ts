@@ -19,9 +19,9 @@ describe('penstock audit verify', { skip: skipWithoutRedisServer }, () => {
       const order = { environment, reason: 'a test', confirm: environment };
       assert.equal((await callAdminApi(instance, 'PUT', '/api/environments/active', order)).status, 200);
     }
-    const whole = other.run('audit', 'verify');
-    assert.equal(await whole.exitCode(), 0);
-    assert.equal(whole.stdout(), 'The audit log is whole: 3 records, each following the one before.\n');
+    const intact = other.run('audit', 'verify');
+    assert.equal(await intact.exitCode(), 0);
+    assert.equal(intact.stdout(), 'The hash chain of the audit log is intact (3 records).\n');
 
     const [name] = (await redis.command('KEYS', '*audit:2')) as string[]; // the answer to KEYS
     const record = String(await redis.command('GET', name ?? ''));

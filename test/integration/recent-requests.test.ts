@@ -160,5 +160,5 @@ test('penstock explain prints the report of a request', async (t) => {
 
   const none = served.run('explain', randomUUID());
   assert.equal(await none.exitCode(), 1);
-  assert.match(none.stdout(), /has no record of this X-Request-ID/);
+  assert.match(none.stderr(), /has no record of this X-Request-ID/);
 });

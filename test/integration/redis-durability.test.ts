@@ -73,7 +73,7 @@ describe('a Redis without a disk and without a replica', { skip: skipWithoutRedi
     await assert.rejects(startGatewayProcess(t, { environments, ...sections }), refusal);
     const command = runCheck(t, sections);
     assert.equal(await command.exitCode(), 78);
-    assert.match(command.stdout(), refusal);
+    assert.match(command.stderr(), refusal);
   });
 
   test('is found on every master of a cluster, and on the master behind sentinels', async (t) => {

@@ -15,7 +15,7 @@ export function openapiYaml(): string {
   return yaml;
 }
 
-function describeApi() {
+export function describeApi() {
   const { securitySchemes, ...components } = paymentComponents;
   return {
     openapi: '3.1.0',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { showCircuits } from '../../../src/commands/circuits.ts';
+import { describe, test } from 'node:test';
+import { holdCircuit, showCircuits } from '../../../src/commands/circuits.ts';
+import { fakeAdminClient } from './fake-admin-client.ts';
 
 const until = '2026-11-21T01:02:03.000Z';
 const open = { state: 'open', until, reason: '10 of 10 calls failed' };
@@ -12,11 +13,31 @@ test('penstock circuits shows each tenant whose circuit is in another state than
     { ...lane, ...open, lane: 'read', tenants: [{ tenant: 'shop', ...open }] },
     { ...lane, lane: 'status', state: 'closed', hold: 'open', until, reason: 'maintenance' },
   ];
-  const { lines } = await showCircuits(async () => ({ ok: true, status: 200, body }));
+  const { lines, data } = await showCircuits(fakeAdminClient(200, body).call);
+  assert.equal(data, body);
   assert.deepEqual(lines, [
     'sandbox      write   closed',
     `sandbox      write   open       for shop until ${until} 10 of 10 calls failed`,
     `sandbox      read    open       until ${until} 10 of 10 calls failed`,
     `sandbox      status  closed     held open until ${until} maintenance`,
   ]);
+});
+
+describe('penstock circuits hold', () => {
+  const change = { environment: 'sand box', lane: 'write', reason: 'maintenance' };
+  const held = { ...lane, lane: 'write', state: 'closed', hold: 'open', until, reason: 'maintenance' };
+
+  test('sends the hold with its reason and duration, and prints the circuit afterwards', async () => {
+    const { call, calls } = fakeAdminClient(200, held);
+    const { lines } = await holdCircuit(call, { ...change, hold: 'open', duration: '30min' });
+    assert.deepEqual(lines, [`sandbox      write   closed     held open until ${until} maintenance`]);
+    const body = { hold: 'open', reason: 'maintenance', for: '30min' };
+    assert.deepEqual(calls, [['PUT', '/circuits/sand%20box/write', body]]);
+  });
+
+  test('releases the circuit with the state none', async () => {
+    const { call, calls } = fakeAdminClient(200, { ...held, hold: null, until: null, reason: null });
+    await holdCircuit(call, { ...change, hold: 'none', duration: undefined });
+    assert.deepEqual(calls[0]?.[2], { hold: null, reason: 'maintenance' });
+  });
 });

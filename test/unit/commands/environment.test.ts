@@ -26,6 +26,7 @@ describe('penstock environment', () => {
         '  sandbox      1.3.11   https://sandbox.bank.example',
         '* production   1.3.6    https://bank.example/psd2',
       ],
+      data: { active: 'production', version: 2, environments },
       exitCode: 0,
     });
     assert.deepEqual(calls, [['GET', '/environments']]);
@@ -39,9 +40,9 @@ describe('penstock environment', () => {
 
   test('prints the error of the gateway if it refuses', async () => {
     const { call } = fakeAdminClient(401, { error: 'Send the token of an operator.' });
-    assert.deepEqual(await showEnvironments(call), {
-      lines: ['Send the token of an operator.'],
-      exitCode: 1,
+    await assert.rejects(showEnvironments(call), {
+      message: 'Send the token of an operator.',
+      exitCode: 77,
     });
   });
 });
@@ -57,6 +58,7 @@ describe('penstock environment use', () => {
     const { call, calls } = fakeAdminClient(200, body);
     assert.deepEqual(await useEnvironment(call, options), {
       lines: ['ok     tcp          192.0.2.1:443', 'New payments go to production now.'],
+      data: body,
       exitCode: 0,
     });
     assert.deepEqual(calls, [['PUT', '/environments/active', options]]);
@@ -69,29 +71,23 @@ describe('penstock environment use', () => {
   });
 
   test('fails and prints the steps and the reason if the switch is refused', async () => {
-    const { call } = fakeAdminClient(409, {
-      error: 'Not switched: the pre-flight failed.',
-      preflight: { ok: false, steps },
-    });
-    assert.deepEqual(await useEnvironment(call, options), {
-      lines: [
-        'ok     tcp          192.0.2.1:443',
-        'FAILED certificate  CERT_HAS_EXPIRED',
-        'Not switched: the pre-flight failed.',
-      ],
+    const preflight = { ok: false, steps };
+    const { call } = fakeAdminClient(409, { error: 'Not switched: the pre-flight failed.', preflight });
+    await assert.rejects(useEnvironment(call, options), {
+      message: 'Not switched: the pre-flight failed.',
+      lines: ['ok     tcp          192.0.2.1:443', 'FAILED certificate  CERT_HAS_EXPIRED'],
+      data: { preflight },
       exitCode: 1,
     });
   });
 
   test('fails if the switch is refused without a pre-flight', async () => {
-    for (const [body, line] of [
+    for (const [body, message] of [
       [{ error: 'The shared state cannot be reached.' }, 'The shared state cannot be reached.'],
-      [{}, 'refused'],
+      [{}, 'The gateway answered 503.'],
     ] as const) {
-      assert.deepEqual(await useEnvironment(fakeAdminClient(503, body).call, options), {
-        lines: [line],
-        exitCode: 1,
-      });
+      const { call } = fakeAdminClient(503, body);
+      await assert.rejects(useEnvironment(call, options), { message, exitCode: 69 });
     }
   });
 });

@@ -31,6 +31,7 @@ describe('penstock explain', () => {
         '  answered 503 CIRCUIT_OPEN, after 3.4 ms',
         '  The circuit is open.',
       ],
+      data: [report],
       exitCode: 0,
     });
     assert.deepEqual(calls, [['GET', '/decisions/an-id']]);
@@ -47,8 +48,8 @@ describe('penstock explain', () => {
     const { call, calls } = fakeAdminClient(404, {
       error: 'This instance has no record of this X-Request-ID.',
     });
-    const printed = { lines: ['This instance has no record of this X-Request-ID.'], exitCode: 1 };
-    assert.deepEqual(await explain(call, '../audit'), printed);
+    const message = 'This instance has no record of this X-Request-ID.';
+    await assert.rejects(explain(call, '../audit'), { message, exitCode: 1 });
     assert.deepEqual(calls, [['GET', '/decisions/..%2Faudit']]);
   });
 });

@@ -1,21 +1,79 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { previewInDoubt, resolveSeveralInDoubt } from '../../../src/commands/in-doubt.ts';
-import { fakeAdminClient } from './fake-admin-client.ts';
+import { inDoubt } from '../../../src/commands/in-doubt.ts';
+import { fakeAdminApi, fakeAdminClient } from './fake-admin-client.ts';
 
 const filter = { environment: 'production', tenant: 'shop', why: '504' };
 const request = {
   id: 'attempt.id',
-  xRequestId: 'x-1',
+  xRequestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
   operation: 'initiatePayment',
   ...filter,
   since: '2026-11-22T03:00:00.000Z',
 };
+const other = { ...request, id: 'other.id', xRequestId: '0c7a4c5c-0c4b-4a6e-9d3a-0d6a2f1b7c11' };
+const reason = 'the bank, ticket 4711';
+
+describe('penstock in-doubt', () => {
+  test('lists all requests in doubt', async () => {
+    const { call, calls } = fakeAdminClient(200, [request]);
+    assert.deepEqual(await inDoubt(call, {}), {
+      lines: [
+        'attempt.id',
+        '  initiatePayment of shop in production, X-Request-ID 99391c7e-ad88-49ec-a2ad-99ddcb1f7721, 2026-11-22T03:00:00.000Z',
+        '  504',
+      ],
+      data: [request],
+      exitCode: 0,
+    });
+    assert.deepEqual(calls, [['GET', '/in-doubt']]);
+  });
+
+  test('shows the request with this id or X-Request-ID, and fails if there is none', async () => {
+    const { call } = fakeAdminClient(200, [other, request]);
+    for (const given of [request.id, request.xRequestId, request.xRequestId.toUpperCase()])
+      assert.deepEqual((await inDoubt(call, {}, given)).data, [request], given);
+    await assert.rejects(inDoubt(call, {}, 'unknown'), { exitCode: 1 });
+  });
+
+  test('resolves the request with this X-Request-ID by its id', async () => {
+    const { call, calls } = fakeAdminApi({
+      'GET /in-doubt': [other, request],
+      'POST /in-doubt/attempt.id': { id: request.id, outcome: 'happened' },
+    });
+    const { lines } = await inDoubt(call, { reason, payment: 'p-1' }, request.xRequestId, 'happened');
+    assert.deepEqual(lines, ['Resolved: happened. The gateway answers a repeat with this outcome.']);
+    const body = { outcome: 'happened', reason, paymentId: 'p-1' };
+    assert.deepEqual(calls.at(-1), ['POST', '/in-doubt/attempt.id', body]);
+  });
+
+  test('resolves none of several requests with one X-Request-ID, and lists them', async () => {
+    const { call, calls } = fakeAdminClient(200, [request, { ...request, id: 'of-another-tenant' }]);
+    await assert.rejects(inDoubt(call, { reason }, request.xRequestId, 'happened'), ({ exitCode, lines }) => {
+      assert.deepEqual([exitCode, lines[0], lines[3]], [1, 'attempt.id', 'of-another-tenant']);
+      return true;
+    });
+    assert.deepEqual(calls, [['GET', '/in-doubt']]);
+  });
+
+  test('refuses an outcome without a reason, and a filter without an environment', async () => {
+    const { call, calls } = fakeAdminClient(200, []);
+    for (const wrong of [
+      () => inDoubt(call, {}, request.id, 'happened'),
+      () => inDoubt(call, { tenant: 'shop' }),
+      () => inDoubt(call, filter, 'all'),
+      () => inDoubt(call, { ...filter, reason }, 'all', 'happened'),
+      () => inDoubt(call, { selection: 'abc', reason }, 'all', 'happened'),
+    ])
+      await assert.rejects(async () => wrong(), { exitCode: 64 });
+    assert.deepEqual(calls, []);
+  });
+});
 
 describe('penstock in-doubt with a filter', () => {
   test('lists the requests that match, and the selection that resolves exactly these', async () => {
     const { call, calls } = fakeAdminClient(200, { selection: 'abc', requests: [request] });
-    const { lines, exitCode } = await previewInDoubt(call, filter);
+    const { lines, exitCode } = await inDoubt(call, filter);
     assert.equal(exitCode, 0);
     assert.equal(lines[0], 'attempt.id');
     assert.match(lines.at(-1) ?? '', /^To resolve all 1: penstock in-doubt all .*--selection abc/);
@@ -24,28 +82,29 @@ describe('penstock in-doubt with a filter', () => {
 
   test('reports that nothing matches', async () => {
     const { call } = fakeAdminClient(200, { selection: 'abc', requests: [] });
-    assert.deepEqual((await previewInDoubt(call, filter)).lines, ['Nothing that matches is in doubt.']);
+    assert.deepEqual((await inDoubt(call, filter)).lines, ['No request in doubt matches.']);
   });
 });
 
 describe('penstock in-doubt all', () => {
-  const given = { ...filter, selection: 'abc', outcome: 'happened', reason: 'ticket', confirm: 'production' };
+  const options = { ...filter, selection: 'abc', reason: 'ticket', confirm: 'production' };
 
   test('sends the filter, the selection and the confirmation, and reports how many are resolved', async () => {
     const { call, calls } = fakeAdminClient(200, { resolved: 3, early: 0, gone: 1 });
-    assert.deepEqual(await resolveSeveralInDoubt(call, given), {
-      lines: ['Resolved: 3. Resolved by others in the meantime: 1.'],
+    assert.deepEqual(await inDoubt(call, options, 'all', 'happened'), {
+      lines: ['Resolved: 3. Resolved by others since the list: 1.'],
+      data: { resolved: 3, early: 0, gone: 1 },
       exitCode: 0,
     });
-    assert.deepEqual(calls, [['POST', '/in-doubt', given]]);
+    assert.deepEqual(calls, [['POST', '/in-doubt', { ...options, outcome: 'happened' }]]);
   });
 
   test('fails if requests stay in doubt, or if the gateway refuses', async () => {
     const early = fakeAdminClient(200, { resolved: 3, early: 2, gone: 0 });
-    const { lines, exitCode } = await resolveSeveralInDoubt(early.call, given);
+    const { lines, exitCode } = await inDoubt(early.call, options, 'all', 'happened');
     assert.equal(exitCode, 1);
     assert.match(lines[1] ?? '', /^Still in doubt: 2/);
     const refused = fakeAdminClient(409, { error: 'Nothing is resolved.' });
-    assert.equal((await resolveSeveralInDoubt(refused.call, given)).exitCode, 1);
+    await assert.rejects(inDoubt(refused.call, options, 'all', 'happened'), { exitCode: 1 });
   });
 });

@@ -10,7 +10,11 @@ const lost = { status: 'lost', since, cause: 'The shared state has lost data.', 
 describe('penstock state', () => {
   test('reports that new payments are accepted', async () => {
     const { call, calls } = fakeAdminClient(200, ok);
-    assert.deepEqual(await showState(call), { lines: ['New payments are accepted.'], exitCode: 0 });
+    assert.deepEqual(await showState(call), {
+      lines: ['New payments are accepted.'],
+      data: ok,
+      exitCode: 0,
+    });
     assert.deepEqual(calls, [['GET', '/state']]);
   });
 
@@ -25,6 +29,7 @@ describe('penstock state', () => {
         '  missing instance one, last seen 2026-11-22T02:59:59.000Z',
         '  missing instance other, last seen by another instance only',
       ],
+      data: { ...lost, missing },
       exitCode: 1,
     });
   });
@@ -40,6 +45,6 @@ describe('penstock state accept-loss', () => {
   test('fails if there is nothing to accept', async () => {
     const error = 'New payments are not refused: there is nothing to accept.';
     const { call } = fakeAdminClient(409, { error });
-    assert.deepEqual(await acceptLoss(call, 'none'), { lines: [error], exitCode: 1 });
+    await assert.rejects(acceptLoss(call, 'none'), { message: error, exitCode: 1 });
   });
 });

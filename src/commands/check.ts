@@ -1,0 +1,35 @@
+/** `penstock check`: validates the configuration, and reports what its Redis says about itself. */
+
+import { describeDerived } from '../config/derive-defaults.ts';
+import { configSource, loadConfigAndFiles } from '../config/load.ts';
+import type { StateSettings } from '../config/schema.ts';
+import { createState } from '../state/create-state.ts';
+import type { Options } from './command.ts';
+import { CommandError } from './command-error.ts';
+import { type CommandOutput, success } from './command-output.ts';
+import { exitCodes } from './exit-codes.ts';
+import { validConfig } from './valid-config.ts';
+
+/** @throws CommandError if the gateway would not start with this configuration */
+export async function check(options: Pick<Options, 'config'>): Promise<CommandOutput> {
+  const { config, derived } = validConfig(loadConfigAndFiles(configSource(options.config)));
+  const state = await checkState(config.state);
+  const lines = ['The configuration is valid.', ...derived.map(describeDerived), ...state];
+  return success(lines, { valid: true, derived, state });
+}
+
+/** Connects to Redis, and changes nothing in it. A Redis that cannot be reached is reported, and is not a failure. */
+async function checkState(settings: StateSettings): Promise<readonly string[]> {
+  if (settings.redis === null) return [];
+  const state = createState(settings, () => {});
+  try {
+    await state.open();
+    const problem = state.problem();
+    return problem === undefined ? state.lossRisks() : [`Not checked: ${problem}`];
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new CommandError(exitCodes.config, `The gateway cannot start with this Redis: ${why}`, { cause });
+  } finally {
+    await state.close();
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * All commands, in one table: the parser, `--help`, the completion and docs/operations/commands.md read it.
+ *
+ * The functions are loaded when they are called, so that a command starts without the modules of the others.
+ */
+
+import { type Command, type OptionName, type Options, reasonIn } from './command.ts';
+
+/** Options of the commands for a running gateway. */
+const gatewayOptions: readonly OptionName[] = ['url', 'tokenFile', 'config', 'json'];
+
+const filterOptions: readonly OptionName[] = ['environment', 'tenant', 'from', 'to', 'why'];
+
+const lanes = ['write', 'read', 'status'];
+
+const outcomes = ['happened', 'did-not-happen'];
+
+export const commands: readonly Command[] = [
+  {
+    name: 'serve',
+    summary: 'Run the gateway; SIGHUP reloads the configuration, SIGTERM stops the gateway',
+    options: ['config'],
+    example: 'serve --config penstock.yaml',
+    run: async ({ config }) => {
+      await (await import('./serve.ts')).serve(config);
+      return undefined;
+    },
+  },
+  {
+    name: 'check',
+    summary:
+      'Validate the configuration and the files that it names, and report what Redis says about itself',
+    options: ['config', 'json'],
+    example: 'check --config penstock.yaml',
+    run: async (options) => (await import('./check.ts')).check(options),
+  },
+  {
+    name: 'environment',
+    summary: 'Show the environments of a running gateway, and which one is active',
+    options: gatewayOptions,
+    example: 'environment --config penstock.yaml',
+    run: async (options) => (await import('./environment.ts')).showEnvironments(await connect(options)),
+  },
+  {
+    name: 'environment use',
+    summary: 'Switch the active environment: new payments go there',
+    arguments: [{ syntax: '<name>', description: 'the environment' }],
+    usage: ['<name> --reason <text> [options]'],
+    options: ['reason', 'confirm', 'force', ...gatewayOptions],
+    example: "environment use production --confirm production --reason 'go-live'",
+    run: async (options, environment = '') => {
+      const change = { ...options, environment, reason: reasonIn(options) };
+      return (await import('./environment.ts')).useEnvironment(await connect(options), change);
+    },
+  },
+  {
+    name: 'circuits',
+    summary: 'Show the circuits of a running gateway',
+    options: gatewayOptions,
+    example: 'circuits --json',
+    run: async (options) => (await import('./circuits.ts')).showCircuits(await connect(options)),
+  },
+  {
+    name: 'circuits hold',
+    summary: 'Hold a circuit open or closed for some time, on all instances, or release it',
+    arguments: [
+      { syntax: '<environment>', description: 'the environment' },
+      { syntax: '<lane>', description: 'the lane', choices: lanes },
+      {
+        syntax: '<state>',
+        description: 'open: send no call; closed: send every call; none: release the circuit',
+        choices: ['open', 'closed', 'none'],
+      },
+    ],
+    usage: ['<environment> <lane> <state> --reason <text> [options]'],
+    options: ['reason', 'for', ...gatewayOptions],
+    example: "circuits hold production write open --for 30min --reason 'the bank is in maintenance'",
+    run: async (options, environment = '', lane = '', hold = '') => {
+      const change = { environment, lane, hold, reason: reasonIn(options), duration: options.for };
+      return (await import('./circuits.ts')).holdCircuit(await connect(options), change);
+    },
+  },
+  {
+    name: 'cache purge',
+    summary: 'Remove cached payment statuses on all instances: of one payment, or all',
+    options: ['payment', 'environment', ...gatewayOptions],
+    example: 'cache purge --payment 8f2c1d --environment production',
+    run: async (options) => (await import('./cache.ts')).purgeCache(await connect(options), options),
+  },
+  {
+    name: 'explain',
+    summary: 'Show what a running gateway did with the requests of an X-Request-ID, step by step',
+    arguments: [{ syntax: '<x-request-id>', description: 'the X-Request-ID' }],
+    options: gatewayOptions,
+    example: 'explain 99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+    run: async (options, id = '') => (await import('./explain.ts')).explain(await connect(options), id),
+  },
+  {
+    name: 'in-doubt',
+    summary: 'List the requests that the bank may or may not have executed, and record what the bank says',
+    arguments: [
+      { syntax: '[request]', description: 'id or X-Request-ID of a request in doubt, or all' },
+      { syntax: '[outcome]', description: 'what the bank says', choices: outcomes },
+    ],
+    usage: [
+      '[--environment <name> [filter]] [options]',
+      '<request> [options]',
+      '<request> <outcome> --reason <text> [options]',
+      'all <outcome> --environment <name> [filter] --selection <selection> --reason <text> [options]',
+    ],
+    options: ['reason', 'payment', ...filterOptions, 'selection', 'confirm', ...gatewayOptions],
+    example: "in-doubt 99391c7e-ad88-49ec-a2ad-99ddcb1f7721 did-not-happen --reason 'the bank, ticket 4711'",
+    run: async (options, request, outcome) =>
+      (await import('./in-doubt.ts')).inDoubt(await connect(options), options, request, outcome),
+  },
+  {
+    name: 'state',
+    summary: 'Show whether the shared state has lost data, and what new payments wait for',
+    options: gatewayOptions,
+    example: 'state --url http://192.0.2.1:9090',
+    run: async (options) => (await import('./state.ts')).showState(await connect(options)),
+  },
+  {
+    name: 'state accept-loss',
+    summary: 'Accept new payments although the shared state may have lost earlier ones',
+    usage: ['--reason <text> [options]'],
+    options: ['reason', ...gatewayOptions],
+    example: "state accept-loss --reason 'the bank, ticket 4711'",
+    run: async (options) => {
+      const reason = reasonIn(options);
+      return (await import('./state.ts')).acceptLoss(await connect(options), reason);
+    },
+  },
+  {
+    name: 'audit list',
+    summary: 'List the newest records of the audit log, at most 100',
+    options: gatewayOptions,
+    example: 'audit list --json',
+    run: async (options) => (await import('./audit.ts')).listAudit(await connect(options)),
+  },
+  {
+    name: 'audit verify',
+    summary: 'Verify the hash chain of the audit log',
+    options: gatewayOptions,
+    example: 'audit verify',
+    run: async (options) => (await import('./audit.ts')).verifyAudit(await connect(options)),
+  },
+  {
+    name: 'openapi',
+    summary: 'Print the OpenAPI description of the payment API and of the admin API',
+    options: ['json'],
+    example: 'openapi > penstock-openapi.yaml',
+    run: async () => (await import('./openapi.ts')).describeApis(),
+  },
+  {
+    name: 'completion',
+    summary: 'Print a script that completes commands and options in a shell',
+    arguments: [{ syntax: '<shell>', description: 'the shell', choices: ['bash', 'zsh', 'fish'] }],
+    example: 'completion bash > /etc/bash_completion.d/penstock',
+    run: async (_options, shell = '') => (await import('./completion-scripts.ts')).completionScript(shell),
+  },
+  {
+    name: 'complete',
+    summary: 'List the candidates for the last of the words; the completion scripts call this',
+    arguments: [{ syntax: '[words...]', description: 'the words after penstock, the last one incomplete' }],
+    example: 'complete -- circuits h',
+    isHidden: true,
+    run: async (_options, ...words) => (await import('./completion.ts')).complete(commands, words),
+  },
+];
+
+/** What the words are about that only begin the names of commands. */
+export const groupSummaries: Readonly<Record<string, string>> = {
+  audit: 'The audit log of a running gateway',
+  cache: 'The status cache of a running gateway',
+};
+
+/** @throws CommandError that says what to do, if the address or the token is not known */
+const connect = async (options: Options) => (await import('./admin-client.ts')).connectToGateway(options);

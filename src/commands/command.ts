@@ -1,0 +1,103 @@
+/** What a command is: its name, arguments, options and function. The parser, the help and the completion read this. */
+
+import { UsageError } from './command-error.ts';
+import type { CommandOutput } from './command-output.ts';
+
+export interface Command {
+  /** The words after `penstock`, such as `environment use`. */
+  readonly name: string;
+  /** One line, without a full stop. */
+  readonly summary: string;
+  readonly arguments?: readonly CommandArgument[];
+  readonly options?: readonly OptionName[];
+  /** What follows the name, if the arguments in order and `[options]` do not say enough. One line for each form. */
+  readonly usage?: readonly string[];
+  /** What follows `penstock` in the example of the help. */
+  readonly example: string;
+  /** Not in the help: programs call it. */
+  readonly isHidden?: true;
+  /** @returns what to print; nothing if the command writes its output itself */
+  readonly run: (options: Options, ...words: string[]) => Promise<CommandOutput | undefined>;
+}
+
+interface CommandArgument {
+  /** In the syntax of the parser: `<required>`, `[optional]`, `[several...]`. */
+  readonly syntax: string;
+  readonly description: string;
+  readonly choices?: readonly string[];
+}
+
+export interface OptionRow {
+  /** In the syntax of the parser: `--name`, or `--name <value>`. */
+  readonly flags: `--${string}`;
+  readonly description: string;
+  /** The value is the path of a file. */
+  readonly isFile?: true;
+}
+
+/** Every option. An option means the same for all commands that have it. */
+const optionRows = {
+  config: {
+    flags: '--config <file>',
+    description: 'configuration file (default: the file named by PENSTOCK_CONFIG)',
+    isFile: true,
+  },
+  url: {
+    flags: '--url <url>',
+    description:
+      'admin listener of the gateway, such as http://192.0.2.1:9090 (default: admin.host and admin.port of the configuration)',
+  },
+  tokenFile: {
+    flags: '--token-file <file>',
+    description:
+      "file with the operator's token (default: PENSTOCK_ADMIN_TOKEN, then admin.tokenFile of the configuration)",
+    isFile: true,
+  },
+  json: { flags: '--json', description: 'print JSON' },
+  reason: { flags: '--reason <text>', description: 'reason for the change, for the audit log' },
+  confirm: {
+    flags: '--confirm <name>',
+    description: 'name of the environment again, as confirmation; required for production',
+  },
+  force: { flags: '--force', description: 'switch although the pre-flight test failed' },
+  for: { flags: '--for <duration>', description: 'how long, such as 10min; at most 24h (default: 10min)' },
+  payment: { flags: '--payment <payment-id>', description: "the bank's id of the payment" },
+  environment: { flags: '--environment <name>', description: 'only this environment' },
+  tenant: { flags: '--tenant <name>', description: 'only this tenant' },
+  from: {
+    flags: '--from <time>',
+    description: 'only requests since this time, such as 2026-11-21T01:00:00Z',
+  },
+  to: { flags: '--to <time>', description: 'only requests until this time' },
+  why: { flags: '--why <text>', description: 'only requests whose reason contains this text' },
+  selection: {
+    flags: '--selection <selection>',
+    description: 'the selection that the list with the same filter printed',
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;
+
+export type OptionName = keyof typeof optionRows;
+
+/** The options of a command line: text, or true for those without a value. */
+export type Options = {
+  readonly [Name in OptionName]?: (typeof optionRows)[Name]['flags'] extends `${string}<${string}`
+    ? string
+    : boolean;
+};
+
+/** The reason for a change. @throws UsageError if there is none */
+export function reasonIn({ reason }: Options): string {
+  if (reason !== undefined) return reason;
+  throw new UsageError('Give a reason, for the audit log: --reason TEXT');
+}
+
+/** The row of an option, with its optional members. */
+export const optionRow = (name: OptionName): OptionRow => optionRows[name];
+
+export const allOptionRows: readonly OptionRow[] = Object.values(optionRows);
+
+/** `--config` of `--config <file>`. */
+export const flagOf = ({ flags }: OptionRow): string => flags.replace(/ .*/, '');
+
+/** Whether an option has a value. */
+export const hasValue = ({ flags }: OptionRow): boolean => flags.includes('<');

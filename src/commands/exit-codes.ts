@@ -1,0 +1,25 @@
+/** The exit codes of all commands. Those above 1 are codes of sysexits.h. */
+
+export const exitCodes = {
+  ok: 0,
+  refused: 1,
+  usage: 64,
+  unavailable: 69,
+  internal: 70,
+  permission: 77,
+  config: 78,
+} as const;
+
+/** What each code means, for `penstock --help` and the documentation. */
+export const exitCodeMeanings: readonly (readonly [code: number, meaning: string])[] = [
+  [exitCodes.ok, 'success'],
+  [
+    exitCodes.refused,
+    'refused, or a problem was found; serve: cannot start, or stopped before all requests had ended',
+  ],
+  [exitCodes.usage, 'wrong command line'],
+  [exitCodes.unavailable, 'no gateway answers, or its shared state cannot be reached'],
+  [exitCodes.internal, 'internal error'],
+  [exitCodes.permission, 'no operator token, an unknown one, or one whose role does not allow this'],
+  [exitCodes.config, 'invalid configuration'],
+];

@@ -1,0 +1,96 @@
+/** The command line as a process: help, version, wrong usage, and JSON on the right stream. */
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { startCommand, writeConfigFile } from '../../kit/command.ts';
+import { freePort } from '../../kit/ports.ts';
+
+async function penstock(t: TestContext, args: readonly string[], variables = {}) {
+  const command = startCommand(t, process.execPath, ['src/main.ts', ...args], variables);
+  const exitCode = await command.exitCode();
+  return { exitCode, stdout: command.stdout(), stderr: command.stderr() };
+}
+
+describe('the command line', () => {
+  test('prints the commands and the exit codes for --help, and exits with 0', async (t) => {
+    const { exitCode, stdout, stderr } = await penstock(t, ['--help']);
+    assert.deepEqual([exitCode, stderr], [0, '']);
+    assert.match(stdout, /^Usage: penstock <command> \[options\]\n/);
+    assert.match(stdout, /^ {2}circuits hold <environment> <lane> <state> {2}Hold a circuit/m);
+    assert.match(stdout, /^ {2}78 +invalid configuration$/m);
+    assert.doesNotMatch(stdout, /^ {2}complete /m);
+    assert.ok(!stdout.includes('\u001b'), 'no colours outside a terminal');
+  });
+
+  test('prints usage, options and an example for --help of a command', async (t) => {
+    for (const args of [
+      ['in-doubt', '--help'],
+      ['help', 'in-doubt'],
+    ]) {
+      const { exitCode, stdout } = await penstock(t, args);
+      assert.equal(exitCode, 0);
+      assert.match(stdout, /^Usage: penstock in-doubt \[--environment/);
+      assert.match(stdout, /^ {7}penstock in-doubt <request> <outcome> --reason <text> \[options\]$/m);
+      assert.match(stdout, /^ {2}--selection <selection> /m);
+      assert.match(stdout, /^Example:\n {2}penstock in-doubt 99391c7e/m);
+    }
+  });
+
+  test('prints its version for --version', async (t) => {
+    const { exitCode, stdout } = await penstock(t, ['--version']);
+    assert.equal(exitCode, 0);
+    assert.match(stdout, /^penstock \d+\.\d+\.\d+\n$/);
+  });
+
+  test('prints the help on standard error without a command, and exits with 64', async (t) => {
+    for (const [args, usage] of [
+      [[], /^Usage: penstock <command> \[options\]\n/],
+      [['audit'], /^Usage: penstock audit <command> \[options\]\n/],
+    ] as const) {
+      const { exitCode, stdout, stderr } = await penstock(t, args);
+      assert.deepEqual([exitCode, stdout], [64, '']);
+      assert.match(stderr, usage);
+    }
+  });
+
+  test('names an unknown command, and suggests a similar one', async (t) => {
+    assert.deepEqual(await penstock(t, ['circuts']), {
+      exitCode: 64,
+      stdout: '',
+      stderr: "unknown command 'circuts'\n(Did you mean circuits?)\nSee 'penstock --help'.\n",
+    });
+  });
+
+  test('prints the OpenAPI description as YAML, and as JSON for --json', async (t) => {
+    assert.match((await penstock(t, ['openapi'])).stdout, /^openapi: 3\.1\.0\n/);
+    const { exitCode, stdout } = await penstock(t, ['openapi', '--json']);
+    assert.equal(exitCode, 0);
+    assert.equal(JSON.parse(stdout).openapi, '3.1.0');
+  });
+
+  test('prints errors as JSON on standard error for --json', async (t) => {
+    const file = writeConfigFile(t, 'environments: { sandbox: { baseUrl: nowhere } }');
+    const invalid = await penstock(t, ['check', '--json', '--config', file]);
+    assert.deepEqual([invalid.exitCode, invalid.stdout], [78, '']);
+    const { error, errors } = JSON.parse(invalid.stderr);
+    assert.match(error, /^1 error in the configuration:\n/);
+    assert.equal(errors.length, 1);
+
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const nobody = await penstock(t, ['circuits', '--json', '--url', url], { PENSTOCK_ADMIN_TOKEN: 'x' });
+    assert.deepEqual([nobody.exitCode, nobody.stdout], [69, '']);
+    assert.match(JSON.parse(nobody.stderr).error, new RegExp(`^No gateway answers at ${url} `));
+  });
+
+  test('says what to set if it knows neither the gateway nor a token', async (t) => {
+    const unknown = await penstock(t, ['circuits']);
+    assert.equal(unknown.exitCode, 64);
+    assert.match(
+      unknown.stderr,
+      /^Name the gateway with --url URL, or its configuration with --config FILE\.\n/,
+    );
+    const anonymous = await penstock(t, ['circuits', '--url', 'http://127.0.0.1:9090']);
+    assert.equal(anonymous.exitCode, 77);
+    assert.match(anonymous.stderr, /^No operator token: set PENSTOCK_ADMIN_TOKEN/);
+  });
+});
