@@ -49,7 +49,7 @@ export interface StartedGateway {
 const filePollMs = 500;
 
 /** Does not listen yet. @param state by default the one that the configuration names */
-export function createGateway(
+export function assembleGateway(
   config: Config,
   log: Log,
   operators: readonly Operator[] = [],

@@ -5,7 +5,7 @@ import { configuredOperators } from '../admin/authenticate-operator.ts';
 import { type DerivedDefault, describeDerived } from '../config/derive-defaults.ts';
 import { adminToken, configSource, type LoadedConfig, loadConfigAndFiles } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import { createGateway, type Gateway } from '../gateway.ts';
+import { assembleGateway, type Gateway } from '../gateway.ts';
 import { createLog, type Log, safeStack } from '../telemetry/log.ts';
 import { type Output, standardOutput } from '../telemetry/standard-output.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -73,7 +73,7 @@ export async function serve(file: string | undefined): Promise<void> {
 
 async function start(config: Config, log: Log) {
   const { operators, generatedToken } = configuredOperators(config.admin, adminToken(config.admin));
-  const gateway = createGateway(config, log, operators);
+  const gateway = assembleGateway(config, log, operators);
   return { gateway, generatedToken, ...(await gateway.start()) };
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { configuredOperators } from '../admin/authenticate-operator.ts';
 import { loadConfig } from '../config/load.ts';
-import { createGateway } from '../gateway.ts';
+import { assembleGateway } from '../gateway.ts';
 import { createLog } from '../telemetry/log.ts';
 import { standardOutput } from '../telemetry/standard-output.ts';
 import { createSimulatedBank } from './server.ts';
@@ -60,7 +60,7 @@ function demoGateway(overrides: Readonly<Record<string, string>>) {
   const { config } = loaded;
   const { operators } = configuredOperators(config.admin, demoToken);
   const output = standardOutput();
-  return { config, gateway: createGateway(config, createLog(config.log, output), operators) };
+  return { config, gateway: assembleGateway(config, createLog(config.log, output), operators) };
 }
 
 function portInUse(cause: NodeJS.ErrnoException): never {

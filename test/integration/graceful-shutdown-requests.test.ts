@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
-import { createGateway } from '../../src/gateway.ts';
+import { assembleGateway } from '../../src/gateway.ts';
 import { configOf, startBank } from '../kit/gateway.ts';
 import { startPlainListener } from '../kit/plain-listener.ts';
 import { isOpen } from '../kit/ports.ts';
@@ -18,7 +18,7 @@ const configFor = (baseUrl: string) =>
 
 describe('a gateway that stops (H1)', () => {
   test('closes the public and the admin listener', async (t) => {
-    const gateway = createGateway(configFor('https://bank.example'), silent);
+    const gateway = assembleGateway(configFor('https://bank.example'), silent);
     const { tppPort, adminPort } = await gateway.start();
     t.after(() => gateway.stop());
     assert.deepEqual([await isOpen(tppPort), await isOpen(adminPort)], [true, true]);
@@ -28,7 +28,7 @@ describe('a gateway that stops (H1)', () => {
 
   test('completes a running request, and does not wait for idle connections', async (t) => {
     const bank = await startBank(t);
-    const gateway = createGateway(configFor(bank.baseUrl), silent);
+    const gateway = assembleGateway(configFor(bank.baseUrl), silent);
     const { tppPort } = await gateway.start();
     const idle = await connectRaw(tppPort);
     const busy = await connectRaw(tppPort);

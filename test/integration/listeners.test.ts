@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createGateway } from '../../src/gateway.ts';
+import { assembleGateway } from '../../src/gateway.ts';
 import { call, jsonOf } from '../kit/call.ts';
 import { adminToken, configOf, startGatewayWithBank } from '../kit/gateway.ts';
 import { freePort, isOpen, takenPort } from '../kit/ports.ts';
@@ -20,14 +20,14 @@ const configFor = (tppPort: number, adminPort: number) =>
 describe('a gateway whose port is in use', () => {
   test('closes the admin listener if the public port is in use', async (t) => {
     const adminPort = await freePort();
-    const gateway = createGateway(configFor(await takenPort(t), adminPort), silent);
+    const gateway = assembleGateway(configFor(await takenPort(t), adminPort), silent);
     await assert.rejects(gateway.start(), { code: 'EADDRINUSE' });
     assert.equal(await isOpen(adminPort), false);
   });
 
   test('closes the public listener if the admin port is in use', async (t) => {
     const tppPort = await freePort();
-    const gateway = createGateway(configFor(tppPort, await takenPort(t)), silent);
+    const gateway = assembleGateway(configFor(tppPort, await takenPort(t)), silent);
     await assert.rejects(gateway.start(), { code: 'EADDRINUSE' });
     assert.equal(await isOpen(tppPort), false);
   });

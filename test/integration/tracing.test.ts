@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
-import { createGateway } from '../../src/gateway.ts';
+import { assembleGateway } from '../../src/gateway.ts';
 import { createTracing } from '../../src/telemetry/tracing.ts';
 import { call } from '../kit/call.ts';
 import { configOf, type Sections, startGatewayWithBank, withoutLimits } from '../kit/gateway.ts';
@@ -143,7 +143,7 @@ test('a stopping gateway exports the remaining spans, and does not wait for a co
   };
   for (const status of [200, 0]) {
     collector.respondWith(status);
-    const gateway = createGateway(configOf(withoutLimits(sections)), () => {});
+    const gateway = assembleGateway(configOf(withoutLimits(sections)), () => {});
     const { tppPort } = await gateway.start();
     await call(`http://127.0.0.1:${tppPort}`, initiation);
     await within(20_000, 'the gateway to stop', gateway.stop());

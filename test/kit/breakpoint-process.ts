@@ -4,7 +4,7 @@
  */
 
 import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
-import { createGateway } from '../../src/gateway.ts';
+import { assembleGateway } from '../../src/gateway.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
@@ -40,7 +40,7 @@ const pausingState = createBreakpointState(createState(state), async (requestId,
 const config = configOf({ listen: { port: 0 }, admin: { port: 0 }, ...sections });
 const log = createLog({ level: 'error', format: 'json' }, { write: () => {} });
 const { operators } = configuredOperators(config.admin, adminToken);
-const gateway = createGateway(config, log, operators, pausingState);
+const gateway = assembleGateway(config, log, operators, pausingState);
 notify({ kind: 'serving', ...(await gateway.start()) });
 
 function createState(options: BreakpointGatewayOptions['state']): State {

@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
-import { createGateway } from '../../src/gateway.ts';
+import { assembleGateway } from '../../src/gateway.ts';
 import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { createSimulatedBank } from '../../src/simulated-bank/server.ts';
 import type { State } from '../../src/state/ports.ts';
@@ -74,7 +74,7 @@ export async function startGateway(
   const config = configOf(onFreePorts(sections));
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
   const { operators } = configuredOperators(config.admin, adminToken);
-  const gateway = createGateway(config, log, operators, state);
+  const gateway = assembleGateway(config, log, operators, state);
   const { tppPort, adminPort } = await gateway.start();
   scope.after(() => gateway.stop());
   return {

@@ -6,7 +6,7 @@ import { format } from 'node:util';
 import { Redis } from 'ioredis';
 import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
 import { explain } from '../../src/commands/explain.ts';
-import { createGateway } from '../../src/gateway.ts';
+import { assembleGateway } from '../../src/gateway.ts';
 import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { createRedisState } from '../../src/state/redis.ts';
 import { createLog } from '../../src/telemetry/log.ts';
@@ -99,7 +99,7 @@ export async function startCapturedGateway(
     captured.log('warn', 'the state', { why: problem ?? 'has no problem' });
   const state =
     redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onProblem, 2_000);
-  const gateway = createGateway(config, captured.log, operators, state);
+  const gateway = assembleGateway(config, captured.log, operators, state);
   const { tppPort: port, adminPort } = await gateway.start();
   t.after(() => gateway.stop());
   const adminListener = { adminUrl: `http://127.0.0.1:${adminPort}` };
@@ -146,7 +146,7 @@ function captureLogsAndConsole(t: TestContext) {
   const warned = (warning: Error) => void elsewhere.push(format(warning));
   process.on('warning', warned);
   t.after(() => process.off('warning', warned));
-  const log: Parameters<typeof createGateway>[1] = (...line) => {
+  const log: Parameters<typeof assembleGateway>[1] = (...line) => {
     for (const one of logs) one(...line);
   };
   return { log, json, text, elsewhere };
