@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { commandsPage } from './docs/commands.ts';
 import { configurationPage, configurationSchema } from './docs/configuration.ts';
 import { errorsPage } from './docs/errors.ts';
+import { chartAlerts, chartDashboard, chartValuesSchema } from './docs/helm.ts';
 import { metricsPage } from './docs/metrics.ts';
 import { openapiPage } from './docs/openapi.ts';
 
@@ -25,6 +26,9 @@ const generated: readonly GeneratedFile[] = [
   { file: 'docs/errors.md', content: errorsPage },
   { file: 'docs/metrics.md', content: metricsPage },
   { file: 'docs/openapi.yaml', content: openapiPage },
+  { file: 'deploy/helm/penstock/values.schema.json', content: chartValuesSchema },
+  { file: 'deploy/helm/penstock/files/alerts.yaml', content: chartAlerts },
+  { file: 'deploy/helm/penstock/files/dashboard.json', content: chartDashboard },
 ];
 
 const stale = generated.filter(({ file, content }) => textOf(file) !== content());

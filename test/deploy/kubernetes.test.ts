@@ -88,6 +88,8 @@ describe('the Kubernetes base', () => {
     assert.equal(at(watched, 'metadata', 'name'), 'penstock-operators');
     assert.equal(at(monitor, 'spec', 'endpoints', 0, 'port'), at(watched, 'spec', 'ports', 0, 'name'));
     assert.equal(at(monitor, 'spec', 'endpoints', 0, 'path'), '/metrics');
+    const job = at(watched, 'metadata', 'labels', String(at(monitor, 'spec', 'jobLabel')));
+    assert.equal(job, 'penstock', 'the job that the alert rules name');
   });
 
   test('selects its own pods everywhere', () => {
@@ -118,7 +120,9 @@ describe('the Kubernetes base', () => {
       volumes,
     );
     const { listen, admin, environments } = config;
-    const files = [listen.tls?.certFile, listen.tls?.keyFile, admin.tokenFile].concat(
+    assert.equal(admin.tokenFile, null, 'each operator has a token of their own');
+    assert.ok(admin.operators.length > 1);
+    const files = [listen.tls?.certFile, listen.tls?.keyFile].concat(
       environments.all.flatMap(({ tls }) => [tls?.certFile, tls?.keyFile]),
     );
     for (const file of ['/etc/penstock/penstock.yaml', ...files])
