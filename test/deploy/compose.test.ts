@@ -1,12 +1,13 @@
 /** compose.yaml agrees with itself and with what it starts. */
 
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { reusePortWarning } from '../../src/http/reuse-port.ts';
 import { root } from '../kit/command.ts';
-import { at, configIn, documentsIn, entriesAt, listAt } from './files.ts';
+import { at, configIn, documentsIn, entriesAt, listAt, textOf } from './files.ts';
 
 const [compose] = documentsIn('compose.yaml');
 const services = new Map(entriesAt(compose, 'services'));
@@ -96,6 +97,19 @@ describe('compose.yaml', () => {
     assert.deepEqual(at(services.get('bank-sandbox'), 'networks', 'default', 'aliases'), ['penstock']);
     const [datasources] = documentsIn('deploy/grafana/datasource.yaml');
     assert.equal(at(datasources, 'datasources', 0, 'url'), 'http://prometheus:9090');
+  });
+
+  test('gives each operator a token of their own, which a comment states', () => {
+    const lines = textOf('deploy/compose/penstock.yaml').split('\n');
+    const tokens = lines.flatMap((line) => /# token: (\S+)$/.exec(line)?.[1] ?? []);
+    const hashes = tokens.map((token) => createHash('sha256').update(token).digest('hex'));
+    for (const { admin } of configs)
+      assert.deepEqual(
+        admin.operators.map(({ tokenSha256 }) => tokenSha256),
+        hashes,
+      );
+    assert.equal(new Set(tokens).size, 2);
+    for (const gateway of gateways) assert.equal(variablesOf(gateway).PENSTOCK_ADMIN_TOKEN, undefined);
   });
 
   test('runs the gateways and banks with a read-only file system', () => {
