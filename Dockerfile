@@ -1,23 +1,33 @@
 # docker build -t penstock .
 # docker run --read-only -v ./penstock.yaml:/etc/penstock/penstock.yaml:ro -p 8080:8080 penstock
+# docker run --read-only -v ./penstock.yaml:/etc/penstock/penstock.yaml:ro penstock check
+# docker run --read-only --no-healthcheck -p 9101:9101 penstock bank --host 0.0.0.0
 #
-# Set listen.publicUrl in the configuration: the gateway cannot know the address of the container's host.
-# It writes nothing to the disk, unless state.file says so: give that a volume.
-FROM node:24-bookworm-slim
+# docs/operations/container.md explains the image.
 
+# The package, as `npm pack` creates it, and its dependencies in the versions of the lock file.
+FROM node:24-bookworm-slim AS package
+WORKDIR /build
+COPY package.json package-lock.json ./
+COPY tools ./tools
+RUN npm ci
+COPY LICENSE README.md CHANGELOG.md SECURITY.md tsconfig.json tsconfig.build.json ./
+COPY bin ./bin
+COPY config ./config
+COPY src ./src
+RUN npm pack --pack-destination=/tmp
+WORKDIR /opt/penstock
+RUN tar -xzf /tmp/penstock-gateway-penstock-*.tgz --strip-components=1
+RUN cp /build/package-lock.json . && npm ci --omit=dev && rm package-lock.json
+
+FROM node:24-bookworm-slim
 ENV NODE_ENV=production
 WORKDIR /opt/penstock
+COPY --from=package /opt/penstock ./
 
-# The optional dependencies are a Node for machines with an older one; the image has its own.
-COPY package.json package-lock.json ./
-RUN --mount=type=tmpfs,target=/tmp/npm npm ci --omit=dev --omit=optional --cache=/tmp/npm
-COPY LICENSE ./
-COPY bin ./bin
-COPY src ./src
-
-# The gateway listens on 127.0.0.1 unless told otherwise, where nobody outside the container could reach it.
-# This variable wins over listen.host in the file. The operators' port stays on loopback: before setting
-# PENSTOCK_ADMIN_HOST, give the operators tokens, or the gateway refuses to start.
+# The gateway listens on 127.0.0.1 by default, where nothing outside the container reaches it. This variable overrides
+# listen.host of the file. The admin listener stays on loopback: before you set PENSTOCK_ADMIN_HOST, configure
+# admin.operators, or the gateway refuses to start.
 ENV PENSTOCK_CONFIG=/etc/penstock/penstock.yaml \
     PENSTOCK_LISTEN_HOST=0.0.0.0
 
@@ -25,10 +35,20 @@ ENV PENSTOCK_CONFIG=/etc/penstock/penstock.yaml \
 USER 1000:1000
 EXPOSE 8080 9090
 
-# Asks from inside, so it works although the operators' port is on loopback. A port other than 9090 that stands in
-# the file alone is not seen here: set PENSTOCK_ADMIN_PORT instead.
+# Runs inside the container, so it works although the admin listener is on loopback. It reads PENSTOCK_ADMIN_PORT, not
+# admin.port of the file: set the variable if the port is not 9090.
 HEALTHCHECK --interval=15s --timeout=3s --start-period=10s \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.PENSTOCK_ADMIN_PORT ?? 9090}/health/live`, { signal: AbortSignal.timeout(2000) }).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 
-# An array, so that the gateway itself gets SIGTERM and lets running requests end: `docker stop --time 45`.
-CMD ["node", "src/main.ts", "serve"]
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Penstock" \
+      org.opencontainers.image.description="Gateway between a TPP platform and a bank's PSD2 payment-initiation API" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.revision="$REVISION" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="https://github.com/penstock-gateway/penstock" \
+      org.opencontainers.image.documentation="https://github.com/penstock-gateway/penstock/blob/main/docs/operations/container.md"
+
+# Arrays, so that the gateway itself receives SIGTERM and drains: `docker stop --timeout 45`.
+ENTRYPOINT ["node", "/opt/penstock/bin/penstock.cjs"]
+CMD ["serve"]

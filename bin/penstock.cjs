@@ -1,21 +1,25 @@
 #!/usr/bin/env node
-// The command line. On a Node too old to run TypeScript it starts itself again with the Node of this installation.
+// The command. Runs the compiled files of the package, or the sources of a checkout. On a Node too old for the gateway, a
+// checkout starts itself again with the Node that `npm ci` has installed.
 'use strict';
 const { spawn } = require('node:child_process');
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
+const { pathToFileURL } = require('node:url');
 
-const main = join(__dirname, '..', 'src', 'main.ts');
+const root = join(__dirname, '..');
+const source = join(root, 'src', 'main.ts');
+const main = existsSync(source) ? source : join(root, 'dist', 'main.js');
 const [major, minor] = process.versions.node.split('.').map(Number);
 
 if (major > 24 || (major === 24 && minor >= 14)) {
   process.argv[1] = main;
-  import(main);
+  import(pathToFileURL(main));
 } else {
-  const newer = join(__dirname, '..', 'node_modules', '.bin', 'node');
+  const newer = join(root, 'node_modules', '.bin', 'node');
   if (!existsSync(newer)) {
     console.error(
-      `penstock needs Node 24.14 or newer; this is ${process.version}, and no newer one is installed beside it.`,
+      `penstock needs Node 24.14 or newer (24 or 26); this is ${process.version}. Install a newer Node, or use the container image.`,
     );
     process.exit(1);
   }

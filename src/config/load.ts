@@ -1,6 +1,7 @@
 /** Loads the configuration: the file, then environment variables. The only module that reads `process.env`. */
 
 import { readFileSync } from 'node:fs';
+import { stringify } from 'yaml';
 import { type ReadFile, readFromDisk } from '../certificates/file-watcher.ts';
 import { applyVariables, type EnvironmentVariables } from './environment-variables.ts';
 import { errorAtLine, errorInVariable, locateError, sortedTexts } from './error-locations.ts';
@@ -34,6 +35,12 @@ export const loadConfigAndFiles = (
   variables: EnvironmentVariables = process.env,
 ): LoadedConfig => load(file, variables, readFromDisk);
 
+/** Like `loadConfigAndFiles`, for settings in memory with the names and units of the file. */
+export const loadSettingsAndFiles = (
+  settings: object,
+  variables: EnvironmentVariables = process.env,
+): LoadedConfig => loadText(stringify(settings), undefined, variables, readFromDisk);
+
 /**
  * The bearer token of the operator "admin": from `PENSTOCK_ADMIN_TOKEN`, otherwise from `admin.tokenFile`, without the
  * line break at the end of the file.
@@ -58,8 +65,16 @@ export const nodeFlags = (): string => [process.env.NODE_OPTIONS, ...process.exe
 function load(file: string | undefined, variables: EnvironmentVariables, read?: ReadFile): LoadedConfig {
   const source = readSource(file);
   if ('error' in source) return { kind: 'invalid', errors: [source.error] };
+  return loadText(source.text, file, variables, read);
+}
 
-  const yaml = readYaml(source.text);
+function loadText(
+  text: string,
+  file: string | undefined,
+  variables: EnvironmentVariables,
+  read?: ReadFile,
+): LoadedConfig {
+  const yaml = readYaml(text);
   const overridden = applyVariables(withoutEmptySections(yaml.tree), variables);
   const result = validateSettings(overridden.tree, {
     read,

@@ -105,7 +105,7 @@ export type Config = Omit<Settings, 'listen' | 'clients' | 'tenants' | 'environm
   readonly environments: EnvironmentsSettings;
 };
 
-type DeepReadonly<T> = T extends readonly (infer Item)[]
+export type DeepReadonly<T> = T extends readonly (infer Item)[]
   ? readonly DeepReadonly<Item>[]
   : T extends object
     ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }

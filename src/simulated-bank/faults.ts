@@ -64,7 +64,7 @@ export interface FaultScope {
   readonly operation?: OperationName | readonly OperationName[];
 }
 
-interface FaultRow<Name extends FaultName> {
+export interface FaultRow<Name extends FaultName> {
   readonly does: string;
   readonly strikes: FaultMoment;
   readonly defaults: Required<FaultParameters[Name]>;

@@ -32,6 +32,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   ],
   commands: ['gateway.ts', 'admin', 'config', 'state', 'telemetry', 'version.ts'],
   'main.ts': ['commands'],
+  'library.ts': ['admin', 'config', 'telemetry', 'gateway.ts'],
   'simulated-bank': ['pis'],
 };
 

@@ -9,6 +9,9 @@ interface Locked {
   readonly version: string;
   readonly integrity?: string;
   readonly resolved?: string;
+  readonly link?: boolean;
+  readonly dev?: boolean;
+  readonly optional?: boolean;
   readonly license?: string;
   readonly hasInstallScript?: boolean;
 }
@@ -16,15 +19,25 @@ type Versions = Readonly<Record<string, string>>;
 
 const root = join(import.meta.dirname, '../..');
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
-const packagesOf = (folder: string) => {
+const lockedIn = (folder: string) => {
   const lock: { readonly packages: Readonly<Record<string, Locked>> } = JSON.parse(
     textOf(join(folder, 'package-lock.json')),
   );
   return Object.entries(lock.packages).filter(([path]) => path !== '');
 };
+
+/** The folder with the Node for development, and the link to it: the only entries that are no packages of a registry. */
+const nodeFolder = 'tools/node';
+const nodeLink = 'node_modules/development-node';
+const packagesOf = (folder: string) =>
+  lockedIn(folder).filter(([path]) => path !== nodeFolder && path !== nodeLink);
 const packages = packagesOf('.');
-const project: Readonly<Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Versions>> =
+const { dependencies, devDependencies }: Readonly<Record<'dependencies' | 'devDependencies', Versions>> =
   JSON.parse(textOf('package.json'));
+const { optionalDependencies: nodes }: { readonly optionalDependencies: Versions } = JSON.parse(
+  textOf(`${nodeFolder}/package.json`),
+);
+const { 'development-node': ownNode, ...developing } = devDependencies;
 
 /** The oldest version without a known vulnerability, with its identifier. */
 const atLeast: Readonly<Record<string, string>> = {
@@ -58,19 +71,22 @@ describe('the dependencies', () => {
 
   test('come from any registry: no lock file names a host', () => {
     for (const folder of ['.', 'bench']) {
-      for (const [path, { resolved }] of packagesOf(folder)) assert.equal(resolved, undefined, path);
-      assert.doesNotMatch(textOf(join(folder, 'package-lock.json')), /"(git|file|link)[+:"]|\.tgz/);
+      for (const [path, { resolved }] of lockedIn(folder))
+        assert.equal(resolved, path === nodeLink ? nodeFolder : undefined, path);
+      const text = textOf(join(folder, 'package-lock.json')).replace(`"file:${nodeFolder}"`, '');
+      assert.doesNotMatch(text, /"(git|file)[+:]|\.tgz/);
     }
+    const links = ['.', 'bench'].flatMap(lockedIn).filter(([, { link }]) => link);
+    assert.deepEqual(
+      links.map(([path]) => path),
+      [nodeLink],
+    );
   });
 
   test('have one exact version each, the same in the lock file', () => {
-    const { dependencies, devDependencies, optionalDependencies } = project;
     const locked = new Map(packages);
-    for (const [name, version] of Object.entries({
-      ...dependencies,
-      ...devDependencies,
-      ...optionalDependencies,
-    })) {
+    assert.equal(ownNode, `file:${nodeFolder}`);
+    for (const [name, version] of Object.entries({ ...dependencies, ...developing, ...nodes })) {
       assert.match(version, /^\d+\.\d+\.\d+$/, name);
       assert.equal(locked.get(`node_modules/${name}`)?.version, version, name);
     }
@@ -92,16 +108,23 @@ describe('the dependencies', () => {
       assert.ok(!isAllowed(other), other);
   });
 
+  test('contain Node for development only: an installed package does not get a second one', () => {
+    const installed = packages.filter(([path]) => path.startsWith('node_modules/node-'));
+    assert.deepEqual(
+      installed.map(([path, { dev, optional }]) => ({ path, dev, optional })),
+      Object.keys(nodes).map((name) => ({ path: `node_modules/${name}`, dev: true, optional: true })),
+    );
+  });
+
   test('are the ones that ADR 20 explains', () => {
     const page = textOf('docs/architecture/adr/0020-dependencies.md');
-    const [, serving = '', developing = ''] = page.split(/^\| (?=package |for development )/m);
+    const [, serving = '', forDevelopment = ''] = page.split(/^\| (?=package |for development )/m);
     const namesIn = (table: string) =>
       [...table.matchAll(/^\| ([^|]+) \| (?=\S)/gm)]
         .flatMap(([, names = '']) => names.split(', '))
         .toSorted();
-    const { dependencies, optionalDependencies, devDependencies } = project;
-    assert.deepEqual(namesIn(serving), Object.keys({ ...dependencies, ...optionalDependencies }).toSorted());
-    assert.deepEqual(namesIn(developing), Object.keys(devDependencies).toSorted());
+    assert.deepEqual(namesIn(serving), Object.keys(dependencies).toSorted());
+    assert.deepEqual(namesIn(forDevelopment), Object.keys({ ...developing, ...nodes }).toSorted());
   });
 
   test('B7, B8: are newer than the versions with known vulnerabilities', () => {

@@ -1,0 +1,110 @@
+/**
+ * The library: a gateway inside another program. The package exports this file only.
+ *
+ * The gateway opens its own listeners. It is not a middleware: another server would have parsed the request head before the
+ * gateway could refuse an ambiguous one (ADR 5). It installs no signal handlers and never exits the process.
+ */
+
+import type { z } from 'zod';
+import { configuredOperators } from './admin/authenticate-operator.ts';
+import { adminToken, loadConfigAndFiles, loadSettingsAndFiles } from './config/load.ts';
+import type { DeepReadonly, schema } from './config/schema.ts';
+import type { environment } from './config/sections/environments.ts';
+import type { ValidConfig } from './config/validate.ts';
+import { assembleGateway } from './gateway.ts';
+import { createLog } from './telemetry/log.ts';
+import { standardOutput } from './telemetry/standard-output.ts';
+
+export interface GatewayOptions {
+  /** The path of a YAML file, or the settings themselves, with the names and units of that file. */
+  readonly config: string | GatewaySettings;
+  /**
+   * Environment variables that override settings and contain secrets, such as `PENSTOCK_STATE_REDIS`. Those that begin with
+   * `PENSTOCK_` are read. Default: those of the process.
+   */
+  readonly variables?: Readonly<Record<string, string | undefined>>;
+  /** Receives each line of the log, with its line break. Default: standard output, without waiting for its reader. */
+  readonly logTo?: { write(line: string): void };
+}
+
+/** The settings of the configuration file: `{ listen: { port: 8080 }, deadlines: { write: '35s' }, ... }`. */
+export type GatewaySettings = DeepReadonly<
+  Omit<z.input<typeof schema>, 'environments' | 'tenants'> & {
+    /** `active`, and each environment by its name. */
+    environments?: Record<string, string | z.input<typeof environment>>;
+    /** `retired`, and each tenant that was renamed or merged by its name. */
+    tenants?: Record<string, string[] | { formerly?: string[] }>;
+  }
+>;
+
+export interface PenstockGateway {
+  /**
+   * Opens both listeners. If one cannot be opened, closes the other one.
+   *
+   * @throws Error with a sentence that says what to change
+   */
+  start(): Promise<ListeningGateway>;
+  /**
+   * Uses another configuration for all requests to come. Running requests end with the previous one.
+   *
+   * @returns changed settings that need a restart to take effect
+   * @throws ConfigurationError if it is invalid; Error if the shared state contradicts it. The previous one stays in use.
+   */
+  reload(config: string | GatewaySettings): Promise<readonly string[]>;
+  /** Announces the end (not ready, `Connection: close`), and continues to serve. */
+  drain(): void;
+  /** Takes no new connections, waits for running requests, and closes everything. Every request has a deadline. */
+  stop(): Promise<void>;
+}
+
+export interface ListeningGateway {
+  /** The port of the public API. */
+  readonly tppPort: number;
+  readonly adminPort: number;
+  /** Identifies this instance among those that share the state; new after every start. */
+  readonly instanceId: string;
+  /** The token of the operator "admin" for this run, if no operators are configured. Show it to a person; do not log it. */
+  readonly generatedToken?: string;
+}
+
+/** An invalid configuration. */
+export class ConfigurationError extends Error {
+  /** One for each error: the location, the setting, and what to write instead. */
+  readonly errors: readonly string[];
+
+  constructor(errors: readonly string[]) {
+    super(`the configuration is invalid:\n${errors.join('\n')}`);
+    this.name = 'ConfigurationError';
+    this.errors = errors;
+  }
+}
+
+/**
+ * Creates a gateway that does not listen yet.
+ *
+ * @throws ConfigurationError if the configuration is invalid; Error if a file that it names cannot be used
+ */
+export function createGateway({ config: source, variables, logTo }: GatewayOptions): PenstockGateway {
+  const { config } = loadValid(source, variables);
+  const token = adminToken(config.admin, variables);
+  const { operators, generatedToken } = configuredOperators(config.admin, token);
+  const gateway = assembleGateway(config, createLog(config.log, logTo ?? standardOutput()), operators);
+  return {
+    async start() {
+      const started = await gateway.start();
+      return generatedToken === undefined ? started : { ...started, generatedToken };
+    },
+    reload: async (next) => gateway.reload(loadValid(next, variables).config),
+    drain: gateway.drain,
+    stop: gateway.stop,
+  };
+}
+
+function loadValid(source: GatewayOptions['config'], variables: GatewayOptions['variables']): ValidConfig {
+  const loaded =
+    typeof source === 'string'
+      ? loadConfigAndFiles(source, variables)
+      : loadSettingsAndFiles(source, variables);
+  if (loaded.kind === 'invalid') throw new ConfigurationError(loaded.errors);
+  return loaded;
+}
