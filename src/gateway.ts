@@ -194,7 +194,7 @@ function createConfiguredState({ state }: Config, log: Log): State {
   const lost = lostOnRestart(state);
   if (lost) log('warn', lost);
   return createState(state, (problem) => {
-    if (problem === undefined) log('info', 'the problem of the shared state has ended');
-    else log('error', 'the shared state has a problem', { why: problem });
+    if (problem === undefined) log('info', 'shared state available again');
+    else log('error', 'shared state unavailable', { why: problem });
   });
 }

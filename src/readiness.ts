@@ -47,7 +47,7 @@ export function createReadinessCheck({
       const identitiesProblem =
         problem === undefined ? requestHandlers.current.identities.problem() : undefined;
       const emptied = services.activeEnvironment.stateWasEmptied()
-        ? 'the shared state was emptied since this instance runs'
+        ? 'the shared state was emptied after this instance started'
         : [];
       const loss = services.ledger.lossGuard.report();
       const reasons = [

@@ -89,7 +89,7 @@ async function establish(next: ConfiguredIdentities, previous: ConfiguredIdentit
     if (cause instanceof IdentityContradiction) throw cause;
     if (!previous.current()) return; // the old configuration is refusing all requests as well
     const text =
-      'clients, tenants or baseUrl changed, and the shared state cannot record that now; reload again when /health/ready is 200';
+      'clients, tenants or baseUrl changed, and the shared state is unavailable; reload again when /health/ready returns 200';
     throw new Error(text, { cause });
   }
 }

@@ -158,7 +158,7 @@ function createWarningLog(warnings: State['warnings'], log: Log): () => void {
     for (const why of current)
       if (!logged.includes(why)) log('error', 'the shared state reports a problem', { why });
     if (logged.length > 0 && current.length === 0)
-      log('info', 'the shared state reports no problem any more');
+      log('info', 'the shared state reports no problems any more');
     logged = current;
   };
 }
@@ -203,7 +203,7 @@ export function createInstanceCounter(
       const expected = expectedInstances();
       const tooMany = (live ?? 0) > expected;
       if (tooMany && !hasWarned)
-        log('warn', 'more instances are alive than shaping.expectedInstances says', { live, expected });
+        log('warn', 'more instances are running than shaping.expectedInstances', { live, expected });
       hasWarned = tooMany;
     },
     count: () => Math.max(live ?? 0, expectedInstances()),

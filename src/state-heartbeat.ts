@@ -47,6 +47,6 @@ export function createStateHeartbeat({
   return {
     ...task,
     nextIntervalMs,
-    problem: () => state.problem() ?? (failures > 1 ? 'the shared state accepts no writes' : undefined),
+    problem: () => state.problem() ?? (failures > 1 ? 'writes to the shared state fail' : undefined),
   };
 }

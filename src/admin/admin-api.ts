@@ -4,7 +4,7 @@ import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { AuditLog } from '../environments/audit-log.ts';
 import type { PreflightReport } from '../environments/preflight.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
-import type { LossGuard } from '../idempotency/loss-guard.ts';
+import { idsOf, type LossGuard } from '../idempotency/loss-guard.ts';
 import type { InDoubtWrite, InDoubtWrites } from '../idempotency/recovery.ts';
 import type { Resolve } from '../idempotency/resolve.ts';
 import type { Purge } from '../status-cache/cache-status.ts';
@@ -109,7 +109,7 @@ export function createAdminApi({
 
     async runPreflight({ parameters: { name } }) {
       const report = await preflight(name);
-      if (!report) throw new AdminRefusal(404, 'There is no environment of this name.');
+      if (!report) throw new AdminRefusal(404, 'Unknown environment.');
       return report;
     },
 
@@ -122,7 +122,7 @@ export function createAdminApi({
       if (reports.length > 0) return reports;
       throw new AdminRefusal(
         404,
-        'This instance has no record of this X-Request-ID: it keeps the last requests only, and other instances keep their own.',
+        'This instance has no record of this X-Request-ID: it keeps only its most recent requests; ask the other instances.',
       );
     },
 
@@ -131,7 +131,7 @@ export function createAdminApi({
     async holdCircuit({ parameters: { environment, lane }, body: { hold, reason, for: forMs }, response }) {
       const find = () => circuits().find((one) => one.environment === environment && one.lane === lane);
       const circuit = find();
-      if (!circuit) throw new AdminRefusal(404, 'There is no circuit of this environment and lane.');
+      if (!circuit) throw new AdminRefusal(404, 'Unknown circuit: no such environment or lane.');
       const id = { environment: circuit.environment, lane: circuit.lane };
       await holdCircuit({ ...id, who: operatorOf(response).name, hold, reason, forMs });
       return find() ?? circuit; // a reload may have removed it
@@ -151,11 +151,11 @@ export function createAdminApi({
       const result = await resolveSeveral({ inDoubt, resolve, audit }, resolution);
       switch (result.kind) {
         case 'unconfirmed':
-          throw new AdminRefusal(409, `Nothing is resolved: confirm ${filter.environment} by its name.`);
+          throw new AdminRefusal(409, `Nothing was resolved: confirm must be "${filter.environment}".`);
         case 'changed':
           throw new AdminRefusal(
             409,
-            'Nothing is resolved: other requests match than in the preview. Show the preview again.',
+            'Nothing was resolved: the matching requests have changed since the preview. Request the preview again.',
           );
         case 'done':
           return { resolved: result.resolved, early: result.early, gone: result.gone };
@@ -168,22 +168,25 @@ export function createAdminApi({
         case 'resolved':
           return { id, outcome: body.outcome };
         case 'unknown':
-          throw new AdminRefusal(404, 'Nothing is in doubt under this id.');
+          throw new AdminRefusal(404, 'No request in doubt has this id.');
         case 'foreign-payment':
           throw new AdminRefusal(409, 'This payment belongs to another tenant; nothing was changed.');
         case 'too-early':
           response.set('Retry-After', String(result.seconds));
-          throw new AdminRefusal(409, `The bank may still act on it: try again in ${result.seconds} s.`);
+          throw new AdminRefusal(
+            409,
+            `The bank may still execute the request: try again in ${result.seconds} s.`,
+          );
       }
     },
 
     showState: () => viewState(loss.report()),
 
     async acceptLoss({ body: { reason }, response }) {
-      const { cause } = loss.report();
+      const report = loss.report();
       if (!(await loss.acceptLoss()))
-        throw new AdminRefusal(409, 'New payments are not refused: there is nothing to accept.');
-      const details = { reason, cause };
+        throw new AdminRefusal(409, 'New payments are not refused: nothing to accept.');
+      const details = { reason, cause: report.cause, missing: idsOf(report) };
       await audit.record({ who: operatorOf(response).name, action: 'accept loss', outcome: 'done', details });
       return viewState(loss.report());
     },

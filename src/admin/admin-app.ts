@@ -56,7 +56,7 @@ export function createAdminApp({ host, operators, log, api }: AdminAppDependenci
     else requireOperate(request, response, next);
   });
   app.use((_request, response) => {
-    response.status(404).json({ error: 'There is nothing here.' });
+    response.status(404).json({ error: 'Not found.' });
   });
   app.use(handleError(log));
   return async (request, response) => {
@@ -119,7 +119,7 @@ function rejectUnhandled(response: ServerResponse, status: number, body: object)
   response.end(JSON.stringify(body));
 }
 
-const malformedTarget = { error: 'The address cannot be read.' };
+const malformedTarget = { error: 'The URL is malformed.' };
 
 /** Express recognizes an error handler by its four parameters. */
 const handleError = (log: Log): ErrorRequestHandler => {

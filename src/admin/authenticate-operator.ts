@@ -53,7 +53,9 @@ export function authenticateOperators(operators: readonly Operator[], log: Log):
     }
     log('warn', 'admin request refused: no valid token');
     response.set('WWW-Authenticate', 'Bearer realm="penstock"');
-    response.status(401).json({ error: 'Send the token of an operator: Authorization: Bearer TOKEN.' });
+    response
+      .status(401)
+      .json({ error: 'The operator token is missing or unknown; send Authorization: Bearer TOKEN.' });
   };
 }
 
@@ -68,7 +70,7 @@ export function requireOperateRole(log: Log): RequestHandler {
     log('warn', 'admin request refused: requires the role operate', { who: name, method: request.method });
     response
       .status(403)
-      .json({ error: 'This operator has the role read: changes require the role operate.' });
+      .json({ error: 'This operator has the role read; the request requires the role operate.' });
   };
 }
 
@@ -80,9 +82,9 @@ export function rejectForeignHosts(configuredHost: string): RequestHandler {
   return (request, response, next) => {
     const host = hostname(request.headers.host ?? '');
     if (isIP(host) > 0 || host === 'localhost' || host === configuredHost.toLowerCase()) return next();
-    response
-      .status(421)
-      .json({ error: 'Address this listener by its IP address, as localhost, or as admin.host.' });
+    response.status(421).json({
+      error: 'The Host header is not allowed; use the IP address of this listener, localhost or admin.host.',
+    });
   };
 }
 

@@ -48,7 +48,7 @@ export function createEventStream(sources: DashboardSources): EventStream {
       if (readers.size >= maxReaders) {
         response
           .status(503)
-          .json({ error: `${maxReaders} clients read the events of this instance already.` });
+          .json({ error: `The limit of ${maxReaders} event streams per instance is reached; close one.` });
         return;
       }
       response.status(200).set({

@@ -29,7 +29,7 @@ export function readBody(request: IncomingMessage): Promise<Buffer | undefined> 
 }
 
 const incomplete = (cause: unknown) =>
-  new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end.', { cause });
+  new GatewayError('REQUEST_TIMEOUT', 'The request is incomplete.', { cause });
 
 /**
  * Parses a body as an object or a list in JSON, in UTF-8. No body counts as an empty object, which lacks every required member.
@@ -55,7 +55,7 @@ export function parseJson(
   return value;
 }
 
-const notJson = () => new AdminRefusal(400, 'The body must be JSON in UTF-8, of 16 kB at most.');
+const notJson = () => new AdminRefusal(400, 'The body must be JSON in UTF-8 of at most 16 KiB.');
 
 function jsonIn(body: Buffer): unknown {
   try {

@@ -48,7 +48,7 @@ export const resolutionRequest = z
   .strictObject(
     {
       outcome: z.enum(['happened', 'did-not-happen']),
-      paymentId: z.string().refine(isPaymentId, 'expected an id as the bank gave it').optional(),
+      paymentId: z.string().refine(isPaymentId, 'expected the paymentId as the bank returned it').optional(),
       reason,
     },
     jsonError,

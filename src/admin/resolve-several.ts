@@ -71,7 +71,7 @@ export async function resolveSeveral(
   const record = (recordedOutcome: string, result: object) =>
     audit.record({
       who,
-      action: 'resolve several doubts',
+      action: 'resolve in-doubt requests',
       outcome: recordedOutcome,
       details: { ...filter, reason, selection, ...result },
     });

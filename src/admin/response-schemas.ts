@@ -16,7 +16,7 @@ export const liveness = z.object({ status: z.literal('live') });
 export const readiness = z.object({
   status: z.enum(['ready', 'not ready']),
   reasons: listOf(z.string()).describe(
-    'Why it is not ready, and warnings such as a certificate that expires.',
+    'Why the instance is not ready, and warnings such as an expiring certificate.',
   ),
 });
 
@@ -25,7 +25,9 @@ const circuitState = z.enum(['closed', 'open', 'half-open', 'probation']);
 export const circuit = z.object({
   environment: z.string(),
   lane: z.enum(lanes),
-  state: circuitState.describe('As measured, regardless of a hold. Closed if it is closed for any tenant.'),
+  state: circuitState.describe(
+    'The measured state, regardless of a hold. Closed if it is closed for any tenant.',
+  ),
   hold: z.enum(['open', 'closed']).nullable(),
   until: dateTime.nullable().describe('End of the hold, or time of the next probe.'),
   reason: z.string().nullable().describe('Reason of the hold, or why the circuit opened.'),
@@ -66,7 +68,10 @@ const environment = z.object({
 export type EnvironmentView = z.input<typeof environment>;
 
 export const environments = z.object({
-  active: z.string().nullable().describe('As last known; null before the shared state was first read.'),
+  active: z
+    .string()
+    .nullable()
+    .describe('The last known value; null before the first read of the shared state.'),
   version: z.int().nullable(),
   environments: listOf(environment),
 });
@@ -121,14 +126,16 @@ export const inDoubt = listOf(
 );
 
 export const inDoubtPreview = z.object({
-  selection: z.string().describe('Identifies exactly these requests.'),
+  selection: z.string().describe('Identifies exactly the requests of this preview.'),
   requests: inDoubt,
 });
 
 export const severalResolved = z.object({
   resolved: z.int(),
-  early: z.int().describe('Requests on which the bank may still act: they stay in doubt.'),
-  gone: z.int().describe('Requests that somebody else, or the bank, has resolved in the meantime.'),
+  early: z.int().describe('Requests that the bank may still execute: they stay in doubt.'),
+  gone: z
+    .int()
+    .describe('Requests that were already resolved, by another operator or by a late response of the bank.'),
 });
 
 export const resolution = z.object({ id: z.string(), outcome: z.enum(['happened', 'did-not-happen']) });
@@ -136,14 +143,14 @@ export const resolution = z.object({ id: z.string(), outcome: z.enum(['happened'
 export const stateReport = z.object({
   status: z.enum(['ok', 'checking', 'lost']).describe('New payments are accepted only while it is `ok`.'),
   since: dateTime.nullable().describe('Since when new payments are refused.'),
-  cause: z.string().nullable().describe('Why new payments are refused, and what ends it.'),
+  cause: z.string().nullable().describe('Why new payments are refused, and what the gateway waits for.'),
   missing: listOf(z.object({ instance: z.string(), lastSeen: dateTime.nullable() })).describe(
     'Instances that may have sent payments and have not stored them again.',
   ),
   uncovered: z
     .boolean()
     .describe(
-      'Whether no instance remembers all payments that may be lost: an operator must accept the loss.',
+      'Whether no running instance knows all payments that may be lost: an operator must accept the loss.',
     ),
 });
 

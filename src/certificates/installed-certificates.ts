@@ -58,10 +58,14 @@ export function expiryWarning(
   const name =
     environment === '' ? 'the certificate of the listener' : `the ${useNames[use]} of ${environment}`;
   const notAfter = new Date(info.notAfterMs).toISOString();
-  return days < 0 ? `${name} has expired on ${notAfter}` : `${name} expires in ${days} days, on ${notAfter}`;
+  return days < 0
+    ? `${name} expired ${dayCount(-days)} ago, on ${notAfter}`
+    : `${name} expires in ${dayCount(days)}, on ${notAfter}`;
 }
 
-const useNames = { qwac: 'QWAC', qseal: 'QSEAL', listener: 'listener certificate' } as const;
+const dayCount = (days: number) => (days === 1 ? '1 day' : `${days} days`);
+
+const useNames = { qwac: 'QWAC', qseal: 'QSealC', listener: 'listener certificate' } as const;
 
 const dayMs = 24 * 60 * 60 * 1_000;
 const daysLeft = ({ notAfterMs }: CertificateInfo, nowMs: number) => Math.floor((notAfterMs - nowMs) / dayMs);

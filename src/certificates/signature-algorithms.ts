@@ -30,5 +30,5 @@ export function validateSigningKeyPair(
   const errors = validateKeyPair(pair, nowMs);
   if (errors.some(({ file }) => file === 'key')) return errors;
   if (createPrivateKey(pair.key).asymmetricKeyType === signatureAlgorithms[algorithm].keyType) return errors;
-  return [...errors, { file: 'key', message: `holds no key for ${algorithm}` }];
+  return [...errors, { file: 'key', message: `contains no key for ${algorithm}` }];
 }

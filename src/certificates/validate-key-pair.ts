@@ -21,11 +21,12 @@ export function validateKeyPair({ cert, key }: KeyPair, nowMs: number): readonly
   const certificate = valueOrUndefined(() => parsePem(cert));
   const privateKey = valueOrUndefined(() => createPrivateKey(key));
   const errors: KeyPairError[] = [];
-  if (!certificate) errors.push({ file: 'cert', message: 'holds no certificate as PEM' });
-  if (!privateKey) errors.push({ file: 'key', message: 'holds no private key as PEM without a passphrase' });
+  if (!certificate) errors.push({ file: 'cert', message: 'contains no certificate in PEM format' });
+  if (!privateKey)
+    errors.push({ file: 'key', message: 'contains no private key in PEM format without a passphrase' });
   if (!certificate) return errors;
   if (privateKey && !certificate.checkPrivateKey(privateKey))
-    errors.push({ file: 'key', message: 'holds the key of another certificate' });
+    errors.push({ file: 'key', message: 'does not match the certificate' });
   const invalid = validityError(certificate, nowMs);
   return invalid ? [...errors, { file: 'cert', message: invalid }] : errors;
 }
@@ -37,10 +38,15 @@ export function validateTls(
 ): readonly KeyPairError[] {
   const errors = pair ? validateKeyPair(pair, nowMs) : [];
   if (ca && !valueOrUndefined(() => parseAuthorities(ca)))
-    return [...errors, { file: 'ca', message: 'holds no certificate as PEM, or one that is cut off' }];
+    return [...errors, { file: 'ca', message: 'contains no certificate in PEM format, or a truncated one' }];
   // OpenSSL also rejects truncated chains, and keys that are too short.
   if (errors.length > 0 || valueOrUndefined(() => createSecureContext({ ...pair, ca }))) return errors;
-  return [{ file: pair ? 'cert' : 'ca', message: 'holds what TLS cannot use: it is cut off, or too weak' }];
+  return [
+    {
+      file: pair ? 'cert' : 'ca',
+      message: 'cannot be used for TLS: it is truncated, or its key is too weak',
+    },
+  ];
 }
 
 /** @param files the names of the files @throws Error with every error, if there are any */
@@ -71,9 +77,9 @@ function parseAuthorities(pem: Buffer): readonly X509Certificate[] {
 
 function validityError({ validFromDate, validToDate }: X509Certificate, nowMs: number): string | undefined {
   if (nowMs > validToDate.getTime())
-    return `holds a certificate that has expired on ${validToDate.toISOString()}`;
+    return `contains a certificate that expired on ${validToDate.toISOString()}`;
   if (nowMs < validFromDate.getTime())
-    return `holds a certificate that is not valid before ${validFromDate.toISOString()}`;
+    return `contains a certificate that is not valid before ${validFromDate.toISOString()}`;
   return undefined;
 }
 

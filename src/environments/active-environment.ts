@@ -105,12 +105,12 @@ export function createActiveEnvironment(
   function adopt(record: ActiveRecord): ActiveRecord {
     if (known && known.epoch !== record.epoch) {
       wasEmptied = true;
-      log('error', 'the shared state was emptied: what it remembered of payments is lost', {
+      log('error', 'the shared state was emptied: its records of payments are lost', {
         activeEnvironment: record.environment,
       });
     }
     if (known?.environment !== record.environment) {
-      log('info', 'the active environment is known', {
+      log('info', 'active environment read from the shared state', {
         environment: record.environment,
         version: record.version,
       });
@@ -127,7 +127,7 @@ function parseRecord(raw: string): ActiveRecord {
   if (result.success) return result.data;
   throw new GatewayError(
     'STATE_UNAVAILABLE',
-    `The shared state holds something else under "${key}"; remove it.`,
+    `The key "${key}" of the shared state has an unexpected value; remove the key.`,
   );
 }
 

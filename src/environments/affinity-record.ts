@@ -63,7 +63,7 @@ export function parseAffinityRecord(raw: string): AffinityRecord {
   } catch (cause) {
     throw new GatewayError(
       'STATE_UNAVAILABLE',
-      'What is remembered of this payment cannot be read; ask the operators.',
+      'The stored record of this payment is unreadable; contact the operators of the gateway.',
       { cause },
     );
   }

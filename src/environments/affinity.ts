@@ -180,7 +180,7 @@ export function createAffinityStore(
     if (isFirst)
       log(
         'error',
-        'environments of new payments are stored only on this instance until the state is available',
+        'shared state unavailable: the environments of new payments are stored only on this instance for now',
         { why: reasonOf(asGatewayError(thrown)) },
       );
     return true;
@@ -218,15 +218,15 @@ export function createAffinityStore(
   /** The affinity was recorded while the state was unavailable, and the payment already belongs to another tenant. */
   function drop({ key, affinity }: PendingRecord): void {
     cache.delete(key);
-    const what =
-      'a payment belongs to another tenant than the one that this instance recorded during an outage; the other tenant keeps it';
+    const what = 'a payment recorded during an outage belongs to another tenant; the other tenant keeps it';
     log('error', what, { environment: affinity.environment, tenant: affinity.tenant });
   }
 
   async function flush(): Promise<void> {
     if (pending.size() === 0) return;
     await pending.flush();
-    if (pending.size() === 0) log('info', 'the shared state has the environments of all payments again');
+    if (pending.size() === 0)
+      log('info', 'the environments of all payments are stored in the shared state again');
   }
 
   return {

@@ -63,7 +63,7 @@ function recordOwner(
   const { environment, status } = response;
   if (status > 201) return done; // the standard does not use other codes for a new payment
   if (paymentId === undefined) {
-    log('warn', 'the bank accepted a payment without naming a paymentId', { environment });
+    log('warn', 'the bank accepted a payment but returned no paymentId', { environment });
     return done;
   }
   const { operation, client, writeAheadMark } = request;
@@ -89,8 +89,8 @@ function withheldError(
 ): GatewayError {
   countWithheld(environment);
   const what =
-    'the bank named a payment that belongs, or may belong, to another tenant; its response is withheld';
+    'response withheld: the bank returned a paymentId that belongs, or may belong, to another tenant';
   log('error', what, { requestId, tenant: client.tenant, environment });
-  const text = 'The response of the bank cannot be assigned to this request.';
+  const text = "The bank's response does not belong to this request.";
   return new GatewayError('OUTCOME_UNKNOWN', text);
 }

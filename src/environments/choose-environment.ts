@@ -118,7 +118,7 @@ function routeToCreating(
   const mustKnowOwner = tenants > 1 || otherTenants === 'recorded';
   const decide = (affinities: readonly PaymentAffinity[], prefetched?: object): RoutingDecision => {
     if (affinities.length > 0)
-      return { name: routeKnownPayment(request, affinities), why: 'home', prefetched };
+      return { name: routeKnownPayment(request, affinities), why: 'affinity', prefetched };
     if (mustKnowOwner) throw paymentUnknownError();
     const name = routeUnknownPayment(request, active.known()?.environment);
     return { name, why: routingReason(request) };
@@ -184,7 +184,7 @@ function withStateFallback<Value>(
 ): Promise<Value> {
   if (ifStateFails === 'refuse') return read;
   return read.catch((thrown: unknown) => {
-    log('warn', 'a request goes on without the shared state, as idempotency.ifStateFails allows', {
+    log('warn', 'processing a request without the shared state (idempotency.ifStateFails: allow)', {
       why: asGatewayError(thrown).message,
     });
     return fallback;

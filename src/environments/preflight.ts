@@ -64,7 +64,7 @@ export function preflight({ url, agent, headers = [] }: Probe): Promise<Prefligh
       finish({ step: 'answer', ok: false, detail: `status ${statusCode}` });
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
-      const detail = signal.aborted ? `no success within ${timeoutMs} ms` : (error.code ?? error.name);
+      const detail = signal.aborted ? `timed out after ${timeoutMs} ms` : (error.code ?? error.name);
       finish({ step: failedStep(steps, { hasHostname, secure }, error.code ?? ''), ok: false, detail });
     });
     request.end();

@@ -68,28 +68,28 @@ export function routeUnknownPayment(request: PisRequest, active: string | undefi
 
 /** The same error for a payment without a record and for one of another tenant. */
 export function paymentUnknownError(): GatewayError {
-  return new GatewayError('PAYMENT_UNKNOWN', 'No payment with this id is known here.');
+  return new GatewayError('PAYMENT_UNKNOWN', 'The gateway has no payment with this id.');
 }
 
 function requireAllowed(environment: string, environments: readonly string[]): string {
   if (environments.includes(environment)) return environment;
   throw new GatewayError(
     'ENVIRONMENT_FORBIDDEN',
-    'This client may not use the environment that the request belongs to.',
+    'This client is not allowed to use the environment of this request.',
   );
 }
 
 /** The environment of the payment is not configured, here or anywhere. */
 export function notConfiguredError(): GatewayError {
   const text =
-    'The environment that this request belongs to is not configured on this instance; ask the operators.';
+    'The environment of this request is not configured on this instance; contact the operators of the gateway.';
   return new GatewayError('STATE_UNAVAILABLE', text);
 }
 
 function bankChangedError(name: string): GatewayError {
   const text =
-    `This payment was created at another address of the environment ${name} than the one that is configured now; nothing was sent. ` +
-    `If it is the same bank, the operators must declare that by environments.${name}.movedFrom.`;
+    `This payment was created at another baseUrl of the environment ${name} than the current one; nothing was sent. ` +
+    `If it is the same bank, the operators of the gateway must set environments.${name}.movedFrom.`;
   return new GatewayError('STATE_UNAVAILABLE', text);
 }
 
@@ -101,16 +101,16 @@ function otherEnvironmentError(): GatewayError {
 
 function ambiguousEnvironmentError(): GatewayError {
   const text =
-    'Payments with this id live in several environments; name the one you mean by Penstock-Environment.';
+    'Payments with this id exist in several environments; select one with the header Penstock-Environment.';
   return new GatewayError('ENVIRONMENT_MISMATCH', text, { field: 'Penstock-Environment' });
 }
 
 function environmentNotRecordedError(): GatewayError {
-  const text = 'It is not known where this payment lives; name its environment by Penstock-Environment.';
+  const text = 'The environment of this payment is unknown; name it in the header Penstock-Environment.';
   return new GatewayError('ENVIRONMENT_MISMATCH', text, { field: 'Penstock-Environment' });
 }
 
 function activeEnvironmentUnknownError(): GatewayError {
-  const text = 'This instance does not know the environment that is active now; nothing was sent. Try again.';
+  const text = 'The active environment is unknown to this instance; nothing was sent. Try again.';
   return new GatewayError('STATE_UNAVAILABLE', text);
 }

@@ -61,7 +61,7 @@ export function createSwitchEnvironment({ active, audit, preflight }: SwitchDepe
       return { kind: 'refused', why: `switching to ${needsConfirmation} must be confirmed by its name` };
     }
     const report = await preflight(environment);
-    if (!report) return { kind: 'refused', why: 'there is no environment of this name' };
+    if (!report) return { kind: 'refused', why: 'unknown environment' };
     if (!report.ok && !force) return { kind: 'refused', why: 'the pre-flight failed', preflight: report };
     const { from, to } = await active.switchTo(environment);
     return { kind: 'switched', from: from.environment, version: to.version, preflight: report };

@@ -82,11 +82,19 @@ function fingerprintOf(socket: Socket): Buffer | undefined {
 function clientUnknown(configured: readonly ConfiguredClient[]): GatewayError {
   const byKey = configured.some(({ apiKeySha256 }) => apiKeySha256 !== undefined);
   if (!byKey) {
-    return new GatewayError('CLIENT_UNKNOWN', 'Connect with the certificate of a known client.', {
-      tppCode: 'CERTIFICATE_MISSING',
-    });
+    return new GatewayError(
+      'CLIENT_UNKNOWN',
+      'The client certificate is missing or unknown; connect with the certificate of a configured client.',
+      {
+        tppCode: 'CERTIFICATE_MISSING',
+      },
+    );
   }
-  return new GatewayError('CLIENT_UNKNOWN', 'Send the API key of a known client as X-API-Key.', {
-    field: 'X-API-Key',
-  });
+  return new GatewayError(
+    'CLIENT_UNKNOWN',
+    'X-API-Key is missing or unknown; send the API key of a configured client.',
+    {
+      field: 'X-API-Key',
+    },
+  );
 }

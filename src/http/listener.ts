@@ -153,7 +153,7 @@ export function reportRefusedConnections(server: Server, log: Log, metrics: Metr
     metrics.increment('penstock_connections_refused_total', {});
     if (performance.now() - loggedAtMs < refusalLogIntervalMs) return;
     loggedAtMs = performance.now();
-    log('warn', 'connections are refused: the connection limit is reached, and no connection is idle');
+    log('warn', 'refusing connections: the connection limit is reached and no connection is idle');
   });
 }
 
@@ -184,20 +184,22 @@ function ignore(): void {}
 function parseError(cause: NodeJS.ErrnoException): GatewayError {
   switch (cause.code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new GatewayError('HEADERS_TOO_LARGE', 'The request line and headers are larger than 16 KiB.', {
+      return new GatewayError('HEADERS_TOO_LARGE', 'The request line and headers exceed 16 KiB.', {
         cause,
       });
     case 'HPE_INVALID_EOF_STATE':
-      return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end.', { cause });
+      return new GatewayError('REQUEST_TIMEOUT', 'The request is incomplete.', { cause });
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end in time.', { cause });
+      return new GatewayError('REQUEST_TIMEOUT', 'The request was not complete before the time limit.', {
+        cause,
+      });
     default:
-      return new GatewayError('HEADER_MALFORMED', 'This is not a well-formed HTTP/1.1 request.', { cause });
+      return new GatewayError('HEADER_MALFORMED', 'The request is not valid HTTP/1.1.', { cause });
   }
 }
 
 function tunnelRefused(): GatewayError {
-  return new GatewayError('METHOD_NOT_ALLOWED', 'This gateway opens no tunnels.', {
+  return new GatewayError('METHOD_NOT_ALLOWED', 'The gateway does not support CONNECT.', {
     headers: [['Allow', '']],
   });
 }

@@ -75,7 +75,7 @@ export function createLoadShedder(onChange: (shedding: Shedding, reading: LoadRe
   return {
     admit(lane) {
       if (shedding === 'nothing' || (shedding === 'status-reads' && lane !== 'status')) return;
-      throw new GatewayError('OVERLOADED', 'The gateway has more to do than it can; nothing was sent.');
+      throw new GatewayError('OVERLOADED', 'The gateway is overloaded; nothing was sent. Try again.');
     },
     start() {
       timer = setInterval(delays, timerMs).unref();
@@ -96,8 +96,8 @@ export function reportShedding(
   return (shedding, { delayMs, heap }) => {
     for (const what of sheddings) metrics.set('penstock_shedding', { what }, Number(what === shedding));
     const fields = { shed: shedding, delayMs: Math.round(delayMs), heapPercent: Math.round(heap * 100) };
-    if (shedding === 'nothing') log('info', 'the overload has ended', fields);
-    else log('warn', 'overloaded: the gateway refuses some requests', fields);
+    if (shedding === 'nothing') log('info', 'overload ended', fields);
+    else log('warn', 'overloaded: refusing some requests', fields);
   };
 }
 

@@ -37,7 +37,7 @@ export function createQuotaCheck(clients: readonly QuotaClient[], take: TakeQuot
       addField(limit.policy);
       addField(['RateLimit', formatLimit(result)]);
       if (!result.taken)
-        throw retryLater(result.nextPermitMs, 'QUOTA_EXCEEDED', 'The quota of this client is used up');
+        throw retryLater(result.nextPermitMs, 'QUOTA_EXCEEDED', 'The quota of this client is exhausted');
     };
     const result = take(limit.bucket, limit.rate);
     if (result instanceof Promise) return result.then(apply);

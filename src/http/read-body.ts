@@ -54,16 +54,16 @@ export function readBody<Context extends { body: Buffer }>(
 /** @param cause the error with which the listener has failed the request, or that of the connection */
 export function incompleteRequest(cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
-  return new GatewayError('REQUEST_TIMEOUT', 'The request was not sent to its end.', { cause });
+  return new GatewayError('REQUEST_TIMEOUT', 'The request is incomplete.', { cause });
 }
 
 function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes, the limit here.`);
+  return new GatewayError('BODY_TOO_LARGE', `The body exceeds the limit of ${maxBytes} bytes.`);
 }
 
 function memoryExhausted(): GatewayError {
   return new GatewayError(
     'OVERLOADED',
-    'Too much is being sent at the same time; nothing was sent on. Try again.',
+    'The gateway is receiving too many bodies at the same time; nothing was sent to the bank. Try again.',
   );
 }

@@ -126,7 +126,7 @@ function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
     case 'operation':
       return found.operation;
     case 'malformed':
-      throw new GatewayError('PATH_MALFORMED', `The request target is not accepted: ${found.why}.`);
+      throw new GatewayError('PATH_MALFORMED', `The request target is not valid: ${found.why}.`);
     case 'unknown-path':
       throw new GatewayError('PATH_UNKNOWN', 'No operation of the payment initiation service has this path.');
     case 'unknown-product':
@@ -137,17 +137,20 @@ function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
 }
 
 function methodNotAllowed(allow: string): GatewayError {
-  const text = `This path is offered for ${allow} only; embedded SCA (PUT on an authorisation) is not part of this gateway.`;
+  const text = `This path supports only ${allow}; the gateway does not support embedded SCA (PUT on an authorisation).`;
   return new GatewayError('METHOD_NOT_ALLOWED', text, { headers: [['Allow', allow]] });
 }
 
 function requestIdInvalid(): GatewayError {
-  const text = 'X-Request-ID is missing or not one UUID; send a new UUID with every new request.';
+  const text = 'X-Request-ID is missing, repeated or not a UUID; send a new UUID with each new request.';
   return new GatewayError('REQUEST_ID_INVALID', text, { field: 'X-Request-ID' });
 }
 
 function bodyUnexpected({ method }: Operation): GatewayError {
-  return new GatewayError('BODY_UNEXPECTED', `A ${method} carries no body here; send it without one.`);
+  return new GatewayError(
+    'BODY_UNEXPECTED',
+    `${method} does not allow a body; send the request without one.`,
+  );
 }
 
 /** The environment that the TPP requests. It exists, and the client may use it. */

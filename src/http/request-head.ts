@@ -153,16 +153,16 @@ export class RequestHead {
 
   #hostError(httpVersion: string): GatewayError | undefined {
     if (httpVersion !== '1.1' || this.host !== undefined) return undefined;
-    return malformedHeader('host', 'A request needs a Host.');
+    return malformedHeader('host', 'The Host header is missing; send it.');
   }
 
   #framingError(httpVersion: string): GatewayError | undefined {
     if (this.transferEncoding !== undefined && this.transferEncoding !== 'chunked') {
-      const text = 'The only transfer coding understood here is exactly "chunked".';
+      const text = 'Transfer-Encoding must be "chunked", without other codings.';
       return malformedHeader('transfer-encoding', text);
     }
     if (this.transferEncoding !== undefined && httpVersion !== '1.1')
-      return malformedHeader('transfer-encoding', 'A transfer coding needs HTTP/1.1.');
+      return malformedHeader('transfer-encoding', 'Transfer-Encoding requires HTTP/1.1.');
     if (this.contentLength === undefined || plainNumber.test(this.contentLength)) return undefined;
     const text = 'Content-Length must be a plain decimal number without leading zeros.';
     return malformedHeader('content-length', text);
@@ -170,7 +170,7 @@ export class RequestHead {
 
   #expectationError(): GatewayError | undefined {
     if (this.expect === undefined || this.expect.toLowerCase() === '100-continue') return undefined;
-    const text = 'The only expectation met here is 100-continue.';
+    const text = 'Expect must be "100-continue".';
     return new GatewayError('EXPECTATION_FAILED', text, { field: 'Expect' });
   }
 }
@@ -242,21 +242,28 @@ const withoutNamed = (fields: HeaderFields, options: readonly string[]): HeaderF
 
 function sizeError(fields: number): GatewayError | undefined {
   if (fields <= maxFields) return undefined;
-  return new GatewayError('HEADERS_TOO_LARGE', `The request has more than ${maxFields} header fields.`);
+  return new GatewayError(
+    'HEADERS_TOO_LARGE',
+    `The request has more than ${maxFields} header fields; send fewer.`,
+  );
 }
 
 function versionError(httpVersion: string): GatewayError | undefined {
   if (httpVersion === '1.1' || httpVersion === '1.0') return undefined;
-  return malformedHeader(undefined, 'The protocols accepted here are HTTP/1.1 and HTTP/1.0.');
+  return malformedHeader(undefined, 'The protocol version is not supported; use HTTP/1.1.');
 }
 
 function optionsError(options: readonly string[]): GatewayError | undefined {
   const named = options.find((option) => singletonFields.includes(option));
   if (named === undefined) return undefined;
-  return malformedHeader('connection', `Connection names ${named}, which must reach the bank.`);
+  return malformedHeader(
+    'connection',
+    `Connection names the end-to-end header ${named}; remove it from Connection.`,
+  );
 }
 
-const underscoreError = () => malformedHeader(undefined, 'A header name holds an underscore; use a hyphen.');
+const underscoreError = () =>
+  malformedHeader(undefined, 'A header name contains an underscore; use a hyphen.');
 
 function repetitionError(name: string): GatewayError {
   const code = name === 'x-request-id' ? 'REQUEST_ID_INVALID' : 'HEADER_MALFORMED';

@@ -14,8 +14,8 @@ const setting = '/proc/sys/net/ipv4/tcp_migrate_req'; // Linux 5.14 and later; a
 export function reusePortWarning(file = setting): string | undefined {
   if (isMigrationEnabled(file)) return undefined;
   return (
-    'listen.reusePort: connections that begin in the moment in which one of the processes stops are reset; ' +
-    'on Linux 5.14 and later, sysctl -w net.ipv4.tcp_migrate_req=1 hands them to another one'
+    'listen.reusePort: the kernel can reset new connections while one of the processes stops; ' +
+    'on Linux 5.14 or later, sysctl -w net.ipv4.tcp_migrate_req=1 moves them to another process'
   );
 }
 

@@ -279,7 +279,7 @@ export function createClaim(
     storageBudget.countEntry(tenantName, raw.length);
     if (staysUnresolved) await unresolvedIndex.add(name); // a scan that found no entry may have removed it
     const { requestId, operation, tenant } = entry;
-    const message = 'the ledger entry of a payment was lost or released; the gateway stored it again';
+    const message = 'the ledger entry of a payment was lost or released; stored it again';
     log('error', message, { requestId, operation, tenant });
     return true;
   }
@@ -289,7 +289,7 @@ export function createClaim(
     const { requestId, operation, tenant } = entry;
     if (operation === 'cancelPayment' && next.status < 300) return; // both say that the payment is cancelled
     const fields = { requestId, operation, tenant, environment: next.environment, status: next.status };
-    log('error', 'the bank answered a request that had already been resolved otherwise', fields);
+    log('error', 'the bank responded to a request that was already resolved with another outcome', fields);
   }
 
   ownWrites.set(id, claimed, { sequence });
@@ -349,6 +349,6 @@ export function createClaim(
 
 function takenOverError(): GatewayError {
   const text =
-    'This instance was suspended, and another one executes the request; repeat it with the same X-Request-ID.';
+    'This instance was suspended, and another instance is executing the request; repeat it with the same X-Request-ID.';
   return new GatewayError('DUPLICATE_IN_FLIGHT', text);
 }

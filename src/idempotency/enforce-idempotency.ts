@@ -242,7 +242,7 @@ function continueUnprotectedIfAllowed(
 ): Unprotected {
   const { code, message } = asGatewayError(thrown);
   if (code !== 'STATE_UNAVAILABLE' || ifStateFails === 'refuse') throw thrown;
-  const what = 'a payment goes on without protection from duplicates, as idempotency.ifStateFails allows';
+  const what = 'sending a write without duplicate protection (idempotency.ifStateFails: allow)';
   log('warn', what, { requestId, why: message });
   return { kind: 'unprotected' };
 }
@@ -252,7 +252,7 @@ function replay(response: PisResponse, { environments }: Client): PisResponse {
   if (environments.includes(response.environment)) return response;
   throw new GatewayError(
     'ENVIRONMENT_FORBIDDEN',
-    'This client may not use the environment that the first request with this X-Request-ID went to.',
+    'This client is not allowed to use the environment of the first request with this X-Request-ID.',
   );
 }
 
@@ -260,30 +260,29 @@ function mismatchError(difference: 'headers' | 'content'): GatewayError {
   const text =
     difference === 'content'
       ? 'X-Request-ID was already used for a different request; use a new value for each new request.'
-      : 'X-Request-ID was already used for the same request with other values of PSU-ID, PSU-ID-Type, PSU-Corporate-ID, ' +
+      : 'X-Request-ID was already used for the same request with different values of PSU-ID, PSU-ID-Type, PSU-Corporate-ID, ' +
         'PSU-Corporate-ID-Type, Content-Type or Penstock-Environment; nothing was sent. Do not initiate again: repeat the ' +
-        'request with the first values to get its response.';
+        'request with its original values to get its response.';
   return new GatewayError('DUPLICATE_MISMATCH', text, { field: 'X-Request-ID' });
 }
 
 function inFlightError(): GatewayError {
   const text =
-    'The first request with this X-Request-ID is still under way; ask again with the same X-Request-ID.';
+    'The first request with this X-Request-ID is still in progress; repeat it with the same X-Request-ID.';
   return new GatewayError('DUPLICATE_IN_FLIGHT', text);
 }
 
 function inDoubtError(environment?: string): GatewayError {
-  const text =
-    'It is not known what became of the first request with this X-Request-ID; nothing was sent again.';
+  const text = 'The outcome of the first request with this X-Request-ID is unknown; nothing was sent again.';
   return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment });
 }
 
 function happenedError(entry: HappenedEntry, environment: string, publicUrl: string): GatewayError {
   const path = statusPathOf(entry);
-  const privateDetail = path && `It is the payment ${entry.paymentId}: read ${publicUrl}${path}.`;
+  const privateDetail = path && `The paymentId is ${entry.paymentId}; its status is at ${publicUrl}${path}.`;
   const text =
     entry.operation === 'cancelPayment'
-      ? 'The payment is cancelled; the answer to the first request with this X-Request-ID is lost.'
-      : 'The bank has carried out the first request with this X-Request-ID; its answer is lost.';
+      ? 'The payment is cancelled; the response to the first request with this X-Request-ID was lost.'
+      : 'The bank has executed the first request with this X-Request-ID; the response was lost.';
   return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment, privateDetail });
 }

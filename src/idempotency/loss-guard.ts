@@ -81,6 +81,10 @@ export interface LossReport {
 export const isIncident = ({ status, missing }: LossReport): boolean =>
   status === 'lost' || missing.length > 0;
 
+/** The ids of the missing instances, for operators; `undefined` if there are none. */
+export const idsOf = ({ missing }: LossReport): string | undefined =>
+  missing.length === 0 ? undefined : missing.map(({ instance }) => instance).join(', ');
+
 export interface MissingInstance {
   readonly instance: string;
   /** Milliseconds since 1970; `undefined` if only another instance knows it. */
@@ -172,8 +176,9 @@ export function createLossGuard({
   function refuse(next: Partial<LossReport> & Pick<LossReport, 'status' | 'cause'>): void {
     const since = (openRound === undefined ? report.since : undefined) ?? Date.now();
     const found: LossReport = { missing: [], isUncovered: false, ...next, since };
-    if (isIncident(found) && found.cause !== report.cause)
-      log('error', found.status === 'lost' ? lossMessage : missingMessage, { why: found.cause });
+    const missing = idsOf(found);
+    if (isIncident(found) && (found.cause !== report.cause || missing !== idsOf(report)))
+      log('error', found.status === 'lost' ? lossMessage : missingMessage, { why: found.cause, missing });
     report = found;
     openRound = undefined;
   }
@@ -314,7 +319,7 @@ export function createLossGuard({
     if (awaited.length > 0 || isUncovered) {
       const missing = awaited.map((instance) => ({ instance, lastSeen: instances.lastSeen(instance) }));
       const status = closed.length > 0 ? 'lost' : 'checking';
-      refuse({ status, missing, isUncovered, cause: causeOf(status, awaited, isAccepted) });
+      refuse({ status, missing, isUncovered, cause: causeOf(status, awaited.length, isAccepted) });
       // After a loss, the closed partition remains. An instance that has not opened yet waits only for those of others.
       if (hasOpened && closed.length === 0) await awaitedInstances.write(stored, awaited);
       return 'settled';
@@ -380,10 +385,11 @@ export function createLossGuard({
 }
 
 const lossMessage = 'the shared state has lost data; new payments are refused';
-const missingMessage = 'the shared state was restarted, and an instance is missing; new payments are refused';
+const missingMessage =
+  'the shared state was restarted, and an instance has not registered again; new payments are refused';
 const firstCheck = 'The shared state has not been checked yet.';
-const restarted = 'The shared state was restarted or lost, and the gateway checks what it still holds.';
+const restarted = 'The shared state was restarted or lost; the gateway is checking which data it still has.';
 const disconnected = 'The connection to the shared state is lost.';
-const emptyState = 'The shared state is empty, and the gateway checks whether other instances have used it.';
-const unknownToOthers = 'The other instances have not read the registration of this one yet.';
-const lossFound = 'The shared state has lost data, and the instances store their payments again.';
+const emptyState = 'The shared state is empty; the gateway is checking whether other instances have used it.';
+const unknownToOthers = 'The other instances have not confirmed the registration of this instance yet.';
+const lossFound = 'The shared state has lost data; the instances are storing their payments again.';

@@ -174,8 +174,9 @@ export function createInDoubtWrites({
   function logUnreadable(name: string): undefined {
     if (unreadable.has(name)) return;
     unreadable.add(name);
-    const why = 'the key that it was encrypted with is missing, or a later version of the gateway wrote it';
-    log('error', 'an entry of the ledger cannot be read', { id: name, why });
+    const why =
+      'its encryption key is missing from state.encryptionKeyFile, or a later version of the gateway wrote it';
+    log('error', 'unreadable ledger entry', { id: name, why });
   }
 
   /** The state may have lost the release of an attempt, and its name in the index. */
@@ -187,7 +188,7 @@ export function createInDoubtWrites({
   }
 
   async function markOrphaned(id: string, raw: string, entry: SendingEntry): Promise<void> {
-    const why = 'the gateway instance that sent it is gone';
+    const why = 'the gateway instance that sent it has stopped';
     await unresolvedIndex.add(attemptName(id, entry.attempt)); // the instance may have died before it added the name
     if (!(await store.replace(id, raw, serialized({ ...entry, step: 'in-doubt', why })))) return;
     logInDoubt(log, entry, why);

@@ -96,5 +96,5 @@ const happened = (entry: InDoubtEntry, paymentId: string | undefined) =>
 function auditEventOf(entry: InDoubtEntry, { who, outcome, paymentId, reason }: Resolution): AuditEvent {
   const { requestId, operation, tenant, environment } = entry;
   const details = { requestId, operation, tenant, environment, paymentId, reason };
-  return { who, action: 'resolve doubt', outcome, details };
+  return { who, action: 'resolve in-doubt request', outcome, details };
 }

@@ -102,6 +102,6 @@ export function createReportDuplicate({
     countDuplicate();
     const { requestId, operation, tenant, environment } = entry;
     const facts = { requestId, operation, tenant, environment, why: describeAttempt(other) };
-    log('error', 'two attempts of one X-Request-ID reached the bank', facts);
+    log('error', 'two attempts with one X-Request-ID reached the bank', facts);
   };
 }

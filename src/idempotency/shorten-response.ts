@@ -85,7 +85,7 @@ const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 /** In the format of the standard: `tppMessages` of a successful response may contain warnings. */
 function notice({ status, body }: PisResponse) {
-  const text = `The gateway stored only a part of the bank's answer, which had ${body.length} bytes.`;
+  const text = `The gateway stored only a part of the bank's response, which had ${body.length} bytes.`;
   if (status < 400) return { category: 'WARNING', code: 'WARNING', text: `${text} Read the payment.` };
   return { category: 'ERROR', code: errorCodes.get(status) ?? 'SERVICE_INVALID', text };
 }

@@ -72,7 +72,7 @@ export function createStorageBudget(
     account.refusedUntilMs = nowMs + waitMs;
     if (nowMs - account.loggedAtMs < logPauseMs) return;
     account.loggedAtMs = nowMs;
-    const message = 'new writes of a tenant are refused: it has stored idempotency.maxStoredPerTenant';
+    const message = 'refusing new writes of a tenant: it has reached idempotency.maxStoredPerTenant';
     log('warn', message, { tenant, seconds: Math.ceil(waitMs / 1_000) });
   }
 
@@ -93,7 +93,7 @@ export function createStorageBudget(
       const leftMs = (accounts.get(bucketOf(tenant))?.refusedUntilMs ?? Number.NEGATIVE_INFINITY) - now();
       if (leftMs <= 0) return;
       metrics.increment('penstock_storage_refusals_total', { tenant });
-      const reason = 'The gateway stores as much for this tenant as idempotency.maxStoredPerTenant allows';
+      const reason = 'This tenant has reached its storage limit (idempotency.maxStoredPerTenant)';
       throw retryLater(leftMs, 'QUOTA_EXCEEDED', reason);
     },
   };

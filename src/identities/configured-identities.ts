@@ -114,13 +114,15 @@ export function createConfiguredIdentities(
       await establish().catch(() => {}); // reported by `problem`
       if (contradiction === undefined || contradiction === before) return;
       const message =
-        'the configuration contradicts what the shared state recorded; all requests are refused';
+        'the configuration contradicts the tenants recorded in the shared state; all requests are refused';
       log('error', message, { why: contradiction });
     },
     problem() {
       if (contradiction !== undefined)
-        return `the configuration contradicts what the shared state recorded: ${contradiction}`;
-      return resolved ? undefined : failure && `the tenants in the shared state are unknown: ${failure}`;
+        return `the configuration contradicts the tenants recorded in the shared state: ${contradiction}`;
+      return resolved
+        ? undefined
+        : failure && `the tenants recorded in the shared state cannot be read: ${failure}`;
     },
   };
 }
@@ -129,6 +131,6 @@ export function createConfiguredIdentities(
 export function identitiesUnavailable(thrown: unknown): GatewayError {
   if (!(thrown instanceof IdentityContradiction)) return asGatewayError(thrown);
   const text =
-    'The tenants configured on this instance contradict those that the shared state recorded; nothing was sent. Ask the operators.';
+    'The tenants configured on this instance contradict those recorded in the shared state; nothing was sent. Contact the operators of the gateway.';
   return new GatewayError('STATE_UNAVAILABLE', text, { cause: thrown });
 }

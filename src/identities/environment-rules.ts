@@ -53,6 +53,6 @@ export const movedBankWarnings = (
     if (others.length === 0) return [];
     const addresses = others.flatMap(({ banks }) => banks).join(', ');
     return [
-      `environments.${name}.baseUrl is another address than before: requests for payments that were created at ${addresses} are refused; if it is the same bank, write environments.${name}.movedFrom: [${addresses}]`,
+      `environments.${name}.baseUrl has changed: requests for payments created at ${addresses} are refused; if it is the same bank, set environments.${name}.movedFrom: [${addresses}]`,
     ];
   });

@@ -48,7 +48,7 @@ async function recordedIdentities(
   } catch (thrown) {
     if (thrown instanceof IdentityContradiction || ifStateFails === 'refuse')
       throw identitiesUnavailable(thrown);
-    log('warn', 'a request goes on without the identities of tenants, as idempotency.ifStateFails allows', {
+    log('warn', 'processing a request without the identities of tenants (idempotency.ifStateFails: allow)', {
       why: identitiesUnavailable(thrown).message,
     });
     return identities.current();

@@ -45,7 +45,7 @@ export function parseIdentities(raw: string): IdentitiesRecord {
   try {
     return recordShape.parse(JSON.parse(raw));
   } catch (cause) {
-    const text = `The shared state holds something else under "${identitiesKey}", or a later release wrote it.`;
+    const text = `The key "${identitiesKey}" of the shared state has an unexpected value, or a later release wrote it.`;
     throw new GatewayError('STATE_UNAVAILABLE', text, { cause });
   }
 }

@@ -81,7 +81,7 @@ export function applyTenantSettings(
     if (former && former === tenant) return;
     if (former && isMatched(former)) {
       contradictions.push(
-        `tenants.${configured.name}.formerly names "${name}", which tenant "${former.names[0]}" continues; remove the name from one of the two`,
+        `tenants.${configured.name}.formerly names "${name}", but tenant "${former.names[0]}" already continues it; remove the name from one of the two`,
       );
       return;
     }
@@ -122,8 +122,8 @@ export function applyTenantSettings(
     const fact = `${credential} is recorded for tenant "${otherName}", and the configuration gives it to tenant "${name}"`;
     if (isConfigured) return `${fact}; give the client another one, or set its tenant to ${otherName}`;
     return (
-      `${fact}; if this is the same tenant under another name, write tenants: { ${name}: { formerly: [${otherName}] } }; ` +
-      `if "${otherName}" has ended, write tenants: { retired: [${otherName}] }`
+      `${fact}; if this is the same tenant under another name, set tenants: { ${name}: { formerly: [${otherName}] } }; ` +
+      `if "${otherName}" has ended, set tenants: { retired: [${otherName}] }`
     );
   }
 
@@ -131,8 +131,8 @@ export function applyTenantSettings(
     const anonymous = inUse(anonymousTenant);
     if (!anonymous || isMatched(anonymous)) return;
     contradictions.push(
-      `payments were made as tenant "${anonymousTenant}" before clients were configured; if one tenant made them, write ` +
-        `tenants: { NAME: { formerly: [${anonymousTenant}] } }; if nobody may use them any more, write tenants: { retired: [${anonymousTenant}] }`,
+      `payments were made as tenant "${anonymousTenant}" before clients were configured; if one tenant made them, set ` +
+        `tenants: { NAME: { formerly: [${anonymousTenant}] } }; if nobody may use them any more, set tenants: { retired: [${anonymousTenant}] }`,
     );
   }
 

@@ -211,7 +211,8 @@ function splitTarget(target: string): readonly string[] | string {
   if (segments.some((part) => part.length > maxSegmentLength)) {
     return `a path segment is longer than ${maxSegmentLength} characters`;
   }
-  if (!segments.every((part) => idSegment.test(part))) return 'the path holds a character it may not';
+  if (!segments.every((part) => idSegment.test(part)))
+    return 'the path contains a character that is not allowed';
   return segments;
 }
 
@@ -246,7 +247,7 @@ function refuseIdCharacters(parts: readonly string[], segments: readonly string[
     (name, index) => !idParameters.has(name) && !plainSegment.test(segments[index] ?? ''),
   );
   if (part === undefined) return undefined;
-  return { kind: 'malformed', why: `the path segment ${part} holds a character it may not` };
+  return { kind: 'malformed', why: `the path segment ${part} contains a character that is not allowed` };
 }
 
 function refuseUnlisted(
@@ -254,10 +255,10 @@ function refuseUnlisted(
   [service = '', product = '']: readonly string[],
 ): Match | undefined {
   if (!isListed(rules.paymentServices, service)) {
-    return { kind: 'unknown-product', why: 'the payment service is not offered here' };
+    return { kind: 'unknown-product', why: 'the gateway does not offer this payment service' };
   }
   if (!isListed(rules.paymentProducts, product)) {
-    return { kind: 'unknown-product', why: 'the payment product is not offered here' };
+    return { kind: 'unknown-product', why: 'the gateway does not offer this payment product' };
   }
   return undefined;
 }

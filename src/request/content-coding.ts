@@ -61,9 +61,9 @@ function isZlib(body: Buffer): boolean {
 function undecodable({ environment }: PisResponse, coding: string, cause: unknown): GatewayError {
   const tooLarge = cause instanceof RangeError && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE';
   const [what, proxyError] = tooLarge
-    ? [`is longer than ${maxDecodedBytes} bytes when decoded from ${coding}`, 'http_response_body_size']
-    : [`cannot be decoded from ${coding}`, 'http_response_content_coding'];
-  return new GatewayError('UPSTREAM_MALFORMED', `The bank's answer ${what}.`, {
+    ? [`exceeds ${maxDecodedBytes} bytes after ${coding} decoding`, 'http_response_body_size']
+    : [`is not valid ${coding}`, 'http_response_content_coding'];
+  return new GatewayError('UPSTREAM_MALFORMED', `The bank's response ${what}.`, {
     cause,
     environment,
     proxyError,

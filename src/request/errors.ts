@@ -135,7 +135,7 @@ export class GatewayError extends Error {
 
 /** The shared state cannot be read or written. */
 export function stateUnavailable(cause?: unknown): GatewayError {
-  const text = 'The state that the gateway instances share cannot be used at the moment. Try again.';
+  const text = 'The shared state of the gateway is unavailable. Try again.';
   return new GatewayError('STATE_UNAVAILABLE', text, { cause });
 }
 
@@ -154,13 +154,15 @@ export function retryLater(waitMs: number, code: ErrorCode, reason: string): Gat
 
 /** The deadline has passed, and the request may have been sent. @param environment unless it is added later */
 export function outcomeUnknown(environment?: string): GatewayError {
-  return new GatewayError('OUTCOME_UNKNOWN', 'The bank did not answer in time.', { environment });
+  return new GatewayError('OUTCOME_UNKNOWN', 'The bank did not respond before the deadline.', {
+    environment,
+  });
 }
 
 /** Any other thrown value becomes INTERNAL: it is a bug of the gateway. */
 export function asGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  return new GatewayError('INTERNAL', 'Something failed inside the gateway.', { cause: thrown });
+  return new GatewayError('INTERNAL', 'Internal error of the gateway.', { cause: thrown });
 }
 
 /** The error with the environment of its request, if that was chosen and the error does not name one. */
@@ -180,7 +182,7 @@ export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
   return new GatewayError(error.code, message, { ...error, cause: error.cause });
 }
 
-const readAdvice = 'Reading changed nothing at the bank: ask again.';
+const readAdvice = 'A read changes nothing at the bank: send it again.';
 /** For a write whose outcome is unknown. */
 export const writeAdvice =
-  'The bank may have acted on the request: do not initiate again; read the status of the payment, or ask with the same X-Request-ID.';
+  'The bank may have executed the request: do not initiate again; read the status of the payment, or repeat the request with the same X-Request-ID.';

@@ -21,7 +21,7 @@ export type LedgerVerdict =
 export type EnvironmentReason =
   | 'only-one'
   /** The payment was created there. */
-  | 'home'
+  | 'affinity'
   | 'named'
   /** The client may use no other. */
   | 'only-one-of-client'
@@ -40,9 +40,9 @@ export type RequestEvent =
   | { readonly what: 'cache'; readonly verdict: CacheVerdict }
   | { readonly what: 'circuit-refused'; readonly state: string }
   /** The rate limiter granted a permit. */
-  | { readonly what: 'turn'; readonly waitedMs: number }
-  | { readonly what: 'turn-refused'; readonly code: ErrorCode; readonly waitedMs: number }
-  | { readonly what: 'caller-left'; readonly waitedMs: number }
+  | { readonly what: 'permit'; readonly waitedMs: number }
+  | { readonly what: 'queue-refused'; readonly code: ErrorCode; readonly waitedMs: number }
+  | { readonly what: 'client-disconnected'; readonly waitedMs: number }
   | CallEvent
   | { readonly what: 'retry'; readonly why: ErrorCode }
   /** What a repetition of the request gets: the response, a new attempt, or DUPLICATE_IN_DOUBT. */

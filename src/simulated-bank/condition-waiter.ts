@@ -20,7 +20,7 @@ export function createConditionWaiter(): ConditionWaiter {
       const signal = AbortSignal.timeout(withinMs);
       while (!condition()) {
         await once(events, 'change', { signal }).catch((cause) => {
-          throw new Error(`not so at the bank within ${withinMs} ms: ${condition}`, { cause });
+          throw new Error(`condition not met at the bank within ${withinMs} ms: ${condition}`, { cause });
         });
       }
     },

@@ -9,10 +9,10 @@ export function explanationOf(bank: SimulatedBank) {
     baseUrl: bank.baseUrl,
     counts: { requests: bank.requests.length, payments: bank.payments.length, connections: bank.connections },
     calls: {
-      'GET /_bank/requests': 'every request whose header has arrived, whatever its outcome',
+      'GET /_bank/requests': 'all requests whose header has arrived, with their outcome',
       'GET /_bank/payments': 'all payments',
       'PUT /_bank/payments/{paymentId}':
-        '{"transactionStatus": "RJCT"} from now on; null returns to the status by time',
+        '{"transactionStatus": "RJCT"} sets the status; null returns to the status by time',
       'GET /_bank/faults': 'the pending faults',
       'PUT /_bank/faults':
         '{"name": "reset", "strikes": "after-effect", "times": 1, "operation": "initiatePayment"}, or a list of them',

@@ -21,14 +21,15 @@ export async function answerControl(
   const path = (request.url ?? '').slice(root.length + 1);
   const call = `${request.method} ${path.startsWith('payments/') ? 'payments/{paymentId}' : path}`;
   const action = actions[call];
-  if (!action) return send(response, jsonResponse(404, { error: `no such call; see GET ${root}/` }));
+  if (!action)
+    return send(response, jsonResponse(404, { error: `unknown call; GET ${root}/ lists all calls` }));
 
   try {
     const body = request.method === 'PUT' ? await json(request) : undefined;
     const result = action(bank, body, decodeURIComponent(path.slice('payments/'.length)));
     send(response, jsonResponse(200, result));
   } catch (error) {
-    send(response, jsonResponse(400, { error: error instanceof Error ? error.message : 'cannot be read' }));
+    send(response, jsonResponse(400, { error: error instanceof Error ? error.message : 'unreadable body' }));
   }
 }
 
@@ -45,9 +46,9 @@ const actions: Readonly<Record<string, ControlAction>> = {
   'PUT payments/{paymentId}': (bank, body, paymentId) => {
     const { transactionStatus: status } = objectOf(body);
     if (typeof status !== 'string' && status !== null) {
-      throw new TypeError('send {"transactionStatus": "RJCT"}, or null to let time decide again');
+      throw new TypeError('send {"transactionStatus": "RJCT"}, or null to return to the status by time');
     }
-    if (!bank.setStatus(paymentId, status ?? undefined)) throw new Error(`there is no payment ${paymentId}`);
+    if (!bank.setStatus(paymentId, status ?? undefined)) throw new Error(`unknown payment ${paymentId}`);
     return bank.payments.find((payment) => payment.paymentId === paymentId);
   },
   'GET faults': faultsOf,
@@ -73,7 +74,7 @@ const actions: Readonly<Record<string, ControlAction>> = {
 function faultsOf({ faults }: SimulatedBank) {
   return faults.map((one) => ({
     ...one,
-    timesLeft: Number.isFinite(one.timesLeft) ? one.timesLeft : 'until healed',
+    timesLeft: Number.isFinite(one.timesLeft) ? one.timesLeft : 'unlimited',
   }));
 }
 

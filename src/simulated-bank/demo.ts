@@ -37,6 +37,7 @@ async function demo(): Promise<void> {
 
 /** Runs on free ports, so that it never collides with a running demo. */
 async function tour(): Promise<void> {
+  console.log('Starting two simulated banks and the gateway…');
   await Promise.all([sandbox.start(), production.start()]);
   const { gateway } = demoGateway({
     PENSTOCK_LISTEN_PORT: '0',
@@ -72,32 +73,41 @@ function portInUse(cause: NodeJS.ErrnoException): never {
 function nextSteps(url: string, adminUrl: string): string {
   const transfers = `${url}/berlingroup/v1/payments/sepa-credit-transfers`;
   const requestId = () => `-H 'X-Request-ID: ${randomUUID()}'`;
+  const initiation = (indent: string) => `curl -i ${transfers} \\
+${indent}  ${requestId()} -H 'PSU-IP-Address: 192.0.2.1' -H 'Content-Type: application/json' \\
+${indent}  -d '{"instructedAmount":{"currency":"EUR","amount":"123.50"},"debtorAccount":{"iban":"DE40100100103307118608"},
+${indent}       "creditorName":"Merchant123","creditorAccount":{"iban":"DE02100100109307118603"}}'`;
   return `
-Penstock is at ${url}, in front of two simulated banks: sandbox (active) and production.
-The console for operators is at ${adminUrl}/ with the token: ${demoToken}
+Penstock listens at ${url}, in front of two simulated banks: sandbox (active) and production.
+The operator console is at ${adminUrl}/ (token: ${demoToken}).
 
-Three things to try, in another shell:
+Try these in another shell:
 
-1. Initiate a payment. The links in the response point to Penstock, except the one for the payer.
+1. Initiate a payment. The links in the response point to Penstock, except scaRedirect, which the payer opens.
 
-   curl -i ${transfers} \\
-     ${requestId()} -H 'PSU-IP-Address: 192.0.2.1' -H 'Content-Type: application/json' \\
-     -d '{"instructedAmount":{"currency":"EUR","amount":"123.50"},"debtorAccount":{"iban":"DE40100100103307118608"},
-          "creditorName":"Merchant123","creditorAccount":{"iban":"DE02100100109307118603"}}'
+   ${initiation('   ')}
 
-2. Read its status. The paymentId is in the response.
+2. Read its status. Replace PAYMENT_ID with the paymentId of the response.
 
    curl -i ${transfers}/PAYMENT_ID/status ${requestId()}
 
-3. Send new payments to production, and read that status again: the payment stays in the sandbox, which created it.
+3. Switch new payments to production, and read the status again: the payment stays in the sandbox, where it was created.
 
    PENSTOCK_ADMIN_TOKEN=${demoToken} npm exec penstock -- environment use production --confirm production \\
      --reason 'try it' --config config/demo.yaml
    curl -i ${transfers}/PAYMENT_ID/status ${requestId()}
 
-Make the bank reset one connection, initiate a payment twice with the same X-Request-ID, and look at the result:
-   curl -X PUT http://127.0.0.1:9101/_bank/faults -d '{"name":"reset","times":1}'
+4. Lose a response: the active bank executes the payment, then resets the connection. The repeat gets 409, and the
+payment is listed as in doubt. (Both banks get the fault, because either can be active.)
+
+   curl -X PUT 'http://127.0.0.1:{9101,9102}/_bank/faults' \\
+     -d '{"name":"reset","operation":"initiatePayment","times":1}'
+   for ATTEMPT in 1 2; do
+     ${initiation('     ')}
+   done
    PENSTOCK_ADMIN_TOKEN=${demoToken} npm exec penstock -- in-doubt --config config/demo.yaml
-Ctrl-C stops everything. A whole payment, step by step: npm run demo -- --tour
+   curl -X DELETE 'http://127.0.0.1:{9101,9102}/_bank/faults'
+
+Press Ctrl-C to stop. A scripted tour of a whole payment: npm run demo -- --tour
 `;
 }

@@ -17,7 +17,7 @@ export function checkDigest(headers: HeaderFields, body: Buffer): void {
     }
     const actual = createHash(hash).update(body).digest('base64');
     if (actual !== expected) {
-      const text = `The body's ${name} is ${actual}, which the Digest header contradicts`;
+      const text = `The Digest header does not match the body: its ${name} is ${actual}`;
       throw new BankError(401, 'SIGNATURE_INVALID', text, { path: 'Digest' });
     }
   }

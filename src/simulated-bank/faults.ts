@@ -199,7 +199,7 @@ export function parseFaults(
     if (typeof one !== 'object' || one === null) throw new TypeError('a fault is an object with a name');
     const { name, times, operation, ...parameters }: Record<string, unknown> = { ...one };
     if (!isFaultName(name))
-      throw new TypeError(`${name} is no fault; there are ${Object.keys(faultRows).join(', ')}`);
+      throw new TypeError(`unknown fault ${name}; allowed: ${Object.keys(faultRows).join(', ')}`);
     checkParameters(faultRows[name].defaults, parameters);
     const scope = { ...timesIn(times), ...operationIn(operation) };
     return { fault: { name, ...parameters } as Fault, scope }; // checked against the defaults of its row
@@ -217,12 +217,12 @@ function checkParameters(defaults: object, { strikes, ...given }: Readonly<Recor
   for (const [parameter, value] of Object.entries(given)) {
     if (!known.has(parameter)) {
       throw new TypeError(
-        `${parameter} is no parameter; there are ${['strikes', ...known.keys()].join(', ')}`,
+        `unknown parameter ${parameter}; allowed: ${['strikes', ...known.keys()].join(', ')}`,
       );
     }
     const wanted = known.get(parameter);
     if (typeof value !== typeof wanted || Array.isArray(value) !== Array.isArray(wanted)) {
-      throw new TypeError(`${parameter} must look like ${JSON.stringify(wanted)}`);
+      throw new TypeError(`${parameter} must be a value such as ${JSON.stringify(wanted)}`);
     }
   }
 }
@@ -230,14 +230,14 @@ function checkParameters(defaults: object, { strikes, ...given }: Readonly<Recor
 function timesIn(times: unknown): FaultScope {
   if (times === undefined) return {};
   if (typeof times === 'number' && Number.isInteger(times) && times > 0) return { times };
-  throw new TypeError('times must be a whole number from 1');
+  throw new TypeError('times must be a positive integer');
 }
 
 function operationIn(operation: unknown): FaultScope {
   if (operation === undefined) return {};
   const names: unknown[] = [operation].flat();
   if (names.every(isOperationName)) return { operation: names };
-  throw new TypeError(`operation must be one or a list of ${operationNames.join(', ')}`);
+  throw new TypeError(`operation must be one of these, or a list: ${operationNames.join(', ')}`);
 }
 
 const isOperationName = (name: unknown): name is OperationName =>

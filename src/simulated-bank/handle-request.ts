@@ -47,7 +47,7 @@ export async function handleRequest(
   const { connection, faults } = received;
   const headers = headerFieldsFrom(received.rawHeaders);
   const unavailable = errorResponse(
-    new BankError(503, 'SERVICE_UNAVAILABLE', 'Fault injection: the bank fails'),
+    new BankError(503, 'SERVICE_UNAVAILABLE', 'Fault injection: internal error of the bank'),
     headers,
   );
 

@@ -81,7 +81,7 @@ export function createBankListener(receive: Receive, tls: BankOptions['tls']): B
 
   return {
     start: async (port, host) => {
-      if (running) throw new Error(`the bank is listening on ${origin} already`);
+      if (running) throw new Error(`the bank is already listening on ${origin}`);
       const closing = new AbortController();
       setMaxListeners(0, closing.signal);
       const server = patientServer();
@@ -114,7 +114,7 @@ export function createBankListener(receive: Receive, tls: BankOptions['tls']): B
 function portOf(server: Server): number {
   const address = server.address();
   if (typeof address === 'object' && address) return address.port;
-  throw new Error('the bank listens on no port');
+  throw new Error('the bank is not listening on a port');
 }
 
 /** A bug of the bank itself: the test must see it and not mistake it for an injected fault. */

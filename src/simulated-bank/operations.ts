@@ -96,7 +96,7 @@ function cancelPayment({ payments, links }: OperationContext, { route }: Operati
     throw new BankError(
       405,
       'CANCELLATION_INVALID',
-      `The payment is ${status} and cannot be cancelled any more`,
+      `The payment is ${status} and can no longer be cancelled`,
     );
   }
   if (status === 'RCVD') {

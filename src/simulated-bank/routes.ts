@@ -26,7 +26,7 @@ const authorisationTypes = ['authorisations', 'cancellation-authorisations'];
  * @returns the route, or the error (404 RESOURCE_UNKNOWN, 405 SERVICE_INVALID)
  */
 export function routeOf(prefix: string, method: string, target: string): BankRoute | BankError {
-  const unknown = new BankError(404, 'RESOURCE_UNKNOWN', 'There is nothing at this path');
+  const unknown = new BankError(404, 'RESOURCE_UNKNOWN', 'Unknown path');
   if (!target.startsWith(`${prefix}/`)) return unknown;
   const segments = decoded(target.slice(prefix.length + 1));
   if (!segments || segments.includes('')) return unknown;
@@ -41,7 +41,7 @@ export function routeOf(prefix: string, method: string, target: string): BankRou
   }
   const allow = Object.keys(names).join(', ');
   if (!allow) return unknown;
-  return new BankError(405, 'SERVICE_INVALID', `${method} is not possible here`, {
+  return new BankError(405, 'SERVICE_INVALID', `${method} is not allowed on this path`, {
     headers: [['Allow', allow]],
   });
 }

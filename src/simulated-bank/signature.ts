@@ -38,11 +38,11 @@ export function checkSignature(authority: string, headers: HeaderFields, body: B
   const lacking = wanted.find((name) => !names.includes(name));
   if (lacking) throw invalid(`${lacking} is not signed`);
   const strange = names.find((name) => !allowed.has(name) || headerValue(headers, name) === undefined);
-  if (strange !== undefined) throw invalid('a header is signed that must not be, or is not there');
+  if (strange !== undefined) throw invalid('the signature covers a header that is not allowed or missing');
 
   const row = algorithms[algorithm];
   if (!row || certificate.publicKey.asymmetricKeyType !== row.keyType)
-    throw invalid('the algorithm does not fit the key');
+    throw invalid('the algorithm does not match the key');
   const text = names.map((name) => `${name}: ${headerValue(headers, name)}`).join('\n');
   const signed = verify(
     row.hash,
@@ -50,7 +50,7 @@ export function checkSignature(authority: string, headers: HeaderFields, body: B
     certificate.publicKey,
     Buffer.from(signature, 'base64'),
   );
-  if (!signed) throw invalid('the signature is not one over these headers');
+  if (!signed) throw invalid('the signature does not match the signed headers');
   checkDigest(headers, body);
 }
 
@@ -67,7 +67,7 @@ function sealCertificateOf(headers: HeaderFields, authority: string): X509Certif
   const path = 'TPP-Signature-Certificate';
   const certificate = parseSealCertificate(field);
   if (!certificate)
-    throw new BankError(400, 'FORMAT_ERROR', `${path} holds no certificate in base64`, { path });
+    throw new BankError(400, 'FORMAT_ERROR', `${path} contains no certificate in base64`, { path });
   const issuer = new X509Certificate(authority);
   const now = Date.now();
   const valid = certificate.validFromDate.getTime() <= now && now <= certificate.validToDate.getTime();

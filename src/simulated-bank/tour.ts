@@ -33,24 +33,27 @@ const transfersPath = '/payments/sepa-credit-transfers';
  * @throws AssertionError if a response is not the expected one
  */
 export async function playTour(gateway: string, banks: readonly SimulatedBank[]): Promise<void> {
+  const startedAtMs = performance.now();
+  let stepsDone = 0;
+  const play = (step: TourStep) => runStep(gateway, step, `[${++stepsDone}/${stepCount}]`);
   for (const [index, bank] of banks.entries()) {
     console.log(
       `\n━━ ${bank.name}${index === 0 ? ', the active environment' : ', selected by Penstock-Environment'}\n`,
     );
     const environment = index === 0 ? {} : { 'Penstock-Environment': bank.name };
-    await tourOf(bank, (step) => runStep(gateway, { ...step, headers: { ...environment, ...step.headers } }));
+    await tourOf(bank, (step) => play({ ...step, headers: { ...environment, ...step.headers } }));
   }
   const [active] = banks;
-  if (active) await showLostResponse(active, (step) => runStep(gateway, step));
-  console.log('\n━━ requests that the gateway refuses never reach a bank\n');
+  if (active) await showLostResponse(active, play);
+  console.log('\n━━ requests that the gateway refuses do not reach a bank\n');
   const before = banks.map((bank) => bank.requests.length);
-  await runStep(gateway, {
+  await play({
     does: 'a path that is none of the eight operations',
     method: 'GET',
     path: '/accounts',
     expect: 404,
   });
-  await runStep(gateway, {
+  await play({
     does: 'a method that this path does not allow',
     method: 'PUT',
     path: transfersPath,
@@ -61,10 +64,17 @@ export async function playTour(gateway: string, banks: readonly SimulatedBank[])
     before,
   );
 
+  assert.equal(stepsDone, stepCount);
+
+  const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
+  console.log(`\nTour complete: ${stepsDone} steps in ${seconds} s`);
   for (const { name, requests, payments } of banks) {
-    console.log(`\n   ${name}: ${requests.length} requests arrived, ${payments.length} payments exist`);
+    console.log(`   ${name}: ${requests.length} requests received, ${payments.length} payments created`);
   }
 }
+
+/** For both banks together. */
+const stepCount = 28;
 
 async function tourOf(
   bank: SimulatedBank,
@@ -123,7 +133,7 @@ async function showLostResponse(
   bank: SimulatedBank,
   go: (step: TourStep) => Promise<unknown>,
 ): Promise<void> {
-  console.log('\n━━ a repeated request, and a lost response: nothing is paid twice\n');
+  console.log('\n━━ a repeated request and a lost response: nothing is paid twice\n');
   const { length: before } = bank.payments;
   const initiate = { method: 'POST', path: transfersPath, body: payment } as const;
   const first = { ...explicitly, 'X-Request-ID': randomUUID() };
@@ -144,7 +154,13 @@ async function showLostResponse(
 /** Response headers that state what the gateway did. */
 const reportedHeaders = ['Cache-Status', 'Idempotent-Replayed', 'Penstock-Error'];
 
-async function runStep(gateway: string, { does, method, path, expect, headers, body }: TourStep) {
+/** Prints the step before it is sent, so that a slow one is visible. @param progress such as `[3/28]` */
+async function runStep(
+  gateway: string,
+  { does, method, path, expect, headers, body }: TourStep,
+  progress: string,
+): Promise<Record<string, unknown>> {
+  console.log(`${progress} ${does}\n   ${method} ${path}`);
   const response = await fetch(`${gateway}/berlingroup/v1${path}`, {
     method,
     headers: { 'X-Request-ID': randomUUID(), ...headers },
@@ -157,7 +173,7 @@ async function runStep(gateway: string, { does, method, path, expect, headers, b
     return value === null ? [] : [`${name}: ${value}`];
   });
   const lines = [`${response.status} from ${environment}`, ...reported, ...(text ? [text] : [])];
-  console.log([does, `${method} ${path}`, ...lines].join('\n   '));
+  for (const line of lines) console.log(`   ${line}`);
   assert.equal(response.status, expect, does);
   const parsed: Record<string, unknown> = text.startsWith('{') ? JSON.parse(text) : {};
   return parsed;

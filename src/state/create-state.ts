@@ -19,7 +19,7 @@ export function createState(
 /** What a restart loses with these settings, as a sentence; `undefined` if nothing is lost. */
 export function lostOnRestart({ redis, file }: StateSettings): string | undefined {
   if (redis !== null || file !== null) return undefined;
-  return 'the state is kept in memory: a restart forgets which X-Request-IDs were used, which payments are in doubt, the environment of each payment, which environment is active, and the audit log';
+  return 'the state is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment, the active environment and the audit log; set state.redis or state.file';
 }
 
 /**

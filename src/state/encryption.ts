@@ -127,9 +127,11 @@ export function readEncryptionKeys(file: string): EncryptionKeys {
     .split('\n')
     .map((line, index) => ({ text: line.trim(), number: index + 1 }))
     .filter(({ text }) => text !== '' && !text.startsWith('#'));
-  const keys = lines.map(({ text, number }) => parseKey(text) ?? fail(`line ${number} of ${file} is no key`));
+  const keys = lines.map(
+    ({ text, number }) => parseKey(text) ?? fail(`line ${number} of ${file} is not a key`),
+  );
   const [current, ...older] = keys;
-  if (!current) return fail(`${file} holds no key`);
+  if (!current) return fail(`${file} contains no key`);
   const repeated =
     lines[keys.findIndex((key, index) => keys.findIndex((other) => other.equals(key)) < index)];
   if (repeated)
@@ -144,7 +146,7 @@ function readKeyFile(file: string): string {
     return readFileSync(file, 'utf8');
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`state.encryptionKeyFile: the file cannot be read (${why}); name a file that can`, {
+    throw new Error(`state.encryptionKeyFile: cannot read the file: ${why}`, {
       cause,
     });
   }
@@ -158,7 +160,7 @@ function parseKey(text: string): Buffer | undefined {
 
 function fail(what: string): never {
   throw new Error(
-    `state.encryptionKeyFile: ${what}; write one key a line, 32 random bytes in base64 or 64 hex digits ` +
+    `state.encryptionKeyFile: ${what}; write one key per line, 32 random bytes in base64 or 64 hex digits ` +
       '(openssl rand -base64 32)',
   );
 }

@@ -78,7 +78,7 @@ export type ConfirmedBy = 'replicas';
 export class UnconfirmedError extends GatewayError {
   constructor(confirmed: number, required: number) {
     const text =
-      `Only ${confirmed} of ${required} replicas of the shared state have confirmed the record of this request, ` +
+      `Only ${confirmed} of ${required} replicas of the shared state confirmed the record of this request, ` +
       'so nothing was sent. Try again.';
     super('STATE_UNAVAILABLE', text);
   }

@@ -186,8 +186,8 @@ function createQueue(
 }
 
 const unconfirmed = (confirmedBy: number, required: number, timeoutMs: number) =>
-  `The last payment was refused: only ${confirmedBy} of ${required} replicas of Redis confirmed it within ${timeoutMs} ms ` +
-  '(state.confirm). Check whether the others are overloaded, frozen or cut off.';
+  `The last payment was refused: only ${confirmedBy} of ${required} Redis replicas confirmed it within ${timeoutMs} ms ` +
+  '(state.confirm). Check whether the others are overloaded, frozen or disconnected.';
 
 /** `MOVED 3999 127.0.0.1:6381`: the node has not executed the command, and names the one that will. */
 function redirectionOf({ message }: Error) {

@@ -47,8 +47,8 @@ function nothingOnDisk(info: string): string | undefined {
   if (infoField(info, 'aof_enabled') !== '0') return undefined;
   const saves = infoField(info, 'rdb_saves');
   if (saves === '0')
-    return 'nothing is written to the disk (aof_enabled:0, and rdb_saves:0 since the start), so a restart may lose everything; set appendonly to yes';
-  return 'only snapshots are written to the disk, if any (aof_enabled:0), so a restart loses the writes since the last one; set appendonly to yes';
+    return 'no persistence (aof_enabled:0, and rdb_saves:0 since the start), so a restart may lose everything; set appendonly to yes';
+  return 'no append-only file (aof_enabled:0), so a restart loses the writes since the last snapshot; set appendonly to yes';
 }
 
 function failedDisk(info: string): string | undefined {
@@ -58,5 +58,5 @@ function failedDisk(info: string): string | undefined {
 
 function noReplica(info: string): string | undefined {
   if (infoField(info, 'connected_slaves') !== '0') return undefined;
-  return 'there is no replica (connected_slaves:0), so the loss of the machine loses everything since its last backup; connect a replica';
+  return 'no replica (connected_slaves:0), so the loss of the machine loses everything since its last backup; connect a replica';
 }

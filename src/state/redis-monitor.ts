@@ -151,7 +151,7 @@ export async function checkHealth(
   } catch (error) {
     const reason = reasonOf(error);
     if (/^NOPERM /.test(reason)) return infoForbidden;
-    return { kind: 'unreachable', problem: `Redis cannot be reached (${connectionError() ?? reason}).` };
+    return { kind: 'unreachable', problem: `Redis unavailable (${connectionError() ?? reason}).` };
   }
 }
 
@@ -168,7 +168,7 @@ function problemIn(report: string): RedisHealth | undefined {
 const evicting = (policy: string): RedisHealth => ({
   kind: 'unsafe',
   problem:
-    `Redis may evict what the gateway must remember (maxmemory-policy is ${policy}): ` +
+    `Redis may evict data that the gateway needs (maxmemory-policy is ${policy}): ` +
     'set maxmemory-policy to noeviction, or maxmemory to 0.',
 });
 
@@ -179,11 +179,11 @@ const notDurable = (lossRisks: readonly string[]): RedisHealth => ({
 
 const incomplete = (unserved: number): RedisHealth => ({
   kind: 'unreachable',
-  problem: `The cluster of Redis does not serve all keys: ${unserved} of its ${slotCount} slots have no node that works.`,
+  problem: `The Redis Cluster does not serve all keys: ${unserved} of ${slotCount} slots have no working node.`,
 });
 
 const infoForbidden: RedisHealth = {
   kind: 'unsafe',
   problem:
-    'The user of Redis may not run INFO, so the gateway cannot check whether Redis may lose data: allow it (+info).',
+    'The Redis user lacks the permission for INFO, so the gateway cannot check whether Redis may lose data: grant +info.',
 };

@@ -75,8 +75,8 @@ export function createReplicaCounts(replicas: Replicas): ReplicaCounts {
 
 function missingReplicas(online: number, required: number): string {
   return (
-    `Payments are refused: ${required} replicas of Redis must confirm them, but only ${online} ` +
-    `${online === 1 ? 'is' : 'are'} connected. Start the missing ones, or lower state.confirm.replicas and restart.`
+    `Payments are refused: ${required} Redis replicas must confirm them, but only ${online} ` +
+    `${online === 1 ? 'is' : 'are'} connected. Start the missing replicas, or lower state.confirm.replicas and restart.`
   );
 }
 

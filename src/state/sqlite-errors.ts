@@ -19,59 +19,57 @@ export const corruptFile = (file: string): StateFileError =>
   new StateFileError(`state.file: ${file} ${corruptText.join('; ')}`);
 
 export const foreignFile = (file: string): StateFileError =>
-  new StateFileError(`state.file: ${file} belongs to another application; name another file`);
+  new StateFileError(`state.file: ${file} belongs to another application; use another file`);
 
 export const newerFile = (file: string): StateFileError =>
   new StateFileError(
-    `state.file: ${file} was written by a later version of Penstock; run that one, or name another file`,
+    `state.file: ${file} was written by a later version of Penstock; run that version, or use another file`,
   );
 
 export const notRegularFile = (file: string): StateFileError =>
-  new StateFileError(
-    `state.file: ${file} is a directory or a device; name a file that the gateway may create`,
-  );
+  new StateFileError(`state.file: ${file} is a directory or a device; use a regular file`);
 
 export const replacedFile = (file: string): StateFileError =>
   new StateFileError(
-    `state.file: ${file} was removed or replaced while the gateway uses it; put the original file back, or stop the gateway before you replace it`,
+    `state.file: ${file} was removed or replaced while the gateway was using it; restore the original file, or stop the gateway before you replace it`,
   );
 
 const corruptText = [
   'is damaged',
-  'put a backup in its place, or move it away to start with an empty state; the data since the backup, or all data, is then lost',
+  'restore a backup, or move the file away to start with an empty state; this loses the data since the backup, or all data',
 ] as const;
 
 function describe(file: string, error: unknown): readonly [what: string, remedy: string] {
   switch (codeOf(error)) {
     case 'ENOENT':
     case 'ENOTDIR':
-      return ['cannot be created', `there is no folder ${dirname(file)}; create it`];
+      return ['cannot be created', `the directory ${dirname(file)} does not exist; create it`];
     case 'EACCES':
     case 'EPERM':
       return [
-        'may not be read and written by this user',
-        'change the owner or the mode of it and its folder',
+        'cannot be read and written by this user',
+        'change the owner or the mode of the file and its directory',
       ];
     case 'EROFS':
     case resultCode.readOnly:
-      return ['cannot be written', 'it, its folder or its disk is read-only; name a file that can'];
+      return ['cannot be written', 'the file, its directory or its disk is read-only; use another file'];
     case 'ENOSPC':
     case 'EDQUOT':
     case resultCode.full:
-      return ['does not fit on its disk any more', 'make room there'];
+      return ['cannot grow: its disk is full', 'free some space'];
     case resultCode.busy:
-      return ['is in use by another process', 'stop that one, or name another file'];
+      return ['is in use by another process', 'stop that process, or use another file'];
     case resultCode.cannotOpen:
-      return ['cannot be opened', 'this user must be allowed to create files in its folder, too'];
+      return ['cannot be opened', 'allow this user to create files in its directory'];
     case resultCode.notDatabase:
-      return ['is no state of Penstock, or is damaged', 'name another file, or put a backup in its place'];
+      return ['is not a state file of Penstock, or is damaged', 'use another file, or restore a backup'];
     case resultCode.corrupt:
     case resultCode.error: // the statements are valid, so a table is missing
       return corruptText;
     default:
       return [
         `cannot be read or written (${error instanceof Error ? error.message : error})`,
-        'look at its disk',
+        'check its disk',
       ];
   }
 }

@@ -14,7 +14,7 @@ export const createAccessLog = (log: Log): RequestObserver => ({
   },
   onLateEvent(event, { requestId, environment }) {
     if (event.what === 'late-answer')
-      log('warn', 'a late answer', { requestId, environment, status: event.status });
+      log('warn', 'late response', { requestId, environment, status: event.status });
   },
 });
 

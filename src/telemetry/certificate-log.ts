@@ -14,7 +14,7 @@ export interface CertificateLog {
 
 export const createCertificateLog = (log: Log): CertificateLog => ({
   onRenewed: (environment, use, certificate) =>
-    log('info', 'the certificate was changed', {
+    log('info', 'certificate replaced', {
       environment,
       use,
       subject: certificate?.subject,
@@ -22,5 +22,5 @@ export const createCertificateLog = (log: Log): CertificateLog => ({
       notAfter: certificate && new Date(certificate.notAfterMs).toISOString(),
     }),
   onRejected: (environment, use, why) =>
-    log('error', 'the new certificate cannot be used; the old one stays', { environment, use, why }),
+    log('error', 'the new certificate is not usable; the old one stays in use', { environment, use, why }),
 });

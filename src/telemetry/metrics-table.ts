@@ -20,7 +20,7 @@ export const unknownLabel = 'none';
 export const metricsTable = {
   penstock_requests_total: {
     kind: 'counter',
-    help: 'Requests, by result. Operation and environment are none if the request was refused before they were known.',
+    help: 'Requests, by result. Operation and environment are none if the gateway refused the request before they were known.',
     labels: ['operation', 'environment', 'status', 'error', 'served_from'],
   },
   penstock_request_duration_seconds: {
@@ -37,12 +37,12 @@ export const metricsTable = {
   },
   penstock_retries_total: {
     kind: 'counter',
-    help: 'Calls that were repeated on a new connection.',
+    help: 'Calls to the bank that were retried on a new connection.',
     labels: ['environment', 'lane'],
   },
   penstock_status_reads_total: {
     kind: 'counter',
-    help: 'Status reads, by how they were answered.',
+    help: 'Status reads, by source of the response.',
     labels: ['operation', 'environment', 'verdict'],
   },
   penstock_ledger_verdicts_total: {
@@ -52,57 +52,57 @@ export const metricsTable = {
   },
   penstock_stored_bytes_total: {
     kind: 'counter',
-    help: 'Bytes that the ledger stored for each tenant, as counted for idempotency.maxStoredPerTenant.',
+    help: 'Bytes that the ledger stored, by tenant; counts towards idempotency.maxStoredPerTenant.',
     labels: ['tenant'],
   },
   penstock_storage_refusals_total: {
     kind: 'counter',
-    help: 'Writes of each tenant that were refused because as much is stored for it as idempotency.maxStoredPerTenant allows.',
+    help: 'Writes refused because their tenant had reached idempotency.maxStoredPerTenant.',
     labels: ['tenant'],
   },
   penstock_unconfirmed_marks_total: {
     kind: 'counter',
-    help: 'Writes that were refused because too few replicas of Redis confirmed their record in time.',
+    help: 'Writes refused because too few Redis replicas confirmed their record in time (state.confirm).',
     labels: [],
   },
   penstock_late_answers_total: {
     kind: 'counter',
-    help: 'Responses of the bank that arrived after the gateway had answered OUTCOME_UNKNOWN.',
+    help: 'Late responses: the bank sent them after the gateway had answered OUTCOME_UNKNOWN.',
     labels: ['environment', 'operation'],
   },
   penstock_shedding: {
     kind: 'gauge',
-    help: 'Requests that are refused because the gateway is overloaded: 1 for the current value of the label.',
+    help: 'Load shedding: which requests the overloaded gateway refuses; 1 for the current value of the label.',
     labels: ['what'],
   },
   penstock_connections_refused_total: {
     kind: 'counter',
-    help: 'Connections of TPPs that were closed because of the connection limit.',
+    help: 'TPP connections refused because of the connection limit.',
     labels: [],
   },
   penstock_in_doubt: {
     kind: 'gauge',
-    help: 'Payments in doubt (it is unknown whether the bank carried them out), of all instances.',
+    help: 'Payments in doubt (unknown whether the bank has executed them), of all instances.',
     labels: [],
   },
   penstock_state_loss_risks: {
     kind: 'gauge',
-    help: 'Number of conditions under which the Redis in use may lose data, such as no append-only file or no replica.',
+    help: 'Number of reasons why Redis may lose data, such as no append-only file or no replica.',
     labels: [],
   },
   penstock_state_loss: {
     kind: 'gauge',
-    help: '1 while new payments are refused because the shared state has lost data, or was restarted and waits for an instance.',
+    help: '1 while new payments are refused because the shared state has lost data, or because an instance has not registered since the state was restarted.',
     labels: [],
   },
   penstock_duplicate_attempts_total: {
     kind: 'counter',
-    help: 'Writes of which two attempts with the same X-Request-ID reached the bank, because the shared state had lost data.',
+    help: 'Writes that reached the bank twice with the same X-Request-ID, because the shared state had lost data.',
     labels: [],
   },
   penstock_withheld_responses_total: {
     kind: 'counter',
-    help: 'Responses to initiations that were withheld, because the bank named a payment that belongs, or may belong, to another tenant.',
+    help: 'Responses to initiations withheld because the bank returned a paymentId that belongs, or may belong, to another tenant.',
     labels: ['environment'],
   },
   penstock_circuit_state: {
@@ -123,42 +123,42 @@ export const metricsTable = {
   },
   penstock_queue_refusals_total: {
     kind: 'counter',
-    help: 'Calls that were not sent because the queue was full or the wait too long, by error code.',
+    help: 'Calls refused because the queue was full or the wait too long, by error code.',
     labels: ['environment', 'lane', 'code'],
   },
   penstock_queue_length: {
     kind: 'gauge',
-    help: 'Calls that are waiting in the queue.',
+    help: 'Calls waiting in the queue.',
     labels: ['environment', 'lane'],
   },
   penstock_calls_running: {
     kind: 'gauge',
-    help: 'Calls to the bank that are running.',
+    help: 'Calls to the bank in progress.',
     labels: ['environment'],
   },
   penstock_tenants_at_limit: {
     kind: 'gauge',
-    help: 'Tenants whose running calls hold all concurrency slots that one tenant may hold; the console names them.',
+    help: 'Tenants whose calls in progress use all concurrency slots that one tenant may use; the console names them.',
     labels: ['environment'],
   },
   penstock_shaping_rate: {
     kind: 'gauge',
-    help: 'Calls per second that all instances together may send, adapted to the 429 responses of the bank.',
+    help: 'Rate limit of all instances together, in calls per second; adapts to the 429 responses of the bank.',
     labels: ['environment'],
   },
   penstock_shaping_pause_seconds: {
     kind: 'gauge',
-    help: 'Remaining pause that the bank has requested; 0 = no pause.',
+    help: 'Remaining pause that the bank has requested (Retry-After); 0 = no pause.',
     labels: ['environment'],
   },
   penstock_shaping_alone: {
     kind: 'gauge',
-    help: '1 while this instance uses only its own share of the rate, because the shared state is unavailable.',
+    help: '1 while this instance uses only its own share of shaping.rate because the shared state is unavailable.',
     labels: [],
   },
   penstock_instances_live: {
     kind: 'gauge',
-    help: 'Instances that share the state and have renewed their lease.',
+    help: 'Live instances: those with a valid lease in the shared state.',
     labels: [],
   },
   penstock_instances_expected: {
@@ -168,7 +168,7 @@ export const metricsTable = {
   },
   penstock_certificate_expiry_seconds: {
     kind: 'gauge',
-    help: 'When each certificate expires, in seconds since 1970. The certificate of the listener has no environment.',
+    help: 'Expiry time of each certificate, in seconds since 1970. The certificate of the listener has no environment.',
     labels: ['environment', 'use'],
   },
   penstock_build_info: {

@@ -19,10 +19,10 @@ export function createRequestMetrics(metrics: Pick<Metrics, 'increment' | 'obser
       case 'cache':
         metrics.increment('penstock_status_reads_total', { operation, environment, verdict: event.verdict });
         break;
-      case 'turn':
+      case 'permit':
         metrics.observe('penstock_queue_wait_seconds', { environment, lane }, event.waitedMs / 1_000);
         break;
-      case 'turn-refused':
+      case 'queue-refused':
         metrics.increment('penstock_queue_refusals_total', { environment, lane, code: event.code });
         break;
       case 'call':
@@ -36,7 +36,7 @@ export function createRequestMetrics(metrics: Pick<Metrics, 'increment' | 'obser
         break;
       case 'environment':
       case 'circuit-refused':
-      case 'caller-left':
+      case 'client-disconnected':
       case 'recorded':
     }
   }

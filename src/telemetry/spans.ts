@@ -71,9 +71,9 @@ function eventAttributes(events: readonly TimedEvent[]): Readonly<Record<string,
 
 const waitNames: Readonly<Record<string, string>> = {
   ledger: 'wait for the ledger',
-  turn: 'wait in the queue',
-  'turn-refused': 'wait in the queue',
-  'caller-left': 'wait in the queue',
+  permit: 'wait in the queue',
+  'queue-refused': 'wait in the queue',
+  'client-disconnected': 'wait in the queue',
 };
 
 function waitSpan(
@@ -93,7 +93,7 @@ function waitSpan(
       parentId: spanId,
       startMs: endMs - waitedMs,
       endMs,
-      failed: what !== 'ledger' && what !== 'turn',
+      failed: what !== 'ledger' && what !== 'permit',
       attributes: what === 'ledger' ? { 'penstock.verdict': event.verdict } : { 'penstock.outcome': what },
     },
   ];
@@ -134,6 +134,6 @@ const callAttributes = ({ connection, connectMs, firstByteMs, status, error }: C
 
 /** A permit or a retry precedes an attempt, which may end after its request. */
 function isCallFinished(events: readonly TimedEvent[]): boolean {
-  const last = events.findLast(({ event }) => ['turn', 'retry', 'call'].includes(event.what));
+  const last = events.findLast(({ event }) => ['permit', 'retry', 'call'].includes(event.what));
   return last?.event.what === 'call';
 }

@@ -78,8 +78,10 @@ function logFailures(exporter: SpanExporter, log: Log): SpanExporter {
       exporter.export(spans, (result) => {
         const fails = result.code !== 0; // ExportResultCode.SUCCESS
         if (fails && !isFailing)
-          log('warn', 'traces cannot be sent; requests go on', { why: result.error?.message });
-        if (!fails && isFailing) log('info', 'traces can be sent again');
+          log('warn', 'traces cannot be exported (tracing.otlpUrl); requests are not affected', {
+            why: result.error?.message,
+          });
+        if (!fails && isFailing) log('info', 'traces are exported again');
         isFailing = fails;
         done(result);
       });

@@ -45,7 +45,7 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
         return Promise.reject(thrown);
       }
       sentAtMs = performance.now();
-      recordEvent?.({ what: 'turn', waitedMs: sentAtMs - startedAtMs });
+      recordEvent?.({ what: 'permit', waitedMs: sentAtMs - startedAtMs });
       return transport.send(outboundRequest(request));
     };
     const toResponse = ({ status, headers, body }: BankResponse): PisResponse => {
@@ -101,5 +101,7 @@ function refusalEvent(
 ): RequestEvent {
   const { code } = asGatewayError(thrown);
   if (code === 'CIRCUIT_OPEN') return { what: 'circuit-refused', state: circuit.effectiveState() };
-  return signal?.aborted ? { what: 'caller-left', waitedMs } : { what: 'turn-refused', code, waitedMs };
+  return signal?.aborted
+    ? { what: 'client-disconnected', waitedMs }
+    : { what: 'queue-refused', code, waitedMs };
 }

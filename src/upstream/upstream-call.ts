@@ -289,18 +289,22 @@ function responseFields(rawHeaders: readonly string[]): HeaderFields | undefined
 const noOptions: readonly string[] = [];
 
 const protocolChanged = () =>
-  malformedResponse('The bank changed the protocol unasked', undefined, 'http_upgrade_failed');
+  malformedResponse(
+    'The bank switched protocols, which the gateway did not request',
+    undefined,
+    'http_upgrade_failed',
+  );
 
 const tooLongResponse = () =>
-  malformedResponse('The bank answered with more than 4 MiB', undefined, 'http_response_body_size');
+  malformedResponse("The bank's response exceeds 4 MiB", undefined, 'http_response_body_size');
 
 const incompleteResponse = (cause: unknown) =>
-  malformedResponse('The bank broke its answer off', cause, 'http_response_incomplete');
+  malformedResponse("The bank's response was cut off", cause, 'http_response_incomplete');
 
 /** RFC 9110 section 15. */
-const invalidStatus = 'The bank answered with a status that is none of 200 to 599';
+const invalidStatus = "The status of the bank's response is not in the range 200 to 599";
 
-const unknownTransferCoding = 'The bank answered in a transfer coding other than chunked';
+const unknownTransferCoding = "The bank's response has a transfer coding other than chunked";
 
 const markedTooLate = new Error(
   'the request was marked as sending too late, or the process stalled afterwards',

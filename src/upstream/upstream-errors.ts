@@ -9,7 +9,10 @@ export function bankUnreachable(cause: unknown): GatewayError {
 
 /** The bank has refused the client certificate after the request was written, without reading the request. */
 export function clientCertificateRefused(cause: unknown): GatewayError {
-  return unreachableError(`${describeConnectError(cause)}, and has taken nothing. Try again later.`, cause);
+  return unreachableError(
+    `${describeConnectError(cause)}, and did not read the request. Try again later.`,
+    cause,
+  );
 }
 
 /**
@@ -33,10 +36,14 @@ export function deadlineBeforeSending(): GatewayError {
 /** An established connection failed before the response, or the response cannot be parsed. */
 export function connectionBroken(cause: unknown): GatewayError {
   if (errorCodeOf(cause) === 'HPE_HEADER_OVERFLOW')
-    return malformedResponse("The bank's header is too large", cause, 'http_response_header_section_size');
+    return malformedResponse(
+      "The header of the bank's response is too large",
+      cause,
+      'http_response_header_section_size',
+    );
   if (errorCodeOf(cause).startsWith('HPE_'))
-    return malformedResponse('The bank did not answer in valid HTTP', cause, 'http_protocol_error');
-  return new GatewayError('OUTCOME_UNKNOWN', 'The connection broke before the bank answered.', {
+    return malformedResponse("The bank's response is not valid HTTP", cause, 'http_protocol_error');
+  return new GatewayError('OUTCOME_UNKNOWN', 'The connection to the bank closed before its response.', {
     cause,
     proxyError: 'connection_terminated',
   });
@@ -53,10 +60,8 @@ function describeConnectError(cause: unknown): string {
   if (kind === 'tls_certificate_error')
     return bankCertificateErrors[code] ?? "The bank's certificate is not trusted";
   if (kind === 'tls_alert_received')
-    return clientCertificateAlerts[tlsAlertOf(code)] ?? 'The bank has refused to speak TLS';
-  return kind === 'tls_protocol_error'
-    ? 'The bank does not speak TLS as it should'
-    : 'The bank could not be reached';
+    return clientCertificateAlerts[tlsAlertOf(code)] ?? 'The bank refused the TLS handshake';
+  return kind === 'tls_protocol_error' ? 'The TLS handshake with the bank failed' : 'The bank is unreachable';
 }
 
 /** The TLS alert in an OpenSSL error code, such as `UNKNOWN_CA` in `ERR_SSL_TLSV1_ALERT_UNKNOWN_CA`; otherwise empty. */
@@ -69,16 +74,16 @@ const clientCertificateAlerts: Readonly<Record<string, string>> = {
   CERTIFICATE_UNKNOWN: "The bank has refused the gateway's client certificate",
   CERTIFICATE_REVOKED: "The bank has refused the gateway's client certificate as revoked",
   CERTIFICATE_EXPIRED: "The bank has refused the gateway's client certificate as expired",
-  CERTIFICATE_REQUIRED: 'The bank wants a client certificate and was shown none',
+  CERTIFICATE_REQUIRED: 'The bank requires a client certificate, and the gateway sent none',
   UNKNOWN_CA: "The bank does not trust the issuer of the gateway's client certificate",
-  ACCESS_DENIED: "The bank does not let the gateway's client certificate in",
+  ACCESS_DENIED: "The bank denied access to the gateway's client certificate",
 };
 
 const bankCertificateErrors: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "The bank's certificate has expired",
   CERT_NOT_YET_VALID: "The bank's certificate is not valid yet",
   CERT_REVOKED: "The bank's certificate is revoked",
-  ERR_TLS_CERT_ALTNAME_INVALID: "The bank's certificate is for another name",
+  ERR_TLS_CERT_ALTNAME_INVALID: "The bank's certificate does not match its host name",
 };
 
 /** OpenSSL has too many codes for a table. */

@@ -66,7 +66,7 @@ export function createUpstreams(
     probes,
     holds,
     onChange: ({ environment, lane, tenant, from, to, why }) =>
-      log('warn', 'a circuit has changed', { environment, lane, tenant, from, to, why }),
+      log('warn', 'circuit state changed', { environment, lane, tenant, from, to, why }),
   });
 
   function createParts(environment: EnvironmentSettings) {

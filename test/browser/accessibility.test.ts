@@ -26,7 +26,7 @@ describe('the accessibility of the console', { skip: skipWithoutChromium }, () =
     await page.getByLabel(/Hold closed/).check();
     await page.getByLabel('Reason').fill('a test');
     await page.getByRole('button', { name: 'Apply' }).click();
-    await page.getByRole('link', { name: /production: status is held closed/ }).waitFor();
+    await page.getByRole('link', { name: /production: status circuit held closed/ }).waitFor();
     await page.getByRole('button', { name: /^Resolve/ }).waitFor();
     await page.locator('#records tr').first().waitFor();
     return page;
@@ -53,12 +53,12 @@ describe('the accessibility of the console', { skip: skipWithoutChromium }, () =
     test(`every text of the ${colorScheme} theme has a contrast of at least 4.5 to 1`, async (t) => {
       const page = await openFullPage(t, { colorScheme });
       assert.deepEqual(await lowContrastTexts(page), []);
-      await page.getByRole('button', { name: 'Send new payments here…' }).click();
-      await page.getByText('The bank is ready.').waitFor();
+      await page.getByRole('button', { name: 'Make active…' }).click();
+      await page.getByText('Pre-flight check passed.').waitFor();
       assert.deepEqual(await lowContrastTexts(page), []);
       await page.keyboard.press('Escape');
       await page.getByRole('button', { name: 'Sign out' }).click();
-      await page.getByLabel('Your token').waitFor();
+      await page.getByLabel('Operator token').waitFor();
       assert.deepEqual(await lowContrastTexts(page), []);
     });
   }
@@ -67,8 +67,8 @@ describe('the accessibility of the console', { skip: skipWithoutChromium }, () =
     const page = await openFullPage(t, { viewport: { width: 360, height: 740 } });
     const width = () => page.evaluate(() => document.documentElement.scrollWidth);
     assert.equal(await width(), 360);
-    await page.getByRole('button', { name: 'Send new payments here…' }).click();
-    await page.getByText('The bank is ready.').waitFor();
+    await page.getByRole('button', { name: 'Make active…' }).click();
+    await page.getByText('Pre-flight check passed.').waitFor();
     assert.equal(await width(), 360);
     const box = await page.getByRole('dialog').boundingBox();
     assert.ok(box && box.x >= 0 && box.x + box.width <= 360 && box.height <= 740, JSON.stringify(box));
@@ -81,12 +81,12 @@ describe('the sign-in of the console', { skip: skipWithoutChromium }, () => {
   test('refuses a wrong token with a message, and accepts the right one afterwards', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
     const page = await pages.open(t, gateway);
-    await page.getByLabel('Your token').fill('a-guess');
-    await page.getByRole('button', { name: 'Open the console' }).click();
+    await page.getByLabel('Operator token').fill('a-guess');
+    await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('alert').getByText('The token is not valid.').waitFor();
     assert.equal(await page.getByRole('navigation').count(), 0);
     assert.equal(await storedToken(page), null);
-    await page.getByLabel('Your token').fill(adminToken);
+    await page.getByLabel('Operator token').fill(adminToken);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Environments' }).waitFor();
   });
@@ -94,11 +94,11 @@ describe('the sign-in of the console', { skip: skipWithoutChromium }, () => {
   test('explains that a token contains characters that no header can carry', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
     const page = await pages.open(t, gateway);
-    await page.getByLabel('Your token').fill(`“${adminToken}”`);
+    await page.getByLabel('Operator token').fill(`“${adminToken}”`);
     await page.keyboard.press('Enter');
     await page
       .getByRole('alert')
-      .getByText(/^A token contains no spaces, accents or curly quotes/)
+      .getByText(/^The token contains spaces, accents or curly quotes/)
       .waitFor();
     assert.equal(await storedToken(page), null);
   });
@@ -108,7 +108,7 @@ describe('the sign-in of the console', { skip: skipWithoutChromium }, () => {
     const page = await pages.open(t, gateway);
     const urls: string[] = [];
     page.on('request', (request) => void urls.push(request.url()));
-    await page.getByLabel('Your token').fill(adminToken);
+    await page.getByLabel('Operator token').fill(adminToken);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Environments' }).waitFor();
     await page.reload();
@@ -119,9 +119,9 @@ describe('the sign-in of the console', { skip: skipWithoutChromium }, () => {
     assert.equal(await page.evaluate(() => localStorage.length), 0);
     assert.equal(await storedToken(page), adminToken);
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByLabel('Your token').waitFor();
+    await page.getByLabel('Operator token').waitFor();
     assert.equal(await storedToken(page), null);
-    assert.equal(await page.getByLabel('Your token').inputValue(), '');
+    assert.equal(await page.getByLabel('Operator token').inputValue(), '');
   });
 });
 

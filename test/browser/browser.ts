@@ -64,7 +64,7 @@ export function usePages(): Pages {
     open,
     async signIn(t, address, options, token = adminToken) {
       const page = await open(t, address, options);
-      await page.getByLabel('Your token').fill(token);
+      await page.getByLabel('Operator token').fill(token);
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: 'Environments' }).waitFor();
       return page;

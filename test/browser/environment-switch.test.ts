@@ -21,14 +21,14 @@ describe('the environment switch of the console', { skip: skipWithoutChromium },
   test('works with the keyboard alone: shows the pre-flight, asks for the name, then focuses the new environment', async (t) => {
     const { gateway, callCounts } = await startTwoEnvironments(t, { clients });
     const page = await pages.signIn(t, gateway);
-    const button = cardOf(page, 'production').getByRole('button', { name: 'Send new payments here…' });
+    const button = cardOf(page, 'production').getByRole('button', { name: 'Make active…' });
     for (let steps = 0; steps < 40; steps++) {
       if (await button.evaluate((element) => element === document.activeElement)) break;
       await page.keyboard.press('Tab');
     }
     await page.keyboard.press('Enter');
     const dialog = dialogOf(page);
-    await dialog.getByText('The bank is ready.').waitFor();
+    await dialog.getByText('Pre-flight check passed.').waitFor();
     assert.equal(await dialog.getByLabel('Reason').evaluate((one) => one === document.activeElement), true);
 
     await page.keyboard.type('go-live');
@@ -40,8 +40,8 @@ describe('the environment switch of the console', { skip: skipWithoutChromium },
     await page.keyboard.type('uction');
     await page.keyboard.press('Enter');
 
-    await page.getByText(/New payments go to production since .* \(version 2\)/).waitFor();
-    await cardOf(page, 'production').getByText('new payments go here').waitFor();
+    await page.getByText(/Switched to production at .* \(version 2\)/).waitFor();
+    await cardOf(page, 'production').getByText('active', { exact: true }).waitFor();
     assert.equal(await dialog.count(), 0);
     const focused = await page.evaluate(() => document.activeElement?.textContent);
     assert.equal(focused, 'production');
@@ -55,22 +55,20 @@ describe('the environment switch of the console', { skip: skipWithoutChromium },
     const { gateway, production } = await startTwoEnvironments(t, { clients });
     await production.stop();
     const page = await pages.signIn(t, gateway);
-    await cardOf(page, 'production')
-      .getByRole('button', { name: /Send new payments/ })
-      .click();
+    await cardOf(page, 'production').getByRole('button', { name: 'Make active…' }).click();
     const dialog = dialogOf(page);
-    await dialog.getByText('The pre-flight failed.').waitFor();
-    assert.match(await dialog.getByRole('listitem').innerText(), /Connection.*ECONNREFUSED/s);
+    await dialog.getByText('Pre-flight check failed.').waitFor();
+    assert.match(await dialog.getByRole('listitem').innerText(), /TCP connection.*ECONNREFUSED/s);
 
     await dialog.getByLabel('Reason').fill('the front is down, the back is not');
     await dialog.getByLabel('Type production to confirm').fill('production');
     await dialog.getByRole('button', { name: 'Switch to production' }).click();
     await dialog.getByText('Not switched: the pre-flight failed.').waitFor();
-    assert.equal(await cardOf(page, 'sandbox').getByText('new payments go here').isVisible(), true);
+    assert.equal(await cardOf(page, 'sandbox').getByText('active', { exact: true }).isVisible(), true);
 
-    await dialog.getByLabel(/Switch although the pre-flight failed/).check();
+    await dialog.getByLabel(/Switch although the pre-flight check failed/).check();
     await dialog.getByRole('button', { name: 'Switch to production' }).click();
-    await cardOf(page, 'production').getByText('new payments go here').waitFor();
+    await cardOf(page, 'production').getByText('active', { exact: true }).waitFor();
     await page.locator('#records').getByText('forced').waitFor();
     await page.getByText('pre-flight: tcp ECONNREFUSED').first().waitFor();
   });
@@ -78,9 +76,9 @@ describe('the environment switch of the console', { skip: skipWithoutChromium },
   test('closes on Escape without a switch, and returns the focus', async (t) => {
     const { gateway } = await startTwoEnvironments(t, { clients });
     const page = await pages.signIn(t, gateway);
-    const button = cardOf(page, 'production').getByRole('button', { name: /Send new payments/ });
+    const button = cardOf(page, 'production').getByRole('button', { name: 'Make active…' });
     await button.click();
-    await dialogOf(page).getByText('The bank is ready.').waitFor();
+    await dialogOf(page).getByText('Pre-flight check passed.').waitFor();
     await page.keyboard.press('Escape');
     await until(5_000, 'the focus is back', () => button.evaluate((one) => one === document.activeElement));
     assert.equal(await page.locator('#records tr').count(), 0);
@@ -90,21 +88,21 @@ describe('the environment switch of the console', { skip: skipWithoutChromium },
   test('shows the refusal of the gateway to an operator with the role read', async (t) => {
     const { gateway } = await startTwoEnvironments(t, { clients, admin: { operators: [reader] } });
     const page = await pages.signIn(t, gateway, {}, 'token-of-rita');
-    assert.equal(await page.locator('#operator').innerText(), 'rita, read-only');
-    await cardOf(page, 'production')
-      .getByRole('button', { name: /Send new payments/ })
-      .click();
+    assert.equal(await page.locator('#operator').innerText(), 'rita (read-only)');
+    await cardOf(page, 'production').getByRole('button', { name: 'Make active…' }).click();
     const dialog = dialogOf(page);
-    await dialog.getByText('Your role is read-only: the gateway will refuse this.').waitFor();
+    await dialog.getByText('Your role is read-only: the gateway will refuse this action.').waitFor();
     await dialog
-      .getByText('No pre-flight: This operator has the role read: changes require the role operate.')
+      .getByText(
+        'No pre-flight check: This operator has the role read; the request requires the role operate.',
+      )
       .waitFor();
     await dialog.getByLabel('Reason').fill('let me');
     await dialog.getByLabel('Type production to confirm').fill('production');
     await dialog.getByRole('button', { name: 'Switch to production' }).click();
     await dialog
       .getByRole('alert')
-      .getByText('This operator has the role read: changes require the role operate.')
+      .getByText('This operator has the role read; the request requires the role operate.')
       .waitFor();
   });
 });

@@ -23,12 +23,12 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
       circuit: { minimumCalls: 3, openFor: '60s' },
     });
     const page = await pages.signIn(t, gateway);
-    await page.getByRole('heading', { name: 'All is well' }).waitFor();
+    await page.getByRole('heading', { name: 'No active alerts' }).waitFor();
     sandbox.injectFault({ name: 'status', status: 503 });
     for (const lane of ['write', 'read'] as const)
       for (let calls = 0; calls < 3; calls++) await ask(gateway, lane);
     await page
-      .getByText(/sandbox: write and read are stopped, 3 of 3 calls failed\. Next probe of the bank at/)
+      .getByText(/sandbox: write and read circuits open: 3 of 3 calls failed\. Next probe at/)
       .waitFor();
     const rows = page.getByRole('article', { name: 'sandbox' }).getByRole('row');
     assert.match(await rows.nth(0).innerText(), /write[\s\S]*■ open[\s\S]*next probe at/);
@@ -47,8 +47,8 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     sandbox.injectFault({ name: 'status', status: 500 });
     for (let calls = 0; calls < 3; calls++) await send('shop', initiation);
     const page = await pages.signIn(t, gateway);
-    await page.getByText('sandbox: the circuit of write is not closed for 1 tenant (shop: open).').waitFor();
-    await page.getByText('calls go through; except for shop: open').waitFor();
+    await page.getByText('sandbox: write circuit not closed for 1 tenant (shop: open).').waitFor();
+    await page.getByText('calls are sent; except for shop: open').waitFor();
   });
 
   test('draw the last five minutes at once, then every second, and show the values under the pointer', async (t) => {
@@ -62,13 +62,11 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
         `the ${color} line is drawn from end to end`,
         async () => (await drawnShare(page.locator('.chart').first(), color)) > 0.95,
       );
-    await page
-      .getByRole('img', { name: /^Response time: half of them \(p50\) 40 ms, 99 of 100 \(p99\) 1\.2 s/ })
-      .waitFor();
-    await page.getByRole('img', { name: /^Status reads answered from: cache 4\/s/ }).waitFor();
+    await page.getByRole('img', { name: /^Latency: p50 40 ms, p99 1\.2 s/ }).waitFor();
+    await page.getByRole('img', { name: /^Status reads by source: cache 4\/s/ }).waitFor();
     dashboard.addSecond({ requests: 9, p99Ms: null });
     await page.getByRole('img', { name: /^Requests: all 9\/s/ }).waitFor();
-    await page.getByRole('img', { name: /p99\) –$/ }).waitFor();
+    await page.getByRole('img', { name: /p99 –$/ }).waitFor();
     const plot = page.locator('.plot').first();
     const box = await plot.boundingBox();
     await plot.hover({ position: { x: (box?.width ?? 0) / 2, y: 20 } });
@@ -100,32 +98,32 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     const first = await startGatewayProcess(t, sections);
     const page = await pages.signIn(t, { adminUrl: `http://127.0.0.1:${admin.port}` });
     first.command.kill('SIGTERM');
-    await page.getByText('This instance is stopping. Trying again…').waitFor();
+    await page.getByText('This instance is stopping. Reconnecting…').waitFor();
     await first.command.exitCode();
-    await page.getByText('The instance does not answer. Trying again…').waitFor();
+    await page.getByText('The instance is not responding. Reconnecting…').waitFor();
     await page.getByRole('heading', { name: 'Environments' }).waitFor();
     await startGatewayProcess(t, sections);
-    await page.getByText(/The instance was restarted: it runs since/).waitFor();
+    await page.getByText(/The instance was restarted at/).waitFor();
     await page.getByText(/^Live, /).waitFor();
   });
 
   test('show as alerts why the instance is not ready, a tenant at its limit, and the share of failed requests', async (t) => {
     const dashboard = await startSampleDashboard(t, {
-      readiness: { ready: false, reasons: ['the shared state cannot be reached'] },
+      readiness: { ready: false, reasons: ['the shared state is unavailable'] },
       tenantsAtLimit: ['shop'],
     });
     const page = await pages.signIn(t, dashboard, {}, dashboard.token);
-    await page.getByText('The shared state cannot be reached.').waitFor();
+    await page.getByText('The shared state is unavailable.').waitFor();
     await page.getByText('The active environment is unknown: new payments are refused.').waitFor();
-    await page.getByText(/14 % of the last minute's requests failed at the bank: 60 of 420/).waitFor();
-    await page.getByText(/sandbox: tenant shop holds all concurrency slots/).waitFor();
-    await page.getByRole('heading', { name: '4 things need attention' }).waitFor();
+    await page.getByText(/14 % of requests in the last minute failed at the bank \(60 of 420\)/).waitFor();
+    await page.getByText(/sandbox: tenant shop uses all its concurrency slots/).waitFor();
+    await page.getByRole('heading', { name: '4 active alerts' }).waitFor();
   });
 
   test('show how many days an environment’s certificate is valid', async (t) => {
     const dashboard = await startSampleDashboard(t, { daysLeft: 6 });
     const page = await pages.signIn(t, dashboard, {}, dashboard.token);
-    await page.getByText('sandbox: the certificate expires in 6 days.').waitFor();
+    await page.getByText('sandbox: the QWAC expires in 6 days.').waitFor();
     await page.getByText('6 days left').waitFor();
   });
 
@@ -133,8 +131,8 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     const { certFile, keyFile } = createAuthority(t).issue('listener', { until: inDays(5.5) });
     const { gateway } = await startGatewayWithBank(t, { listen: { tls: { certFile, keyFile } } });
     const page = await pages.signIn(t, gateway);
-    await page.getByText('public listener: the certificate expires in 5 days.').waitFor();
-    await page.getByRole('heading', { name: '1 thing needs attention' }).waitFor();
+    await page.getByText('public listener: the TLS certificate expires in 5 days.').waitFor();
+    await page.getByRole('heading', { name: '1 active alert' }).waitFor();
     assert.equal(await page.locator('#alert-list li', { hasText: 'certificate' }).count(), 1);
   });
 
@@ -142,8 +140,8 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     const longName = `a-${'very-'.repeat(10)}long-one`;
     const dashboard = await startSampleDashboard(t, { waiting: { at: 3, [longName]: 6 } });
     const page = await pages.signIn(t, dashboard, {}, dashboard.token);
-    await page.getByRole('img', { name: `Waiting calls: at 3, ${longName} 6` }).waitFor();
-    const chart = page.locator('.chart', { hasText: 'Waiting calls' });
+    await page.getByRole('img', { name: `Queued calls: at 3, ${longName} 6` }).waitFor();
+    const chart = page.locator('.chart', { hasText: 'Queued calls' });
     for (const color of ['accent', 'violet'])
       await until(10_000, `the ${color} line is drawn`, async () => (await drawnShare(chart, color)) > 0);
     const overflowing = await page.locator('.card :is(select, input, dt, .name, h3)').evaluateAll((all) =>
@@ -172,7 +170,7 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
       Object.assign(window, { shifts });
     });
     inDoubtDelay.resolve();
-    await page.getByText('Nothing is in doubt.').waitFor();
+    await page.getByText('No payments in doubt.').waitFor();
     const connection = () => page.locator('#connection').innerText();
     const times = new Set<string>();
     for (let calls = 0; calls < 20; calls++) await ask(gateway, 'read');

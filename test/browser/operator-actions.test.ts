@@ -20,14 +20,14 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     const page = await pages.signIn(t, gateway);
     const hold = page.getByRole('button', { name: 'Hold write of sandbox' });
     await hold.click();
-    const dialog = page.getByRole('dialog', { name: 'Circuit of write, sandbox' });
+    const dialog = page.getByRole('dialog', { name: 'Hold circuit: sandbox, write' });
     await dialog.getByLabel(/Hold open/).check();
-    await dialog.getByLabel('For').selectOption('30 minutes');
+    await dialog.getByLabel('Duration').selectOption('30 minutes');
     await dialog.getByLabel('Reason').fill('the bank has called');
     await dialog.getByRole('button', { name: 'Apply' }).click();
 
-    await page.getByText(/sandbox: write is held open until/).waitFor();
-    await page.getByRole('heading', { name: '1 thing needs attention' }).waitFor();
+    await page.getByText(/sandbox: write circuit held open until/).waitFor();
+    await page.getByRole('heading', { name: '1 active alert' }).waitFor();
     const row = page.getByRole('article', { name: 'sandbox' }).getByRole('row', { name: /write/ });
     await row.getByText('held open').waitFor();
     assert.match(await row.innerText(), /until .*: the bank has called/);
@@ -39,7 +39,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     await dialog.getByLabel(/Release/).check();
     await dialog.getByLabel('Reason').fill('all is well');
     await dialog.getByRole('button', { name: 'Apply' }).click();
-    await page.getByRole('heading', { name: 'All is well' }).waitFor();
+    await page.getByRole('heading', { name: 'No active alerts' }).waitFor();
     await until(5_000, 'the focus is back', () => hold.evaluate((one) => one === document.activeElement));
     assert.equal((await call(gateway.url, initiation)).status, 201);
   });
@@ -66,7 +66,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     await dialog.getByText('paid again').waitFor();
     await dialog.getByLabel('Reason').fill('the bank knows all payments');
     await dialog.getByRole('button', { name: 'Accept' }).click();
-    await page.getByText('The loss is accepted.').waitFor();
+    await page.getByText('Loss accepted.').waitFor();
     await missing.waitFor({ state: 'hidden' });
     await page.getByRole('row', { name: /accept loss.*the bank knows all payments/ }).waitFor();
     await until(20_000, 'new payments succeed', async () => {
@@ -81,20 +81,20 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     const one = { ...initiation, headers: [['X-Request-ID', requestId] as const, ...initiation.headers] };
     assert.equal((await call(gateway.url, one)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
     const page = await pages.signIn(t, gateway);
-    await page.getByText('1 payment is in doubt: ask the bank what happened.').waitFor();
+    await page.getByText('1 payment in doubt: ask the bank for the outcome.').waitFor();
     await page.getByRole('button', { name: `Resolve ${requestId}` }).click();
-    const dialog = page.getByRole('dialog', { name: 'Resolve a payment in doubt' });
-    await dialog.getByLabel(/It did not happen/).check();
+    const dialog = page.getByRole('dialog', { name: 'Resolve payment in doubt' });
+    await dialog.getByLabel(/Not executed/).check();
     assert.equal(await dialog.getByLabel('Payment id').isVisible(), false);
     await dialog.getByLabel('Reason').fill('the bank says so');
     await dialog.getByRole('button', { name: 'Resolve' }).click();
-    await dialog.getByText(/The bank may still act on it: try again in \d+ s\./).waitFor();
+    await dialog.getByText(/The bank may still execute the request: try again in \d+ s\./).waitFor();
 
-    await dialog.getByLabel(/It happened/).check();
+    await dialog.getByLabel(/Executed:/).check();
     await dialog.getByLabel('Payment id').fill(bank.payments[0]?.paymentId ?? '');
     await dialog.getByRole('button', { name: 'Resolve' }).click();
-    await page.getByText('Nothing is in doubt.').waitFor();
-    await page.getByRole('heading', { name: 'All is well' }).waitFor();
+    await page.getByText('No payments in doubt.').waitFor();
+    await page.getByRole('heading', { name: 'No active alerts' }).waitFor();
     const focused = await page.evaluate(() => document.activeElement?.id);
     assert.equal(focused, 'in-doubt-title', 'the button that had the focus is gone');
     assert.match((await call(gateway.url, one)).text, new RegExp(bank.payments[0]?.paymentId ?? 'none'));
@@ -111,22 +111,22 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
       assert.equal((await call(gateway.url, initiation)).status, status);
     }
     const page = await pages.signIn(t, gateway);
-    await page.getByRole('button', { name: 'Resolve several…' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Resolve several payments in doubt' });
+    await page.getByRole('button', { name: 'Resolve in bulk…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Resolve payments in doubt' });
     await dialog.getByText('3 payments match.').waitFor();
-    await dialog.getByLabel('Why').fill('504');
+    await dialog.getByLabel('Cause contains').fill('504');
     await dialog.getByLabel('From').fill('2020-01-01T00:00:00');
     await dialog.getByText('2 payments match.').waitFor();
-    await dialog.getByLabel(/It happened/).check();
+    await dialog.getByLabel(/Executed:/).check();
     await dialog.getByLabel('Reason').fill('the bank, ticket 4711');
-    const resolve = dialog.getByRole('button', { name: 'Resolve all of these' });
+    const resolve = dialog.getByRole('button', { name: 'Resolve all' });
     await resolve.click();
     assert.equal(await dialog.isVisible(), true, 'the name is required');
     await dialog.getByLabel('Type production to confirm').fill('production');
     await resolve.click();
-    await page.getByText('2 payments are resolved.').waitFor();
-    await page.getByText('1 payment is in doubt: ask the bank what happened.').waitFor();
-    await page.getByRole('row', { name: /resolve several doubts.*ticket 4711/ }).waitFor();
+    await page.getByText('2 payments resolved.').waitFor();
+    await page.getByText('1 payment in doubt: ask the bank for the outcome.').waitFor();
+    await page.getByRole('row', { name: /resolve in-doubt requests.*ticket 4711/ }).waitFor();
   });
 
   test('resolve a payment in doubt as not happened, so that a repeat is sent to the bank', async (t) => {
@@ -141,7 +141,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     const page = await pages.signIn(t, gateway);
     await page.getByRole('button', { name: /^Resolve / }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByLabel(/It did not happen/).check();
+    await dialog.getByLabel(/Not executed/).check();
     await dialog.getByLabel('Reason').fill('the bank has no such payment');
     await until(10_000, 'the gateway allows the resolution', async () => {
       if (await dialog.isHidden()) return true;
@@ -149,7 +149,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
       await resolve.click({ timeout: 500 }).catch(() => {}); // the dialog may have just closed
       return false;
     });
-    await page.getByText('Nothing is in doubt.').waitFor();
+    await page.getByText('No payments in doubt.').waitFor();
     assert.equal((await call(gateway.url, one)).status, 201);
     assert.equal(bank.payments.length, 1);
   });
@@ -169,13 +169,13 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     const page = await pages.signIn(t, gateway);
     await page.getByLabel('Environment', { exact: true }).selectOption('sandbox');
     await page.getByLabel('Payment id', { exact: true }).fill(paid.paymentId);
-    await page.getByRole('button', { name: 'Remove' }).click();
-    await page.getByText(`Removed: ${paid.paymentId}.`).waitFor();
+    await page.getByRole('button', { name: 'Purge' }).click();
+    await page.getByText(`Purged: ${paid.paymentId}.`).waitFor();
     await read();
     assert.equal(statusReads(), 2);
     await page.getByLabel('Payment id', { exact: true }).fill('');
-    await page.getByRole('button', { name: 'Remove' }).click();
-    await page.getByText('All cached statuses are removed.').waitFor();
+    await page.getByRole('button', { name: 'Purge' }).click();
+    await page.getByText('All cached statuses purged.').waitFor();
     await read();
     assert.equal(statusReads(), 3);
   });
@@ -183,14 +183,14 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
   test('show the audit log as it grows, and verify its hash chain', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
     const page = await pages.signIn(t, gateway);
-    await page.getByText('Nothing is recorded yet.').waitFor();
+    await page.getByText('No records.').waitFor();
     const hold = { hold: 'closed', reason: '<b>a test</b> & more', for: '10min' };
     await callAdminApi(gateway, 'PUT', '/api/circuits/sandbox/read', hold);
     const record = page.locator('#records tr');
     await record.getByText('<b>a test</b> & more').waitFor();
     assert.match((await record.locator('time').first().getAttribute('title')) ?? '', /^\d{4}-.*T.*Z$/);
-    await page.getByRole('button', { name: 'Verify the whole chain' }).click();
-    await page.getByText('1 record, the chain is intact.').waitFor();
+    await page.getByRole('button', { name: 'Verify hash chain' }).click();
+    await page.getByText('Hash chain intact: 1 record.').waitFor();
 
     const first = await record.elementHandle();
     await callAdminApi(gateway, 'PUT', '/api/circuits/sandbox/read', { ...hold, reason: 'another' });
@@ -204,7 +204,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
 
   test('isolate the text direction of what operators wrote into the audit log', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
-    const [environment, why] = ['\u202Enoitcudorp', 'why there is no environment of this name'];
+    const [environment, why] = ['\u202Enoitcudorp', 'why unknown environment'];
     await callAdminApi(gateway, 'PUT', '/api/environments/active', { environment, reason: 'a test' });
     const page = await pages.signIn(t, gateway);
     const neighbour = page.locator('#records').getByText(why, { exact: true });
@@ -255,8 +255,8 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     const operators = [{ name: 'rita', role: 'read', tokenSha256: 'ab'.repeat(32) }];
     const { gateway } = await startGatewayWithBank(t, { admin: { operators } });
     const page = await pages.signIn(t, gateway);
-    await page.getByText('The configuration in effect').click();
-    const settings = page.getByRole('region', { name: 'The configuration in effect' });
+    await page.getByText('Effective configuration').click();
+    const settings = page.getByRole('region', { name: 'Effective configuration' });
     await settings.getByText('statusCache:').waitFor();
     const text = await settings.innerText();
     assert.match(text, /tokenSha256: \*\*\*/);

@@ -80,7 +80,7 @@ describe('PUT /api/environments/active', () => {
     );
     assert.match(
       (await putActive(api, { ...switchToProduction, environment: 'nowhere' }).expect(409)).body.error,
-      /no environment/,
+      /unknown environment/,
     );
     assert.equal((await listEnvironments(api)).version, 1);
   });
@@ -114,7 +114,7 @@ describe('PUT /api/environments/active', () => {
     'is empty': ['', /^environment: .*; reason: expected a reason/],
     'is not JSON': ['{"environment": production}', /must be JSON/],
     'is a JSON text': ['"production"', /must be JSON/],
-    'is larger than 16 kB': [{ ...switchToProduction, reason: 'x'.repeat(17_000) }, /16 kB/],
+    'is larger than 16 kB': [{ ...switchToProduction, reason: 'x'.repeat(17_000) }, /16 KiB/],
   };
   // A reason must not imitate other records in the consoles and terminals of other operators.
   test('removes line ends, terminal control characters and direction marks from a reason', async () => {
@@ -149,7 +149,7 @@ describe('PUT /api/environments/active', () => {
     api.state.fail();
     const { body } = await putActive(api, switchToProduction).expect(503);
     assert.equal(body.code, 'STATE_UNAVAILABLE');
-    assert.match(body.error, /cannot be reached/);
+    assert.match(body.error, /is unavailable/);
   });
 });
 
@@ -198,7 +198,7 @@ describe('the admin API', () => {
         .set(asReader)
         .send(switchToProduction)
         .expect(403);
-      assert.match(body.error, /require the role operate/);
+      assert.match(body.error, /requires the role operate/);
     }
     assert.equal((await listEnvironments(api)).version, 1);
     assert.deepEqual(await auditRecords(api), []);
@@ -218,7 +218,7 @@ describe('the admin API', () => {
       '/x',
     ]) {
       const { body } = await supertest(app).get(path).set(asOperator).expect(404);
-      assert.deepEqual(body, { error: 'There is nothing here.' });
+      assert.deepEqual(body, { error: 'Not found.' });
     }
     await supertest(app).put('/api/environments').set(asOperator).send(switchToProduction).expect(404);
     await supertest(app).get('/api/environments/active').set(asOperator).expect(404);

@@ -44,7 +44,7 @@ describe('the admin application', () => {
     for (const path of ['/api/decisions/%E0%A4%A', '/api/in-doubt/%FF', '/api/environments/%/preflight']) {
       const method = path.includes('decisions') ? 'get' : 'post';
       const { body } = await supertest(app)[method](path).set(asOperator).expect(400);
-      assert.deepEqual(body, { error: 'The address cannot be read.' }, path);
+      assert.deepEqual(body, { error: 'The URL is malformed.' }, path);
     }
   });
 

@@ -172,7 +172,7 @@ describe('GET /api/events', () => {
     const refused = await open();
     assert.equal(refused.status, 503);
     assert.deepEqual(await refused.json(), {
-      error: '100 clients read the events of this instance already.',
+      error: 'The limit of 100 event streams per instance is reached; close one.',
     });
     first.abort();
     await until(5_000, 'a new reader is accepted', async () => (await open()).status === 200);

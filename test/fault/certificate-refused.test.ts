@@ -87,7 +87,7 @@ describe('client certificate that the bank refuses', () => {
       t,
       { baseUrl, tls: tlsWith() },
       'tls_alert_received',
-      /wants a client certificate and was shown none/,
+      /requires a client certificate, and the gateway sent none/,
     );
   });
 });
@@ -102,7 +102,7 @@ describe('certificate of the bank that the gateway refuses', () => {
     'it does not match serverName': [
       bankOwn,
       { serverName: 'api.bank.example' },
-      /^The bank's certificate is for another name; nothing was sent/,
+      /^The bank's certificate does not match its host name; nothing was sent/,
     ],
     'its issuer is unknown': [
       stranger.issue('bank-of-a-stranger'),

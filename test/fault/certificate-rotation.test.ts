@@ -100,7 +100,7 @@ describe('a certificate that is replaced on the disk', () => {
     await served.command.waitForOutput('the old one stays');
     assert.equal((await ask(initiation)).status, 201);
     replaceCertificateFiles(qwac, nextQwac);
-    await served.command.waitForOutput('the certificate was changed');
+    await served.command.waitForOutput('certificate replaced');
     assert.equal((await ask(initiation)).status, 201);
 
     assert.deepEqual(
@@ -114,7 +114,7 @@ describe('a certificate that is replaced on the disk', () => {
     assert.equal(lines.length, 1);
     const { level, environment, use, why } = JSON.parse(lines[0] ?? '');
     assert.deepEqual([level, environment, use], ['error', 'sandbox', 'qwac']);
-    assert.equal(why, `${qwac.keyFile} holds the key of another certificate`);
+    assert.equal(why, `${qwac.keyFile} does not match the certificate`);
   });
 });
 

@@ -73,7 +73,7 @@ describe('write circuit with traffic of payments only', { concurrency: true }, (
     const others = await Promise.all(Array.from({ length: 20 }, () => ask(gateway, 'write')));
     for (const { status, header, text } of others) {
       assert.deepEqual([status, header('Penstock-Error'), header('Retry-After')], [503, 'CIRCUIT_OPEN', '1']);
-      assert.match(text, /tried with one call at a time/);
+      assert.match(text, /admits one trial call at a time/);
     }
     assert.equal((await first).status, 201);
     assert.equal(paymentsAt(bank).length, before + 1);

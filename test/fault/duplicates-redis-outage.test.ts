@@ -78,7 +78,7 @@ for (const [how, { begin, end }] of Object.entries(outages)) {
         assert.equal(write.timesReceived(), 1);
         const warnings = gateway.logLines
           .slice(linesBefore)
-          .filter((line) => /"warn".*without protection from duplicates/.test(line));
+          .filter((line) => /"warn".*without duplicate protection/.test(line));
         assert.equal(warnings.length, 1, write.name);
       }
     });

@@ -26,12 +26,12 @@ const interruptions: Readonly<Record<string, Interruption>> = {
   frozen: {
     begin: ({ replicas }) => replicas[0]?.freeze(),
     end: ({ replicas }) => replicas[0]?.thaw(),
-    warning: /only 0 of 1 replicas of Redis confirmed it within \d+ ms/,
+    warning: /only 0 of 1 Redis replicas confirmed it within \d+ ms/,
   },
   'cut off': {
     begin: ({ master }) => cutReplication(master),
     end: ({ master }) => allowReplication(master),
-    warning: /1 replicas of Redis must confirm them, but only 0 are connected/,
+    warning: /1 Redis replicas must confirm them, but only 0 are connected/,
   },
 };
 

@@ -116,8 +116,8 @@ export function assertFailure(
 function adviceFor({ method }: Call, { code }: ExpectedFailure): RegExp {
   if (code === 'UPSTREAM_UNREACHED' || code === 'QUEUE_TIMEOUT')
     return /nothing was sent\. Try again[^:]*\.$/;
-  if (method === 'GET') return /^[^:]*\. Reading changed nothing at the bank: ask again\.$/;
-  return /The bank may have acted on the request: do not initiate again; read the status of the payment, or ask with the same X-Request-ID\.$/;
+  if (method === 'GET') return /^[^:]*\. A read changes nothing at the bank: send it again\.$/;
+  return /The bank may have executed the request: do not initiate again; read the status of the payment, or repeat the request with the same X-Request-ID\.$/;
 }
 
 /** The only log line about this request, except that it is in doubt. */

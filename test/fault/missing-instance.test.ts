@@ -24,15 +24,29 @@ describe('an instance that waits for a killed one after a restart of Redis', {
 
     await killed.stop('SIGKILL');
     await redis.restart();
+    let missing: readonly string[] = [];
     await until(20_000, 'the remaining instance waits for the killed one', async () => {
       const report = await readState(remaining);
-      return report?.status === 'checking' && report.missing.length === 1;
+      missing = report?.missing.map(({ instance }) => instance) ?? [];
+      return report?.status === 'checking' && missing.length === 1;
     });
+    const [id = assert.fail()] = missing;
     const metrics = await call(remaining.adminUrl, { method: 'GET', path: '/metrics' });
     assert.match(metrics.text, /^penstock_state_loss 1$/m);
     assert.ok(
-      remaining.logged().some(({ level, why }) => level === 'error' && /waits for other/.test(String(why))),
+      remaining
+        .logged()
+        .some(
+          (line) =>
+            line.level === 'error' &&
+            /waits for another instance/.test(String(line.why)) &&
+            line.missing === id,
+        ),
     );
+    const [payment = assert.fail()] = newPayments(1);
+    const { text } = await send(payment, 0);
+    assert.match(text, /waits for another instance/);
+    assert.ok(!text.includes(id), 'TPP systems do not see the ids of instances');
 
     const body = { reason: 'the payments of the instance are resolved with the bank' };
     assert.equal((await callAdminApi(remaining, 'POST', '/api/state/accept-loss', body)).status, 200);

@@ -35,7 +35,9 @@ describe('disconnect of a TPP whose call is queued', { concurrency: true }, () =
       disconnect.abort();
       await assert.rejects(reply);
       await until(4_000, 'the log shows it', () =>
-        gateway.logLines.some((text) => text.includes(queued.requestId) && text.includes('The caller left')),
+        gateway.logLines.some(
+          (text) => text.includes(queued.requestId) && text.includes('The client disconnected'),
+        ),
       );
       await activeCall;
       assert.equal((await within(4_000, 'the next call', last)).status, 404);

@@ -57,7 +57,10 @@ describe('response of the bank that asks for a pause', { concurrency: true }, ()
           assert.equal(reply.status, 503);
           assert.equal(reply.header('penstock-error'), 'QUEUE_TIMEOUT');
           assert.match(reply.header('retry-after') ?? '', /^(19|20)$/);
-          assert.match(reply.text, /The bank asks for a pause; nothing was sent\. Try again in (19|20) s\./);
+          assert.match(
+            reply.text,
+            /The bank has asked for a pause; nothing was sent\. Try again in (19|20) s\./,
+          );
         }
         assert.equal(setup.bank.requests.length - before, 1);
       });

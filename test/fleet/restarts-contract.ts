@@ -40,7 +40,10 @@ export function testRestarts(redis: () => Promise<FleetRedis>): void {
     await Promise.all(
       instances.map((instance) =>
         until(20_000, 'it has followed', () =>
-          hasLogged(instance, { message: 'the active environment is known', environment: 'production' }),
+          hasLogged(instance, {
+            message: 'active environment read from the shared state',
+            environment: 'production',
+          }),
         ),
       ),
     );

@@ -32,7 +32,7 @@ test('an instance with a state file that was killed still knows the active envir
 test('an instance without a state file reports in its log and in /health/ready what a restart loses', async (t) => {
   const instance = await startSingleInstance(t, {});
   const says =
-    /kept in memory: a restart forgets which X-Request-IDs were used, which payments are in doubt, the environment of each payment/;
+    /the state is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment/;
   assert.match(String(await readinessReasons(instance)), says);
   assert.ok(instance.logged().some(({ level, message }) => level === 'warn' && says.test(`${message}`)));
 });
@@ -43,7 +43,7 @@ test('an instance whose state file is in use does not start, and reports the rea
   await assert.rejects(startSingleInstance(t, { file }), (error: Error) => {
     assert.match(error.message, /ended with 1/);
     assert.match(error.message, /the gateway cannot start/);
-    assert.ok(error.message.includes(`state.file: ${file} is in use by another process; stop that one`));
+    assert.ok(error.message.includes(`state.file: ${file} is in use by another process; stop that process`));
     return true;
   });
 });

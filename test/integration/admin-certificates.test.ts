@@ -49,7 +49,7 @@ async function startCertified(t: TestContext) {
   const ready = async () => {
     const { status, text: body } = await call(gateway.adminUrl, { method: 'GET', path: '/health/ready' });
     const { reasons }: { reasons: readonly string[] } = JSON.parse(body);
-    return { status, reasons: reasons.filter((reason) => /certificate|QWAC|QSEAL/.test(reason)) };
+    return { status, reasons: reasons.filter((reason) => /certificate|QWAC|QSealC/.test(reason)) };
   };
   const expiries = async () =>
     (await text('/metrics'))
@@ -98,7 +98,7 @@ describe('the certificates of a gateway', () => {
     assert.equal(status, 200);
     assert.equal(reasons.length, 2);
     assert.match(reasons[0] ?? '', /^the certificate of the listener expires in 29 days, on 20/);
-    assert.match(reasons[1] ?? '', /^the QSEAL of sandbox expires in 12 days, on 20/);
+    assert.match(reasons[1] ?? '', /^the QSealC of sandbox expires in 12 days, on 20/);
     replaceCertificateFiles(used, authority.issue('renewed-seal'));
     await until(5_000, 'the warning ends', async () => (await ready()).reasons.length === 1);
   });

@@ -40,7 +40,7 @@ describe('the admin listener without a token', () => {
         assert.equal(headers.get('www-authenticate'), 'Bearer realm="penstock"', path);
         assert.equal(headers.get('set-cookie'), undefined, path);
         assert.deepEqual(JSON.parse(body), {
-          error: 'Send the token of an operator: Authorization: Bearer TOKEN.',
+          error: 'The operator token is missing or unknown; send Authorization: Bearer TOKEN.',
         });
       }
       assert.equal((await readAdminApi(gateway, '/api/environments')).version, 1);
@@ -64,7 +64,7 @@ describe('the admin listener without a token', () => {
       );
       assert.equal(status, 400);
       assert.equal(headers.get('cache-control'), 'no-store');
-      assert.deepEqual(JSON.parse(body), { error: 'The address cannot be read.' });
+      assert.deepEqual(JSON.parse(body), { error: 'The URL is malformed.' });
     }
   });
 
@@ -115,7 +115,10 @@ describe('the admin listener without a token', () => {
     const ready = await call(gateway.adminUrl, { method: 'GET', path: '/health/ready' });
     const { reasons, ...rest } = jsonOf(ready);
     assert.deepEqual([ready.status, rest], [200, { status: 'ready' }]);
-    assert.match(String(reasons), /^the state is kept in memory: [\w ,-]+$/);
+    assert.match(
+      String(reasons),
+      /^the state is in memory: a restart loses [\w ,-]+; set state\.redis or state\.file$/,
+    );
     assert.equal((await call(gateway.adminUrl, { method: 'GET', path: '/metrics' })).status, 200);
   });
 });

@@ -38,7 +38,7 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
       const refused = await ask(instance, 'write');
       assertRefused(refused, 503, 'CIRCUIT_OPEN', 'SERVICE_UNAVAILABLE');
       assert.equal(refused.header('Retry-After'), '60');
-      assert.match(refused.text, /stopped by the operators.* nothing was sent/);
+      assert.match(refused.text, /operators of the gateway hold the circuit open.* nothing was sent/);
       assert.equal((await ask(instance, 'read')).header('Penstock-Error'), undefined, 'other lanes continue');
     }
     assert.equal(bank.requests.filter(({ method }) => method === 'POST').length, 0);

@@ -70,7 +70,7 @@ test('every payment of nine tenants is accepted while the bank fails each paymen
   );
   const changes = gateway.logLines
     .map((line) => JSON.parse(line))
-    .filter(({ message }) => message === 'a circuit has changed');
+    .filter(({ message }) => message === 'circuit state changed');
   assert.deepEqual(distinct(changes.map(({ tenant }) => tenant)), [poisoned]);
 });
 

@@ -26,7 +26,7 @@ describe('a payment id that exists in both environments', () => {
       for (const one of [status, cancellation]) {
         const reply = await send('shop', one);
         assert.deepEqual([reply.status, reply.header('Penstock-Error')], [409, 'ENVIRONMENT_MISMATCH']);
-        assert.match(reply.text, /name the one you mean by Penstock-Environment/);
+        assert.match(reply.text, /select one with the header Penstock-Environment/);
       }
     }
     assert.deepEqual(callCounts(), [1, 1]);

@@ -415,7 +415,10 @@ describe('a state that cannot be read at the start', () => {
     const { bank, gateway } = await start(t, {}, state);
     assert.equal(verdictOf(await pay(gateway, undefined)), 'STATE_UNAVAILABLE');
     const ready = () => call(gateway.adminUrl, { method: 'GET', path: '/health/ready' });
-    assert.match((await ready()).text, /something else under \\"identities\\"/);
+    assert.match(
+      (await ready()).text,
+      /The key \\"identities\\" of the shared state has an unexpected value/,
+    );
     assert.equal((await ready()).status, 503);
     assert.deepEqual(bank.requests, []);
     await state.keyValues.remove('identities');

@@ -45,7 +45,7 @@ test('the report of a payment lists its steps from the ledger to the bank, and i
   assert.deepEqual(stepsOf(report), [
     { what: 'ledger', verdict: 'claimed' },
     { what: 'environment', environment: 'sandbox', why: 'only-one' },
-    { what: 'turn' },
+    { what: 'permit' },
     { what: 'call', attempt: 1, connection: 'new', status: 201 },
     { what: 'recorded', as: 'answered' },
   ]);
@@ -132,7 +132,7 @@ test('a late response of the bank is added to the report, counted and logged', a
   ]);
   const line = gateway.logLines
     .map((text) => JSON.parse(text))
-    .find(({ message }) => message === 'a late answer');
+    .find(({ message }) => message === 'late response');
   assert.deepEqual([line?.level, line?.requestId, line?.status], ['warn', id, 201]);
   const { text } = await call(gateway.adminUrl, { method: 'GET', path: '/metrics' });
   assert.match(text, /^penstock_late_answers_total\{environment="sandbox",operation="initiatePayment"\} 1$/m);

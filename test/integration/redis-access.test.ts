@@ -32,12 +32,15 @@ describe('access to Redis', { skip: skipWithoutRedisServer }, () => {
     await assertUnavailable(() => state.keyValues.read('key'));
   });
 
-  test('fails to open if the user may not run INFO', async (t) => {
+  test('fails to open if the user lacks the permission for INFO', async (t) => {
     const printed = t.mock.method(console, 'warn', () => {});
     const redis = await startRedis(t);
     await redis.command('ACL', 'SETUSER', 'gateway', 'on', '>word', '~*', '&*', '+@all', '-info');
     const url = redis.url.replace('//', '//gateway:word@');
-    await assert.rejects(createWatchedState(t, { kind: 'single', url }).open(), /may not run INFO.*\+info/);
+    await assert.rejects(
+      createWatchedState(t, { kind: 'single', url }).open(),
+      /lacks the permission for INFO.*\+info/,
+    );
     assert.ok(printed.mock.callCount() <= 1, 'ioredis prints a warning of its own');
   });
 

@@ -43,7 +43,7 @@ describe('the Redis cluster state', { skip: skipWithoutRedisServer }, () => {
       for (const key of others) assert.equal(await keyValues.read(key), 'before');
       await assertUnavailable(() => keyValues.write(lost, 'during the outage'));
     }
-    assert.match(problem() ?? '', /cannot be reached|does not serve all keys/);
+    assert.match(problem() ?? '', /Redis unavailable|does not serve all keys/);
     assert.equal(problems.length, 1);
 
     await cluster.masters[0]?.restart();
@@ -61,7 +61,7 @@ describe('the Redis cluster state', { skip: skipWithoutRedisServer }, () => {
     cluster.masters[0]?.freeze();
     await assertUnavailableFor(1_500, () => keyValues.read(frozen));
     for (const key of others) assert.equal(await keyValues.read(key), 'before');
-    assert.match(problem() ?? '', /cannot be reached/);
+    assert.match(problem() ?? '', /Redis unavailable/);
 
     cluster.masters[0]?.thaw();
     await untilAvailable(5_000, () => keyValues.read(frozen));
@@ -96,7 +96,7 @@ describe('the Redis cluster state', { skip: skipWithoutRedisServer }, () => {
     await Promise.all(cluster.masters.map((master) => master.kill()));
     await assertUnavailableFor(700, () => keyValues.read('key'));
     await until(5_000, 'the problem is reported', () =>
-      /cannot be reached.*ECONNREFUSED/.test(problem() ?? ''),
+      /Redis unavailable.*ECONNREFUSED/.test(problem() ?? ''),
     );
 
     await Promise.all(cluster.masters.map((master) => master.restart()));

@@ -80,13 +80,10 @@ describe('a Redis without a disk and without a replica', { skip: skipWithoutRedi
     const cluster = await startRedisCluster(t);
     const sentinels = await startSentinels(t, { replicaPriority: 0 });
     const kinds = [
-      [
-        { cluster: cluster.urls },
-        /3 of 3 masters of the Redis Cluster: nothing is written.*3 of 3 .*no replica/,
-      ],
+      [{ cluster: cluster.urls }, /3 of 3 masters of the Redis Cluster: no persistence.*3 of 3 .*no replica/],
       [
         { sentinels: sentinels.urls, name: sentinels.name },
-        /^Redis: (nothing is written|only snapshots)[^:]*aof_enabled:0/,
+        /^Redis: (no persistence|no append-only file)[^:]*aof_enabled:0/,
       ],
     ] as const;
     for (const [redis, says] of kinds) {
@@ -157,6 +154,6 @@ test('penstock check reports a Redis that cannot be reached, and succeeds', asyn
   assert.equal(await command.exitCode(), 0);
   assert.match(
     command.stdout(),
-    /^The configuration is valid\.\nNot checked: Redis cannot be reached \(.*ECONNREFUSED/,
+    /^The configuration is valid\.\nNot checked: Redis unavailable \(.*ECONNREFUSED/,
   );
 });

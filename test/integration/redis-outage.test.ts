@@ -86,7 +86,7 @@ describe('the Redis state during an outage', { skip: skipWithoutRedisServer, con
     await redis.kill();
     const state = createWatchedState(t, settingsOf(redis), timeoutMs);
     await state.open();
-    assert.match(state.problem() ?? '', /cannot be reached.*ECONNREFUSED/);
+    assert.match(state.problem() ?? '', /Redis unavailable.*ECONNREFUSED/);
     await assertUnavailableFor(200, () => state.keyValues.read('key'));
 
     await redis.restart();

@@ -165,11 +165,11 @@ test('an operator resolves through one instance all payments that the other one 
   assert.deepEqual(
     records.map(({ action, outcome }) => `${action}: ${outcome}`),
     [
-      'resolve several doubts: happened',
-      'resolve doubt: happened',
-      'resolve doubt: happened',
-      'resolve several doubts: refused',
-      'resolve several doubts: refused',
+      'resolve in-doubt requests: happened',
+      'resolve in-doubt request: happened',
+      'resolve in-doubt request: happened',
+      'resolve in-doubt requests: refused',
+      'resolve in-doubt requests: refused',
     ],
   );
 });

@@ -53,7 +53,7 @@ describe('the SQLite state across processes', () => {
     const first = startWriter(t, file, 1);
     await first.waitForOutput('done');
     const second = startWriter(t, file);
-    const refusal = `state.file: ${file} is in use by another process; stop that one, or name another file`;
+    const refusal = `state.file: ${file} is in use by another process; stop that process, or use another file`;
     await second.waitForOutput(refusal);
     await assert.rejects(openState(t, file), /is in use by another process/);
     first.kill('SIGKILL');
@@ -76,7 +76,7 @@ describe('the SQLite state across processes', () => {
     await keyValues.write('1', 'one');
     renameSync(file, `${file}.original`);
     await assert.rejects(keyValues.write('2', 'two'), { code: 'STATE_UNAVAILABLE' });
-    assert.match(state.problem() ?? '', /state was removed or replaced .* put the original file back/);
+    assert.match(state.problem() ?? '', /state was removed or replaced .* restore the original file/);
     copyFileSync(`${file}.original`, file);
     await assert.rejects(keyValues.write('2', 'two'), { code: 'STATE_UNAVAILABLE' });
     renameSync(`${file}.original`, file);
@@ -92,7 +92,7 @@ describe('the SQLite state across processes', () => {
     const args = ['-c', limit, 'sh', process.execPath, program, file, '1000', '10000'];
     const writer = startCommand(t, 'sh', args);
     await writer.waitForOutput('problem: state.file: ');
-    await writer.waitForOutput('cannot be used at the moment');
+    await writer.waitForOutput('is unavailable');
     const acknowledged = acknowledgedBy(writer);
     assert.ok(acknowledged.length > 10 && acknowledged.length < 900, `${acknowledged.length}`);
     writer.kill('SIGKILL');

@@ -71,7 +71,7 @@ describe('answers that are too long to be stored', { skip: skipWithoutRedisServe
         const repeat = await pay('rival', wanted, id, 1);
         assert.deepEqual([repeat.status, repeat.header('Idempotent-Replayed')], [Number(status), 'true']);
         assert.ok(repeat.body.length < 8 * kibibyte);
-        assert.match(repeat.text, /stored only a part of the bank's answer/);
+        assert.match(repeat.text, /stored only a part of the bank's response/);
         if (status === '201') assert.match(String(jsonOf(repeat).paymentId), /^payment-/);
       }
     }

@@ -123,7 +123,7 @@ test('a call that ends after its request is exported, and the span of the failed
 
 test('a collector that fails or hangs does not affect requests, and is logged once', async (t) => {
   const { collector, gateway } = await startTraced(t);
-  const lost = () => gateway.logLines.filter((line) => line.includes('traces cannot be sent')).length;
+  const lost = () => gateway.logLines.filter((line) => line.includes('traces cannot be exported')).length;
   collector.respondWith(400);
   assert.equal((await call(gateway.url, initiation)).status, 201);
   await until(8_000, 'the warning', () => lost() > 0);

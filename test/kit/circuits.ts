@@ -53,7 +53,7 @@ export const waitForCircuit = (listener: AdminListener, lane: Lane, state: strin
 export const loggedCircuitChanges = ({ logLines }: GatewayUnderTest): readonly string[] =>
   logLines
     .map((line) => JSON.parse(line))
-    .filter(({ message }) => message === 'a circuit has changed')
+    .filter(({ message }) => message === 'circuit state changed')
     .map(({ lane, from, to }) => `${lane}: ${from} > ${to}`);
 
 /** Sends that many calls, one after the other, on one connection. */

@@ -32,7 +32,7 @@ export function createFailingState(shared: State = createMemoryState()): Failing
   const enter = (operation: Operation, key: string) => {
     operations.push(`${operation} ${key}`);
     if (failing.includes(operation))
-      throw new GatewayError('STATE_UNAVAILABLE', 'The shared state cannot be reached.');
+      throw new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.');
   };
 
   return {

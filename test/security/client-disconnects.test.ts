@@ -57,7 +57,7 @@ describe('a TPP that stops in the middle of its request', () => {
         await connection.closed(1_000);
       });
       assert.equal(line.bank.requests.length, 0);
-      await assertLogged(line, 'REQUEST_TIMEOUT', 'not sent to its end');
+      await assertLogged(line, 'REQUEST_TIMEOUT', 'is incomplete');
       await assertServes(line);
     });
 
@@ -68,7 +68,7 @@ describe('a TPP that stops in the middle of its request', () => {
       connection.send(bytes.replace('\r\n', '\r\nExpect: 100-continue\r\n'));
       await until(2_000, 'the gateway reads the body', () => connection.unread() !== '');
       connection.destroy();
-      await assertLogged(line, 'REQUEST_TIMEOUT', 'not sent to its end');
+      await assertLogged(line, 'REQUEST_TIMEOUT', 'is incomplete');
       assert.equal(line.bank.requests.length, 0);
       await assertServes(line);
     });

@@ -25,10 +25,7 @@ export function createAlerts() {
     const level = alerts[0]?.level ?? 'note';
     byId('alerts').dataset.level = level === 'note' ? 'good' : level;
     const serious = alerts.filter((alert) => alert.level !== 'note').length;
-    setText(
-      byId('alerts-title'),
-      serious === 0 ? 'All is well' : `${formatCount(serious, 'thing needs', 'things need')} attention`,
-    );
+    setText(byId('alerts-title'), serious === 0 ? 'No active alerts' : formatCount(serious, 'active alert'));
     document.title = serious === 0 ? 'Penstock' : `(${serious}) Penstock`;
     renderList(alerts);
   };
@@ -46,7 +43,7 @@ function findAlerts(state) {
     ...requestAlerts(state),
     ...state.shapers.flatMap(queueAlerts),
     ...state.environments.flatMap(environmentCertificateAlerts),
-    ...certificateAlerts('public listener: the certificate', state.listenerCertificate, '#more'),
+    ...certificateAlerts('public listener: the TLS certificate', state.listenerCertificate, '#more'),
   ];
   return alerts.toSorted((one, other) => severity.indexOf(one.level) - severity.indexOf(other.level));
 }
@@ -63,12 +60,11 @@ function instanceAlerts({ readiness: { ready, reasons }, sharedState, active }) 
 }
 
 const circuitTexts = {
-  open: (reason, at) => `stopped, ${reason}. Next probe of the bank at ${at}.`,
-  'half-open': () => 'stopped. The gateway is probing the bank.',
-  probation: () => 'on probation: one payment at a time, until one succeeds.',
-  'held-open': (reason, at) => `held open by operators until ${at}: ${reason}.`,
-  'held-closed': (reason, at) =>
-    `held closed by operators until ${at}, whatever the bank answers: ${reason}.`,
+  open: (reason, at) => `open: ${reason}. Next probe at ${at}.`,
+  'half-open': () => 'half-open: the gateway is probing the bank.',
+  probation: () => 'on probation: one payment at a time until one succeeds.',
+  'held-open': (reason, at) => `held open by an operator until ${at}: ${reason}.`,
+  'held-closed': (reason, at) => `held closed by an operator until ${at}, regardless of failures: ${reason}.`,
 };
 
 /** Payments still go through. */
@@ -88,7 +84,7 @@ function circuitAlerts({ circuits, active }) {
     const description = circuitTexts[state](reason, until ? formatTime(until) : 'once');
     return {
       level: environment === active && !mildStates.has(state) ? 'bad' : 'warn',
-      text: `${environment}: ${lanes} ${group.length === 1 ? 'is' : 'are'} ${description}`,
+      text: `${environment}: ${lanes} ${group.length === 1 ? 'circuit' : 'circuits'} ${description}`,
       href: '#environments',
     };
   });
@@ -97,13 +93,13 @@ function circuitAlerts({ circuits, active }) {
 /** The bank works for other tenants. */
 function tenantCircuitAlerts(circuit) {
   if (effectiveState(circuit) !== 'closed' || circuit.tenants.length === 0) return [];
-  const text = `${circuit.environment}: the circuit of ${circuit.lane} is not closed for ${formatCount(circuit.tenants.length, 'tenant')} (${tenantExceptions(circuit)}).`;
+  const text = `${circuit.environment}: ${circuit.lane} circuit not closed for ${formatCount(circuit.tenants.length, 'tenant')} (${tenantExceptions(circuit)}).`;
   return [{ level: 'warn', text, href: '#environments' }];
 }
 
 function inDoubtAlerts({ inDoubt }) {
   if (!inDoubt) return [];
-  const text = `${formatCount(inDoubt, 'payment is', 'payments are')} in doubt: ask the bank what happened.`;
+  const text = `${formatCount(inDoubt, 'payment')} in doubt: ask the bank for the outcome.`;
   return [{ level: 'bad', text, href: '#in-doubt' }];
 }
 
@@ -117,7 +113,7 @@ function requestAlerts({ seconds }) {
   if (requests < minRequests) return [];
   const alertFor = (name, minShare, verb) => {
     const share = sum(name) / requests;
-    const text = `${Math.round(share * 100)} % of the last minute's requests ${verb}: ${sum(name)} of ${requests}.`;
+    const text = `${Math.round(share * 100)} % of requests in the last minute ${verb} (${sum(name)} of ${requests}).`;
     return share < minShare ? [] : [{ level: share < 0.2 ? 'warn' : 'bad', text, href: '#traffic' }];
   };
   return [
@@ -132,22 +128,20 @@ function queueAlerts({ environment, waiting, perSecond, pausedMs, tenantsAtLimit
   const pause = formatDuration(Math.ceil(pausedMs / 1_000) * 1_000);
   const wait = formatDuration((calls / perSecond) * 1_000);
   return [
-    ...(pausedMs > 0 ? [warning(`the bank has asked for a pause of ${pause}.`)] : []),
+    ...(pausedMs > 0 ? [warning(`calls paused for ${pause}, as requested by the bank (Retry-After).`)] : []),
     ...tenantsAtLimit.map((tenant) =>
       warning(
-        `tenant ${tenant} holds all concurrency slots that one tenant may hold. Its further calls wait; the other tenants are not affected.`,
+        `tenant ${tenant} uses all its concurrency slots. Its further calls are queued; other tenants are not affected.`,
       ),
     ),
-    ...(calls > perSecond
-      ? [warning(`${formatCount(calls, 'call waits', 'calls wait')}, the last one about ${wait}.`)]
-      : []),
+    ...(calls > perSecond ? [warning(`${formatCount(calls, 'call')} queued; estimated wait ${wait}.`)] : []),
   ];
 }
 
 function environmentCertificateAlerts({ name, certificate, signingCertificate }) {
   return [
-    ...certificateAlerts(`${name}: the certificate`, certificate),
-    ...certificateAlerts(`${name}: the signing certificate`, signingCertificate),
+    ...certificateAlerts(`${name}: the QWAC`, certificate),
+    ...certificateAlerts(`${name}: the QSealC`, signingCertificate),
   ];
 }
 

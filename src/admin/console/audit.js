@@ -13,7 +13,7 @@ export function createAudit() {
       result.dataset.level = broken ? 'bad' : 'good';
       setText(
         result,
-        broken ? `Broken: ${broken}.` : `${formatCount(records, 'record')}, the chain is intact.`,
+        broken ? `Hash chain broken: ${broken}.` : `Hash chain intact: ${formatCount(records, 'record')}.`,
       );
     } catch ({ message }) {
       result.dataset.level = 'bad';
@@ -31,7 +31,7 @@ export function createAudit() {
   return async function refresh() {
     try {
       const records = await callApi('GET', '/audit');
-      setText(byId('audit-hint'), records.length === 0 ? 'Nothing is recorded yet.' : '');
+      setText(byId('audit-hint'), records.length === 0 ? 'No records.' : '');
       renderRecords(records);
     } catch ({ message }) {
       setText(byId('audit-hint'), message);

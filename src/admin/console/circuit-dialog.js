@@ -19,21 +19,21 @@ export function openHold({ environment, lane, hold }, { operator }) {
     ...holdTimes.map(([value, label]) => h('option', { value }, label)),
   );
   return openFormDialog({
-    title: `Circuit of ${lane}, ${environment}`,
+    title: `Hold circuit: ${environment}, ${lane}`,
     button: 'Apply',
     role: operator.role,
     body: [
       h(
         'fieldset',
         {},
-        h('legend', {}, 'What should it do?'),
-        radioOption('hold', 'open', 'Hold open: nothing is sent to the bank'),
-        radioOption('hold', 'closed', 'Hold closed: everything is sent, whatever the bank answers'),
+        h('legend', {}, 'Action'),
+        radioOption('hold', 'open', 'Hold open: refuse all calls'),
+        radioOption('hold', 'closed', 'Hold closed: send all calls, regardless of failures'),
         hold === null
           ? ''
-          : radioOption('hold', 'release', 'Release: the measured failures decide', { checked: true }),
+          : radioOption('hold', 'release', 'Release: return to automatic control', { checked: true }),
       ),
-      field('For', time, 'The hold then ends by itself. It applies to all instances.'),
+      field('Duration', time, 'The hold expires automatically. It applies to all instances.'),
       reasonField(),
     ],
     send: (values) =>
@@ -44,8 +44,8 @@ export function openHold({ environment, lane, hold }, { operator }) {
     done(circuit) {
       showNotice(
         circuit.hold
-          ? `${environment}: ${lane} is held ${circuit.hold} until ${formatTime(circuit.until)}.`
-          : `${environment}: ${lane} is released.`,
+          ? `${environment}: ${lane} circuit held ${circuit.hold} until ${formatTime(circuit.until)}.`
+          : `${environment}: ${lane} circuit released.`,
       );
     },
   });

@@ -12,7 +12,7 @@ const symbols = {
 };
 const labels = {
   closed: 'closed',
-  'half-open': 'probing the bank',
+  'half-open': 'half-open',
   probation: 'on probation',
   open: 'open',
   'held-open': 'held open',
@@ -40,10 +40,10 @@ function explain(circuit) {
 function explainState({ state, hold, until, reason }) {
   const at = until ? formatTime(until) : '';
   if (hold) return `until ${at}: ${reason}`;
-  if (state === 'closed') return 'calls go through';
+  if (state === 'closed') return 'calls are sent';
   if (state === 'open') return `${reason}; next probe at ${at}`;
-  if (state === 'probation') return 'one payment at a time, until one succeeds';
-  return 'the gateway is sending a GET of its own';
+  if (state === 'probation') return 'one payment at a time until one succeeds';
+  return 'probing the bank';
 }
 
 /** @param openHold opens the hold dialog for a circuit. @returns a function that renders the given circuits */

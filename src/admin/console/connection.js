@@ -27,8 +27,8 @@ export async function callApi(method, path, body) {
     body: body && JSON.stringify(body),
     signal: AbortSignal.timeout(timeoutMs),
   }).catch(() => {
-    const advice = method === 'GET' ? '' : ' Whether it was done is not known: look at the audit log.';
-    throw new Error(`No answer came from this instance.${advice}`);
+    const advice = method === 'GET' ? '' : ' The outcome is unknown: check the audit log.';
+    throw new Error(`This instance did not respond.${advice}`);
   });
   const text = await response.text().catch(() => '');
   const json = text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : undefined;
@@ -71,9 +71,9 @@ export function followEvents(listener) {
         listener.onEvent(name, data);
         silence = setTimeout(() => current.abort(), maxSilenceMs);
       }
-      return 'The connection has ended.';
+      return 'The connection was closed.';
     } catch {
-      return 'The instance does not answer.';
+      return 'The instance is not responding.';
     } finally {
       clearTimeout(silence);
       current.abort();

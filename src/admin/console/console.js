@@ -42,7 +42,7 @@ function connect() {
       if (name === 'tick') applyTick(data);
       showConnection('live', `Live, ${formatTime(Date.now())}`);
     },
-    onDisconnect: (reason) => showConnection('lost', `${reason} Trying again…`),
+    onDisconnect: (reason) => showConnection('lost', `${reason} Reconnecting…`),
     onUnauthorized: () =>
       signOut(
         state
@@ -57,7 +57,7 @@ function applySnapshot(snapshot) {
   state = snapshot;
   if (before && before.id !== snapshot.instance.id) showInstanceChange(before, snapshot.instance);
   const { name, role } = snapshot.operator;
-  setText(byId('operator'), role === 'operate' ? name : `${name}, read-only`);
+  setText(byId('operator'), role === 'operate' ? name : `${name} (read-only)`);
   showPage();
   renderSettings(state);
   refreshInDoubt();
@@ -68,7 +68,7 @@ function applySnapshot(snapshot) {
 function showInstanceChange(before, { host, startedAt }) {
   const restarted = before.host === host && before.startedAt < startedAt;
   showNotice(
-    `${restarted ? 'The instance was restarted' : 'Another instance answers now'}: it runs since ${formatTime(startedAt)}.`,
+    `${restarted ? 'The instance was restarted' : 'Connected to another instance, started'} at ${formatTime(startedAt)}.`,
   );
 }
 
@@ -137,7 +137,7 @@ byId('sign-in').addEventListener('submit', (event) => {
   const canBeSent = /^[\x21-\x7e]+$/.test(token);
   setText(
     byId('sign-in-error'),
-    canBeSent ? '' : 'A token contains no spaces, accents or curly quotes: copy it again.',
+    canBeSent ? '' : 'The token contains spaces, accents or curly quotes: copy it again.',
   );
   if (!canBeSent) return;
   storeToken(token);

@@ -15,7 +15,7 @@ export function createDecisions() {
     } catch ({ status, message }) {
       const text =
         status === 404
-          ? `This instance has no record of ${id}: the request is too old, went to another instance, or never arrived.`
+          ? `This instance has no record of ${id}: the request is too old, was sent to another instance, or never arrived.`
           : message;
       results.replaceChildren(h('p', {}, text));
     }
@@ -49,7 +49,7 @@ function renderDecision({
     h(
       'h3',
       {},
-      `${status} ${error ?? 'answered'}`,
+      `${status} ${error ?? 'completed'}`,
       ' ',
       h('span', { class: 'aside' }, timeElement(at), ` · ${formatDuration(durationMs)}`),
     ),

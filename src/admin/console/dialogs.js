@@ -22,7 +22,7 @@ export function openFormDialog({ title, body, button, role, send, done }) {
   const readOnlyHint =
     role === 'operate'
       ? undefined
-      : h('p', { class: 'hint' }, 'Your role is read-only: the gateway will refuse this.');
+      : h('p', { class: 'hint' }, 'Your role is read-only: the gateway will refuse this action.');
   const form = h('form', {}, ...body, readOnlyHint, error, h('p', { class: 'buttons' }, cancel, submit));
   const dialog = h('dialog', { 'aria-labelledby': id }, h('h2', { id }, title), form);
 
@@ -64,7 +64,7 @@ export const reasonField = () =>
   field(
     'Reason',
     h('textarea', { id: 'reason', name: 'reason', required: true, maxlength: '500', rows: '2' }),
-    'Recorded in the audit log, with your name.',
+    'Recorded in the audit log with your name.',
   );
 
 export const radioOption = (name, value, label, attributes = {}) =>

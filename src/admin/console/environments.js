@@ -20,12 +20,12 @@ export function createEnvironments({ openSwitch, openHold }) {
   };
 }
 
-const factNames = ['Bank', 'Standard', 'Certificate', 'Signing certificate', 'Rate', 'Running', 'Waiting'];
+const factNames = ['Base URL', 'Standard', 'QWAC', 'QSealC', 'Rate limit', 'In progress', 'Queued'];
 
 function createCard(name, openSwitch, openHold) {
   const id = `environment-${name}`;
-  const badge = h('span', { class: 'badge', 'data-state': 'active' }, 'new payments go here');
-  const button = h('button', { type: 'button', click: openSwitch }, 'Send new payments here…');
+  const badge = h('span', { class: 'badge', 'data-state': 'active' }, 'active');
+  const button = h('button', { type: 'button', click: openSwitch }, 'Make active…');
   const facts = Object.fromEntries(factNames.map((fact) => [fact, h('dd')]));
   const rows = h('tbody');
   const renderCircuits = createCircuitRows(rows, openHold);
@@ -54,12 +54,12 @@ function createCard(name, openSwitch, openHold) {
       badge.hidden = !isActive;
       if (isActive && document.activeElement === button) byId(id).focus();
       button.hidden = isActive;
-      setText(facts.Bank, baseUrl);
-      facts.Bank.title = baseUrl;
+      setText(facts['Base URL'], baseUrl);
+      facts['Base URL'].title = baseUrl;
       setText(facts.Standard, standardVersion);
-      showCertificate(facts.Certificate, certificate);
-      facts['Signing certificate'].parentElement.hidden = !signingCertificate;
-      showCertificate(facts['Signing certificate'], signingCertificate);
+      showCertificate(facts.QWAC, certificate);
+      facts.QSealC.parentElement.hidden = !signingCertificate;
+      showCertificate(facts.QSealC, signingCertificate);
       const shaper = state.shapers.find(({ environment }) => environment === name);
       if (shaper) showShaper(facts, shaper);
       renderCircuits(state.circuits.filter(({ environment }) => environment === name));
@@ -71,18 +71,18 @@ function showCertificate(element, certificate) {
   if (!certificate) return setText(element, 'none');
   const { daysLeft, notAfter, subject } = certificate;
   setText(element, daysLeft < 0 ? 'expired' : `${formatCount(daysLeft, 'day')} left`);
-  element.title = `${subject}, until ${notAfter}`;
+  element.title = `${subject}, valid until ${notAfter}`;
   element.dataset.level = daysLeft < 8 ? 'bad' : daysLeft <= 30 ? 'warn' : 'good';
 }
 
 function showShaper(facts, { waiting, running, perSecond, pausedMs }) {
   const calls = waiting.write + waiting.read + waiting.status;
   const rate = perSecond.toLocaleString(undefined, { maximumFractionDigits: 1 });
-  setText(facts.Rate, pausedMs > 0 ? `paused ${formatDuration(pausedMs)}` : `${rate}/s`);
-  setText(facts.Running, running);
+  setText(facts['Rate limit'], pausedMs > 0 ? `paused ${formatDuration(pausedMs)}` : `${rate}/s`);
+  setText(facts['In progress'], running);
   setText(
-    facts.Waiting,
+    facts.Queued,
     calls === 0 ? '0' : `${calls}, about ${formatDuration((calls / perSecond) * 1_000 + pausedMs)}`,
   );
-  facts.Waiting.title = `write ${waiting.write}, read ${waiting.read}, status ${waiting.status}`;
+  facts.Queued.title = `write ${waiting.write}, read ${waiting.read}, status ${waiting.status}`;
 }

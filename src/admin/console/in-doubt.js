@@ -15,7 +15,7 @@ export function createInDoubt(signedIn) {
       const focusedId = document.activeElement?.dataset?.inDoubt;
       container.replaceChildren(
         ...(payments.length === 0
-          ? [h('p', {}, 'Nothing is in doubt.')]
+          ? [h('p', {}, 'No payments in doubt.')]
           : [createTable(payments, signedIn), payments.length > 1 ? severalButton(payments, signedIn) : '']),
       );
       if (focusedId) container.querySelector(`[data-in-doubt="${CSS.escape(focusedId)}"]`)?.focus();
@@ -25,7 +25,7 @@ export function createInDoubt(signedIn) {
   };
 }
 
-const headings = ['Since', 'X-Request-ID', 'Operation', 'Environment', 'Tenant', 'Why'];
+const headings = ['Since', 'X-Request-ID', 'Operation', 'Environment', 'Tenant', 'Cause'];
 
 function createTable(payments, signedIn) {
   const actionHeading = h('th', { scope: 'col' }, h('span', { class: 'visually-hidden' }, 'Action'));
@@ -53,7 +53,7 @@ const severalButton = (payments, signedIn) =>
         'data-in-doubt': 'several',
         click: () => openResolveSeveral(payments, signedIn()),
       },
-      'Resolve several…',
+      'Resolve in bulk…',
     ),
   );
 
@@ -88,24 +88,24 @@ function openResolution({ id, xRequestId, operation, environment, tenant }, { ro
     autocomplete: 'off',
     spellcheck: 'false',
   });
-  const paymentIdField = field('Payment id', paymentIdInput, 'As the bank gave it, if it named one.');
+  const paymentIdField = field('Payment id', paymentIdInput, 'As returned by the bank, if known.');
   paymentIdField.hidden = true;
   const outcomes = h(
     'fieldset',
     {},
-    h('legend', {}, 'What does the bank say?'),
-    radioOption('outcome', 'happened', 'It happened: a repeat gets this answer, and nothing is sent again'),
-    radioOption('outcome', 'did-not-happen', 'It did not happen: a repeat is sent to the bank'),
+    h('legend', {}, 'Outcome at the bank'),
+    radioOption('outcome', 'happened', 'Executed: a repeat gets this outcome and is not sent to the bank'),
+    radioOption('outcome', 'did-not-happen', 'Not executed: a repeat is sent to the bank'),
   );
   outcomes.addEventListener('change', ({ target }) => {
     paymentIdField.hidden = operation !== 'initiatePayment' || target.value !== 'happened';
   });
   return openFormDialog({
-    title: 'Resolve a payment in doubt',
+    title: 'Resolve payment in doubt',
     button: 'Resolve',
     role,
     body: [
-      h('p', {}, `${operation} of ${tenant} at ${environment}.`),
+      h('p', {}, `${operation}, tenant ${tenant}, environment ${environment}`),
       h('p', { class: 'id' }, xRequestId),
       outcomes,
       paymentIdField,
@@ -118,7 +118,7 @@ function openResolution({ id, xRequestId, operation, environment, tenant }, { ro
         ...(paymentId.trim() && outcome === 'happened' && { paymentId: paymentId.trim() }),
       }),
     done() {
-      showNotice('The payment is resolved.');
+      showNotice('Payment resolved.');
       return byId('in-doubt-title');
     },
   });

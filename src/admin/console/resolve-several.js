@@ -19,18 +19,18 @@ export function openResolveSeveral(payments, { role }) {
   const filter = h(
     'fieldset',
     {},
-    h('legend', {}, 'Which ones?'),
+    h('legend', {}, 'Filter'),
     field('Environment', select('several-environment', 'environment', namesOf('environment'))),
     field('Tenant', select('several-tenant', 'tenant', ['', ...namesOf('tenant')])),
     field('From', h('input', { id: 'several-from', name: 'from', type: 'datetime-local', step: '1' })),
     field('To', h('input', { id: 'several-to', name: 'to', type: 'datetime-local', step: '1' })),
-    field('Why', textInput('several-why', 'why'), 'A part of the reason, such as 504.'),
+    field('Cause contains', textInput('several-why', 'why'), 'For example 504.'),
   );
   let selection;
 
   const dialog = openFormDialog({
-    title: 'Resolve several payments in doubt',
-    button: 'Resolve all of these',
+    title: 'Resolve payments in doubt',
+    button: 'Resolve all',
     role,
     body: [
       filter,
@@ -38,13 +38,13 @@ export function openResolveSeveral(payments, { role }) {
       h(
         'fieldset',
         {},
-        h('legend', {}, 'What does the bank say about each of them?'),
+        h('legend', {}, 'Outcome at the bank, of all of them'),
         radioOption(
           'outcome',
           'happened',
-          'It happened: a repeat gets this answer, and nothing is sent again',
+          'Executed: a repeat gets this outcome and is not sent to the bank',
         ),
-        radioOption('outcome', 'did-not-happen', 'It did not happen: a repeat is sent to the bank'),
+        radioOption('outcome', 'did-not-happen', 'Not executed: a repeat is sent to the bank'),
       ),
       reasonField(),
       confirmField,
@@ -58,8 +58,8 @@ export function openResolveSeveral(payments, { role }) {
         ...(name && { confirm: name }),
       }),
     done({ resolved, early }) {
-      const rest = early > 0 ? ` The bank may still act on ${early}: they stay in doubt.` : '';
-      showNotice(`${formatCount(resolved, 'payment is', 'payments are')} resolved.${rest}`);
+      const rest = early > 0 ? ` ${early} still in doubt: the bank may still execute them.` : '';
+      showNotice(`${formatCount(resolved, 'payment')} resolved.${rest}`);
       return byId('in-doubt-title');
     },
   });
@@ -88,7 +88,7 @@ function previewOf(requests) {
   const items = requests
     .slice(0, maxListed)
     .map(({ xRequestId, operation, tenant, since, why }) =>
-      h('li', {}, `${formatTime(since)}, ${operation} of ${tenant}, ${xRequestId}: ${why}`),
+      h('li', {}, `${formatTime(since)}, ${operation}, tenant ${tenant}, ${xRequestId}: ${why}`),
     );
   const more = requests.length - items.length;
   return [

@@ -16,7 +16,7 @@ export function createSettings() {
     try {
       await callApi('DELETE', `/status-cache?${query}`);
       result.dataset.level = 'good';
-      setText(result, payment.trim() ? `Removed: ${payment.trim()}.` : 'All cached statuses are removed.');
+      setText(result, payment.trim() ? `Purged: ${payment.trim()}.` : 'All cached statuses purged.');
     } catch ({ message }) {
       result.dataset.level = 'bad';
       setText(result, message);
@@ -31,7 +31,7 @@ export function createSettings() {
 
   return ({ instance, environments }) => {
     const { host, pid, startedAt, node } = instance;
-    const facts = { Host: host, Process: String(pid), Node: node, Since: timeElement(startedAt) };
+    const facts = { Host: host, 'Process id': String(pid), 'Node.js': node, Started: timeElement(startedAt) };
     byId('instance').replaceChildren(
       ...Object.entries(facts).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))),
     );

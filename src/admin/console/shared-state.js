@@ -24,7 +24,7 @@ const missingInstance = ({ instance, lastSeen }) =>
     'li',
     {},
     h('span', { class: 'id' }, instance),
-    ...(lastSeen ? [', last seen ', timeElement(lastSeen)] : [', which only another instance knows']),
+    ...(lastSeen ? [', last seen ', timeElement(lastSeen)] : [', reported by another instance']),
   );
 
 function openAcceptance({ role }) {
@@ -44,7 +44,7 @@ function openAcceptance({ role }) {
     ],
     send: ({ reason }) => callApi('POST', '/state/accept-loss', { reason }),
     done() {
-      showNotice('The loss is accepted.');
+      showNotice('Loss accepted.');
       return byId('alerts-title');
     },
   });

@@ -5,11 +5,11 @@ import { field, openFormDialog, reasonField, showNotice } from './dialogs.js';
 import { byId, formatTime, h } from './dom.js';
 
 const stepLabels = {
-  dns: 'Name',
-  tcp: 'Connection',
-  tls: 'Encryption',
+  dns: 'DNS',
+  tcp: 'TCP connection',
+  tls: 'TLS handshake',
   certificate: 'Certificate',
-  answer: 'Answer',
+  answer: 'HTTP response',
 };
 
 /** The gateway refuses to switch to this environment without its name, so the dialog asks for the name. */
@@ -17,7 +17,7 @@ const confirmedEnvironment = 'production';
 
 export function openSwitch(environment, { active, operator, environments }) {
   const url = environments.find(({ name }) => name === environment)?.baseUrl;
-  const report = h('div', { class: 'report', role: 'status' }, h('p', {}, 'Running the pre-flight…'));
+  const report = h('div', { class: 'report', role: 'status' }, h('p', {}, 'Running the pre-flight check…'));
   const force = createForceField();
   const confirm = h('input', {
     id: 'confirm',
@@ -26,18 +26,18 @@ export function openSwitch(environment, { active, operator, environments }) {
     pattern: environment,
     autocomplete: 'off',
     spellcheck: 'false',
-    title: `the word ${environment}`,
+    title: `Type ${environment}`,
   });
 
   const dialog = openFormDialog({
-    title: `Send new payments to ${environment}?`,
+    title: `Switch to ${environment}?`,
     button: `Switch to ${environment}`,
     role: operator.role,
     body: [
       h(
         'p',
         { class: 'change' },
-        h('span', {}, active ?? 'nowhere'),
+        h('span', {}, active ?? 'none'),
         h('span', { 'aria-hidden': 'true' }, ' → '),
         h('span', { class: 'visually-hidden' }, 'to'),
         h('strong', {}, environment),
@@ -46,7 +46,7 @@ export function openSwitch(environment, { active, operator, environments }) {
       h(
         'p',
         {},
-        'Existing payments stay in the environment that created them. All instances switch within a second.',
+        'New payments will go to this environment; existing payments stay where they were created. All instances switch within a second.',
       ),
       report,
       force,
@@ -67,7 +67,7 @@ export function openSwitch(environment, { active, operator, environments }) {
       }
     },
     done({ version }) {
-      showNotice(`New payments go to ${environment} since ${formatTime(Date.now())} (version ${version}).`);
+      showNotice(`Switched to ${environment} at ${formatTime(Date.now())} (version ${version}).`);
       return byId(`environment-${environment}`);
     },
   });
@@ -75,7 +75,7 @@ export function openSwitch(environment, { active, operator, environments }) {
   function showReport({ ok, steps }) {
     report.dataset.level = ok ? 'good' : 'bad';
     report.replaceChildren(
-      h('p', {}, h('strong', {}, ok ? 'The bank is ready.' : 'The pre-flight failed.')),
+      h('p', {}, h('strong', {}, ok ? 'Pre-flight check passed.' : 'Pre-flight check failed.')),
       h('ul', {}, ...steps.map(createStep)),
     );
     force.hidden = ok;
@@ -83,7 +83,7 @@ export function openSwitch(environment, { active, operator, environments }) {
 
   callApi('POST', `/environments/${encodeURIComponent(environment)}/preflight`).then(
     showReport,
-    ({ message }) => report.replaceChildren(h('p', {}, `No pre-flight: ${message}`)),
+    ({ message }) => report.replaceChildren(h('p', {}, `No pre-flight check: ${message}`)),
   );
   return dialog;
 }
@@ -93,7 +93,7 @@ function createForceField() {
   return h(
     'p',
     { class: 'field forced', hidden: true },
-    h('label', { class: 'choice' }, checkbox, ' Switch although the pre-flight failed'),
+    h('label', { class: 'choice' }, checkbox, ' Switch although the pre-flight check failed'),
     h(
       'span',
       { class: 'hint' },

@@ -23,21 +23,21 @@ export function createTraffic() {
     format: formatRate,
   });
   const latency = createLineChart({
-    title: 'Response time',
+    title: 'Latency',
     series: [
-      { name: 'p50Ms', label: 'half of them (p50)', color: 'accent' },
-      { name: 'p99Ms', label: '99 of 100 (p99)', color: 'violet' },
+      { name: 'p50Ms', label: 'p50', color: 'accent' },
+      { name: 'p99Ms', label: 'p99', color: 'violet' },
     ],
     minScale: 20,
     format: formatDuration,
   });
   const statusReads = createLineChart({
-    title: 'Status reads answered from',
+    title: 'Status reads by source',
     stacked: true,
     series: [
       { name: 'hit', label: 'cache', color: 'accent' },
-      { name: 'shared', label: 'a shared request', color: 'pale' },
-      { name: 'miss', label: 'the bank', color: 'violet' },
+      { name: 'shared', label: 'shared request', color: 'pale' },
+      { name: 'miss', label: 'bank', color: 'violet' },
       { name: 'stale', label: 'stale cache', color: 'amber' },
       { name: 'bypass', label: 'bypass', color: 'grey' },
     ],
@@ -75,7 +75,7 @@ export function createTraffic() {
 
 const createQueueChart = (names) =>
   createLineChart({
-    title: 'Waiting calls',
+    title: 'Queued calls',
     size: 'half',
     series: names.map((name, index) => ({
       name: seriesName(name),

@@ -27,7 +27,7 @@ export const adminComponents = {
     operator: {
       type: 'http',
       scheme: 'bearer',
-      description: 'The token of an operator. Changes require the role operate.',
+      description: 'An operator token. Changes require the role operate.',
     },
   },
 };
@@ -62,7 +62,7 @@ function successResponse({ response }: Route) {
 
 function errorResponses({ role, body, query, errors }: Route) {
   const descriptions: Readonly<Record<number, string>> = {
-    ...((body || query) && { 400: 'The request has errors; the response lists all of them.' }),
+    ...((body || query) && { 400: 'Invalid request; the response lists all errors.' }),
     ...(role !== 'none' && { 401: 'No valid token.' }),
     ...(role === 'operate' && { 403: 'The operator has the role read.' }),
     ...errors,

@@ -52,11 +52,10 @@ function describeOperation(row: Row) {
 }
 
 const laneDescriptions = {
-  write:
-    'One X-Request-ID has one effect at the bank: a repeat gets the first response (Idempotent-Replayed: true).',
-  read: 'Every request goes to the bank.',
+  write: 'Idempotent: a repeat of the X-Request-ID gets the first response (Idempotent-Replayed: true).',
+  read: 'Not cached: every request goes to the bank.',
   status:
-    'Answered from a cache that all instances share (Cache-Status, Age). Cache-Control: no-cache asks the bank.',
+    'Served from a cache that all instances share (Cache-Status, Age). Cache-Control: no-cache bypasses it.',
 } as const;
 
 /** The errors that an operation can return: duplicates exist for writes only, the cache for status reads only. */
@@ -107,7 +106,7 @@ export const paymentComponents = {
       name: 'X-Request-ID',
       in: 'header',
       required: true,
-      description: 'Identifies the request. A repeat of the id is a repeat of the request.',
+      description: 'Idempotency key: the same id marks a repeat of the same request.',
       schema: { type: 'string', format: 'uuid' },
     },
     'Penstock-Environment': {
@@ -123,9 +122,9 @@ export const paymentComponents = {
     'Penstock-Error': header('The code of an error that the gateway generated: docs/errors.md.'),
     'Cache-Status': header('Whether the status comes from the cache (RFC 9211).'),
     'Idempotent-Replayed': header(
-      '`true` if this is the response to an earlier request with the same id; if that was long, a part of it.',
+      '`true` if this is the stored response to an earlier request with the same id; a long response is stored only in part.',
     ),
-    'Proxy-Status': header('The error on the way to the bank (RFC 9209).'),
+    'Proxy-Status': header('The error between the gateway and the bank (RFC 9209).'),
   },
   requestBodies: {
     Opaque: {

@@ -117,7 +117,7 @@ export function createCircuit(
     openForMs: settings.openFor,
     probe,
     isHeldOpen: () => holdOf(id)?.as === 'open',
-    onProbeStart: () => changeState({ kind: 'half-open' }, 'the pause is over'),
+    onProbeStart: () => changeState({ kind: 'half-open' }, 'circuit.openFor has elapsed'),
     onProbeResult(outcome) {
       if (outcome === 'failure') return open('the probe failed');
       failures.reset();
@@ -226,16 +226,20 @@ export function createCircuit(
 const uncounted: Admission = { openings: 0, isCounted: false };
 
 const circuitOpen = (waitMs: number): GatewayError =>
-  retryLater(waitMs, 'CIRCUIT_OPEN', 'The bank fails at the moment');
+  retryLater(waitMs, 'CIRCUIT_OPEN', 'The circuit is open because calls to the bank failed');
 
 const trialActive = (): GatewayError =>
-  retryLater(1_000, 'CIRCUIT_OPEN', 'The bank has failed, and is tried with one call at a time');
+  retryLater(
+    1_000,
+    'CIRCUIT_OPEN',
+    'Calls to the bank have failed, and the circuit admits one trial call at a time',
+  );
 
 const heldOpenByOperators = (waitMs: number): GatewayError =>
   retryLater(
     Math.min(waitMs, maxHoldRetryAfterMs),
     'CIRCUIT_OPEN',
-    'Calls of this kind are stopped by the operators of the gateway',
+    'The operators of the gateway hold the circuit open',
   );
 
 /** Operators may release a hold before it ends. */

@@ -112,7 +112,7 @@ export function createTenantCircuits(
 
   /** Counts the calls of all tenants for which no connection was made. */
   const connections = createFailureWindow(settings, now, {
-    onThreshold: (failures, calls) => openAll(`${failures} of ${calls} calls found no connection`),
+    onThreshold: (failures, calls) => openAll(`${failures} of ${calls} calls could not connect`),
   });
   const sharedProbe = shareProbe(() => probe(id.lane), {
     reusableMs: settings.openFor / 2,
@@ -145,7 +145,7 @@ export function createTenantCircuits(
 
   /** For a tenant without calls in the window, while the circuits of the others are not closed. */
   function startWithoutCalls(circuit: Circuit): void {
-    if (connections.isOpen()) circuit.open('no connection can be made');
+    if (connections.isOpen()) circuit.open('connections to the bank fail');
     else circuit.startProbation('open for every other tenant');
   }
 

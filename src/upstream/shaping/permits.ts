@@ -82,8 +82,8 @@ function sharedPermits(
   const fallback = createPermitFallback(buckets, {
     share: () => 1 / expectedInstances(),
     onFallback(isAlone) {
-      const what = isAlone ? 'only its own share of the rate' : 'the shared rate again';
-      log('warn', `calls to the bank: this instance uses ${what}`);
+      const what = isAlone ? 'only its own share of shaping.rate' : 'the shared rate again';
+      log('warn', `rate limiting: this instance uses ${what}`);
       metrics.set('penstock_shaping_alone', {}, Number(isAlone));
     },
     onAttempt() {

@@ -265,28 +265,31 @@ function createPermitRates({ rate, burst, maxWait }: ShapingSettings): (current:
 function queueFull(): GatewayError {
   return new GatewayError(
     'QUEUE_FULL',
-    'Too many calls are waiting for the bank; nothing was sent. Try again.',
+    'The queue for calls to the bank is full; nothing was sent. Try again.',
   );
 }
 
 function queueTimeout(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
-    'The request waited too long in the queue for the bank; nothing was sent. Try again.',
+    'The request waited too long in the queue for calls to the bank; nothing was sent. Try again.',
   );
 }
 
 function tenantAtLimit(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
-    'The calls in progress hold all concurrency slots that one tenant may hold; nothing was sent. Try again.',
+    'The calls in progress use all concurrency slots of this tenant; nothing was sent. Try again.',
   );
 }
 
 const pausedByBank = (pausedMs: number): GatewayError =>
-  retryLater(pausedMs, 'QUEUE_TIMEOUT', 'The bank asks for a pause');
+  retryLater(pausedMs, 'QUEUE_TIMEOUT', 'The bank has asked for a pause');
 
 /** Only the log shows this error. */
 function clientDisconnected(): GatewayError {
-  return new GatewayError('QUEUE_TIMEOUT', 'The caller left before its turn came; nothing was sent.');
+  return new GatewayError(
+    'QUEUE_TIMEOUT',
+    'The client disconnected while the request was queued; nothing was sent.',
+  );
 }

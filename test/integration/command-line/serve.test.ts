@@ -83,7 +83,8 @@ describe('the demo', () => {
   test('prints next steps, or the reason why it cannot start', async (t) => {
     const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts']);
     const hasPrinted = () =>
-      /Three things to try/.test(command.stdout()) || /stop what listens there/.test(command.stderr());
+      /Try these in another shell/.test(command.stdout()) ||
+      /stop the program that uses the port/.test(command.stderr());
     await until(
       10_000,
       'the demo has printed something',
@@ -95,7 +96,9 @@ describe('the demo', () => {
   test('completes its tour and exits with 0', async (t) => {
     const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts', '--tour']);
     assert.equal(await command.exitCode(), 0, command.stderr());
+    assert.match(command.stdout(), /^Starting .*\n[\s\S]*\[1\/28\] initiate a payment[\s\S]*\[28\/28\]/);
     assert.match(command.stdout(), /cancel it/);
+    assert.match(command.stdout(), /Tour complete: 28 steps/);
     assert.doesNotMatch(command.stdout(), /"level":/, 'no line of a log among the steps');
   });
 });

@@ -8,7 +8,7 @@ import { GatewayError } from '../../../src/request/errors.ts';
 const json = 'application/json';
 const parsed = (text: string | Buffer, type: string | undefined = json, coding?: string) =>
   parseJson(Buffer.from(text), type, coding);
-const refused = { status: 400, message: 'The body must be JSON in UTF-8, of 16 kB at most.' };
+const refused = { status: 400, message: 'The body must be JSON in UTF-8 of at most 16 KiB.' };
 
 describe('readBody of the admin listener', () => {
   const request = () => new IncomingMessage(new Socket());

@@ -70,7 +70,7 @@ describe('the resolution of several requests in doubt', () => {
     );
     const details = { ...filter, reason: given.reason, selection, ...outcome };
     assert.deepEqual(events, [
-      { who: 'olga', action: 'resolve several doubts', outcome: 'did-not-happen', details },
+      { who: 'olga', action: 'resolve in-doubt requests', outcome: 'did-not-happen', details },
     ]);
   });
 

@@ -100,7 +100,7 @@ describe('certificate info', () => {
     );
     assert.equal(
       at('2027-07-01T00:00:00Z'),
-      'the QWAC of production has expired on 2027-06-30T23:59:59.000Z',
+      'the QWAC of production expired 1 day ago, on 2027-06-30T23:59:59.000Z',
     );
     assert.match(at('2027-06-30T00:00:00Z', '') ?? '', /^the certificate of the listener expires in 0 days/);
   });

@@ -25,22 +25,22 @@ describe('validation of a certificate and its key', () => {
   });
 
   test('refuses the key of another certificate, whatever the key type', () => {
-    assert.deepEqual(errorsOf(own.cert, other.key), ['key holds the key of another certificate']);
-    assert.deepEqual(errorsOf(own.cert, rsa.key), ['key holds the key of another certificate']);
+    assert.deepEqual(errorsOf(own.cert, other.key), ['key does not match the certificate']);
+    assert.deepEqual(errorsOf(own.cert, rsa.key), ['key does not match the certificate']);
   });
 
   test('refuses a certificate that has expired or is not valid yet', () => {
     const [late] = errorsOf(expired.cert, expired.key);
-    assert.equal(late, 'cert holds a certificate that has expired on 2026-10-01T12:00:00.000Z');
+    assert.equal(late, 'cert contains a certificate that expired on 2026-10-01T12:00:00.000Z');
     const [soon] = errorsOf(early.cert, early.key);
-    assert.equal(soon, 'cert holds a certificate that is not valid before 2126-01-01T00:00:00.000Z');
+    assert.equal(soon, 'cert contains a certificate that is not valid before 2126-01-01T00:00:00.000Z');
   });
 
   test('reports all errors at once', () => {
     assert.equal(errorsOf(expired.cert, own.key).length, 2);
     assert.deepEqual(errorsOf('', ''), [
-      'cert holds no certificate as PEM',
-      'key holds no private key as PEM without a passphrase',
+      'cert contains no certificate in PEM format',
+      'key contains no private key in PEM format without a passphrase',
     ]);
   });
 
@@ -55,7 +55,7 @@ describe('validation of a certificate and its key', () => {
     writeFileSync(file, '');
     openssl('pkcs8', '-topk8', '-in', own.keyFile, '-out', file, '-passout', 'pass:secret');
     assert.deepEqual(errorsOf(own.cert, readFileSync(file, 'utf8')), [
-      'key holds no private key as PEM without a passphrase',
+      'key contains no private key in PEM format without a passphrase',
     ]);
   });
 
@@ -87,7 +87,7 @@ describe('validation of a certificate and its key', () => {
       validateSigningKeyPair(pair(cert, key), algorithm, Date.now()).map(({ message }) => message);
     assert.deepEqual(messagesOf(rsa.cert, rsa.key, 'rsa-sha512'), []);
     assert.deepEqual(messagesOf(own.cert, own.key, 'ecdsa-sha256'), []);
-    assert.deepEqual(messagesOf(rsa.cert, rsa.key, 'ecdsa-sha256'), ['holds no key for ecdsa-sha256']);
-    assert.deepEqual(messagesOf(own.cert, own.key, 'rsa-sha512'), ['holds no key for rsa-sha512']);
+    assert.deepEqual(messagesOf(rsa.cert, rsa.key, 'ecdsa-sha256'), ['contains no key for ecdsa-sha256']);
+    assert.deepEqual(messagesOf(own.cert, own.key, 'rsa-sha512'), ['contains no key for rsa-sha512']);
   });
 });

@@ -43,7 +43,7 @@ describe('penstock state accept-loss', () => {
   });
 
   test('fails if there is nothing to accept', async () => {
-    const error = 'New payments are not refused: there is nothing to accept.';
+    const error = 'New payments are not refused: nothing to accept.';
     const { call } = fakeAdminClient(409, { error });
     await assert.rejects(acceptLoss(call, 'none'), { message: error, exitCode: 1 });
   });

@@ -58,14 +58,14 @@ state:
 describe('the files that a configuration names', () => {
   test('reports all unusable files at once, each with its line and its setting', () => {
     assert.deepEqual(errorsIn(everyFileUnusable), [
-      ':4 listen.tls.keyFile: this file holds the key of another certificate',
-      ':5 listen.tls.clientCaFile: this file holds no certificate as PEM, or one that is cut off',
-      ':11 environments.a.tls.certFile: this file holds a certificate that has expired on 2026-01-01T00:00:00.000Z',
+      ':4 listen.tls.keyFile: this file does not match the certificate',
+      ':5 listen.tls.clientCaFile: this file contains no certificate in PEM format, or a truncated one',
+      ':11 environments.a.tls.certFile: this file contains a certificate that expired on 2026-01-01T00:00:00.000Z',
       `:13 environments.a.tls.caFile: ${unreadable}`,
-      ':16 environments.b.tls.caFile: this file holds no certificate as PEM, or one that is cut off',
-      ':19 environments.b.signing.keyFile: this file holds no key for rsa-sha256',
-      ':23 environments.c.signing.certFile: this file holds no certificate as PEM',
-      ':24 environments.c.signing.keyFile: this file holds no private key as PEM without a passphrase',
+      ':16 environments.b.tls.caFile: this file contains no certificate in PEM format, or a truncated one',
+      ':19 environments.b.signing.keyFile: this file contains no key for rsa-sha256',
+      ':23 environments.c.signing.certFile: this file contains no certificate in PEM format',
+      ':24 environments.c.signing.keyFile: this file contains no private key in PEM format without a passphrase',
       `:26 admin.tokenFile: ${unreadable}`,
       `:28 state.encryptionKeyFile: ${unreadable}`,
     ]);

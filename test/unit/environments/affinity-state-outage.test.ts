@@ -105,7 +105,11 @@ describe('affinity while the shared state is unavailable', () => {
       assert.deepEqual(await one.environmentsOf('p-1', 'rival'), [inSandbox]);
       await one.flush();
     }
-    assert.ok(lines.some(({ message }) => message.startsWith('a payment belongs to another tenant')));
+    assert.ok(
+      lines.some(({ message }) =>
+        message.startsWith('a payment recorded during an outage belongs to another tenant'),
+      ),
+    );
   });
 
   test('is not lost while it is pending and others publish changes of the same payment', async () => {

@@ -270,10 +270,10 @@ describe('the stage chooseEnvironment while the state is unavailable', () => {
     assert.equal(await sentTo(allowing, initiation({ named: 'sandbox' })), 'sandbox');
     assert.equal(await sentTo(allowing, statusRead()), 'production');
     assert.equal(await sentTo(allowing, cancellation({ named: 'sandbox' })), 'sandbox');
-    const warnings = lines.filter(({ message }) => message.includes('idempotency.ifStateFails allows'));
+    const warnings = lines.filter(({ message }) => message.includes('idempotency.ifStateFails: allow'));
     assert.deepEqual(
       warnings.map(({ level, fields }) => [level, fields.why]),
-      Array.from({ length: 4 }, () => ['warn', 'The shared state cannot be reached.']),
+      Array.from({ length: 4 }, () => ['warn', 'The shared state is unavailable.']),
     );
   });
 
@@ -344,7 +344,7 @@ describe('the affinity that chooseEnvironment records', () => {
     assert.deepEqual(recorded, []);
     assert.deepEqual(
       lines.map(({ level, message }) => [level, message]),
-      [['warn', 'the bank accepted a payment without naming a paymentId']],
+      [['warn', 'the bank accepted a payment but returned no paymentId']],
     );
   });
 

@@ -75,7 +75,7 @@ export function withRecordedAffinities(
 }
 
 function unavailable(): never {
-  throw new GatewayError('STATE_UNAVAILABLE', 'The shared state cannot be reached.');
+  throw new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.');
 }
 
 const environmentOf = (name: string): Environment => ({

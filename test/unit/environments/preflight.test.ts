@@ -183,7 +183,7 @@ describe('a preflight check', () => {
       assert.deepEqual(timeout.mock.calls[0]?.arguments, [5_000]);
       limit.abort();
       assert.deepEqual(stepsOf(await report), ['tcp', step]);
-      assert.equal(lastOf(await report), 'no success within 5000 ms');
+      assert.equal(lastOf(await report), 'timed out after 5000 ms');
       await until(5_000, 'the connection is closed', () => server.connections[0]?.destroyed === true);
     });
   }

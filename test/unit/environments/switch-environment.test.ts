@@ -88,11 +88,11 @@ describe('a refused switch of the active environment', () => {
       { force: true },
       /must be confirmed/,
     ],
-    'is recorded and changes nothing: an unknown environment': ['nowhere', {}, /no environment of this name/],
+    'is recorded and changes nothing: an unknown environment': ['nowhere', {}, /unknown environment/],
     'is recorded and changes nothing: an unknown environment by force': [
       'nowhere',
       { force: true },
-      /no environment/,
+      /unknown environment/,
     ],
   } as const;
   for (const [title, [environment, more, why]] of Object.entries(requests)) {

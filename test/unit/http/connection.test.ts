@@ -11,7 +11,7 @@ import { connectRaw } from '../../kit/raw-connection.ts';
 import { until, within } from '../../kit/within.ts';
 
 const limits = { maxConnections: 100, writeTimeout: 60_000, maxUnreadBytes: 100_000 };
-const malformed = new GatewayError('HEADER_MALFORMED', 'This is not a well-formed HTTP/1.1 request.');
+const malformed = new GatewayError('HEADER_MALFORMED', 'The request is not valid HTTP/1.1.');
 const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 
 /** A server that collects its requests instead of answering them. */

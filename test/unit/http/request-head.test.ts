@@ -121,7 +121,7 @@ describe('the head of a request', () => {
     });
     const tooMany = Array.from({ length: 101 }, () => ['X_Some', 'value'] as const);
     assert.equal(headOf(tooMany, '0.9').error?.code, 'HEADERS_TOO_LARGE');
-    assert.match(headOf([['X_Some', '1']], '0.9').error?.message ?? '', /protocols/);
+    assert.match(headOf([['X_Some', '1']], '0.9').error?.message ?? '', /protocol version/);
     assert.match(headOf([['X_Some', '1']]).error?.message ?? '', /underscore/);
   });
 

@@ -14,8 +14,11 @@ describe('reusePortWarning', () => {
 
   test('names the loss and the setting if the system does not migrate connections', (t) => {
     const file = join(temporaryFolder(t), 'tcp_migrate_req');
-    assert.match(reusePortWarning(file) ?? '', /are reset; .* sysctl -w net\.ipv4\.tcp_migrate_req=1/);
+    assert.match(
+      reusePortWarning(file) ?? '',
+      /can reset new connections .* sysctl -w net\.ipv4\.tcp_migrate_req=1/,
+    );
     writeFileSync(file, '0\n');
-    assert.match(reusePortWarning(file) ?? '', /are reset/);
+    assert.match(reusePortWarning(file) ?? '', /can reset new connections/);
   });
 });

@@ -118,7 +118,8 @@ describe('a response that arrives after an operator resolved the write', () => {
     return { before, after: await entryOf(state), logLine: instance.logged.at(-1) };
   }
 
-  const contradiction = 'error: the bank answered a request that had already been resolved otherwise';
+  const contradiction =
+    'error: the bank responded to a request that was already resolved with another outcome';
 
   test('is logged as an error and changes nothing if the outcome was happened', async (t) => {
     const { before, after, logLine } = await respondAfter(t, 'happened');
@@ -150,7 +151,7 @@ describe('a response that arrives after an operator resolved the write', () => {
     assert.match((await inDoubtWriteOf(state)).entry.why, facts);
     assert.deepEqual(instance.logged.slice(-2), [
       'metric: penstock_duplicate_attempts_total',
-      'error: two attempts of one X-Request-ID reached the bank',
+      'error: two attempts with one X-Request-ID reached the bank',
     ]);
 
     await repeat.recordResponse(bankResponse(202));

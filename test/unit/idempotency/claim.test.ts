@@ -126,12 +126,12 @@ describe('a claim of an X-Request-ID', () => {
     const { state, instance } = startInstance(t);
     const claim = await instance.claim();
     await claim.markSending('sandbox');
-    await claim.markInDoubt('OUTCOME_UNKNOWN: The bank did not answer in time.');
-    await claim.markInDoubt('UPSTREAM_MALFORMED: The bank broke its answer off.');
+    await claim.markInDoubt('OUTCOME_UNKNOWN: The bank did not respond before the deadline.');
+    await claim.markInDoubt("UPSTREAM_MALFORMED: The bank's response was cut off.");
     assert.deepEqual(instance.logged, ['error: a payment is in doubt']);
     assert.equal(
       (await inDoubtWriteOf(state)).entry.why,
-      'OUTCOME_UNKNOWN: The bank did not answer in time.',
+      'OUTCOME_UNKNOWN: The bank did not respond before the deadline.',
     );
   });
 

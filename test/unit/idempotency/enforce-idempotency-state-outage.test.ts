@@ -9,8 +9,7 @@ import { bankResponse, createInstance, entryOf, errorCodeOf, useFakeTime } from 
 import { createNextStage } from './next-stage.ts';
 import { initiation } from './requests.ts';
 
-const warning =
-  'warn: a payment goes on without protection from duplicates, as idempotency.ifStateFails allows';
+const warning = 'warn: sending a write without duplicate protection (idempotency.ifStateFails: allow)';
 
 const startAllowing = () => {
   const state = createFailingState();

@@ -67,7 +67,7 @@ describe('the ledger', () => {
     const other = createInstance(state);
     assert.deepEqual(await other.lookUp(), { kind: 'in-doubt', environment: 'sandbox' });
     const { id, entry } = await inDoubtWriteOf(state);
-    assert.equal(entry.why, 'the gateway instance that sent it is gone');
+    assert.equal(entry.why, 'the gateway instance that sent it has stopped');
     assert.deepEqual(
       (await other.services.inDoubt.all()).map(({ id: name }) => name),
       [id],

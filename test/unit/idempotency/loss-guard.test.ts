@@ -126,6 +126,19 @@ test('new payments stay refused when all instances are restarted while they wait
   await pay(simulation, simulation.instance(1), 'second');
 });
 
+test('the text of a refusal contains no ids of instances; the report contains those of missing instances', async (t) => {
+  const simulation = await startSimulation(t);
+  const sender = await restartAfterPayment(simulation, simulation.store.loseLastMark);
+  const { ownId } = sender.services.instanceLeases;
+  const { lossGuard } = simulation.instance(0).services;
+  assert.deepEqual(missingIn(simulation.instance(0)), [ownId]);
+  assert.throws(
+    () => lossGuard.fenceOf('first'),
+    ({ message }: Error) =>
+      /waits for another instance to register/.test(message) && !message.includes(ownId),
+  );
+});
+
 test('when the instance has returned that the others waited for, new payments continue after later restarts', async (t) => {
   const simulation = await startSimulation(t);
   const sender = await restartAfterPayment(simulation, () => simulation.store.loseLast(0));

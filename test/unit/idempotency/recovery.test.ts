@@ -151,7 +151,7 @@ describe('the index of unresolved writes', () => {
     assert.deepEqual((await listedBy(other)).toSorted(), ['first', 'third']);
     assert.equal((await other.services.unresolvedIndex.list()).length, 3);
     await listedBy(other);
-    const lines = other.logged.filter((line) => line === 'error: an entry of the ledger cannot be read');
+    const lines = other.logged.filter((line) => line === 'error: unreadable ledger entry');
     assert.equal(lines.length, 1);
   });
 

@@ -147,7 +147,7 @@ const cases: readonly Case[] = [
     title: 'a former name that another configured tenant continues is refused',
     record: [recorded('shop', 'store shop', 'k1')],
     tenants: [tenant('store', 'k1'), tenant('rival', 'k2', ['shop'])],
-    expected: /tenants\.rival\.formerly names "shop", which tenant "store" continues/,
+    expected: /tenants\.rival\.formerly names "shop", but tenant "store" already continues it/,
   },
   {
     title: 'the key of a retired tenant can be given to another tenant',

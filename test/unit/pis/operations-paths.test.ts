@@ -91,11 +91,11 @@ describe('request targets that try to bypass the path check', () => {
     assert.equal(why(`${payment}?a=b`), 'the standard has no query parameters');
     assert.equal(why(`${payment}/`), 'the path has an empty segment or a trailing slash');
     assert.equal(why(`${payment}/..`), 'the path has a dot segment');
-    assert.equal(why(`${payment}%2F`), 'the path holds a character it may not');
+    assert.equal(why(`${payment}%2F`), 'the path contains a character that is not allowed');
     assert.equal(why(`${payment}${'a'.repeat(256)}`), 'a path segment is longer than 256 characters');
     assert.equal(
       why(`${v1}/payments/p=/1`),
-      'the path segment {payment-product} holds a character it may not',
+      'the path segment {payment-product} contains a character that is not allowed',
     );
   });
 

@@ -44,7 +44,7 @@ describe('the control endpoint of the simulated bank', () => {
     assert.equal(struck.status, 502);
     assert.equal(bank.payments.length, 1);
     assert.deepEqual(left.json, [
-      { fault: { name: 'latency', ms: 0 }, operation: 'any', timesLeft: 'until healed' },
+      { fault: { name: 'latency', ms: 0 }, operation: 'any', timesLeft: 'unlimited' },
     ]);
     assert.deepEqual(healed.json, []);
   });
@@ -74,9 +74,17 @@ describe('the control endpoint of the simulated bank', () => {
   });
 
   const refused = {
-    'an unknown fault': ['faults', '{"name": "resett"}', /resett is no fault; there are latency/],
-    'an unknown parameter': ['faults', '{"name": "latency", "milliseconds": 1}', /there are strikes, ms/],
-    'a parameter of another kind': ['faults', '{"name": "latency", "ms": "1"}', /ms must look like 1000/],
+    'an unknown fault': ['faults', '{"name": "resett"}', /unknown fault resett; allowed: latency/],
+    'an unknown parameter': [
+      'faults',
+      '{"name": "latency", "milliseconds": 1}',
+      /unknown parameter milliseconds; allowed: strikes, ms/,
+    ],
+    'a parameter of another kind': [
+      'faults',
+      '{"name": "latency", "ms": "1"}',
+      /ms must be a value such as 1000/,
+    ],
     'an unknown moment': ['faults', '{"name": "reset", "strikes": "later"}', /strikes must be one of/],
     'an unknown operation': ['faults', '{"name": "reset", "operation": "pay"}', /operation must be/],
     'no number of times': ['faults', '{"name": "reset", "times": 0}', /times must be/],
@@ -85,7 +93,7 @@ describe('the control endpoint of the simulated bank', () => {
     'a status for an unknown payment': [
       'payments/nobody',
       '{"transactionStatus": "RJCT"}',
-      /no payment nobody/,
+      /unknown payment nobody/,
     ],
   } as const;
   for (const [name, [path, body, message]] of Object.entries(refused)) {

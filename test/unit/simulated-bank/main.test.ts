@@ -33,14 +33,30 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-test('npm run bank reports invalid options in one line', { timeout: 20_000 }, async (t) => {
-  const bank = run(t, '--links', 'sideways');
+for (const [name, options, message] of [
+  [
+    'an unknown link style',
+    ['--links', 'sideways'],
+    '--links must be one of absolute, relative, relative-without-segment, relative-without-base\n',
+  ],
+  [
+    'a base path without a leading slash',
+    ['--port', '0', '--base-path', 'psd2'],
+    '--base-path must start with a slash and not end with one: --base-path /psd2\n',
+  ],
+  [
+    'a base path with a trailing slash',
+    ['--port', '0', '--base-path', '/a/b/'],
+    '--base-path must start with a slash and not end with one: --base-path /a/b\n',
+  ],
+  ['a port that is not a number', ['--port', 'none'], '--port must be a number from 0 to 65535\n'],
+] as const) {
+  test(`npm run bank reports ${name} in one line, and exits`, { timeout: 20_000 }, async (t) => {
+    const bank = run(t, ...options);
 
-  const [complaint, [code]] = await Promise.all([text(bank.stderr), once(bank, 'exit')]);
+    const [complaint, [code]] = await Promise.all([text(bank.stderr), once(bank, 'exit')]);
 
-  assert.equal(
-    complaint,
-    '--links is one of absolute, relative, relative-without-segment, relative-without-base, not sideways\n',
-  );
-  assert.equal(code, 1);
-});
+    assert.equal(complaint, message);
+    assert.equal(code, 1);
+  });
+}

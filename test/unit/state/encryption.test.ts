@@ -187,16 +187,16 @@ describe('the encryption key file', () => {
   });
 
   for (const [what, content, error] of [
-    ['is empty', '', /FILE holds no key; write one key a line/],
-    ['contains only comments', '# a\n\n#b\n', /FILE holds no key; write one key a line/],
+    ['is empty', '', /FILE contains no key; write one key per line/],
+    ['contains only comments', '# a\n\n#b\n', /FILE contains no key; write one key per line/],
     [
       'contains a key that is too short',
       `${hex}\n${hex.slice(2)}\n`,
-      /line 2 of FILE is no key; write one key a line/,
+      /line 2 of FILE is not a key; write one key per line/,
     ],
-    ['contains a key that is too long', `\n${base64}A`, /line 2 of FILE is no key/],
-    ['contains a passphrase', 'correct horse battery staple', /line 1 of FILE is no key/],
-    ['contains two keys in one line', `${hex} ${hex}`, /line 1 of FILE is no key/],
+    ['contains a key that is too long', `\n${base64}A`, /line 2 of FILE is not a key/],
+    ['contains a passphrase', 'correct horse battery staple', /line 1 of FILE is not a key/],
+    ['contains two keys in one line', `${hex} ${hex}`, /line 1 of FILE is not a key/],
     [
       'contains a key twice',
       `${hex}\n\n${keyBytes.toString('hex')}\n${base64}`,
@@ -215,9 +215,9 @@ describe('the encryption key file', () => {
   test('is refused if it cannot be read', () => {
     assert.throws(
       () => readEncryptionKeys('/nowhere/keys'),
-      /^Error: state\.encryptionKeyFile: the file cannot be read \(.*\/nowhere\/keys.*\); name a file that can$/,
+      /^Error: state\.encryptionKeyFile: cannot read the file: ENOENT.*\/nowhere\/keys/,
     );
-    assert.throws(() => readEncryptionKeys('/'), /cannot be read/);
+    assert.throws(() => readEncryptionKeys('/'), /cannot read the file: EISDIR/);
   });
 });
 

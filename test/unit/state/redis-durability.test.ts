@@ -27,21 +27,21 @@ describe('the durability of Redis', () => {
   const problems: Readonly<Record<string, [fields: Record<string, string>, says: RegExp]>> = {
     'nothing on the disk': [
       { aof_enabled: '0' },
-      /^Redis: nothing is written to the disk .*aof_enabled:0.*rdb_saves:0.*set appendonly to yes$/,
+      /^Redis: no persistence .*aof_enabled:0.*rdb_saves:0.*set appendonly to yes$/,
     ],
     'only snapshots on the disk': [
       { aof_enabled: '0', rdb_saves: '3' },
-      /^Redis: only snapshots .*aof_enabled:0.*set appendonly to yes$/,
+      /^Redis: no append-only file .*aof_enabled:0.*set appendonly to yes$/,
     ],
     'an unknown number of snapshots, as before Redis 7.0': [
       { aof_enabled: '0', rdb_saves: '' },
-      /^Redis: only snapshots are written to the disk, if any/,
+      /^Redis: no append-only file/,
     ],
     'an append-only file that cannot be written': [
       { aof_last_write_status: 'err' },
       /^Redis: the last write to the append-only file failed .*check the disk/,
     ],
-    'no replica': [{ connected_slaves: '0' }, /^Redis: there is no replica .*connect a replica$/],
+    'no replica': [{ connected_slaves: '0' }, /^Redis: no replica .*connect a replica$/],
     'a version that refuses the script of the gateway': [
       { redis_version: '4.0.14' },
       /^Redis: version 4\.0\.14 is too old .*upgrade to 5\.0/,
@@ -61,7 +61,7 @@ describe('the durability of Redis', () => {
       infoWith({ aof_enabled: '0', connected_slaves: '0' }),
       infoWith({ aof_enabled: '0' }),
     ]);
-    assert.match(first ?? '', /^2 of 3 masters of the Redis Cluster: nothing is written to the disk/);
-    assert.match(others.join(), /^1 of 3 masters of the Redis Cluster: there is no replica/);
+    assert.match(first ?? '', /^2 of 3 masters of the Redis Cluster: no persistence/);
+    assert.match(others.join(), /^1 of 3 masters of the Redis Cluster: no replica/);
   });
 });

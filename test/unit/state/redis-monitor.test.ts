@@ -46,9 +46,9 @@ describe('the health check of Redis', () => {
 
   test('reports unreachable if slots fail, are not assigned, or the cluster is down', async () => {
     const failed = report('cluster_state:ok', 'cluster_slots_assigned:16384', 'cluster_slots_fail:5461');
-    assert.match(await problemOf([noLimit, failed]), /^unreachable: .* 5461 of its 16384 slots/);
+    assert.match(await problemOf([noLimit, failed]), /^unreachable: .* 5461 of 16384 slots/);
     const unassigned = report('cluster_state:ok', 'cluster_slots_assigned:16383', 'cluster_slots_fail:0');
-    assert.match(await problemOf([noLimit, unassigned]), /^unreachable: .* 1 of its 16384 slots/);
+    assert.match(await problemOf([noLimit, unassigned]), /^unreachable: .* 1 of 16384 slots/);
     const down = report('cluster_state:fail', 'cluster_slots_assigned:16384', 'cluster_slots_fail:0');
     assert.match(await problemOf([noLimit, down]), /^unreachable/);
   });
@@ -63,7 +63,7 @@ describe('the health check of Redis', () => {
   test('reports unreachable while the client accepts no commands, with the problem of a node if there is one', async () => {
     assert.match(await problemOf([noLimit, allSlots], false), /^unreachable: .*not connected/);
     const down = report('cluster_state:fail', 'cluster_slots_assigned:10000', 'cluster_slots_fail:0');
-    assert.match(await problemOf([noLimit, down], false), /^unreachable: .*6384 of its 16384 slots/);
+    assert.match(await problemOf([noLimit, down], false), /^unreachable: .*6384 of 16384 slots/);
   });
 
   test('reports the last error of the connection instead of a missing answer', async () => {
@@ -71,7 +71,7 @@ describe('the health check of Redis', () => {
     const health = await checkHealth(sources, () => 'WRONGPASS invalid username-password pair');
     assert.deepEqual(health, {
       kind: 'unreachable',
-      problem: 'Redis cannot be reached (WRONGPASS invalid username-password pair).',
+      problem: 'Redis unavailable (WRONGPASS invalid username-password pair).',
     });
   });
 });

@@ -59,9 +59,12 @@ describe('the number of replicas that must confirm a write', () => {
     counts.observe('other', report('b', 1));
     assert.equal(counts.problem(), undefined);
     counts.observe('one', report('a', 1));
-    assert.match(counts.problem() ?? '', /2 replicas .* only 1 is connected.* state\.confirm\.replicas/);
+    assert.match(
+      counts.problem() ?? '',
+      /2 Redis replicas .* only 1 is connected.* state\.confirm\.replicas/,
+    );
     counts.observe('other', report('b'));
-    assert.match(counts.problem() ?? '', /1 replicas .* only 0 are connected/);
+    assert.match(counts.problem() ?? '', /1 Redis replicas .* only 0 are connected/);
     counts.observe('one', report('a', 1, 1));
     counts.observe('other', report('b', 1));
     assert.equal(counts.problem(), undefined);

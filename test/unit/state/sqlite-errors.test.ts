@@ -32,15 +32,15 @@ async function overwrite(file: string, from: number, to: number): Promise<void> 
 const cases: Readonly<Record<string, readonly [(file: string) => unknown, RegExp]>> = {
   'is a text file': [
     (file) => writeFileSync(file, 'a text\n'.repeat(500)),
-    /is no state of Penstock, or is damaged; name another/,
+    /is not a state file of Penstock, or is damaged; use another/,
   ],
   'has only a few bytes': [
     (file) => writeFileSync(file, 'a text'),
-    /is no state of Penstock, or is damaged; name another/,
+    /is not a state file of Penstock, or is damaged; use another/,
   ],
   'is a database of another application': [
     (file) => execute(file, 'PRAGMA application_id = 7; CREATE TABLE t (a)'),
-    /belongs to another application; name another file$/,
+    /belongs to another application; use another file$/,
   ],
   'is a database without an application id': [
     (file) => execute(file, 'CREATE TABLE t (a)'),
@@ -55,27 +55,30 @@ const cases: Readonly<Record<string, readonly [(file: string) => unknown, RegExp
       await createStateFile(file);
       execute(file, 'PRAGMA user_version = 2');
     },
-    /was written by a later version of Penstock; run that one, or name another file$/,
+    /was written by a later version of Penstock; run that version, or use another file$/,
   ],
   'lacks a table': [
     async (file) => {
       await createStateFile(file);
       execute(file, 'DROP TABLE member');
     },
-    /is damaged; put a backup in its place, or move it away/,
+    /is damaged; restore a backup, or move the file away/,
   ],
-  'contains garbage in the middle': [(file) => overwrite(file, 40_000, 120_000), /is damaged; put a backup/],
-  'contains garbage in the schema': [(file) => overwrite(file, 100, 4_000), /is damaged; put a backup/],
+  'contains garbage in the middle': [
+    (file) => overwrite(file, 40_000, 120_000),
+    /is damaged; restore a backup/,
+  ],
+  'contains garbage in the schema': [(file) => overwrite(file, 100, 4_000), /is damaged; restore a backup/],
   'contains garbage in the header': [
     (file) => overwrite(file, 0, 100),
-    /is no state of Penstock, or is damaged/,
+    /is not a state file of Penstock, or is damaged/,
   ],
   'is truncated': [
     async (file) => {
       await createStateFile(file);
       truncateSync(file, 100_000);
     },
-    /is damaged; put a backup/,
+    /is damaged; restore a backup/,
   ],
 };
 
@@ -95,18 +98,21 @@ describe('opening the SQLite state', () => {
   }
 
   test('refuses a directory or a device', async (t) => {
-    await assert.rejects(openState(t, temporaryFolder(t)), /is a directory or a device; name a file/);
-    await assert.rejects(openState(t, '/dev/null'), /is a directory or a device; name a file/);
+    await assert.rejects(openState(t, temporaryFolder(t)), /is a directory or a device; use a regular file/);
+    await assert.rejects(openState(t, '/dev/null'), /is a directory or a device; use a regular file/);
   });
 
   test('refuses a file in a folder that does not exist', async (t) => {
     const folder = temporaryFolder(t);
     await assert.rejects(
       openState(t, `${folder}/none/state`),
-      new RegExp(`cannot be created; there is no folder ${folder}/none; create it$`),
+      new RegExp(`cannot be created; the directory ${folder}/none does not exist; create it$`),
     );
     writeFileSync(`${folder}/text`, '');
-    await assert.rejects(openState(t, `${folder}/text/state`), /cannot be created; there is no folder/);
+    await assert.rejects(
+      openState(t, `${folder}/text/state`),
+      /cannot be created; the directory .* does not exist/,
+    );
   });
 
   for (const [what, mode] of [
@@ -119,7 +125,7 @@ describe('opening the SQLite state', () => {
       chmodSync(file, mode);
       assert.match(
         errorForOtherUser(file),
-        /may not be read and written by this user; change the owner or the mode/,
+        /cannot be read and written by this user; change the owner or the mode/,
       );
     });
   }
@@ -132,11 +138,11 @@ describe('opening the SQLite state', () => {
     chmodSync(folder, 0o555);
     assert.match(
       errorForOtherUser(`${folder}/other`),
-      /other may not be read and written by this user; change/,
+      /other cannot be read and written by this user; change/,
     );
     assert.match(
       errorForOtherUser(`${folder}/state`),
-      /state cannot be written; it, its folder or its disk is read-only; name/,
+      /state cannot be written; the file, its directory or its disk is read-only; use/,
     );
   });
 });

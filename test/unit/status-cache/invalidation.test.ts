@@ -11,7 +11,7 @@ import { createFailingState } from '../../kit/failing-state.ts';
 import { bankStatusResponse, createCacheInstance, statusRead } from './cache-instance.ts';
 
 const bank = async () => bankStatusResponse('ACCC');
-const unavailable = new GatewayError('STATE_UNAVAILABLE', 'The shared state cannot be reached.');
+const unavailable = new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.');
 
 describe('a purge of the cache', () => {
   test('purges one payment and no other, on both instances', async () => {

@@ -102,7 +102,7 @@ describe('the access log line of a request', () => {
   });
 
   test('names the reason of an error, and the same error is thrown on', async () => {
-    const failure = new GatewayError('OUTCOME_UNKNOWN', 'The bank did not answer in time.', {
+    const failure = new GatewayError('OUTCOME_UNKNOWN', 'The bank did not respond before the deadline.', {
       environment: 'sandbox',
       cause: new Error(iban),
     });
@@ -121,7 +121,7 @@ describe('the access log line of a request', () => {
       environment: 'sandbox',
       status: 504,
       error: 'OUTCOME_UNKNOWN',
-      why: 'The bank did not answer in time.',
+      why: 'The bank did not respond before the deadline.',
       proxyError: 'http_response_timeout',
     });
   });

@@ -8,7 +8,7 @@ describe('the recent requests of an instance', () => {
     const recentRequests = createRecentRequests();
     const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
     const call = { what: 'call', attempt: 1, connection: 'new', totalMs: 9.876, status: 201 } as const;
-    recentRequests.onRequestEnd(requestRecord({ requestId }, [{ what: 'turn', waitedMs: 0.123 }, call]));
+    recentRequests.onRequestEnd(requestRecord({ requestId }, [{ what: 'permit', waitedMs: 0.123 }, call]));
 
     assert.deepEqual(recentRequests.of(requestId), [
       {
@@ -22,7 +22,7 @@ describe('the recent requests of an instance', () => {
         servedFrom: 'bank',
         durationMs: 12,
         steps: [
-          { afterMs: 0, what: 'turn', waitedMs: 0.1 },
+          { afterMs: 0, what: 'permit', waitedMs: 0.1 },
           { afterMs: 1, ...call, totalMs: 9.9 },
         ],
       },

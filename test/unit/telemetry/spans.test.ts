@@ -37,7 +37,7 @@ describe('the spans of a request', () => {
       events: timed([
         [1, { what: 'ledger', verdict: 'claimed', waitedMs: 0.5 }],
         [1, { what: 'environment', environment: 'sandbox', why: 'active' }],
-        [4, { what: 'turn', waitedMs: 3 }],
+        [4, { what: 'permit', waitedMs: 3 }],
         [6, failedCall],
         [6, { what: 'retry', why: 'UPSTREAM_UNREACHED' }],
         [56, successfulCall],
@@ -69,7 +69,7 @@ describe('the spans of a request', () => {
   test('do not contain a running call; its span follows at its end, with both attempts', () => {
     const events = [
       ...timed([
-        [4, { what: 'turn', waitedMs: 3 }],
+        [4, { what: 'permit', waitedMs: 3 }],
         [6, failedCall],
         [6, { what: 'retry', why: 'UPSTREAM_UNREACHED' }],
       ]),
@@ -86,7 +86,7 @@ describe('the spans of a request', () => {
   });
 
   test('are errors if the response is a 5xx or the queue refused the call', () => {
-    const refused: RequestEvent = { what: 'turn-refused', code: 'QUEUE_FULL', waitedMs: 1 };
+    const refused: RequestEvent = { what: 'queue-refused', code: 'QUEUE_FULL', waitedMs: 1 };
     const record = { ...failedRecord('CIRCUIT_OPEN', 503), events: timed([[1, refused]]) };
     assert.deepEqual(
       spansOf(record, trace).map(({ failed }) => failed),

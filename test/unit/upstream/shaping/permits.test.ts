@@ -162,8 +162,8 @@ describe('the permits while the shared bucket cannot be reached', () => {
     world.isDown = false;
     await takeOne(true);
     assert.deepEqual(logged, [
-      'calls to the bank: this instance uses only its own share of the rate',
-      'calls to the bank: this instance uses the shared rate again',
+      'rate limiting: this instance uses only its own share of shaping.rate',
+      'rate limiting: this instance uses the shared rate again',
     ]);
   });
 

@@ -84,7 +84,7 @@ describe('a tenant whose 120 payments hang', () => {
       limiter.refused.map(({ code }) => code),
       ['QUEUE_TIMEOUT'],
     );
-    assert.match(limiter.refused[0]?.message ?? '', /all concurrency slots that one tenant may hold/);
+    assert.match(limiter.refused[0]?.message ?? '', /use all concurrency slots of this tenant/);
   });
 
   test('uses all slots if no other tenant is configured', async (t) => {
