@@ -11,13 +11,16 @@ export interface FailedAttempt extends ConnectionInfo {
   readonly remainingMs: number;
 }
 
+/** A timer can fire a millisecond early: a call that fails this close to its deadline has reached it. */
+const minRemainingMs = 1;
+
 /**
  * To be asked after the first attempt only. Without a connection nothing was sent, so any call may be retried. If a reused
  * connection broke before the first byte of a response, the bank most likely closed it while it was idle (RFC 9112 section
  * 9.3.1). Most likely is enough for a read, but not for a payment.
  */
 export function mayRetry(attempt: FailedAttempt): boolean {
-  if (attempt.remainingMs <= 0) return false;
+  if (attempt.remainingMs < minRemainingMs) return false;
   if (attempt.error.code === 'UPSTREAM_UNREACHED') return true;
   return attempt.lane !== 'write' && wasClosedWhileIdle(attempt);
 }

@@ -42,7 +42,7 @@ export interface UpstreamCall {
 
 /** The write-ahead mark of a write (messages.ts), bound to its environment. */
 export interface OutboundSendingMark {
-  readonly markSending: () => Promise<number>;
+  readonly markSending: () => number | Promise<number>;
   /** To be called when the deadline passes after bytes were sent. */
   readonly onDeadline: () => void;
   readonly lateAnswerUntilMs: number;
@@ -114,7 +114,9 @@ class Call implements UpstreamCall {
   constructor(limits: CallLimits, handlers: CallHandlers) {
     this.#limits = limits;
     this.#handlers = handlers;
-    this.#timer = setTimeout(() => this.#onTimer(), Math.max(0, limits.deadlineAtMs - performance.now()));
+    // Node cuts off fractions of a millisecond.
+    const remainingMs = Math.ceil(limits.deadlineAtMs - performance.now());
+    this.#timer = setTimeout(() => this.#onTimer(), Math.max(0, remainingMs));
   }
 
   onConnection(request: ClientRequest) {
@@ -123,8 +125,7 @@ class Call implements UpstreamCall {
     this.#request = request;
     this.#socket = socket;
     this.#bytesReadBefore = socket.bytesRead;
-    // The deadline's timer may not have fired yet.
-    if (performance.now() >= this.#limits.deadlineAtMs) return this.#fail(deadlineBeforeSending());
+    if (this.#isPastDeadline()) return this.#fail(deadlineBeforeSending());
     request.on('upgrade', (_response, upgraded: Socket) => {
       upgraded.destroy();
       this.#fail(protocolChanged());
@@ -218,21 +219,28 @@ class Call implements UpstreamCall {
     clearTimeout(this.#connectTimer);
     this.#connectMs = performance.now() - this.#startedAtMs;
     const { sendingMark } = this.#limits;
-    if (sendingMark) void this.#markAndSend(sendingMark, request);
+    if (sendingMark) this.#markAndSend(sendingMark, request);
     else this.#send(request);
   }
 
-  async #markAndSend({ markSending }: OutboundSendingMark, request: ClientRequest): Promise<void> {
+  #markAndSend({ markSending }: OutboundSendingMark, request: ClientRequest): void {
     this.#phase = 'marking';
+    const onMarked = (sendUntilMs: number) => this.#sendMarked(request, sendUntilMs);
+    const onFailure = (thrown: unknown) => this.#fail(asGatewayError(thrown));
     try {
-      const sendUntilMs = await markSending();
-      if (this.#phase !== 'marking') return;
-      if (this.#errorWhileMarking) throw bankUnreachable(this.#errorWhileMarking);
-      if (performance.now() > sendUntilMs) throw stateUnavailable(markedTooLate);
-      this.#send(request);
+      const marked = markSending();
+      if (typeof marked === 'number') onMarked(marked);
+      else marked.then(onMarked).catch(onFailure);
     } catch (thrown) {
-      this.#fail(asGatewayError(thrown));
+      onFailure(thrown);
     }
+  }
+
+  #sendMarked(request: ClientRequest, sendUntilMs: number): void {
+    if (this.#phase !== 'marking') return;
+    if (this.#errorWhileMarking) throw bankUnreachable(this.#errorWhileMarking);
+    if (performance.now() > sendUntilMs) throw stateUnavailable(markedTooLate);
+    this.#send(request);
   }
 
   /** Delays the failure of the call until the mark is written: a retry on another connection must not overtake the mark. */
@@ -241,8 +249,17 @@ class Call implements UpstreamCall {
   }
 
   #send(request: ClientRequest): void {
+    if (this.#isPastDeadline()) {
+      this.#fail(deadlineBeforeSending());
+      return;
+    }
     this.#phase = 'sent';
     this.#handlers.sendBytes(request);
+  }
+
+  /** The timer of the deadline fires late in a busy process. */
+  #isPastDeadline(): boolean {
+    return performance.now() >= this.#limits.deadlineAtMs;
   }
 
   #connectionInfo(): ConnectionInfo {

@@ -29,6 +29,7 @@ describe('retry of a failed call', () => {
   }
   const cases: Readonly<Record<string, Partial<FailedAttempt>>> = {
     'a call past its deadline': { remainingMs: 0 },
+    'a call whose timer fired a fraction of a millisecond before the deadline': { remainingMs: 0.9 },
     'a payment whose reused connection broke': { lane: 'write', error: reset, reusedSocket: true },
     'a read whose new connection broke': { error: reset },
     'a read whose response had begun': { error: reset, reusedSocket: true, responseStarted: true },

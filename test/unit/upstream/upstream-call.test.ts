@@ -349,6 +349,28 @@ describe('write with a sending mark', () => {
     assert.deepEqual([marking.deadlineCount(), marking.sentCount()], [0, 0]);
   });
 
+  test('is never sent after its deadline, even if the process was too busy for the timer', () => {
+    let busyUntilMs = 0;
+    const markSending = () => {
+      while (performance.now() < busyUntilMs); // no timer can fire
+      return performance.now() + 1_000;
+    };
+    const started = startCall(5, { markSending, onDeadline() {}, lateAnswerUntilMs: 0 });
+    busyUntilMs = performance.now() + 5;
+    started.call.onConnection(requestOn(connectedSocket()));
+    assert.equal(failure(started)[0], 'QUEUE_TIMEOUT');
+    assert.deepEqual([started.sentCount(), started.closedCount()], [0, 1]);
+  });
+
+  test('is sent in the same tick if its mark is written at once', () => {
+    const markSending = () => performance.now() + 1_000;
+    const started = startCall(10_000, { markSending, onDeadline() {}, lateAnswerUntilMs: 0 });
+    started.call.onConnection(requestOn(connectedSocket()));
+    assert.equal(started.sentCount(), 1);
+    started.call.onError(reset);
+    assert.equal(failure(started)[0], 'OUTCOME_UNKNOWN');
+  });
+
   test('is never sent if the mark was written too long ago', async () => {
     const marking = startMarking();
     marking.mark.resolve(performance.now() - 1);
