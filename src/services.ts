@@ -66,7 +66,8 @@ export function createServices(config: Config, log: Log, state: State): Services
   const withNames = createWithNames(identitiesStore);
   const ledger = createLedgerServices(state, {
     entries: encryptedState.keyValues,
-    memoryBytes: config.idempotency.memory,
+    // A state in the memory of this process already remembers them.
+    memoryBytes: state.keyValues.readNow ? undefined : config.idempotency.memory,
     lossSettings: () => ({
       ...lossSettingsOf(currentConfig.value),
       isUpgraded: identitiesStore.known()?.earlierRelease ?? true, // unknown: the state has not been read yet

@@ -9,6 +9,7 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { asGatewayError } from '../request/errors.ts';
+import { whenKnown } from '../state/known-results.ts';
 import { createParseCache } from '../state/parse-cache.ts';
 import { createPendingWrites } from '../state/pending-writes.ts';
 import type { State } from '../state/ports.ts';
@@ -37,7 +38,7 @@ export interface AffinityStore {
    *
    * @param isForeign whether a recorded affinity is that of another tenant in the same environment
    * @param onWrite   called at once with the result of the first write: whether it created the record
-   * @returns false if the payment belongs to another tenant; the record is not changed
+   * @returns false if the payment belongs to another tenant; the record is not changed. A promise unless that is known at once
    */
   recordEnvironment(
     paymentId: string,
@@ -45,7 +46,7 @@ export interface AffinityStore {
     retention: AffinityRetention,
     isForeign?: IsForeign,
     onWrite?: (isCreated: Promise<boolean>) => void,
-  ): Promise<boolean>;
+  ): boolean | Promise<boolean>;
   /**
    * Stores pending affinities in the shared state, up to the first failure; the next call starts behind that one.
    *
@@ -73,8 +74,6 @@ const maxCachedKeys = 10_000;
 /** Longest time between renewals of a payment in use, in milliseconds; half the expiry time if that is shorter. */
 const renewEveryMs = 24 * 3_600_000;
 const channel = 'payment';
-
-const no = Promise.resolve(false);
 
 /** @param expiresAfterMs how long a record is stored after its last use, unless its retention is permanent */
 export function createAffinityStore(
@@ -137,6 +136,7 @@ export function createAffinityStore(
 
   /** Adds the cached and pending affinities to a record, unless the payment belongs to another tenant by the record. */
   function mergeIntoCache(key: string, record: AffinityRecord): readonly PaymentAffinity[] {
+    if (keyValues.readNow) return record.affinities; // this state is never unavailable
     if (cache.get(key) === record && pending.size() === 0) return record.affinities; // nothing has changed
     const own = [...(cache.peek(key)?.affinities ?? []), ...pendingAffinities(key)];
     const merged = own
@@ -156,14 +156,15 @@ export function createAffinityStore(
     retention: AffinityRetention,
     isForeign = isForeignTo(affinity),
     onWrite?: (isCreated: Promise<boolean>) => void,
-  ): Promise<boolean> {
+  ): boolean | Promise<boolean> {
     const added = { key: keyOf(paymentId), affinity, retention, isForeign };
-    if (belongsToOther(cache.peek(added.key)?.affinities, added)) return no;
+    if (belongsToOther(cache.peek(added.key)?.affinities, added)) return false;
     const record = withAffinity(undefined, affinity, { retention, renewedAt: Date.now() });
     const isCreated = keyValues.writeIfAbsent(added.key, serializeAffinityRecord(record), ttlOf(record));
     onWrite?.(isCreated);
-    return isCreated.then(
-      (created) => {
+    return whenKnown(
+      isCreated,
+      (created): boolean | Promise<boolean> => {
         if (!created) return addToExisting(added).catch((thrown: unknown) => keepPending(added, thrown));
         mergeIntoCache(added.key, record); // a new payment usually has no record
         return true;

@@ -12,6 +12,7 @@
 import { randomUUID } from 'node:crypto';
 import type { PisRequest } from '../request/messages.ts';
 import { type ChangeWaiter, createChangeWaiter } from '../state/change-waiter.ts';
+import { whenKnown } from '../state/known-results.ts';
 import { createPendingWrites } from '../state/pending-writes.ts';
 import { EpochMismatchError, type Fence, type KeyValues, type State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -31,7 +32,7 @@ import {
 } from './ledger-entry.ts';
 import { createUnresolvedIndex } from './ledger-store.ts';
 import { createLossGuard, type LossGuard, type LossSettings } from './loss-guard.ts';
-import { createOwnWrites } from './own-writes.ts';
+import { createOwnWrites, noOwnWrites } from './own-writes.ts';
 import {
   createInDoubtWrites,
   createInstanceLeases,
@@ -63,8 +64,8 @@ const callsPerScan = 5;
 export interface LedgerOptions {
   /** Stores the entries, encrypted if a key is configured. */
   readonly entries: KeyValues;
-  /** `idempotency.memory`, in bytes. */
-  readonly memoryBytes: number;
+  /** `idempotency.memory`, in bytes; `undefined` if the state cannot lose writes that this process remembers. */
+  readonly memoryBytes: number | undefined;
   readonly lossSettings: () => LossSettings;
   readonly storageBudget: StorageBudget;
   readonly countDuplicate: () => void;
@@ -93,7 +94,7 @@ export function createLedgerServices(
   const instanceLeases = createInstanceLeases(keyValues, sets);
   const entryChanges = createChangeWaiter(pubsub, 'ledger');
   const initiators = createInitiators({ keyValues, store, entryChanges }, rememberForMs);
-  const ownWrites = createOwnWrites(memoryBytes);
+  const ownWrites = memoryBytes === undefined ? noOwnWrites : createOwnWrites(memoryBytes);
   const reportDuplicate = createReportDuplicate({ store, unresolvedIndex, countDuplicate, log });
   const restore = createRestoreWrite({ store, unresolvedIndex, initiators, ownWrites, reportDuplicate });
   const guardDependencies = { state, keyValues, instanceLeases, ownWrites, restore, log };
@@ -149,8 +150,11 @@ export type ClaimResult =
   | { readonly kind: 'in-doubt'; readonly environment?: string };
 
 export interface Ledger {
-  /** @throws GatewayError STATE_UNAVAILABLE if the state cannot be read; nothing may be sent */
-  claim(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult>;
+  /**
+   * @returns a promise, unless the result is known at once. Rejects with GatewayError STATE_UNAVAILABLE if the state cannot be read;
+   *   nothing may be sent
+   */
+  claim(identity: RequestIdentity, request: PisRequest): ClaimResult | Promise<ClaimResult>;
 }
 
 interface LedgerSettings {
@@ -179,15 +183,15 @@ const claimMarginMs = 10_000;
 export function createLedger(services: LedgerServices, { lateAnswer, window }: LedgerSettings): Ledger {
   const { store, instanceLeases, pendingWrites, inDoubt, ownWrites, lossGuard } = services;
 
-  function claim(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult> {
+  function claim(identity: RequestIdentity, request: PisRequest): ClaimResult | Promise<ClaimResult> {
     const known = ownResult(identity);
-    if (known) return Promise.resolve(known);
+    if (known) return known;
     if (lossGuard.isAllowed()) return claimNow(identity, request);
     request.activeEnvironment = undefined; // operators may switch meanwhile
     return lossGuard.waitUntilAllowed().then(() => claimNow(identity, request));
   }
 
-  function claimNow(identity: RequestIdentity, request: PisRequest): Promise<ClaimResult> {
+  function claimNow(identity: RequestIdentity, request: PisRequest): ClaimResult | Promise<ClaimResult> {
     const { id } = identity;
     const leftMs = Math.max(0, request.deadlineAtMs - performance.now());
     const attempt: Attempt = {
@@ -205,7 +209,8 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     } catch (refusal) {
       return afterRefusal(attempt, refusal);
     }
-    return store.create(id, attempt.own, attempt.ttlMs, fence).then(
+    return whenKnown(
+      store.create(id, attempt.own, attempt.ttlMs, fence),
       (isCreated) => (isCreated ? claimed(attempt, fence) : claimExisting(attempt)),
       (thrown: unknown) => {
         onFailedClaim(attempt, thrown);

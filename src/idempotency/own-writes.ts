@@ -4,6 +4,7 @@
  */
 
 import { LRUCache } from 'lru-cache';
+import { createTextSlabs, type TextHandle } from '../state/text-slabs.ts';
 import {
   type LedgerEntry,
   parseEntry,
@@ -55,17 +56,25 @@ const maxResponseBytes = 4_096;
 const overheadBytes = 500;
 
 interface RememberedWrite extends OwnWrite {
-  /** A running write changes soon, so it is not serialized. Others are buffers, which the garbage collector does not copy. */
-  readonly entry: LedgerEntry | Buffer;
+  sequence: number;
+  /** A running write changes soon, so it is not serialized. Other texts are outside of the heap (ADR 86), if they fit there. */
+  readonly entry: LedgerEntry | string | TextHandle;
+  /** Of the serialized text. */
+  readonly textLength: number;
 }
 
 /** @param maxBytes bound of the memory for all entries; the oldest are dropped first */
 export function createOwnWrites(maxBytes: number): OwnWrites {
   let incompleteUntil = Number.NEGATIVE_INFINITY;
+  /** The ids of writes that have ended, and whose outcome is not known. */
+  const unresolved = new Set<string>();
+  const slabs = createTextSlabs();
   const writes = new LRUCache<string, RememberedWrite>({
     maxSize: maxBytes,
-    sizeCalculation: ({ entry }) => overheadBytes + (Buffer.isBuffer(entry) ? entry.length : 0),
-    dispose({ expiresAt = Number.POSITIVE_INFINITY }, _id, reason) {
+    sizeCalculation: ({ textLength }) => overheadBytes + textLength,
+    dispose({ entry, expiresAt = Number.POSITIVE_INFINITY }, id, reason) {
+      if (typeof entry === 'number') slabs.remove(entry);
+      if (reason !== 'set') unresolved.delete(id);
       if (reason === 'evict') incompleteUntil = Math.max(incompleteUntil, expiresAt);
     },
   });
@@ -75,38 +84,47 @@ export function createOwnWrites(maxBytes: number): OwnWrites {
     entryOf(id) {
       const write = writes.peek(id);
       if (!write || isExpired(write)) return undefined;
-      return Buffer.isBuffer(write.entry) ? parseEntry(write.entry.toString()) : write.entry;
+      const { entry } = write;
+      if (typeof entry === 'object') return entry;
+      return parseEntry(typeof entry === 'number' ? slabs.read(entry) : entry);
     },
     set(id, write, { sequence = writes.peek(id)?.sequence ?? 0, ttlMs } = {}) {
       const changedAt = Date.now();
       const expiresAt = ttlMs === undefined ? undefined : changedAt + ttlMs;
       const { step } = write.entry;
-      const isRunning = step === 'claimed' || step === 'sending';
-      writes.set(id, {
-        id,
-        sequence,
-        changedAt,
-        expiresAt,
-        entry: isRunning ? write.entry : Buffer.from(boundedText(write)),
-      });
+      if (step === 'claimed' || step === 'sending') {
+        unresolved.delete(id);
+        writes.set(id, { id, sequence, changedAt, expiresAt, entry: write.entry, textLength: 0 });
+        return;
+      }
+      if (expiresAt === undefined) unresolved.add(id);
+      else unresolved.delete(id);
+      const text = boundedText(write);
+      const entry = slabs.add(text) ?? text;
+      writes.set(id, { id, sequence, changedAt, expiresAt, entry, textLength: text.length });
     },
     delete: (id) => void writes.delete(id),
     *all() {
       for (const write of writes.values()) if (!isExpired(write)) yield write;
     },
-    unresolvedIds: () =>
-      [...writes.values()]
-        .filter(({ expiresAt, entry }) => expiresAt === undefined && Buffer.isBuffer(entry))
-        .map(({ id }) => id),
+    unresolvedIds: () => [...unresolved],
     setSequences(sequenceOf) {
-      for (const [id, write] of [...writes.entries()]) {
-        const sequence = sequenceOf(id);
-        if (sequence !== undefined) writes.set(id, { ...write, sequence });
-      }
+      for (const write of writes.values()) write.sequence = sequenceOf(write.id) ?? write.sequence;
     },
     isComplete: () => incompleteUntil <= Date.now(),
   };
 }
+
+/** For a state in the memory of this process, which cannot lose writes that the process remembers. */
+export const noOwnWrites: OwnWrites = {
+  entryOf: () => undefined,
+  set() {},
+  delete() {},
+  all: () => [],
+  unresolvedIds: () => [],
+  setSequences() {},
+  isComplete: () => true,
+};
 
 function boundedText({ entry, raw }: SerializedEntry): string {
   if (entry.step !== 'answered' || raw.length <= maxResponseBytes) return raw;

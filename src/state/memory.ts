@@ -1,5 +1,6 @@
 /** State in the memory of one process: it serves a single instance, and a restart loses it. */
 
+import { done, knownResult, no, yes } from './known-results.ts';
 import {
   type BucketRate,
   EpochMismatchError,
@@ -13,6 +14,7 @@ import {
   serializeEpoch,
 } from './ports.ts';
 import { createSubscriptions } from './subscriptions.ts';
+import { createTextSlabs, type TextHandle } from './text-slabs.ts';
 import { reservePermit, takeResultOf } from './token-bucket.ts';
 
 /** @param now milliseconds on a monotonic clock; tests pass their own */
@@ -34,8 +36,8 @@ export function createMemoryState(now: () => number = () => performance.now()): 
 }
 
 function createKeyValues(now: () => number): KeyValues {
-  const values = createExpiringMap<string>(now);
-  const set = (key: string, value: string, ttlMs?: number) => values.write(key, value.toWellFormed(), ttlMs);
+  const values = createTextMap(now);
+  const set = values.write;
 
   function setFenced(
     key: string,
@@ -67,7 +69,9 @@ function createKeyValues(now: () => number): KeyValues {
     replace(key, expected, value, ttlMs, fence, _confirmedBy, after) {
       const replace = () =>
         setFenced(key, value, ttlMs, fence, (current) => current === expected.toWellFormed());
-      return after ? after.then((isSet) => isSet && replace()) : resultOf(replace);
+      const isAfterSet = after ? knownResult(after) : true;
+      if (isAfterSet === undefined) return (after ?? no).then((isSet) => isSet && replace());
+      return isAfterSet ? resultOf(replace) : no;
     },
     remove(key) {
       values.remove(key);
@@ -81,10 +85,27 @@ function createKeyValues(now: () => number): KeyValues {
   };
 }
 
-/** Settled promises that all operations share: most results are one of these. */
-const done = Promise.resolve();
-const yes = Promise.resolve(true);
-const no = Promise.resolve(false);
+/**
+ * Texts, outside of the heap until they are read: most ledger entries never are. A text that is read, such as a cached status, is
+ * probably read again. A lone surrogate is read back as U+FFFD.
+ */
+function createTextMap(now: () => number): Pick<ExpiringMap<string>, 'read' | 'write' | 'remove'> {
+  const slabs = createTextSlabs();
+  const texts = createExpiringMap<string | TextHandle>(now, (discarded) => {
+    if (typeof discarded === 'number') slabs.remove(discarded);
+  });
+  return {
+    read(key) {
+      const stored = texts.read(key);
+      if (typeof stored !== 'number') return stored;
+      const text = slabs.read(stored);
+      texts.replace(key, text);
+      return text;
+    },
+    write: (key, text, ttlMs) => texts.write(key, slabs.add(text) ?? text.toWellFormed(), ttlMs),
+    remove: texts.remove,
+  };
+}
 
 function resultOf(operation: () => boolean): Promise<boolean> {
   try {
@@ -135,9 +156,17 @@ export function createMemoryTokenBuckets(now: () => number): LocalTokenBuckets {
 /** Delivers messages asynchronously, as the network does. */
 function createPubSub(): PubSub {
   const subscriptions = createSubscriptions();
+  let published: (readonly [channel: string, message: string])[] = [];
+
+  function deliverAll(): void {
+    const messages = published;
+    published = [];
+    for (const [channel, message] of messages) subscriptions.deliver(channel, message);
+  }
+
   return {
     publish(channel, message) {
-      setImmediate(() => subscriptions.deliver(channel, message));
+      if (published.push([channel, message]) === 1) setImmediate(deliverAll);
       return done;
     },
     subscribe: (channel, listener) => subscriptions.add(channel, listener),
@@ -150,15 +179,11 @@ interface ExpiringMap<Value> {
   read(key: string): Value | undefined;
   /** @param ttlMs time to live; without it the value never expires */
   write(key: string, value: Value, ttlMs?: number): void;
+  /** Replaces the value of a stored entry; its time to live stays. */
+  replace(key: string, value: Value): void;
   remove(key: string): void;
   /** Number of stored entries, including expired ones that are not evicted yet. */
   size(): number;
-}
-
-interface ExpiringEntry<Value> {
-  readonly value: Value;
-  /** On the clock of the map; `Infinity` if the entry never expires. */
-  readonly expiresAtMs: number;
 }
 
 /** How many entries each write checks for expiry. */
@@ -168,37 +193,87 @@ const checkedPerWrite = 4;
  * Expired entries are evicted when they are read, and gradually by writes: each write checks a few entries in turn.
  * A full round takes a quarter as many writes as there are entries, and no single write is slow.
  *
- * @param now milliseconds on a monotonic clock
+ * The entries are columns of a table, not objects: the garbage collector would visit each object (ADR 86).
+ *
+ * @param now     milliseconds on a monotonic clock
+ * @param discard called with a value that was replaced, removed or evicted
  */
-export function createExpiringMap<Value>(now: () => number): ExpiringMap<Value> {
-  const entries = new Map<string, ExpiringEntry<Value>>();
-  let cursor = entries.entries();
+export function createExpiringMap<Value>(
+  now: () => number,
+  discard: (value: Value) => void = () => {},
+): ExpiringMap<Value> {
+  /** The row of each key. */
+  const rows = new Map<string, number>();
+  /** Columns. A free row has no key and never expires. */
+  const keys: (string | undefined)[] = [];
+  const values: (Value | undefined)[] = [];
+  /** On the clock of the map; `Infinity` if the entry never expires. */
+  let expiresAtMs = new Float64Array(64);
+  const freeRows: number[] = [];
+  let cursor = 0;
 
-  const evictSome = () => {
-    const nowMs = now();
-    for (let checked = 0; checked < checkedPerWrite; checked++) {
-      const { value: found } = cursor.next();
-      if (!found) {
-        cursor = entries.entries();
-        return;
-      }
-      if (found[1].expiresAtMs <= nowMs) entries.delete(found[0]);
+  function addRow(key: string): number {
+    const row = freeRows.pop() ?? keys.length;
+    if (row === expiresAtMs.length) {
+      const longer = new Float64Array(2 * row);
+      longer.set(expiresAtMs);
+      expiresAtMs = longer;
     }
-  };
+    keys[row] = key;
+    rows.set(key, row);
+    return row;
+  }
+
+  function setValue(row: number, value: Value): void {
+    const former = values[row];
+    values[row] = value;
+    if (former !== undefined) discard(former);
+  }
+
+  function removeRow(row: number): void {
+    const [key, value] = [keys[row], values[row]];
+    if (key === undefined) return;
+    rows.delete(key);
+    keys[row] = undefined;
+    values[row] = undefined;
+    expiresAtMs[row] = Number.POSITIVE_INFINITY;
+    freeRows.push(row);
+    if (value !== undefined) discard(value);
+  }
+
+  const hasExpired = (row: number, nowMs: number) => (expiresAtMs[row] ?? 0) <= nowMs;
+
+  function evictSome(nowMs: number): void {
+    for (let checked = 0; checked < checkedPerWrite; checked++) {
+      if (cursor >= keys.length) cursor = 0;
+      if (hasExpired(cursor, nowMs)) removeRow(cursor);
+      cursor++;
+    }
+  }
 
   return {
     read(key) {
-      const entry = entries.get(key);
-      if (!entry) return undefined;
-      if (entry.expiresAtMs > now()) return entry.value;
-      entries.delete(key);
+      const row = rows.get(key);
+      if (row === undefined) return undefined;
+      if (!hasExpired(row, now())) return values[row];
+      removeRow(row);
       return undefined;
     },
     write(key, value, ttlMs = Number.POSITIVE_INFINITY) {
-      entries.set(key, { value, expiresAtMs: now() + ttlMs });
-      evictSome();
+      const nowMs = now();
+      const row = rows.get(key) ?? addRow(key);
+      setValue(row, value);
+      expiresAtMs[row] = nowMs + ttlMs;
+      evictSome(nowMs);
     },
-    remove: (key) => void entries.delete(key),
-    size: () => entries.size,
+    replace(key, value) {
+      const row = rows.get(key);
+      if (row !== undefined) setValue(row, value);
+    },
+    remove(key) {
+      const row = rows.get(key);
+      if (row !== undefined) removeRow(row);
+    },
+    size: () => rows.size,
   };
 }

@@ -83,6 +83,28 @@ describe('the expiring map', () => {
     assert.ok(largest < 300, `${largest} entries for 100 live values`);
   });
 
+  test('discards every value that is replaced, removed or evicted, once', () => {
+    let nowMs = 0;
+    const discarded: string[] = [];
+    const map = createExpiringMap<string>(
+      () => nowMs,
+      (value) => void discarded.push(value),
+    );
+    map.write('a', 'first');
+    map.write('a', 'second', 10);
+    map.replace('a', 'third');
+    map.replace('other', 'is not stored');
+    assert.deepEqual([map.read('a'), discarded], ['third', ['first', 'second']]);
+    nowMs = 10;
+    map.write('b', 'removed');
+    map.remove('b');
+    map.remove('b');
+    assert.equal(map.size(), 0);
+    map.write('c', 'in the place of a');
+    map.write('d', 'in the place of b');
+    assert.deepEqual(discarded, ['first', 'second', 'third', 'removed']);
+  });
+
   test('evicts correctly while entries are removed', () => {
     const { map } = createMap();
     for (let index = 0; index < 20; index++) {

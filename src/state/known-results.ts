@@ -1,0 +1,24 @@
+/**
+ * Results that are known at once. A state in memory returns these promises, so that its callers can continue without waiting:
+ * each wait takes a promise and a reaction (ADR 87).
+ */
+
+export const yes = Promise.resolve(true);
+export const no = Promise.resolve(false);
+export const done = Promise.resolve();
+
+/** The value of `yes` or `no`; `undefined` for every other promise. */
+export function knownResult(result: Promise<boolean>): boolean | undefined {
+  if (result === yes) return true;
+  return result === no ? false : undefined;
+}
+
+/** Calls `next` with the result, at once if it is known. `fail` is not called for what `next` throws. */
+export function whenKnown<Next>(
+  result: Promise<boolean>,
+  next: (value: boolean) => Next | Promise<Next>,
+  fail?: (thrown: unknown) => Next | Promise<Next>,
+): Next | Promise<Next> {
+  const known = knownResult(result);
+  return known === undefined ? result.then(next, fail) : next(known);
+}

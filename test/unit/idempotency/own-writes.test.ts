@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  answeredEntry,
+  type ClaimedEntry,
+  claimedEntry,
+  type SendingEntry,
+  serialized,
+} from '../../../src/idempotency/ledger-entry.ts';
+import { createOwnWrites } from '../../../src/idempotency/own-writes.ts';
+import { identityOf } from '../../../src/idempotency/request-identity.ts';
+import { bankResponse, useFakeTime, windowMs } from './instance.ts';
+import { initiation } from './requests.ts';
+
+const claimed: ClaimedEntry = claimedEntry(initiation(), identityOf(initiation()), {
+  attempt: 'attempt',
+  holder: 'holder',
+});
+const sending: SendingEntry = { ...claimed, step: 'sending', environment: 'sandbox', listenedUntil: 1 };
+const inDoubt = { ...sending, step: 'in-doubt', why: 'no answer' } as const;
+const answered = (body: string) => answeredEntry(sending, bankResponse(201, body));
+
+describe('the own writes of an instance', () => {
+  test('are remembered in every step, as they were stored', (t) => {
+    useFakeTime(t);
+    const writes = createOwnWrites(1_000_000);
+    for (const entry of [claimed, sending, inDoubt, answered('{"paymentId":"ü-1"}')]) {
+      writes.set('a', serialized(entry), { ttlMs: windowMs });
+      assert.deepEqual(writes.entryOf('a'), entry);
+    }
+  });
+
+  test('are forgotten when the state may forget them', (t) => {
+    const time = useFakeTime(t);
+    const writes = createOwnWrites(1_000_000);
+    writes.set('a', serialized(answered('')), { ttlMs: windowMs });
+    time.skip(windowMs - 1);
+    assert.equal(writes.entryOf('a')?.step, 'answered');
+    time.skip(1);
+    assert.equal(writes.entryOf('a'), undefined);
+  });
+
+  test('are unresolved from their end until their outcome is known, or they are forgotten', () => {
+    const writes = createOwnWrites(1_000_000);
+    for (const id of ['a', 'b', 'c']) {
+      writes.set(id, serialized(sending));
+      assert.deepEqual(writes.unresolvedIds().includes(id), false);
+      writes.set(id, serialized(inDoubt));
+    }
+    assert.deepEqual(writes.unresolvedIds(), ['a', 'b', 'c']);
+    writes.set('a', serialized(answered('')), { ttlMs: windowMs });
+    writes.delete('b');
+    assert.deepEqual(writes.unresolvedIds(), ['c']);
+  });
+
+  test('drop the oldest beyond the limit, and are then incomplete until those have expired', (t) => {
+    const time = useFakeTime(t);
+    const writes = createOwnWrites(10_000);
+    for (let index = 0; index < 10; index++)
+      writes.set(String(index), serialized(answered('x'.repeat(1_000))), { ttlMs: windowMs });
+    assert.equal(writes.entryOf('0'), undefined);
+    assert.deepEqual(writes.entryOf('9'), answered('x'.repeat(1_000)));
+    assert.equal(writes.isComplete(), false);
+    time.skip(windowMs);
+    assert.equal(writes.isComplete(), true);
+  });
+
+  test('stay as they are while others are replaced, dropped and forgotten', () => {
+    const writes = createOwnWrites(100_000);
+    const set = (id: string, body: string) => writes.set(id, serialized(answered(body)), { ttlMs: windowMs });
+    for (let index = 0; index < 200; index++) {
+      set(String(index), `first answer to ${index}`);
+      set(String(index), `answer to ${index}`);
+      if (index % 3 === 0) writes.delete(String(index));
+    }
+    const remembered = [...writes.all()].map(({ id }) => id);
+    assert.ok(remembered.length > 30 && remembered.length < 130, `${remembered.length} fit`);
+    for (const id of remembered) assert.deepEqual(writes.entryOf(id), answered(`answer to ${id}`));
+  });
+
+  test('get the sequence number of a new epoch, and keep their entry', () => {
+    const writes = createOwnWrites(1_000_000);
+    writes.set('a', serialized(answered('{}')), { sequence: 7, ttlMs: windowMs });
+    writes.set('b', serialized(sending), { sequence: 8 });
+    writes.setSequences((id) => (id === 'a' ? 17 : undefined));
+    assert.deepEqual([...writes.all()].map(({ id, sequence }) => [id, sequence]).toSorted(), [
+      ['a', 17],
+      ['b', 8],
+    ]);
+    assert.deepEqual(writes.entryOf('a'), answered('{}'));
+  });
+
+  test('remember of a long response only that the bank answered', () => {
+    const writes = createOwnWrites(1_000_000);
+    writes.set('a', serialized(answered('x'.repeat(5_000))), { ttlMs: windowMs });
+    assert.equal(writes.entryOf('a')?.step, 'happened');
+  });
+});
