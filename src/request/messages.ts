@@ -20,10 +20,10 @@ export interface WriteAheadMark {
    * Records the mark. To be called when the connection is established, as the last step before the first byte.
    *
    * @param environment that the request is sent to
-   * @returns until when the first byte may be sent: milliseconds of `performance.now()`
-   * @throws GatewayError if nothing may be sent
+   * @returns until when the first byte may be sent: milliseconds of `performance.now()`. A promise unless the mark is written at
+   *   once. Rejects with a GatewayError if nothing may be sent
    */
-  markSending(environment: string): Promise<number>;
+  markSending(environment: string): number | Promise<number>;
   /** Answers the TPP with OUTCOME_UNKNOWN. To be called when the deadline passes after the first byte was sent. */
   onDeadline(): void;
   /**
@@ -109,6 +109,8 @@ export interface PisResponse {
   /** End-to-end fields, with repetitions and without framing. */
   readonly headers: HeaderFields;
   readonly body: Buffer;
+  /** The body without its content coding, and before its links were rewritten; `undefined` if it was not parsed. */
+  readonly json?: unknown;
   readonly servedFrom: 'bank' | 'cache' | 'stale-cache' | 'shared' | 'ledger';
   /** Name of the environment that the request was sent to. */
   readonly environment: string;

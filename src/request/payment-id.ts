@@ -6,19 +6,23 @@ import type { PisResponse } from './messages.ts';
 
 /** @returns `undefined` if the response contains no `paymentId` or cannot be read; a promise if its body is encoded */
 export function paymentIdOf(response: PisResponse): string | undefined | Promise<string | undefined> {
-  if (headerValue(response.headers, 'content-encoding') === undefined) return paymentIdIn(response.body);
-  return decodeIfKnown(response).then(paymentIdIn, () => undefined);
+  if (response.json !== undefined) return paymentIdIn(response.json);
+  if (headerValue(response.headers, 'content-encoding') === undefined) return paymentIdInText(response.body);
+  return decodeIfKnown(response).then(paymentIdInText, () => undefined);
 }
 
-function paymentIdIn(body: Buffer): string | undefined {
+function paymentIdInText(body: Buffer): string | undefined {
   try {
-    const parsed: unknown = JSON.parse(body.toString('utf8'));
-    if (typeof parsed !== 'object' || parsed === null || !('paymentId' in parsed)) return undefined;
-    const { paymentId } = parsed;
-    return typeof paymentId === 'string' && paymentId !== '' ? paymentId : undefined;
+    return paymentIdIn(JSON.parse(body.toString('utf8')));
   } catch {
     return undefined;
   }
+}
+
+function paymentIdIn(json: unknown): string | undefined {
+  if (typeof json !== 'object' || json === null || !('paymentId' in json)) return undefined;
+  const { paymentId } = json;
+  return typeof paymentId === 'string' && paymentId !== '' ? paymentId : undefined;
 }
 
 /** Whether a response that is no success names a payment: then the bank may have made it. */

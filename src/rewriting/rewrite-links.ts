@@ -9,23 +9,31 @@ import type { ToPublicUrl } from './url-mapper.ts';
  * A link is a member of an object called `_links`, at any depth, or an element of such a member. The links `scaRedirect`
  * and `scaOAuth` lead the payer to the bank's own pages and are never changed.
  *
+ * @param onParsed called with the parsed body if a link changes
  * @returns the same Buffer if no link changes, or if the body is not JSON in UTF-8 (RFC 8259 section 8.1)
  */
-export function rewriteLinks(json: Buffer, toPublicUrl: ToPublicUrl): Buffer {
+export function rewriteLinks(
+  json: Buffer,
+  toPublicUrl: ToPublicUrl,
+  onParsed?: (body: unknown) => void,
+): Buffer {
   if (!mayHoldLinks(json) || !isUtf8(json)) return json;
   const text = json.toString();
-  if (!isJson(text)) return json;
+  const parsed = parse(text);
+  if (parsed === undefined) return json;
 
   const pieces: string[] = [];
   let copied = 0;
   for (const { start, end } of linkTokens(text)) {
-    const url: unknown = JSON.parse(text.slice(start, end));
-    const rewritten = typeof url === 'string' ? toPublicUrl(url) : undefined;
+    const url = decoded(text, { start, end });
+    const rewritten = toPublicUrl(url);
     if (rewritten === undefined || rewritten === url) continue;
     pieces.push(text.slice(copied, start), JSON.stringify(rewritten));
     copied = end;
   }
-  return copied === 0 ? json : Buffer.from(pieces.join('') + text.slice(copied));
+  if (copied === 0) return json;
+  onParsed?.(parsed);
+  return Buffer.from(pieces.join('') + text.slice(copied));
 }
 
 /** Most bodies have no link and need not be parsed. `href` may be written with escapes. */
@@ -33,13 +41,12 @@ const mayHoldLinks = (json: Buffer) => json.includes(hrefName) || json.includes(
 const hrefName = Buffer.from('"href"');
 const escapeStart = Buffer.from('\\u');
 
-/** `JSON.parse` is not recursive: nesting of any depth is safe. */
-function isJson(text: string): boolean {
+/** `JSON.parse` is not recursive: nesting of any depth is safe. @returns `undefined` if the text is not JSON */
+function parse(text: string): unknown {
   try {
-    JSON.parse(text);
-    return true;
+    return JSON.parse(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -57,35 +64,38 @@ interface Container {
   readonly role: Role;
 }
 
+/** Character codes. */
+const [quote, comma, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x2c, 0x5b, 0x5d, 0x7b, 0x7d];
+
 /** The strings that are the `href` of a link, in a text known to be JSON. One pass, no recursion. */
 function linkTokens(text: string): readonly Token[] {
   const found: Token[] = [];
   const enclosing: Container[] = [];
   let container: Container = { isObject: false, role: 'plain' };
-  let key: string | undefined; // of the current member, if the container is an object
+  let key: Token | undefined; // of the current member, if the container is an object
 
   for (let at = 0; at < text.length; at++) {
-    switch (text[at]) {
-      case '{':
-      case '[':
+    switch (text.charCodeAt(at)) {
+      case openBrace:
+      case openBracket:
         enclosing.push(container);
         container = {
-          isObject: text[at] === '{',
-          role: container.isObject ? roleOf(container.role, key) : container.role,
+          isObject: text.charCodeAt(at) === openBrace,
+          role: container.isObject ? roleOf(container.role, key && decoded(text, key)) : container.role,
         };
         key = undefined;
         break;
-      case '}':
-      case ']':
+      case closeBrace:
+      case closeBracket:
         container = enclosing.pop() ?? container;
         break;
-      case ',':
+      case comma:
         key = undefined;
         break;
-      case '"': {
+      case quote: {
         const token = { start: at, end: endOfString(text, at) };
-        if (container.isObject && key === undefined) key = decoded(text, token);
-        else if (container.role === 'link' && key === 'href') found.push(token);
+        if (container.isObject && key === undefined) key = token;
+        else if (container.role === 'link' && key && decoded(text, key) === 'href') found.push(token);
         at = token.end - 1;
       }
     }
@@ -108,9 +118,11 @@ function endOfString(text: string, start: number): number {
 
 function isEscaped(text: string, at: number): boolean {
   let backslashes = 0;
-  while (text[at - 1 - backslashes] === '\\') backslashes++;
+  while (text.charCodeAt(at - 1 - backslashes) === backslash) backslashes++;
   return backslashes % 2 === 1;
 }
+
+const backslash = 0x5c;
 
 function decoded(text: string, { start, end }: Token): string {
   const raw = text.slice(start + 1, end - 1);

@@ -23,6 +23,12 @@ describe('the payment id in a response', () => {
     assert.equal(await paymentIdOf(coded(brotliCompressSync(body), 'br')), '1234-wertiq-983');
   });
 
+  test('is read from the parsed body if there is one', async () => {
+    const response = { ...coded(body, 'gzip'), json: { paymentId: 'p-1' } };
+    assert.equal(paymentIdOf(response), 'p-1');
+    assert.equal(paymentIdOf({ ...response, json: null }), undefined);
+  });
+
   test('may contain any characters', async () => {
     for (const id of ['GJv0KO..Fg==_=_bS6p6XvTWI', 'ü-1', '🏦', 'a"b\\c', ' ']) {
       assert.equal(await paymentIdOf(bankResponse('sandbox', { paymentId: id })), id);
