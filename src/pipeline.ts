@@ -15,7 +15,7 @@ import { type IdentifyTenantDependencies, identifyTenant } from './identities/id
 import type { Lane } from './pis/operations.ts';
 import type { PisRequest } from './request/messages.ts';
 import { type Handler, startPipeline } from './request/stage.ts';
-import { rewriteUrls, updatePublicUrl } from './rewriting/rewrite-urls.ts';
+import { createUpdatePublicUrl, rewriteUrls, updatePublicUrl } from './rewriting/rewrite-urls.ts';
 import { cacheStatus, type StatusCache } from './status-cache/cache-status.ts';
 import { observe, type StartTrace } from './telemetry/observe.ts';
 import type { RequestObserver } from './telemetry/request-record.ts';
@@ -44,9 +44,8 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
 
   const pipelines: Readonly<Record<Lane, Handler<PisRequest>>> = {
     write: begin
-      .use(updatePublicUrl(publicUrl, segment)) // a replayed response may have links of an earlier configuration
       .use(prefetchActiveEnvironment(routing)) // starts its read in the same tick as the claim: one round trip
-      .use(enforceIdempotency(idempotency))
+      .use(enforceIdempotency(idempotency, createUpdatePublicUrl(publicUrl, segment)))
       .use(chooseEnvironment(routing)) // sets request.environment
       .use(cacheStatus(statusCache)) // invalidates before and after
       .use(rewriteUrls(publicUrl, segment))
@@ -58,7 +57,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(rewriteUrls(publicUrl, segment))
       .endWith(callUpstream(dependencies.upstreamFor)),
     status: begin
-      .use(updatePublicUrl(publicUrl, segment)) // a cached status may have such links as well
+      .use(updatePublicUrl(publicUrl, segment)) // a cached status may have links of an earlier configuration
       .use(idempotency.resolveCancelled)
       .use(chooseEnvironment(routing))
       .use(cacheStatus(statusCache))

@@ -22,13 +22,14 @@ export interface AssignPaymentDependencies {
 /**
  * For a successful response to an initiation.
  *
+ * @returns `undefined` if the payment is assigned already
  * @throws GatewayError OUTCOME_UNKNOWN if the response must be withheld
  */
 export function assignPayment(
   dependencies: AssignPaymentDependencies,
   request: PisRequest,
   response: PisResponse,
-): Promise<void> {
+): Promise<void> | undefined {
   const paymentId = paymentIdOf(response);
   if (paymentId instanceof Promise)
     return paymentId.then((decoded) => assignTo(dependencies, request, response, decoded));
@@ -40,7 +41,7 @@ function assignTo(
   request: PisRequest,
   response: PisResponse,
   paymentId: string | undefined,
-): Promise<void> {
+): Promise<void> | undefined {
   // There is no mark if `ifStateFails: allow` let the request continue.
   const mayBelongToOther = request.writeAheadMark?.mayBelongToOther(paymentId) ?? false;
   if (mayBelongToOther === false) return recordOwner(dependencies, request, response, paymentId);
@@ -58,13 +59,13 @@ function recordOwner(
   request: PisRequest,
   response: PisResponse,
   paymentId: string | undefined,
-): Promise<void> {
+): Promise<void> | undefined {
   const { affinity, log } = dependencies;
   const { environment, status } = response;
-  if (status > 201) return done; // the standard does not use other codes for a new payment
+  if (status > 201) return undefined; // the standard does not use other codes for a new payment
   if (paymentId === undefined) {
     log('warn', 'the bank accepted a payment but returned no paymentId', { environment });
-    return done;
+    return undefined;
   }
   const { operation, client, writeAheadMark } = request;
   const { tenantIdsOf, environmentIdOf, environmentWith } = identitiesOf(request);
@@ -74,12 +75,12 @@ function recordOwner(
   const isForeign = (recorded: PaymentAffinity) =>
     environmentWith(recorded.environment) === environment && !ownTenants.includes(recorded.tenant);
   const onWrite = (isOwnerSet: Promise<boolean>) => writeAheadMark?.recordWithOwner(response, isOwnerSet);
-  return affinity.recordEnvironment(paymentId, owner, retention, isForeign, onWrite).then((isOwn) => {
+  const onRecorded = (isOwn: boolean): undefined => {
     if (!isOwn) throw withheldError(dependencies, request, environment);
-  });
+  };
+  const isOwn = affinity.recordEnvironment(paymentId, owner, retention, isForeign, onWrite);
+  return typeof isOwn === 'boolean' ? onRecorded(isOwn) : isOwn.then(onRecorded);
 }
-
-const done = Promise.resolve();
 
 /** Counts and logs the withheld response. */
 function withheldError(

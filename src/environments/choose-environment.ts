@@ -148,13 +148,13 @@ function passOn(
 }
 
 /** Returns the response to an initiation when the owner of the new payment is recorded. */
-async function withOwner(
+function withOwner(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
   response: PisResponse,
-): Promise<PisResponse> {
-  if (response.status < 300) await assignPayment(dependencies, request, response);
-  return response;
+): PisResponse | Promise<PisResponse> {
+  if (response.status >= 300) return response;
+  return assignPayment(dependencies, request, response)?.then(() => response) ?? response;
 }
 
 /** Whether there is one environment and one tenant; for an existing payment, also whether there never were others. */

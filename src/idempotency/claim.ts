@@ -5,6 +5,7 @@
 
 import { GatewayError, stateUnavailable } from '../request/errors.ts';
 import type { PisResponse } from '../request/messages.ts';
+import { done, knownResult, whenKnown, yes } from '../state/known-results.ts';
 import type { PendingWrites } from '../state/pending-writes.ts';
 import { EpochMismatchError, type Fence, UnconfirmedError } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -34,10 +35,10 @@ export interface Claim {
   /**
    * The write-ahead mark: records before the first byte that the bank may have received the request.
    *
-   * @returns until when the first byte may be sent: milliseconds of `performance.now()`
-   * @throws GatewayError DUPLICATE_IN_FLIGHT if another attempt has taken over, STATE_UNAVAILABLE; nothing may be sent
+   * @returns until when the first byte may be sent: milliseconds of `performance.now()`. A promise unless it is written at once.
+   *   Rejects with GatewayError DUPLICATE_IN_FLIGHT if another attempt has taken over, or STATE_UNAVAILABLE; nothing may be sent
    */
-  markSending(environment: string): Promise<number>;
+  markSending(environment: string): number | Promise<number>;
   /** Like `markSending`, for `ifStateFails: allow`: continues although the state did not accept the mark. */
   markSendingUnrecorded(environment: string): number;
   /**
@@ -59,9 +60,9 @@ export interface Claim {
    * Records the bank's response in one step with another write. Never fails.
    *
    * @param after the result of the other write
-   * @returns whether the response is recorded; false also if the other write has set nothing
+   * @returns whether the response is recorded; false also if the other write has set nothing. A promise unless that is known
    */
-  recordResponseAfter(after: Promise<boolean>, response: PisResponse): Promise<boolean>;
+  recordResponseAfter(after: Promise<boolean>, response: PisResponse): boolean | Promise<boolean>;
   /** Nothing was sent, or the bank did nothing: a repeat is executed as a new request. */
   release(): Promise<void>;
   /**
@@ -108,7 +109,6 @@ interface ClaimTerms {
 const sendWithinMs = 1_000;
 
 const none: readonly string[] = [];
-const no = Promise.resolve(false);
 
 export function createClaim(
   {
@@ -151,7 +151,7 @@ export function createClaim(
     else ownWrites.delete(id);
   }
 
-  function mark(next: SerializedEntry<SendingEntry>, startedAtMs: number): Promise<number> {
+  function mark(next: SerializedEntry<SendingEntry>, startedAtMs: number): number | Promise<number> {
     if (hasEnded) return Promise.reject(stateUnavailable()); // the deadline has passed, and the claim is released
     let fence: Fence;
     try {
@@ -161,26 +161,31 @@ export function createClaim(
     }
     remember(next, { sequence: Number.POSITIVE_INFINITY }); // so that a loss during this write restores the mark
     mayBeMarked = true;
-    return Promise.all([
-      store.replaceConfirmed(id, raw, next, fence),
-      unresolvedIndex.addConfirmed(name),
-      entry.operation === 'initiatePayment' ? initiators.add(next.entry, lateAnswerMs + windowMs) : none,
-    ]).then(
-      ([isReplaced, , others]) => {
-        if (!isReplaced) throw takenOverError();
-        raw = next.raw;
-        otherInitiators = others;
-        isIndexed = true;
-        if (!lossGuard.isCurrent(id, fence)) throw stateUnavailable(); // the state may have lost the mark since
-        if (!hasEnded) remember(next, { sequence: fence.sequence });
-        sending = next.entry;
-        return startedAtMs + sendWithinMs;
-      },
-      (thrown: unknown) => {
-        if (thrown instanceof UnconfirmedError) countUnconfirmed();
-        if (thrown instanceof EpochMismatchError) lossGuard.recheck();
-        throw thrown;
-      },
+    const onMarked = (isReplaced: boolean, others: readonly string[]): number | Promise<number> => {
+      if (!isReplaced) return Promise.reject(takenOverError());
+      raw = next.raw;
+      otherInitiators = others;
+      isIndexed = true;
+      if (!lossGuard.isCurrent(id, fence)) return Promise.reject(stateUnavailable()); // the state may have lost the mark since
+      if (!hasEnded) remember(next, { sequence: fence.sequence });
+      sending = next.entry;
+      return startedAtMs + sendWithinMs;
+    };
+    const onFailure = (thrown: unknown): never => {
+      if (thrown instanceof UnconfirmedError) countUnconfirmed();
+      if (thrown instanceof EpochMismatchError) lossGuard.recheck();
+      throw thrown;
+    };
+    const replaced = store.replaceConfirmed(id, raw, next, fence);
+    const indexed = unresolvedIndex.addConfirmed(name);
+    const others =
+      entry.operation === 'initiatePayment' ? initiators.add(next.entry, lateAnswerMs + windowMs) : none;
+    const isReplaced = knownResult(replaced);
+    if (isReplaced !== undefined && indexed === done && !(others instanceof Promise))
+      return onMarked(isReplaced, others);
+    return Promise.all([replaced, indexed, others]).then(
+      ([isReplaced, , others]) => onMarked(isReplaced, others),
+      onFailure,
     );
   }
 
@@ -211,6 +216,10 @@ export function createClaim(
     }
     const next = withDuplicate(outcome);
     const isChanged = next ? store.replace(id, raw, next, ttlOf(next.entry)) : store.release(id, raw);
+    if (isChanged === yes) {
+      onChanged(outcome, next);
+      return done;
+    }
     return isChanged.then((isDone) => (isDone ? onChanged(outcome, next) : onChangedByOther(outcome, next)));
   }
 
@@ -318,9 +327,10 @@ export function createClaim(
     recordResponse: (response) => finish(sending && answeredEntry(sending, response)),
     recordResponseAfter(after, response) {
       // An earlier step may still be pending and must not replace the response later; a doubt about two attempts must stay.
-      if (!sending || hasEnded || wasMarkedInDoubt || otherAttempt !== undefined) return no;
+      if (!sending || hasEnded || wasMarkedInDoubt || otherAttempt !== undefined) return false;
       const next = serialized(answeredEntry(sending, response));
-      return store.replace(id, raw, next, ttlOf(next.entry), undefined, after).then(
+      return whenKnown(
+        store.replace(id, raw, next, ttlOf(next.entry), undefined, after),
         (isStored) => {
           if (!isStored) return false;
           hasEnded = true;

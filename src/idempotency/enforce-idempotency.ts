@@ -59,25 +59,40 @@ export function createIdempotencyDependencies(
   };
 }
 
+/** Brings a stored response up to date: it may have links of an earlier configuration. */
+type UpdateResponse = (response: PisResponse) => PisResponse | Promise<PisResponse>;
+
+interface StageDependencies extends IdempotencyDependencies {
+  readonly updateResponse: UpdateResponse;
+}
+
 /** @throws GatewayError with a `DUPLICATE_...` code, or STATE_UNAVAILABLE if the ledger cannot be read */
-export function enforceIdempotency(dependencies: IdempotencyDependencies): Stage<PisRequest> {
-  const { ledger, resolveCancelled } = dependencies;
+export function enforceIdempotency(
+  idempotency: IdempotencyDependencies,
+  updateResponse: UpdateResponse = (response) => response,
+): Stage<PisRequest> {
+  const dependencies: StageDependencies = { ...idempotency, updateResponse };
+  const { ledger } = dependencies;
   return (request, next) => {
-    if (request.operation.lane !== 'write') return resolveCancelled(request, next);
     const startedAtMs = performance.now();
     const identity = identityOf(request);
-    return ledger.claim(identity, request).then(
-      (result) => {
-        if (result.kind !== 'running') return respond(dependencies, request, next, { result, startedAtMs });
-        return waitForFirst(dependencies, request, { identity, startedAtMs }).then((later) =>
-          respond(dependencies, request, next, { result: later, startedAtMs }),
-        );
-      },
-      (thrown: unknown) => {
-        const result = continueUnprotectedIfAllowed(dependencies, request, thrown);
-        return respond(dependencies, request, next, { result, startedAtMs });
-      },
-    );
+    const onResult = (result: ClaimResult) => {
+      if (result.kind !== 'running') return respond(dependencies, request, next, { result, startedAtMs });
+      return waitForFirst(dependencies, request, { identity, startedAtMs }).then((later) =>
+        respond(dependencies, request, next, { result: later, startedAtMs }),
+      );
+    };
+    const onFailure = (thrown: unknown) => {
+      const result = continueUnprotectedIfAllowed(dependencies, request, thrown);
+      return respond(dependencies, request, next, { result, startedAtMs });
+    };
+    const claimed = ledger.claim(identity, request);
+    if (claimed instanceof Promise) return claimed.then(onResult, onFailure);
+    try {
+      return onResult(claimed);
+    } catch (thrown) {
+      return Promise.reject(thrown);
+    }
   };
 }
 
@@ -98,11 +113,11 @@ async function waitForFirst(
 }
 
 function respond(
-  dependencies: IdempotencyDependencies,
+  dependencies: StageDependencies,
   request: PisRequest,
   next: Handler<PisRequest>,
   claimed: { readonly result: ClaimResult | Unprotected; readonly startedAtMs: number },
-): PisResponse | Promise<PisResponse> {
+): Promise<PisResponse> {
   const { result, startedAtMs } = claimed;
   const { environmentNameOf } = identitiesOf(request);
   const waitedMs = performance.now() - startedAtMs;
@@ -113,11 +128,10 @@ function respond(
       return next(request);
     case 'claimed':
       return execute(dependencies, result.claim, request, next);
-    case 'answered':
-      return replay(
-        storedResponse(result.entry, environmentNameOf(result.entry.environment)),
-        request.client,
-      );
+    case 'answered': {
+      const stored = storedResponse(result.entry, environmentNameOf(result.entry.environment));
+      return Promise.resolve(dependencies.updateResponse(replay(stored, request.client)));
+    }
     case 'another-request':
       throw mismatchError(result.difference);
     case 'happened':
@@ -145,7 +159,7 @@ function execute(
   const { promise, resolve, reject } = Promise.withResolvers<PisResponse>();
   let bankResponse: PisResponse;
   let isLate = false;
-  let recordedWithOwner: Promise<boolean> | undefined;
+  let recordedWithOwner: boolean | Promise<boolean> = false;
 
   const writeAheadMark: WriteAheadMark = {
     lateAnswerUntilMs: request.deadlineAtMs + lateAnswerMs,
@@ -157,7 +171,7 @@ function execute(
       }
       const environmentId = environmentIdOf(environment);
       const marked = claim.markSending(environmentId);
-      if (ifStateFails === 'refuse') return marked;
+      if (ifStateFails === 'refuse' || !(marked instanceof Promise)) return marked;
       return marked.catch((thrown: unknown) => {
         continueUnprotectedIfAllowed(dependencies, request, thrown);
         return claim.markSendingUnrecorded(environmentId);
@@ -178,8 +192,19 @@ function execute(
     mayBelongToOther: (paymentId) => claim.mayBelongToOther(paymentId, tenantIdsOf(tenant), waitMs),
   };
 
-  function recordResponse(response: PisResponse): Promise<void> {
+  function onResponse(response: PisResponse): void {
     bankResponse = response;
+    try {
+      const recorded = recordResponse(response);
+      if (recorded) recorded.then(onRecorded, onFailure);
+      else onRecorded();
+    } catch (thrown) {
+      onFailure(thrown);
+    }
+  }
+
+  /** @returns `undefined` if it is recorded already */
+  function recordResponse(response: PisResponse): Promise<void> | undefined {
     const { status } = response;
     if (status !== 429 && status !== 401) return recordAnswer();
     // The bank refuses these before it processes the request, unless it names a payment.
@@ -190,9 +215,10 @@ function execute(
     });
   }
 
-  function recordAnswer(): Promise<void> {
+  function recordAnswer(): Promise<void> | undefined {
     request.recordEvent?.({ what: 'recorded', as: 'answered' });
-    if (!recordedWithOwner) return recordAlone();
+    if (recordedWithOwner === true) return undefined;
+    if (recordedWithOwner === false) return recordAlone();
     return recordedWithOwner.then((isRecorded) => (isRecorded ? undefined : recordAlone()));
   }
 
@@ -220,7 +246,7 @@ function execute(
 
   try {
     storageBudget.check(tenant);
-    next(Object.assign(request, { writeAheadMark })).then(recordResponse).then(onRecorded, onFailure);
+    next(Object.assign(request, { writeAheadMark })).then(onResponse, onFailure);
   } catch (thrown) {
     onFailure(thrown);
   }

@@ -11,6 +11,7 @@ import { z } from 'zod';
 import { stateUnavailable } from '../request/errors.ts';
 import { namesPayment, paymentIdOf } from '../request/payment-id.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
+import { whenKnown } from '../state/known-results.ts';
 import type { KeyValues } from '../state/ports.ts';
 import { isInDoubt, type SentEntry, storedResponse } from './ledger-entry.ts';
 import type { LedgerStore } from './ledger-store.ts';
@@ -22,9 +23,9 @@ export interface Initiators {
    * Records that a tenant is about to send an initiation.
    *
    * @param ttlMs at least as long as the entry of an answered request is stored, in milliseconds
-   * @returns the other tenants that did so before
+   * @returns the other tenants that did so before; a promise unless that is known at once
    */
-  add(entry: SentEntry, ttlMs: number): Promise<readonly string[]>;
+  add(entry: SentEntry, ttlMs: number): Tenants | Promise<Tenants>;
   /**
    * Extends the time to live of the record, and adds the tenant if an earlier release sent the initiation, or the state has
    * lost the record. Has no effect on other operations.
@@ -48,6 +49,8 @@ export interface Initiators {
   ): Promise<boolean>;
 }
 
+type Tenants = readonly string[];
+
 const recordShape = z.object({
   /** Identities, in the order of their last initiations. */
   tenants: z.array(z.string()).readonly(),
@@ -58,9 +61,9 @@ const recordShape = z.object({
 type InitiatorsRecord = Readonly<z.output<typeof recordShape>>;
 
 /** The tenants of a record after an initiation. @param others the stored ones without its own tenant */
-type WithTenant = (others: readonly string[], stored: readonly string[]) => readonly string[];
+type WithTenant = (others: Tenants, stored: Tenants) => Tenants;
 
-const none: readonly string[] = [];
+const none: Tenants = [];
 
 const keyOf = ({ environment, requestId }: SentEntry) =>
   `ledger:initiators:${hash('sha256', JSON.stringify([environment, requestId.toLowerCase()]), 'base64url')}`;
@@ -77,9 +80,9 @@ export function createInitiators(
   keptMs: number,
 ): Initiators {
   /** @returns the other tenants in the record */
-  function change(entry: SentEntry, ttlMs: number, withTenant: WithTenant): Promise<readonly string[]> {
+  function change(entry: SentEntry, ttlMs: number, withTenant: WithTenant): Tenants | Promise<Tenants> {
     const key = keyOf(entry);
-    return writeFirst(key, entry, ttlMs).then((isFirst) =>
+    return whenKnown(writeFirst(key, entry, ttlMs), (isFirst) =>
       isFirst ? none : changeExisting(key, entry, ttlMs, withTenant),
     );
   }
@@ -94,7 +97,7 @@ export function createInitiators(
     entry: SentEntry,
     ttlMs: number,
     withTenant: WithTenant,
-  ): Promise<readonly string[]> {
+  ): Promise<Tenants> {
     const nowMs = Date.now();
     const raw = await keyValues.read(key);
     if (raw === undefined) return change(entry, ttlMs, withTenant); // it expired just now

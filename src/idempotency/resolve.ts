@@ -40,7 +40,7 @@ interface ResolveDependencies {
       paymentId: string,
       createdBy: { readonly environment: string; readonly tenant: string },
       retention: 'permanent' | 'expiring',
-    ): Promise<boolean>;
+    ): boolean | Promise<boolean>;
   };
   readonly audit: AuditRecorder;
   /** How long the resolved entry is stored for repeats, in milliseconds. */

@@ -37,6 +37,9 @@ const logPauseMs = 600_000;
 
 /** What this instance knows of the bucket. */
 interface Account {
+  /** The name contains the limit: a raised limit takes effect at once, with a full bucket. */
+  readonly bucket: string;
+  readonly maxStoredPerTenant: number;
   /** Counted, but not taken from the bucket yet. */
   pendingBytes: number;
   refusedUntilMs: number;
@@ -50,17 +53,29 @@ export function createStorageBudget(
   { metrics, log }: { readonly metrics: Pick<Metrics, 'increment'>; readonly log: Log },
   now: () => number = () => performance.now(),
 ): StorageBudget {
-  /** By the name of the bucket. */
+  /** By tenant. */
   const accounts = new Map<string, Account>();
 
-  /** The name contains the limit: a raised limit takes effect at once, with a full bucket. */
-  const bucketOf = (tenant: string) => `bucket:stored:${settings().maxStoredPerTenant}:${tenant}`;
+  function accountOf(tenant: string): Account {
+    const { maxStoredPerTenant } = settings();
+    const known = accounts.get(tenant);
+    if (known?.maxStoredPerTenant === maxStoredPerTenant) return known;
+    const account: Account = {
+      bucket: `bucket:stored:${maxStoredPerTenant}:${tenant}`,
+      maxStoredPerTenant,
+      pendingBytes: 0,
+      refusedUntilMs: Number.NEGATIVE_INFINITY,
+      loggedAtMs: Number.NEGATIVE_INFINITY,
+    };
+    accounts.set(tenant, account);
+    return account;
+  }
 
   async function takePending(tenant: string, account: Account): Promise<void> {
     const bytes = account.pendingBytes;
     account.pendingBytes = 0;
     try {
-      const waitMs = await buckets.reserve(bucketOf(tenant), rateOf(bytes, settings()), unlimitedWaitMs);
+      const waitMs = await buckets.reserve(account.bucket, rateOf(bytes, settings()), unlimitedWaitMs);
       if (waitMs) refuseFor(tenant, account, waitMs);
     } catch {
       account.pendingBytes += bytes; // the next entry tries again
@@ -78,19 +93,13 @@ export function createStorageBudget(
 
   return {
     countEntry(tenant, bytes) {
-      const bucket = bucketOf(tenant);
-      const account = accounts.get(bucket) ?? {
-        pendingBytes: 0,
-        refusedUntilMs: Number.NEGATIVE_INFINITY,
-        loggedAtMs: Number.NEGATIVE_INFINITY,
-      };
-      accounts.set(bucket, account);
+      const account = accountOf(tenant);
       metrics.increment('penstock_stored_bytes_total', { tenant }, bytes + overheadBytes);
       account.pendingBytes += bytes + overheadBytes;
       if (account.pendingBytes >= minTakenBytes) void takePending(tenant, account);
     },
     check(tenant) {
-      const leftMs = (accounts.get(bucketOf(tenant))?.refusedUntilMs ?? Number.NEGATIVE_INFINITY) - now();
+      const leftMs = accountOf(tenant).refusedUntilMs - now();
       if (leftMs <= 0) return;
       metrics.increment('penstock_storage_refusals_total', { tenant });
       const reason = 'This tenant has reached its storage limit (idempotency.maxStoredPerTenant)';

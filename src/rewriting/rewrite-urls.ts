@@ -36,11 +36,18 @@ const rewrittenTo = (publicUrl: string, rewritten: PisResponse, response: PisRes
  * @throws GatewayError UPSTREAM_MALFORMED as `rewriteUrls`
  */
 export function updatePublicUrl(publicUrl: string, segment: string): Stage<PisRequest> {
-  return (request, next) =>
-    next(request).then((response) => {
-      if (response.publicUrl === undefined || response.publicUrl === publicUrl) return response;
-      return withPublicUrls(response, createPublicUrlMapper(response.publicUrl, publicUrl, segment));
-    });
+  const update = createUpdatePublicUrl(publicUrl, segment);
+  return (request, next) => next(request).then(update);
+}
+
+/** Brings a stored response up to date. @returns and throws as `updatePublicUrl`; a promise only if the body must be decoded */
+export type UpdatePublicUrl = (response: PisResponse) => PisResponse | Promise<PisResponse>;
+
+export function createUpdatePublicUrl(publicUrl: string, segment: string): UpdatePublicUrl {
+  return (response) => {
+    if (response.publicUrl === undefined || response.publicUrl === publicUrl) return response;
+    return withPublicUrls(response, createPublicUrlMapper(response.publicUrl, publicUrl, segment));
+  };
 }
 
 /** @returns the response itself if it has no URL of the bank; a promise only if the body must be decoded */
@@ -89,7 +96,10 @@ function withPublicLinks(
 }
 
 function withLinksIn(original: Buffer, response: PisResponse, toPublicUrl: ToPublicUrl): PisResponse {
-  const body = rewriteLinks(original, toPublicUrl);
+  let json: unknown;
+  const body = rewriteLinks(original, toPublicUrl, (parsed) => {
+    json = parsed;
+  });
   if (body === original) return response;
-  return { ...response, body, headers: withoutFields(response.headers, representationFields) };
+  return { ...response, body, json, headers: withoutFields(response.headers, representationFields) };
 }

@@ -1,5 +1,6 @@
 /** Waits until a value changes in this or another instance: woken by a pub/sub message, and by polling in case one is lost. */
 
+import { done } from './known-results.ts';
 import type { PubSub } from './ports.ts';
 
 export interface ChangeWaiter {
@@ -32,6 +33,9 @@ export function createChangeWaiter(pubsub: PubSub, channel: string): ChangeWaite
         const timer = setTimeout(wake, maxWaitMs);
         callbacks.add(wake);
       }),
-    notify: (key) => void pubsub.publish(channel, key).catch(() => {}),
+    notify(key) {
+      const published = pubsub.publish(channel, key);
+      if (published !== done) published.catch(() => {});
+    },
   };
 }

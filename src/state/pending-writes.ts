@@ -1,5 +1,7 @@
 /** Writes that the shared state has not accepted yet, by key. Only the newest of a key counts; it is retried until it succeeds. */
 
+import { done } from './known-results.ts';
+
 export interface PendingWrites<Write> {
   /** Queues this write; replaces a pending one with the same key. */
   add(key: string, write: Write): void;
@@ -41,9 +43,14 @@ export function createPendingWrites<Write extends object | null>(
   return {
     add,
     addAndFlush(key, write) {
-      const slot = { write };
+      const slot: Slot<Write> = { write };
       slots.set(key, slot);
-      return execute(write, key).then(
+      const written = execute(write, key);
+      if (written === done) {
+        remove(key, slot);
+        return done;
+      }
+      return written.then(
         () => remove(key, slot),
         () => {}, // stays pending
       );

@@ -16,7 +16,7 @@ import {
   useFakeTime,
 } from './instance.ts';
 import { createNextStage } from './next-stage.ts';
-import { cancellation, initiation, statusRead } from './requests.ts';
+import { cancellation, initiation } from './requests.ts';
 
 const created = bankResponse(201, '{"paymentId":"a-payment"}');
 
@@ -68,16 +68,6 @@ describe('the first request with an X-Request-ID', () => {
     const request = initiation();
     await instance.send(request, bank.next);
     assert.equal(bank.requests[0]?.writeAheadMark?.lateAnswerUntilMs, request.deadlineAtMs + lateAnswerMs);
-  });
-
-  test('leaves the ledger alone if it is a read', async (t) => {
-    const { state, instance } = startInstance(t);
-    const bank = createNextStage();
-    bank.respond(bankResponse(200));
-    for (let read = 0; read < 2; read++) await instance.send(statusRead(), bank.next);
-    assert.equal(bank.sentCount(), 2);
-    assert.equal(bank.requests[0]?.writeAheadMark, undefined);
-    assert.equal(await entryOf(state, statusRead()), undefined);
   });
 });
 

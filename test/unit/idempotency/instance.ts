@@ -30,10 +30,10 @@ import { initiation } from './requests.ts';
 
 export interface Instance {
   readonly services: LedgerServices;
-  /** Sends a request through the stage. */
+  /** Sends a request through the stage of its lane. */
   send(request: PisRequest, next: Handler<PisRequest>): Promise<PisResponse>;
   /** What the ledger knows about a request; claims it if it is new. */
-  lookUp(request?: PisRequest): Promise<ClaimResult>;
+  lookUp(request?: PisRequest): ClaimResult | Promise<ClaimResult>;
   /** Claims a new request; fails if there already is an entry. */
   claim(request?: PisRequest): Promise<Claim>;
   readonly resolve: Resolve;
@@ -103,7 +103,12 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
     auditEvents,
     logged,
     events,
-    send: (request, next) => stage({ ...request, recordEvent: (event) => events.push(event) }, next),
+    send(request, next) {
+      const observed = { ...request, recordEvent: (event: RequestEvent) => events.push(event) };
+      return request.operation.lane === 'write'
+        ? stage(observed, next)
+        : dependencies.resolveCancelled(observed, next);
+    },
     resolve,
     inDoubtCount: services.inDoubtCount,
   };
@@ -199,8 +204,8 @@ export function createLossyState(state: State): State & { loseNextReply(change?:
 }
 
 /** The code of the GatewayError that the promise rejects with; fails if it does not. */
-export async function errorCodeOf(promise: Promise<unknown>): Promise<string> {
-  const thrown: unknown = await promise.then(
+export async function errorCodeOf(promise: unknown): Promise<string> {
+  const thrown: unknown = await Promise.resolve(promise).then(
     () => undefined,
     (error: unknown) => error,
   );

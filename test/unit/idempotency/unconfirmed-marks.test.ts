@@ -55,7 +55,7 @@ describe('a payment whose mark the replicas do not confirm', () => {
     const { state } = createUnreplicatedState();
     const [instance, other] = [createInstance(state), createInstance(state)];
     const claim = await instance.claim();
-    await assert.rejects(claim.markSending('sandbox'), UnconfirmedError);
+    await assert.rejects(async () => claim.markSending('sandbox'), UnconfirmedError);
     const marked = (await storedOf(state))?.raw ?? assert.fail('there is no mark');
     await claim.release();
     for (const { services } of [instance, other]) await services.inDoubt.scan(); // the index forgets the attempt
