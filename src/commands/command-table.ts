@@ -146,6 +146,20 @@ export const commands: readonly Command[] = [
     run: async (options) => (await import('./audit.ts')).verifyAudit(await connect(options)),
   },
   {
+    name: 'demo',
+    summary: 'Run the gateway in front of two simulated banks, and print what to try',
+    options: ['tour'],
+    example: 'demo --tour',
+    run: async (options) => (await import('./demo.ts')).runDemo(options),
+  },
+  {
+    name: 'bank',
+    summary: 'Run a simulated bank, which counts the requests that it receives and fails on demand',
+    options: ['port', 'host', 'name', 'basePath', 'segment', 'links', 'publicOrigin'],
+    example: 'bank --port 9101 --base-path /psd2',
+    run: async (options) => (await import('./bank.ts')).runBank(options),
+  },
+  {
     name: 'openapi',
     summary: 'Print the OpenAPI description of the payment API and of the admin API',
     options: ['json'],

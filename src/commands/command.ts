@@ -74,6 +74,27 @@ const optionRows = {
     flags: '--selection <selection>',
     description: 'the selection that the list with the same filter printed',
   },
+  tour: { flags: '--tour', description: 'play a scripted tour on free ports, and exit' },
+  port: { flags: '--port <port>', description: 'port to listen on; 0 takes any free one (default: 9101)' },
+  host: { flags: '--host <address>', description: 'address to listen on (default: 127.0.0.1)' },
+  name: {
+    flags: '--name <name>',
+    description: 'prefix of payment ids: lower-case letters, digits (default: bank)',
+  },
+  basePath: {
+    flags: '--base-path <path>',
+    description: 'path before the segment, such as /psd2 (default: none)',
+  },
+  segment: { flags: '--segment <path>', description: 'path before /v1 (default: berlingroup)' },
+  links: {
+    flags: '--links <style>',
+    description:
+      'links in responses: absolute, relative, relative-without-segment or relative-without-base (default: absolute)',
+  },
+  publicOrigin: {
+    flags: '--public-origin <url>',
+    description: 'origin in absolute links, if clients use another one than the bank listens on',
+  },
 } as const satisfies Readonly<Record<string, OptionRow>>;
 
 export type OptionName = keyof typeof optionRows;

@@ -50,6 +50,7 @@ describe('compose.yaml', () => {
 
   test('starts the banks at the addresses that the gateways use', () => {
     const wanted = configs[0]?.environments.all.map(({ baseUrl }) => baseUrl);
+    for (const bank of banks) assert.equal(listAt(bank, 'command')[0], 'bank');
     const offered = banks.map((bank) => {
       const option = (name: string) => listAt(bank, 'command')[listAt(bank, 'command').indexOf(name) + 1];
       const basePath = listAt(bank, 'command').includes('--base-path') ? option('--base-path') : '';

@@ -21,7 +21,7 @@ export interface Copy {
 
 const parts = ['package.json', 'package-lock.json', 'bin', 'src', 'config'];
 /** Where the demo's ports are written. */
-const withPorts = ['config/demo.yaml', 'src/simulated-bank/demo.ts'];
+const withPorts = ['config/demo.yaml', 'src/commands/demo.ts'];
 
 /** A clean copy; what is installed is that of the repository. Removed, and all that it started ended, with the test. */
 export async function copyOfRepository(t: TestContext): Promise<Copy> {

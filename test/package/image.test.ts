@@ -128,4 +128,14 @@ describe('the container image', () => {
     assert.equal(await refused.exitCode(), 78);
     assert.match(refused.stderr(), /environments\.sandbox\.baseUrl/);
   });
+
+  test('contains the simulated bank: docker run IMAGE bank', async (t) => {
+    const port = await freePort();
+    const bank = runImage(t, ['bank', '--host', '0.0.0.0', '--port', String(port)]);
+    await bank.waitForOutput(String(port));
+    const reply = await call(`http://127.0.0.1:${port}`, initiation);
+    assert.equal(reply.status, 201);
+    bank.kill('SIGTERM');
+    assert.equal(await bank.exitCode(), 0);
+  });
 });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { textOf } from '../deploy/files.ts';
 import { root, startCommand } from '../kit/command.ts';
+import { until } from '../kit/within.ts';
 import { runShell } from './dockerfile.ts';
 import { installation, packedFile } from './packed.ts';
 
@@ -88,5 +89,13 @@ describe('the installed package', () => {
       readFileSync(join(folder, 'node_modules', manifest.name, 'dist/gateway.js.map'), 'utf8'),
     );
     assert.deepEqual(map.sourcesContent, [textOf('src/gateway.ts')]);
+  });
+
+  test('starts the demo, or reports that its ports are in use: penstock demo', async (t) => {
+    const demo = penstock(t, 'demo');
+    const hasPrinted = () =>
+      /Try these in another shell/.test(demo.stdout()) || /EADDRINUSE/.test(demo.stderr());
+    await Promise.race([until(20_000, 'the demo has printed something', hasPrinted), demo.exitCode()]);
+    assert.ok(hasPrinted(), demo.stderr());
   });
 });

@@ -81,7 +81,7 @@ describe('penstock serve', () => {
 
 describe('the demo', () => {
   test('prints next steps, or the reason why it cannot start', async (t) => {
-    const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts']);
+    const command = startCommand(t, process.execPath, ['src/main.ts', 'demo']);
     const hasPrinted = () =>
       /Try these in another shell/.test(command.stdout()) ||
       /stop the program that uses the port/.test(command.stderr());
@@ -94,7 +94,7 @@ describe('the demo', () => {
   });
 
   test('completes its tour and exits with 0', async (t) => {
-    const command = startCommand(t, process.execPath, ['src/simulated-bank/demo.ts', '--tour']);
+    const command = startCommand(t, process.execPath, ['src/main.ts', 'demo', '--tour']);
     assert.equal(await command.exitCode(), 0, command.stderr());
     assert.match(command.stdout(), /^Starting .*\n[\s\S]*\[1\/28\] initiate a payment[\s\S]*\[28\/28\]/);
     assert.match(command.stdout(), /cancel it/);

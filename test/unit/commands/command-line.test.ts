@@ -91,6 +91,6 @@ describe('the table of commands', () => {
 
   test('offers --json for every command that prints data', () => {
     const others = commands.filter(({ options = [] }) => !options.includes('json')).map(({ name }) => name);
-    assert.deepEqual(others, ['serve', 'completion', 'complete']);
+    assert.deepEqual(others, ['serve', 'demo', 'bank', 'completion', 'complete']);
   });
 });

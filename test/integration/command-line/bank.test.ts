@@ -1,21 +1,22 @@
-/** The bank as a command. */
+/** `penstock bank` as a process. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { takenPort } from '../../kit/ports.ts';
 
-const main = fileURLToPath(new URL('../../../src/simulated-bank/main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
 function run(t: TestContext, ...options: readonly string[]) {
-  const child = spawn(process.execPath, [main, ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [main, 'bank', ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
   t.after(() => child.kill('SIGKILL'));
   return child;
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  test(`npm run bank prints its address and exits cleanly on ${signal}`, {
+  test(`penstock bank prints its address and exits cleanly on ${signal}`, {
     timeout: 20_000,
   }, async (t) => {
     const bank = run(t, '--port', '0', '--name', 'sandbox', '--base-path', '/xs2a');
@@ -51,12 +52,21 @@ for (const [name, options, message] of [
   ],
   ['a port that is not a number', ['--port', 'none'], '--port must be a number from 0 to 65535\n'],
 ] as const) {
-  test(`npm run bank reports ${name} in one line, and exits`, { timeout: 20_000 }, async (t) => {
+  test(`penstock bank reports ${name}, and exits`, { timeout: 20_000 }, async (t) => {
     const bank = run(t, ...options);
 
     const [complaint, [code]] = await Promise.all([text(bank.stderr), once(bank, 'exit')]);
 
-    assert.equal(complaint, message);
-    assert.equal(code, 1);
+    assert.equal(complaint, `${message}See 'penstock bank --help'.\n`);
+    assert.equal(code, 64);
   });
 }
+
+test('penstock bank reports a port that is in use, and exits', { timeout: 20_000 }, async (t) => {
+  const bank = run(t, '--port', String(await takenPort(t)));
+
+  const [complaint, [code]] = await Promise.all([text(bank.stderr), once(bank, 'exit')]);
+
+  assert.match(complaint, /EADDRINUSE.*stop the program that uses the port/);
+  assert.equal(code, 1);
+});

@@ -1,42 +1,50 @@
-/** `npm run demo`: two simulated banks and the gateway in front of them; `--tour` plays a scripted tour and exits. */
+/** `penstock demo`: two simulated banks and the gateway in front of them; `--tour` plays a scripted tour and exits. */
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { configuredOperators } from '../admin/authenticate-operator.ts';
 import { loadConfig } from '../config/load.ts';
 import { assembleGateway } from '../gateway.ts';
+import type { SimulatedBank } from '../simulated-bank/bank.ts';
+import { createSimulatedBank } from '../simulated-bank/server.ts';
+import { playTour } from '../simulated-bank/tour.ts';
 import { createLog } from '../telemetry/log.ts';
 import { standardOutput } from '../telemetry/standard-output.ts';
-import { createSimulatedBank } from './server.ts';
-import { playTour } from './tour.ts';
+import { listenError } from './bank.ts';
+import type { Options } from './command.ts';
 
-const { values } = parseArgs({ options: { tour: { type: 'boolean', default: false } } });
-
-const sandbox = createSimulatedBank({ name: 'sandbox' });
-const production = createSimulatedBank({ name: 'production', basePath: '/psd2', links: 'relative' });
+const root = join(import.meta.dirname, '../..');
 
 /** Not a secret: the demo's listeners are on loopback only. */
 const demoToken = 'demo';
 
-if (values.tour) await tour();
-else await demo();
+/** @throws CommandError if a port is in use */
+export async function runDemo({ tour }: Options): Promise<undefined> {
+  const sandbox = createSimulatedBank({ name: 'sandbox' });
+  const production = createSimulatedBank({ name: 'production', basePath: '/psd2', links: 'relative' });
+  await (tour ? showTour(sandbox, production) : serveDemo(sandbox, production));
+}
 
 /** Runs on the ports of `config/demo.yaml` until it is stopped. */
-async function demo(): Promise<void> {
-  const portOf = (bank: string) => Number(bank === 'sandbox' ? 9101 : 9102);
-  await Promise.all([sandbox, production].map((bank) => bank.start(portOf(bank.name)).catch(portInUse)));
-  const { config, gateway } = demoGateway({ PENSTOCK_LOG_FORMAT: 'text' });
-  await gateway.start().catch(portInUse);
+async function serveDemo(sandbox: SimulatedBank, production: SimulatedBank): Promise<void> {
+  const { config, gateway } = await startDemo(sandbox, production).catch(async (cause: unknown) => {
+    await Promise.all([sandbox.stop(), production.stop()]);
+    throw listenError(cause);
+  });
   console.log(nextSteps(config.listen.publicUrl, `http://${config.admin.host}:${config.admin.port}`));
-
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => Promise.all([gateway, sandbox, production].map((part) => part.stop())));
-  }
+}
+
+async function startDemo(sandbox: SimulatedBank, production: SimulatedBank) {
+  await Promise.all([sandbox.start(9101), production.start(9102)]);
+  const demo = demoGateway({ PENSTOCK_LOG_FORMAT: 'text' });
+  await demo.gateway.start();
+  return demo;
 }
 
 /** Runs on free ports, so that it never collides with a running demo. */
-async function tour(): Promise<void> {
+async function showTour(sandbox: SimulatedBank, production: SimulatedBank): Promise<void> {
   console.log('Starting two simulated banks and the gateway…');
   await Promise.all([sandbox.start(), production.start()]);
   const { gateway } = demoGateway({
@@ -56,7 +64,7 @@ async function tour(): Promise<void> {
 }
 
 function demoGateway(overrides: Readonly<Record<string, string>>) {
-  const loaded = loadConfig(join(import.meta.dirname, '../../config/demo.yaml'), overrides);
+  const loaded = loadConfig(join(root, 'config/demo.yaml'), overrides);
   if (loaded.kind === 'invalid') throw new Error(loaded.errors.join('\n'));
   const { config } = loaded;
   const { operators } = configuredOperators(config.admin, demoToken);
@@ -64,11 +72,10 @@ function demoGateway(overrides: Readonly<Record<string, string>>) {
   return { config, gateway: assembleGateway(config, createLog(config.log, output), operators) };
 }
 
-function portInUse(cause: NodeJS.ErrnoException): never {
-  if (cause.code !== 'EADDRINUSE') throw cause;
-  console.error(`${cause.message}: stop the program that uses the port (another demo?), then try again.`);
-  process.exit(1);
-}
+/** How a user runs the command again: from a checkout, or from an installed package. */
+const command = import.meta.filename.endsWith('.ts')
+  ? 'npm exec penstock --'
+  : `node ${join(root, 'bin/penstock.cjs')}`;
 
 function nextSteps(url: string, adminUrl: string): string {
   const transfers = `${url}/berlingroup/v1/payments/sepa-credit-transfers`;
@@ -93,8 +100,8 @@ Try these in another shell:
 
 3. Switch new payments to production, and read the status again: the payment stays in the sandbox, where it was created.
 
-   PENSTOCK_ADMIN_TOKEN=${demoToken} npm exec penstock -- environment use production --confirm production \\
-     --reason 'try it' --config config/demo.yaml
+   PENSTOCK_ADMIN_TOKEN=${demoToken} ${command} environment use production --confirm production \\
+     --reason 'try it' --url ${adminUrl}
    curl -i ${transfers}/PAYMENT_ID/status ${requestId()}
 
 4. Lose a response: the active bank executes the payment, then resets the connection. The repeat gets 409, and the
@@ -105,9 +112,9 @@ payment is listed as in doubt. (Both banks get the fault, because either can be 
    for ATTEMPT in 1 2; do
      ${initiation('     ')}
    done
-   PENSTOCK_ADMIN_TOKEN=${demoToken} npm exec penstock -- in-doubt --config config/demo.yaml
+   PENSTOCK_ADMIN_TOKEN=${demoToken} ${command} in-doubt --url ${adminUrl}
    curl -X DELETE 'http://127.0.0.1:{9101,9102}/_bank/faults'
 
-Press Ctrl-C to stop. A scripted tour of a whole payment: npm run demo -- --tour
+Press Ctrl-C to stop. A scripted tour of a whole payment: ${command} demo --tour
 `;
 }
