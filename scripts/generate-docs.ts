@@ -9,7 +9,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { commandsPage } from './docs/commands.ts';
 import { configurationPage, configurationSchema } from './docs/configuration.ts';
-import { errorsPage } from './docs/errors.ts';
+import { errorsHtml, errorsPage } from './docs/errors.ts';
 import { chartAlerts, chartDashboard, chartValuesSchema } from './docs/helm.ts';
 import { metricsPage } from './docs/metrics.ts';
 import { openapiPage } from './docs/openapi.ts';
@@ -24,6 +24,7 @@ const generated: readonly GeneratedFile[] = [
   { file: 'config/penstock.schema.json', content: configurationSchema },
   { file: 'docs/operations/commands.md', content: commandsPage },
   { file: 'docs/errors.md', content: errorsPage },
+  { file: 'src/admin/console/errors.html', content: errorsHtml },
   { file: 'docs/metrics.md', content: metricsPage },
   { file: 'docs/openapi.yaml', content: openapiPage },
   { file: 'deploy/helm/penstock/values.schema.json', content: chartValuesSchema },

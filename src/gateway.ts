@@ -4,7 +4,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Operator } from './admin/authenticate-operator.ts';
 import { createAdminServer } from './admin-server.ts';
 import type { Config } from './config/schema.ts';
-import { closeServer, createListener, openServer, reportRefusedConnections } from './http/listener.ts';
+import {
+  closeServer,
+  createListener,
+  openServer,
+  reportRefusedConnections,
+  tppErrorResponse,
+} from './http/listener.ts';
 import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { reusePortWarning } from './http/reuse-port.ts';
 import { createPeriodicTask, heartbeatMs } from './periodic-task.ts';
@@ -62,7 +68,10 @@ export function assembleGateway(
   const listener = createListener(
     (request, response) => requestHandlers.current.serve(request, response),
     observeRefusal(telemetry.observer),
-    { tls: readListenerTls(config.listen.tls) },
+    {
+      tls: readListenerTls(config.listen.tls),
+      errorResponse: (error) => tppErrorResponse(error, services.currentConfig.value.listen.errorPageUrl),
+    },
   );
   reportRefusedConnections(listener.server, log, telemetry.metrics);
   const listenerCertificate = watchListenerTls(config.listen.tls, listener.server, telemetry);

@@ -142,6 +142,7 @@ function createRequestHandler(
       readRequest,
       pipeline,
       networkOf: createNetworkOf(listen.trustedProxies),
+      errorPageUrl: listen.errorPageUrl,
       onRefused: observeRefusal(observer),
     }),
     purgeStatusCache: statusCache.purge,

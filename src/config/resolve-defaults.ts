@@ -5,9 +5,11 @@ import type {
   Config,
   EnvironmentSection,
   EnvironmentSettings,
+  ListenSettings,
   Settings,
   ShapingSettings,
 } from './schema.ts';
+import { isLoopback } from './values.ts';
 
 /** Accepts any settings that the schema accepts. The cross-checks find contradictions. */
 export function resolveDefaults(settings: Settings): Config {
@@ -21,11 +23,23 @@ export function resolveDefaults(settings: Settings): Config {
 
   return {
     ...settings,
-    listen: { ...settings.listen, publicUrl: settings.listen.publicUrl ?? listenUrl(settings.listen) },
+    listen: resolveListen(settings),
     clients: settings.clients.map((client) => resolveClient(client, names)),
     tenants: { retired, all: Object.entries(tenants).map(([name, { formerly }]) => ({ name, formerly })) },
     environments: { active: active ?? onlyName ?? noActiveEnvironment, all },
   };
+}
+
+function resolveListen({ listen, admin }: Settings): ListenSettings {
+  const publicUrl = listen.publicUrl ?? listenUrl(listen);
+  const errorPageUrl = listen.errorPageUrl === undefined ? localErrorPage(publicUrl, admin) : listen.errorPageUrl;
+  return { ...listen, publicUrl, errorPageUrl };
+}
+
+/** The admin listener's copy of the error reference, if TPP systems are on this machine and can therefore reach it. */
+function localErrorPage(publicUrl: string, admin: Settings['admin']): string | null {
+  const isLocal = isLoopback(new URL(publicUrl).hostname) && isLoopback(admin.host) && admin.port !== 0;
+  return isLocal ? `${listenUrl(admin)}/errors.html` : null;
 }
 
 /** Placeholder if the settings name no active environment and there is not exactly one; not a valid name. */
@@ -42,7 +56,11 @@ export function shareAddress(listen: Settings['listen'], admin: Settings['admin'
 }
 
 /** The URL of the listener on this machine: the default of `listen.publicUrl`. */
-export function listenUrl({ host, port, tls }: Settings['listen']): string {
+export function listenUrl({
+  host,
+  port,
+  tls,
+}: Pick<Settings['listen'], 'host' | 'port' | 'tls'>): string {
   const reachable = wildcardHosts.has(host) ? '127.0.0.1' : host;
   const bracketed = reachable.includes(':') ? `[${reachable}]` : reachable;
   return new URL(`${tls ? 'https' : 'http'}://${bracketed}:${port}`).origin;

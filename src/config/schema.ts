@@ -40,6 +40,8 @@ export type Settings = DeepReadonly<z.output<typeof schema>>;
 export type ListenSettings = Settings['listen'] & {
   /** Scheme, host, port and path under which TPP systems reach the gateway, without a trailing slash. */
   readonly publicUrl: string;
+  /** The error reference that errors link to; `null` for no link. */
+  readonly errorPageUrl: string | null;
 };
 export type AdminSettings = Settings['admin'];
 export type StandardSettings = Settings['standard'];

@@ -50,7 +50,7 @@ interface ListenerOptions {
   readonly limits?: ListenerLimits;
   /** Makes the server speak TLS. */
   readonly tls?: TlsOptions | undefined;
-  /** The response to input that is not an HTTP request; by default in the format of the standard. */
+  /** The response to input that is not an HTTP request; by default that for TPP systems, without a link. */
   readonly errorResponse?: (error: GatewayError) => ErrorResponse;
 }
 
@@ -62,7 +62,7 @@ interface ListenerOptions {
 export function createListener(
   serve: RequestListener,
   onUnreadable: (error: GatewayError) => void,
-  { limits = defaultListenerLimits, tls, errorResponse = tppErrorResponse }: ListenerOptions = {},
+  { limits = defaultListenerLimits, tls, errorResponse = (error) => tppErrorResponse(error) }: ListenerOptions = {},
 ): Listener {
   // RequestHead checks Host: Node's own refusal is not in the format of the standard.
   const settings = { ...limits, requireHostHeader: false };
@@ -204,8 +204,9 @@ function tunnelRefused(): GatewayError {
   });
 }
 
-const tppErrorResponse = (error: GatewayError): ErrorResponse =>
-  formatError(error, { requestId: randomUUID(), accept: undefined });
+/** The response for TPP systems, in the format of the standard. @param errorPageUrl see `ErrorContext` */
+export const tppErrorResponse = (error: GatewayError, errorPageUrl: string | null = null): ErrorResponse =>
+  formatError(error, { requestId: randomUUID(), accept: undefined, errorPageUrl });
 
 /** The bytes of a response, for a connection on which Node has no response object. */
 function serialize({ status, reason, headers, body }: ErrorResponse): string {

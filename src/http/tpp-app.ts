@@ -17,6 +17,8 @@ interface TppAppDependencies {
   readonly readRequest: ReadRequest;
   readonly pipeline: Handler<PisRequest>;
   readonly networkOf: NetworkOf;
+  /** The error reference that errors link to. */
+  readonly errorPageUrl?: string | null;
   /** Called for every request that is refused before the pipeline, with the X-Request-ID of its response. */
   readonly onRefused: (
     error: GatewayError,
@@ -30,6 +32,7 @@ export function createTppApp({
   readRequest,
   pipeline,
   networkOf,
+  errorPageUrl = null,
   onRefused,
 }: TppAppDependencies): RequestListener {
   const serve: RequestListener = (incoming, outgoing) => {
@@ -41,7 +44,7 @@ export function createTppApp({
 
     function fail(error: GatewayError): void {
       try {
-        writeError(incoming, outgoing, error, { requestId, accept: head.accept, addedFields });
+        writeError(incoming, outgoing, error, { requestId, accept: head.accept, addedFields, errorPageUrl });
       } catch {
         outgoing.destroy();
       }

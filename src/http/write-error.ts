@@ -2,7 +2,7 @@
 
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import Negotiator from 'negotiator';
-import { type HeaderFields, headerValue } from '../pis/headers.ts';
+import { type HeaderField, type HeaderFields, headerValue } from '../pis/headers.ts';
 import { type ErrorFormat, errorBody, errorFormats } from '../pis/tpp-messages.ts';
 import { type ErrorDefinition, errorTable, type GatewayError } from '../request/errors.ts';
 import { writeCompleteResponse } from './write-response.ts';
@@ -23,11 +23,13 @@ export interface ErrorContext {
   readonly accept: string | undefined;
   /** Fields of every response to this request, such as `RateLimit`. */
   readonly addedFields?: HeaderFields;
+  /** The error reference (`listen.errorPageUrl`); without it, the response has no link. */
+  readonly errorPageUrl?: string | null;
 }
 
 export function errorResponse(
   error: GatewayError,
-  { requestId, accept, addedFields = [] }: ErrorContext,
+  { requestId, accept, addedFields = [], errorPageUrl }: ErrorContext,
 ): ErrorResponse {
   const { status, retryAfterSeconds }: ErrorDefinition = errorTable[error.code];
   const { code, tppCode, message: text, field } = error;
@@ -40,6 +42,7 @@ export function errorResponse(
       ['X-Request-ID', requestId],
       ['Content-Type', format],
       ['Penstock-Error', code],
+      ...(errorPageUrl ? [helpLink(errorPageUrl, code)] : []),
       ...(error.environment ? ([['Penstock-Environment', error.environment]] as const) : []),
       ['Proxy-Status', `penstock; error=${error.proxyError}; details=${quoted(text)}`],
       ['Cache-Control', 'no-store'],
@@ -51,6 +54,12 @@ export function errorResponse(
     body: Buffer.from(errorBody({ code, tppCode, text, field }, format)),
   };
 }
+
+/** RFC 8288. The fragment is the heading's in docs/errors.md, as GitHub and most generators write it. */
+const helpLink = (errorPageUrl: string, code: string): HeaderField => [
+  'Link',
+  `<${errorPageUrl}#${code.toLowerCase()}>; rel="help"`,
+];
 
 /** tppMessages, unless `Accept` ranks problem+json higher, or names it first at the same rank (RFC 9110 section 12.5.1). */
 function preferredFormat(accept: string | undefined): ErrorFormat {

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { type Call, call, jsonOf } from '../kit/call.ts';
 import { valuesOf } from '../kit/fields.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
+import { connectRaw } from '../kit/raw-connection.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, statusRead, transfersPath } from '../kit/request.ts';
 
@@ -109,6 +110,20 @@ describe('a refusal', () => {
       });
     }
   }
+});
+
+test('every error links to the error reference, also one for input that is not HTTP', async (t) => {
+  const listen = { errorPageUrl: 'https://tpp.example/errors' };
+  const { gateway } = await startGatewayWithBank(t, { listen });
+  const link = (code: string) => `<https://tpp.example/errors#${code}>; rel="help"`;
+
+  const unknown = await call(gateway.url, { ...statusRead, path: '/' });
+  assert.equal(unknown.header('Link'), link('path_unknown'));
+
+  const connection = await connectRaw(Number(new URL(gateway.url).port));
+  connection.send('nonsense\r\n\r\n');
+  assert.equal((await connection.answer()).headers.get('link'), link('header_malformed'));
+  connection.destroy();
 });
 
 describe('an invalid X-Request-ID', () => {

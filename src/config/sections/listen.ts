@@ -31,6 +31,13 @@ export const listen = z
       .describe(
         'The URL of the gateway for TPP systems, used only for links in responses. The proxy in front removes its path from requests.',
       ),
+    errorPageUrl: webAddress()
+      .nullable()
+      .optional()
+      .meta({ defaultText: 'the copy on the admin listener, or null' })
+      .describe(
+        'The address of the error reference (docs/errors.md or errors.html) that you publish for developers of TPP systems; each error of the gateway links to its code there. Unless set: errors.html on the admin listener if publicUrl and the admin listener are on loopback, otherwise null, no link.',
+      ),
     maxBody: size('1MiB', { max: '64MiB' }).describe('The largest body a request may have.'),
     reusePort: flag(false).describe(
       'Lets several processes on one machine share the port; this requires Redis for the state.',

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { configurationPage, configurationSchema } from '../../../scripts/docs/configuration.ts';
-import { errorsPage } from '../../../scripts/docs/errors.ts';
+import { errorsHtml, errorsPage } from '../../../scripts/docs/errors.ts';
 import { type JsonSchema, jsonSchema, settings } from '../../../src/config/settings.ts';
 
 const inRepository = (file: string) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
@@ -49,6 +49,7 @@ describe('the documentation of the configuration', () => {
   });
 });
 
-test('docs/errors.md is up to date with the error table (otherwise run npm run docs)', () => {
+test('the error reference is up to date with the error table (otherwise run npm run docs)', () => {
   assert.equal(inRepository('docs/errors.md'), errorsPage());
+  assert.equal(inRepository('src/admin/console/errors.html'), errorsHtml());
 });

@@ -88,6 +88,23 @@ describe('loading a configuration', () => {
     );
   });
 
+  test('derives errorPageUrl from the admin listener if TPP systems are on the same machine', () => {
+    const errorPageUrlOf = (text: string) => loadValid(`${minimalConfig}${text}`).listen.errorPageUrl;
+    assert.equal(errorPageUrlOf(''), 'http://127.0.0.1:9090/errors.html');
+    assert.equal(errorPageUrlOf("admin: { host: '::1', port: 1 }"), 'http://[::1]:1/errors.html');
+    for (const elsewhere of [
+      'listen: { publicUrl: https://a.example }',
+      'listen: { host: 10.0.0.1 }',
+      'admin: { port: 0 }',
+    ])
+      assert.equal(errorPageUrlOf(elsewhere), null, elsewhere);
+    assert.equal(errorPageUrlOf('listen: { errorPageUrl: null }'), null);
+    assert.equal(
+      errorPageUrlOf('listen: { publicUrl: https://a.example, errorPageUrl: https://a.example/errors/ }'),
+      'https://a.example/errors',
+    );
+  });
+
   test('merges the shaping of an environment with the global shaping', () => {
     const config = loadValid(
       'shaping: { rate: 20/s, maxWait: { read: 2s } }\n' +

@@ -20,6 +20,18 @@ describe('errorResponse', () => {
     assert.equal(headerValue(response.headers, 'x-request-id'), context.requestId);
   });
 
+  test('links to the code in the error reference, in both formats, if there is an address', () => {
+    const error = new GatewayError('OUTCOME_UNKNOWN', 'No.');
+    for (const accept of [undefined, 'application/problem+json']) {
+      const linkFor = (errorPageUrl: string | null) =>
+        headerValues(errorResponse(error, { ...context, accept, errorPageUrl }).headers, 'link');
+      assert.deepEqual(linkFor('https://tpp.example/errors'), [
+        '<https://tpp.example/errors#outcome_unknown>; rel="help"',
+      ]);
+      assert.deepEqual(linkFor(null), []);
+    }
+  });
+
   test('names the environment only if it is known', () => {
     const known = errorResponse(
       new GatewayError('OUTCOME_UNKNOWN', 'No.', { environment: 'sandbox' }),
