@@ -23,7 +23,8 @@ const corrected = 'after a correction';
 const sameId = 'yes, with the same X-Request-ID';
 const afterRetryAfter =
   'Wait for the seconds in `Retry-After`, then repeat the request with the same `X-Request-ID`. A repeat cannot create a second payment.';
-const environmentPage = '[which environment a request goes to](operations/switch-environment.md#which-environment-does-a-request-go-to)';
+const environmentPage =
+  '[which environment a request goes to](operations/switch-environment.md#which-environment-does-a-request-go-to)';
 const environment = 'production';
 
 export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = {
@@ -61,7 +62,8 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
   ENVIRONMENT_UNKNOWN: {
     meaning: '`Penstock-Environment` names an environment that is not configured.',
     retry: corrected,
-    action: 'Use one of the names in the message, or omit the header: the request then goes to the active environment.',
+    action:
+      'Use one of the names in the message, or omit the header: the request then goes to the active environment.',
     example: {
       text: 'Penstock-Environment must be one of: sandbox, production.',
       field: 'Penstock-Environment',
@@ -137,7 +139,8 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
     },
   },
   DUPLICATE_IN_FLIGHT: {
-    meaning: 'The first request with this `X-Request-ID` is still in progress. The gateway does not send the second one.',
+    meaning:
+      'The first request with this `X-Request-ID` is still in progress. The gateway does not send the second one.',
     retry: sameId,
     action:
       'Wait for the seconds in `Retry-After`, then repeat the request with the same `X-Request-ID`. It gets the response to the first request.',
@@ -252,7 +255,8 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
     meaning:
       'The gateway could not connect to the bank: DNS, TCP or TLS failed, twice. The bank has not received the request.',
     retry: sameId,
-    action: 'Repeat the request after some seconds with the same `X-Request-ID`. A repeat cannot create a second payment.',
+    action:
+      'Repeat the request after some seconds with the same `X-Request-ID`. A repeat cannot create a second payment.',
     example: { text: 'The bank is unreachable; nothing was sent. Try again later.', environment },
   },
   UPSTREAM_MALFORMED: {

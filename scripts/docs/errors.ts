@@ -66,8 +66,7 @@ ${codes.map(htmlSection).join('\n')}
 
 const htmlSection = (name: ErrorCode) =>
   `      <h2 id="${anchorOf(name)}">${name}</h2>
-      <p>${html(errorDescriptions[name].meaning)}</p>
-      <ul>${facts(name)
+      <p>${html(errorDescriptions[name].meaning)}</p><ul>${facts(name)
         .map((fact) => `<li>${html(fact)}</li>`)
         .join('')}</ul>
 <pre>${exampleResponse(name).map(html).join('\n')}</pre>`;

@@ -32,7 +32,8 @@ export function resolveDefaults(settings: Settings): Config {
 
 function resolveListen({ listen, admin }: Settings): ListenSettings {
   const publicUrl = listen.publicUrl ?? listenUrl(listen);
-  const errorPageUrl = listen.errorPageUrl === undefined ? localErrorPage(publicUrl, admin) : listen.errorPageUrl;
+  const errorPageUrl =
+    listen.errorPageUrl === undefined ? localErrorPage(publicUrl, admin) : listen.errorPageUrl;
   return { ...listen, publicUrl, errorPageUrl };
 }
 
@@ -56,11 +57,7 @@ export function shareAddress(listen: Settings['listen'], admin: Settings['admin'
 }
 
 /** The URL of the listener on this machine: the default of `listen.publicUrl`. */
-export function listenUrl({
-  host,
-  port,
-  tls,
-}: Pick<Settings['listen'], 'host' | 'port' | 'tls'>): string {
+export function listenUrl({ host, port, tls }: Pick<Settings['listen'], 'host' | 'port' | 'tls'>): string {
   const reachable = wildcardHosts.has(host) ? '127.0.0.1' : host;
   const bracketed = reachable.includes(':') ? `[${reachable}]` : reachable;
   return new URL(`${tls ? 'https' : 'http'}://${bracketed}:${port}`).origin;

@@ -62,7 +62,11 @@ interface ListenerOptions {
 export function createListener(
   serve: RequestListener,
   onUnreadable: (error: GatewayError) => void,
-  { limits = defaultListenerLimits, tls, errorResponse = (error) => tppErrorResponse(error) }: ListenerOptions = {},
+  {
+    limits = defaultListenerLimits,
+    tls,
+    errorResponse = (error) => tppErrorResponse(error),
+  }: ListenerOptions = {},
 ): Listener {
   // RequestHead checks Host: Node's own refusal is not in the format of the standard.
   const settings = { ...limits, requireHostHeader: false };

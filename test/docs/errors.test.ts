@@ -31,7 +31,10 @@ describe('the error reference', () => {
       const link = headers.find(([field]) => field === 'Link')?.[1] ?? '';
       const [, anchor = ''] = /^<https:\/\/tpp\.example\/errors#(.+)>; rel="help"$/.exec(link) ?? [];
       assert.equal(anchor, code.toLowerCase());
-      assert.ok(headings.some((heading) => heading.toLowerCase() === anchor), code);
+      assert.ok(
+        headings.some((heading) => heading.toLowerCase() === anchor),
+        code,
+      );
       assert.ok(ids.includes(anchor), code);
     }
     assert.equal(headings.length, codes.length);

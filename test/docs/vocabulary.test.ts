@@ -31,7 +31,10 @@ const firstEdition: readonly (readonly [RegExp, string])[] = [
   [/\bnobody (knows|remembers|reads|can tell)\b/i, 'it is unknown; no instance has a record'],
   [/\bstand(s|ing)? (there|in (the|every|an?|links)\b)|\bwhat stands\b/i, 'is'],
   [/\bbecame of\b|\bbecomes of\b/i, 'the result of'],
-  [/\b(faults?|mistakes?) (in|of) (the|a) configuration\b|\b(is|are) (one|\d+|\$\{[^}]*\}) faults?\b|\bevery fault\b/i, 'error'],
+  [
+    /\b(faults?|mistakes?) (in|of) (the|a) configuration\b|\b(is|are) (one|\d+|\$\{[^}]*\}) faults?\b|\bevery fault\b/i,
+    'error',
+  ],
   [/\bfaulty\b(?! or compromised)/i, 'invalid'],
   [/\bthere is no such (setting|key)\b|\bone that is there\b/i, 'unknown key; ENOENT'],
   [/\b(is|are|be) over since\b|\bcertificate is over\b/i, 'expired'],
@@ -71,9 +74,19 @@ const stringsIn = (code: string): readonly string[] =>
 
 /** What users see, as lines. */
 const seen: readonly (readonly [file: string, line: string])[] = [
-  ...filesOf('*.md', 'docs/**/*.md', 'docs/openapi.yaml', 'config/*', 'deploy/**/*.{yaml,json,md,tpl,conf,service}')
+  ...filesOf(
+    '*.md',
+    'docs/**/*.md',
+    'docs/openapi.yaml',
+    'config/*',
+    'deploy/**/*.{yaml,json,md,tpl,conf,service}',
+  )
     .concat(filesOf('compose.yaml', 'Dockerfile', 'deploy/systemd/*', 'src/admin/console/*.html'))
-    .flatMap((file) => textOf(file).split('\n').map((line) => [file, line] as const)),
+    .flatMap((file) =>
+      textOf(file)
+        .split('\n')
+        .map((line) => [file, line] as const),
+    ),
   ...filesOf('src/**/*.{ts,js}', 'bin/*', 'scripts/*.ts').flatMap((file) =>
     stringsIn(textOf(file)).map((text) => [file, text] as const),
   ),

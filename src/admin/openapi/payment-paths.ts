@@ -120,7 +120,9 @@ export const paymentComponents = {
     'X-Request-ID': header('The id of the request.', { type: 'string', format: 'uuid' }),
     'Penstock-Environment': header('The environment of the bank that handled the request.'),
     'Penstock-Error': header('The code of an error that the gateway generated: docs/errors.md.'),
-    Link: header('The explanation of the error code, with rel="help" (RFC 8288), if `listen.errorPageUrl` is set.'),
+    Link: header(
+      'The explanation of the error code, with rel="help" (RFC 8288), if `listen.errorPageUrl` is set.',
+    ),
     'Cache-Status': header('Whether the status comes from the cache (RFC 9211).'),
     'Idempotent-Replayed': header(
       '`true` if this is the stored response to an earlier request with the same id; a long response is stored only in part.',
