@@ -184,5 +184,5 @@ export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
 
 const readAdvice = 'A read changes nothing at the bank: send it again.';
 /** For a write whose outcome is unknown. */
-export const writeAdvice =
+const writeAdvice =
   'The bank may have executed the request: do not initiate again; read the status of the payment, or repeat the request with the same X-Request-ID.';
