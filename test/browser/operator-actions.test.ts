@@ -260,6 +260,8 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     await settings.getByText('statusCache:').waitFor();
     const text = await settings.innerText();
     assert.match(text, /tokenSha256: \*\*\*/);
+    assert.match(text, /\n {2}paymentServices: \[payments, bulk-payments, periodic-payments\]\n/);
+    assert.match(text, /\n {2}operators:\n {4}- name: rita\n {6}\w/);
     assert.doesNotMatch(text, /abab/);
   });
 });

@@ -13,7 +13,7 @@ const maxListed = 10;
 /** @param payments all that are in doubt. @param operator the one who is signed in */
 export function openResolveSeveral(payments, { role }) {
   const namesOf = (key) => [...new Set(payments.map((payment) => payment[key]))];
-  const preview = h('div', { class: 'report', role: 'status' });
+  const preview = h('div', { class: 'report preview', role: 'status' });
   const confirm = textInput('several-confirm', 'confirm');
   const confirmField = field(`Type ${confirmedEnvironment} to confirm`, confirm);
   const filter = h(

@@ -44,10 +44,19 @@ export function createSettings() {
 function formatSettings(settings, depth = 0) {
   const indent = '  '.repeat(depth);
   return Object.entries(settings)
-    .map(([name, value]) =>
-      typeof value === 'object' && value !== null && Object.keys(value).length > 0
-        ? `${indent}${name}:\n${formatSettings(value, depth + 1)}`
-        : `${indent}${name}: ${typeof value === 'object' ? JSON.stringify(value) : value}`,
-    )
+    .map(([name, value]) => {
+      if (isSection(value)) return `${indent}${name}:\n${formatSettings(value, depth + 1)}`;
+      if (!Array.isArray(value)) return `${indent}${name}: ${isObject(value) ? '{}' : value}`;
+      if (!value.some(isSection)) return `${indent}${name}: [${value.join(', ')}]`;
+      return `${indent}${name}:\n${value.map((item) => formatItem(item, depth + 1)).join('\n')}`;
+    })
     .join('\n');
 }
+
+function formatItem(item, depth) {
+  const indent = '  '.repeat(depth);
+  return formatSettings(item, depth + 1).replace(`${indent}  `, `${indent}- `);
+}
+
+const isObject = (value) => typeof value === 'object' && value !== null;
+const isSection = (value) => isObject(value) && !Array.isArray(value) && Object.keys(value).length > 0;
