@@ -26,7 +26,11 @@ const rulesShape = z.strictObject({
             .regex(/^\d+[smh]$/)
             .optional(),
           labels: z.strictObject({ severity: z.enum(['warning', 'critical']) }),
-          annotations: z.strictObject({ summary: z.string().min(1), description: z.string().min(1) }),
+          annotations: z.strictObject({
+            summary: z.string().min(1),
+            description: z.string().min(1),
+            runbook_url: z.url(), // test/docs/links.test.ts follows it
+          }),
         }),
       ),
     }),
