@@ -8,7 +8,7 @@
 import {
   type ChooseEnvironmentDependencies,
   chooseEnvironment,
-  prefetchActiveEnvironment,
+  prefetchWithClaim,
 } from './environments/choose-environment.ts';
 import { enforceIdempotency, type IdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import { type IdentifyTenantDependencies, identifyTenant } from './identities/identify-tenant.ts';
@@ -44,7 +44,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
 
   const pipelines: Readonly<Record<Lane, Handler<PisRequest>>> = {
     write: begin
-      .use(prefetchActiveEnvironment(routing)) // starts its read in the same tick as the claim: one round trip
+      .use(prefetchWithClaim(routing)) // shares the round trip of the claim
       .use(enforceIdempotency(idempotency, createUpdatePublicUrl(publicUrl, segment)))
       .use(chooseEnvironment(routing)) // sets request.environment
       .use(cacheStatus(statusCache)) // invalidates before and after

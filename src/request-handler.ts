@@ -104,7 +104,8 @@ function createRequestHandler(
   const { listen, standard, deadlines } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const upstreams = createUpstreams(config, services.upstream, telemetry);
-  const statusCache = createStatusCache(config, services.statusCache, identities);
+  const { prefetchPermit } = upstreams;
+  const statusCache = createStatusCache(config, services.statusCache, identities, prefetchPermit);
 
   const pipeline = createPipeline({
     log: telemetry.log,
@@ -121,6 +122,7 @@ function createRequestHandler(
       telemetry.metrics.increment('penstock_withheld_responses_total', { environment }),
     idempotency: createIdempotencyDependencies(config, ledger, services.resolve),
     statusCache,
+    prefetchPermit,
     publicUrl: listen.publicUrl,
     segment: standard.segment,
     upstreamFor: upstreams.of,

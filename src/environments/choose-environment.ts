@@ -9,6 +9,7 @@ import { identitiesOf } from '../request/identities.ts';
 import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
+import { whenAdmitted } from '../request/when-admitted.ts';
 import type { ActiveEnvironment, ActiveRecord } from './active-environment.ts';
 import type { AffinityStore } from './affinity.ts';
 import type { PaymentAffinity } from './affinity-record.ts';
@@ -16,6 +17,7 @@ import { type AssignPaymentDependencies, assignPayment } from './assign-payment.
 import {
   notConfiguredError,
   paymentUnknownError,
+  requestedOrActive,
   routeKnownPayment,
   routeNewPayment,
   routeUnknownPayment,
@@ -35,6 +37,8 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
    * @returns what a later stage finds in `request.prefetched`; `undefined` if nothing is read
    */
   readonly prefetchStatus: (request: PisRequest, environmentId: string) => object | undefined;
+  /** Requests a permit to call the environment that the request probably goes to, as `request.permit`. */
+  readonly prefetchPermit: (request: PisRequest, environment: string) => void;
   /** The problem of the shared state, if there is one: it may then be unable to store the affinity of a new payment. */
   readonly stateProblem: () => string | undefined;
   /** Whether requests continue while the shared state is unavailable. */
@@ -42,17 +46,27 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
 }
 
 /**
- * Starts reading the active environment for a new payment. Comes before the stage that claims the `X-Request-ID`, so that both
- * commands share a round trip: a batch contains all commands of one tick.
+ * When stage 3 claims the `X-Request-ID`, requests a permit to call the bank, and for a new payment the active environment. All
+ * three commands share a round trip: a batch contains all commands of one tick (ADR 84).
  */
-export function prefetchActiveEnvironment(dependencies: ChooseEnvironmentDependencies): Stage<PisRequest> {
+export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): Stage<PisRequest> {
+  const [onlyEnvironment] = dependencies.environments.keys();
+  const { active, prefetchPermit } = dependencies;
   return (request, next) => {
-    if (request.operation.paymentId !== undefined || hasOneChoice(dependencies, request))
-      return next(request);
-    request.activeEnvironment = readActive(dependencies, request);
-    request.activeEnvironment.catch(() => {}); // awaited in stage 4, which a repeat does not reach
+    request.onClaim = () => {
+      const expected = expectedEnvironment(request);
+      if (expected !== undefined) prefetchPermit(request, expected);
+    };
     return next(request);
   };
+
+  function expectedEnvironment(request: PisRequest): string | undefined {
+    if (hasOneChoice(dependencies, request)) return onlyEnvironment;
+    if (request.operation.paymentId !== undefined) return undefined; // stage 4 finds it
+    request.activeEnvironment = readActive(dependencies);
+    request.activeEnvironment.catch(() => {}); // awaited in stage 4, which a repeat does not reach
+    return requestedOrActive(request, active.known()?.environment);
+  }
 }
 
 /**
@@ -67,7 +81,7 @@ export function chooseEnvironment(
     const { paymentId } = request.operation;
     try {
       if (hasOneChoice(dependencies, request))
-        return passOn(dependencies, request, { name: onlyEnvironment, why: 'only-one' }, next);
+        return routeToOnly(dependencies, request, onlyEnvironment, next);
       return paymentId === undefined
         ? routeToActive(dependencies, request, next)
         : routeToCreating(dependencies, request, paymentId, next);
@@ -84,6 +98,25 @@ interface RoutingDecision {
   readonly prefetched?: object | undefined;
 }
 
+/** Routes a request that has no choice. While its quota is being checked, requests what the later stages need. */
+function routeToOnly(
+  dependencies: ChooseEnvironmentDependencies,
+  request: PisRequest,
+  name: string,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const { prefetchStatus, prefetchPermit } = dependencies;
+  if (!request.quota) return passOn(dependencies, request, { name, why: 'only-one' }, next);
+  const prefetched = prefetchStatus(request, identitiesOf(request).environmentIdOf(name));
+  if (needsPermit(request)) prefetchPermit(request, name);
+  return whenAdmitted(request, () =>
+    passOn(dependencies, request, { name, why: 'only-one', prefetched }, next),
+  );
+}
+
+/** A status read may be answered from the cache: stage 5 decides whether it needs a permit. */
+const needsPermit = ({ operation }: PisRequest) => !operation.readsStatus;
+
 /** Routes a new payment. */
 function routeToActive(
   dependencies: ChooseEnvironmentDependencies,
@@ -91,7 +124,7 @@ function routeToActive(
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const { environments, active } = dependencies;
-  const read = readActive(dependencies, request);
+  const read = readActive(dependencies, request.activeEnvironment);
   return withStateFallback(dependencies, read, active.known()).then((record) => {
     const current = record?.environment ?? '';
     const name = routeNewPayment(request, environments.has(current) ? current : undefined);
@@ -102,8 +135,8 @@ function routeToActive(
 /**
  * Routes a request on a payment to the environment that created it.
  *
- * The cached status is read in the same tick as the affinity, and so in the same batch, from the environment where this instance
- * last saw the payment. Only the affinity decides whether that document is used (ADR 83).
+ * The cached status is read, or a permit is requested, in the same tick as the affinity, and so in the same batch, for the
+ * environment where this instance last saw the payment. Only the affinity decides whether they are used (ADR 83, ADR 84).
  */
 function routeToCreating(
   dependencies: ChooseEnvironmentDependencies,
@@ -111,8 +144,8 @@ function routeToCreating(
   paymentId: string,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
-  const { tenants, active, affinity, prefetchStatus } = dependencies;
-  const { tenantIdsOf, otherTenants } = identitiesOf(request);
+  const { tenants, active, affinity, prefetchStatus, prefetchPermit } = dependencies;
+  const { tenantIdsOf, otherTenants, environmentWith } = identitiesOf(request);
   const tenantIds = tenantIdsOf(request.client.tenant);
   // With several tenants, removed ones included, the owner of the payment must be known: there is no fallback.
   const mustKnowOwner = tenants > 1 || otherTenants === 'recorded';
@@ -128,8 +161,13 @@ function routeToCreating(
   if (!(found instanceof Promise)) return passOn(dependencies, request, decide(found), next);
   const lastSeen = affinity.lastSeen(paymentId).find(({ tenant }) => tenantIds.includes(tenant));
   const prefetched = lastSeen && prefetchStatus(request, lastSeen.environment);
+  const expected = lastSeen && environmentWith(lastSeen.environment);
+  if (expected !== undefined && needsPermit(request)) prefetchPermit(request, expected);
   const affinities = mustKnowOwner ? found : withStateFallback(dependencies, found, []);
-  return affinities.then((known) => passOn(dependencies, request, decide(known, prefetched), next));
+  if (request.quota) affinities.catch(() => {}); // awaited after the quota
+  return whenAdmitted(request, () => affinities).then((known) =>
+    passOn(dependencies, request, decide(known, prefetched), next),
+  );
 }
 
 /** Passes the request on to the chosen environment. @throws notConfiguredError */
@@ -167,13 +205,17 @@ function hasOneChoice(
   return request.operation.paymentId === undefined || (otherTenants === 'none' && !hasOtherEnvironments);
 }
 
-/** Reads the active environment. Fails if the state could not store the affinity of the new payment. */
+/**
+ * Reads the active environment. Fails if the state could not store the affinity of the new payment.
+ *
+ * @param started the read, if it has been started
+ */
 function readActive(
   { active, stateProblem }: ChooseEnvironmentDependencies,
-  { activeEnvironment }: PisRequest,
+  started?: PisRequest['activeEnvironment'],
 ): Promise<Pick<ActiveRecord, 'environment'>> {
   if (stateProblem() !== undefined) return Promise.reject(stateUnavailable());
-  return activeEnvironment ?? active.read();
+  return started ?? active.read();
 }
 
 /** Returns the value that is read. If the read fails and `ifStateFails` is `allow`, logs a warning and returns the fallback. */

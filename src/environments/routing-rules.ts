@@ -7,15 +7,19 @@ import type { EnvironmentReason } from '../request/request-events.ts';
 import type { PaymentAffinity } from './affinity-record.ts';
 
 /** For a new payment: the requested environment, else the client's only one, else the active one. */
-export function routeNewPayment(
+export function routeNewPayment(request: PisRequest, active: string | undefined): string {
+  const environment = requestedOrActive(request, active);
+  if (environment === undefined) throw activeEnvironmentUnknownError();
+  return requireAllowed(environment, request.client.environments);
+}
+
+/** The same, whether or not the client may use the active environment. @returns `undefined` if that is unknown */
+export function requestedOrActive(
   { requestedEnvironment, client }: PisRequest,
   active: string | undefined,
-): string {
-  if (requestedEnvironment !== undefined) return requestedEnvironment; // the listener has checked it
-  const [only, ...more] = client.environments;
-  if (only !== undefined && more.length === 0) return only;
-  if (active === undefined) throw activeEnvironmentUnknownError();
-  return requireAllowed(active, client.environments);
+): string | undefined {
+  if (requestedEnvironment !== undefined) return requestedEnvironment;
+  return client.environments.length === 1 ? client.environments[0] : active;
 }
 
 /** The reason for the choice of `routeNewPayment`. */

@@ -13,15 +13,24 @@ interface QuotaClient {
 }
 
 /**
- * Counts a request. Returns a promise only if it must ask the shared state.
+ * Counts a request.
  *
  * @param addField adds `RateLimit` fields to the response, whatever that will be
- * @throws GatewayError QUOTA_EXCEEDED with the seconds to wait; with a shared state, the promise rejects with it
+ * @returns `undefined` if the request is admitted; a check that is under way if the shared state must be asked
+ * @throws GatewayError QUOTA_EXCEEDED with the seconds to wait
  */
-export type CheckQuota = (
-  client: Client,
-  addField: (field: HeaderField) => void,
-) => Promise<void> | undefined;
+export type CheckQuota = (client: Client, addField: (field: HeaderField) => void) => PendingQuota | undefined;
+
+/** The shared state is being asked. */
+export interface PendingQuota {
+  /** Rejects with QUOTA_EXCEEDED. */
+  readonly result: Promise<void>;
+  /**
+   * Whether the last answer left more permits than this instance has requested since. Then the request may use the shared state
+   * before the result is known; otherwise every refused request would cost a claim and its release.
+   */
+  readonly isLikely: boolean;
+}
 
 /** Takes a permit from the token bucket of a quota. */
 export type TakeQuota = (bucket: string, rate: BucketRate) => TakeResult | Promise<TakeResult>;
@@ -40,10 +49,29 @@ export function createQuotaCheck(clients: readonly QuotaClient[], take: TakeQuot
         throw retryLater(result.nextPermitMs, 'QUOTA_EXCEEDED', 'The quota of this client is exhausted');
     };
     const result = take(limit.bucket, limit.rate);
-    if (result instanceof Promise) return result.then(apply);
+    if (result instanceof Promise) return pendingQuota(limit, result, apply);
     apply(result);
     return undefined;
   };
+}
+
+function pendingQuota(
+  limit: Limit,
+  answer: Promise<TakeResult>,
+  apply: (result: TakeResult) => void,
+): PendingQuota {
+  const isLikely = limit.remaining > limit.pending;
+  limit.pending += 1;
+  const onAnswer = (result: TakeResult) => {
+    limit.pending -= 1;
+    limit.remaining = result.remaining;
+    apply(result);
+  };
+  const onError = (thrown: unknown) => {
+    limit.pending -= 1;
+    throw thrown;
+  };
+  return { isLikely, result: answer.then(onAnswer, onError) };
 }
 
 /** How long the shared buckets are not used after they failed. Milliseconds. */
@@ -74,11 +102,21 @@ export function createTakeQuota(
   };
 }
 
-/** What is the same for every request of a client. */
-function limitFor(name: string, { rate: perSecond, burst }: NonNullable<QuotaClient['quota']>) {
+/** The quota of one client, as this instance knows it. */
+interface Limit {
+  readonly bucket: string;
+  readonly rate: BucketRate;
+  readonly policy: HeaderField;
+  /** By the last answer of the shared state. */
+  remaining: number;
+  /** Requests that the shared state has not answered. */
+  pending: number;
+}
+
+function limitFor(name: string, { rate: perSecond, burst }: NonNullable<QuotaClient['quota']>): Limit {
   const rate = { perSecond, burst };
   const policy: HeaderField = ['RateLimit-Policy', formatPolicy(rate)];
-  return { bucket: `bucket:client:${name}`, rate, policy };
+  return { bucket: `bucket:client:${name}`, rate, policy, remaining: 0, pending: 0 };
 }
 
 /**

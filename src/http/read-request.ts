@@ -13,7 +13,7 @@ import type { Client, PisRequest } from '../request/messages.ts';
 import type { AuthenticateClient } from './authenticate-client.ts';
 import { createBodyMemoryBudget } from './body-memory-budget.ts';
 import { ClientDisconnect } from './client-disconnect.ts';
-import type { CheckQuota } from './quota.ts';
+import type { CheckQuota, PendingQuota } from './quota.ts';
 import { incompleteRequest, readBody, refuseOversizedBody } from './read-body.ts';
 import type { RequestHead } from './request-head.ts';
 
@@ -32,7 +32,8 @@ interface RequestReaderSettings {
 
 /**
  * @param addField adds a field to the response, also to that of an error
- * @returns the request; a promise only if it has a body, or if its quota is read from the shared state
+ * @returns the request; a promise only if it has a body, or if its quota is read from the shared state and may be used up. In
+ *   another case `quota` of the request is the check that is under way
  * @throws GatewayError with a code whose request the bank cannot have received
  */
 export type ReadRequest = (
@@ -69,9 +70,12 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
       arrivedAtMs,
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],
       signal: new ClientDisconnect(outgoing),
+      quota: undefined,
       recordEvent: undefined,
       identities: undefined,
+      onClaim: undefined,
       activeEnvironment: undefined,
+      permit: undefined,
       writeAheadMark: undefined,
       environment: undefined,
       prefetched: undefined,
@@ -94,21 +98,42 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     if (head.expect !== undefined && incoming.httpVersion === '1.1') outgoing.writeContinue();
   };
 
+  /** The quota comes before errors of the body, and before the TPP is told to send it. */
+  const isBodyAllowedLater = ({ contentLength, expect }: RequestHead) =>
+    expect !== undefined || Number(contentLength ?? 0) > maxBodyBytes;
+
   return (incoming, head, outgoing, addField) => {
     const request = readHead(incoming, head, outgoing);
-    const quota: Promise<void> | undefined = checkQuota(request.client, addField);
+    const quota = checkQuota(request.client, addField);
     if (!quota) {
       allowBody(incoming, head, outgoing);
       return receiveBody(request, incoming, head);
     }
     // The body is read during the check: otherwise the gateway would not notice that it breaks off.
     const received = receiveBody(request, incoming, head);
+    if (quota.isLikely && !isBodyAllowedLater(head)) return withPendingQuota(request, received, quota);
     if (received instanceof Promise) received.catch(() => {}); // returned below, unless the quota is used up
-    return quota.then(() => {
+    return quota.result.then(() => {
       allowBody(incoming, head, outgoing);
       return received;
     });
   };
+}
+
+/** @param received the request when its body has been received */
+function withPendingQuota(
+  request: PisRequest,
+  received: PisRequest | Promise<PisRequest>,
+  { result }: PendingQuota,
+): PisRequest | Promise<PisRequest> {
+  result.catch(() => {}); // the stage that awaits it may start later
+  request.quota = result;
+  if (!(received instanceof Promise)) return received;
+  return received.catch((thrown: unknown) =>
+    result.then(() => {
+      throw thrown;
+    }),
+  );
 }
 
 /**

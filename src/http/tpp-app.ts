@@ -7,6 +7,7 @@ import { type HeaderField, headerFieldsFrom } from '../pis/headers.ts';
 import { asGatewayError, type GatewayError, withAdvice } from '../request/errors.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { Handler } from '../request/stage.ts';
+import { whenAdmitted } from '../request/when-admitted.ts';
 import type { NetworkOf } from './client-network.ts';
 import type { ReadRequest } from './read-request.ts';
 import { RequestHead } from './request-head.ts';
@@ -57,9 +58,15 @@ export function createTppApp({
     }
 
     function run(request: PisRequest): void {
+      const end = () => {
+        request.body = emptyBody; // a late response of the bank does not need it
+        request.permit?.release();
+      };
       const onError = (thrown: unknown) => {
+        // A stage failed before it awaited the quota, whose refusal has precedence.
+        if (request.quota) return void whenAdmitted(request, () => Promise.reject(thrown)).catch(onError);
         fail(withAdvice(asGatewayError(thrown), request.operation.lane));
-        request.body = emptyBody;
+        end();
       };
       const onResponse = (response: PisResponse) => {
         try {
@@ -67,7 +74,7 @@ export function createTppApp({
         } catch (thrown) {
           return onError(thrown);
         }
-        request.body = emptyBody; // a late response of the bank does not need it
+        end();
       };
       try {
         pipeline(request).then(onResponse, onError);

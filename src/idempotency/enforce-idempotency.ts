@@ -86,7 +86,7 @@ export function enforceIdempotency(
       const result = continueUnprotectedIfAllowed(dependencies, request, thrown);
       return respond(dependencies, request, next, { result, startedAtMs });
     };
-    const claimed = ledger.claim(identity, request);
+    const claimed = claimedWithQuota(request, ledger.claim(identity, request));
     if (claimed instanceof Promise) return claimed.then(onResult, onFailure);
     try {
       return onResult(claimed);
@@ -96,6 +96,28 @@ export function enforceIdempotency(
   };
 }
 
+/** The result of a claim that may have been made while the quota was being checked. If the quota refuses, releases the claim. */
+function claimedWithQuota(
+  request: PisRequest,
+  result: ClaimResult | Promise<ClaimResult>,
+): ClaimResult | Promise<ClaimResult> {
+  const { quota } = request;
+  if (!quota) return result;
+  request.quota = undefined;
+  const claimed = Promise.resolve(result);
+  claimed.catch(() => {}); // awaited after the quota
+  const release = (result: ClaimResult) => (result.kind === 'claimed' ? result.claim.release() : undefined);
+  return quota.then(
+    () => claimed,
+    (refusal: unknown) => {
+      const refuse = () => {
+        throw refusal;
+      };
+      return claimed.then(release).then(refuse, refuse);
+    },
+  );
+}
+
 /** Waits for the first request with this X-Request-ID; claims it if the first one is released. */
 async function waitForFirst(
   { ledger, entryChanges, waitMs }: IdempotencyDependencies,
@@ -103,7 +125,7 @@ async function waitForFirst(
   { identity, startedAtMs }: { readonly identity: RequestIdentity; readonly startedAtMs: number },
 ): Promise<ClaimResult> {
   const waitUntilMs = Math.min(startedAtMs + waitMs, request.deadlineAtMs);
-  request.activeEnvironment = undefined; // operators may switch meanwhile
+  request.permit?.release(); // others may use it in the meantime
   let result: ClaimResult = { kind: 'running' };
   while (result.kind === 'running' && performance.now() < waitUntilMs) {
     await entryChanges.nextChange(identity.id);

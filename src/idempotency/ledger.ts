@@ -187,7 +187,6 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     const known = ownResult(identity);
     if (known) return known;
     if (lossGuard.isAllowed()) return claimNow(identity, request);
-    request.activeEnvironment = undefined; // operators may switch meanwhile
     return lossGuard.waitUntilAllowed().then(() => claimNow(identity, request));
   }
 
@@ -209,6 +208,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     } catch (refusal) {
       return afterRefusal(attempt, refusal);
     }
+    request.onClaim?.(); // shares the round trip
     return whenKnown(
       store.create(id, attempt.own, attempt.ttlMs, fence),
       (isCreated) => (isCreated ? claimed(attempt, fence) : claimExisting(attempt)),

@@ -45,6 +45,16 @@ export interface WriteAheadMark {
   readonly lateAnswerUntilMs: number;
 }
 
+/** A permit to call the bank that was requested before the request is ready to be sent. */
+export interface RequestedPermit {
+  /** The name of the environment that it is for. */
+  readonly environment: string;
+  /** Takes it, if it has been granted. */
+  take(): boolean;
+  /** The request does not take it: it goes to another call, or back to the bucket. Has no effect if it was taken. */
+  release(): void;
+}
+
 /** Reports that the TPP has disconnected. Contains the members of `AbortSignal` that the stages use. */
 export interface DisconnectSignal {
   readonly aborted: boolean;
@@ -78,15 +88,24 @@ export interface PisRequest {
    * continues in any case.
    */
   signal?: DisconnectSignal | undefined;
+  /**
+   * The check of the client's quota, while the shared state is still being asked. Rejects with QUOTA_EXCEEDED. A stage that is
+   * about to answer or to send the request awaits it first: see `whenAdmitted`.
+   */
+  quota?: Promise<void> | undefined;
   /** Set by stage 1. Does not refer to the request: a call that ends late can record events without keeping the request. */
   recordEvent?: RecordEvent | undefined;
   /** Set by stage 2, unless the shared state cannot be read and requests continue nevertheless: see `identitiesOf`. */
   identities?: Identities | undefined;
   /**
-   * Set before stage 3, for a new payment: the read of the active environment. It shares a round trip to the shared state with
-   * the claim of the `X-Request-ID`.
+   * Set before stage 3, for a new payment. Stage 3 calls it when it claims the `X-Request-ID`: it requests what later stages need
+   * of the shared state, in the same tick, so that all of it shares a round trip.
    */
+  onClaim?: (() => void) | undefined;
+  /** Set by `onClaim`: the read of the active environment. */
   activeEnvironment?: Promise<{ readonly environment: string }> | undefined;
+  /** Set by `onClaim` or stage 4, if a permit was requested in advance. Released when the request ends. */
+  permit?: RequestedPermit | undefined;
   /** Set by stage 3. Only for writes, which must not be sent twice. */
   writeAheadMark?: WriteAheadMark | undefined;
   /** Set by stage 4: see `RoutedRequest`. */

@@ -177,6 +177,16 @@ export interface SharedTokenBuckets {
    * @throws GatewayError STATE_UNAVAILABLE as above
    */
   lease(bucket: string, rate: BucketRate, request: PermitRequest): Promise<GrantedPermits>;
+  /**
+   * Returns the only permit that a request without a lease was granted, unless the bucket has been used since. It is then lost:
+   * what others were told to wait would no longer be true.
+   *
+   * @param rate  at which the permit was granted
+   * @param after `GrantedPermits.after`
+   * @returns whether it was returned
+   * @throws GatewayError STATE_UNAVAILABLE as above
+   */
+  giveBack(bucket: string, rate: BucketRate, after: string): Promise<boolean>;
 }
 
 export interface PermitRequest {
@@ -184,7 +194,10 @@ export interface PermitRequest {
   readonly wanted: number;
   /** If none is available now, the next one is reserved, unless its wait would be longer. 0: none is reserved. */
   readonly maxWaitMs: number;
-  /** Permits that are available now are added to this lease. Without a lease, they must be used immediately. */
+  /**
+   * Permits that are available now are added to this lease, except `immediate` ones. These, and permits without a lease, must be
+   * used immediately.
+   */
   readonly lease?: PermitLease | undefined;
 }
 
@@ -195,6 +208,8 @@ export interface PermitLease {
   /** How many permits of it remain, without those that are returned now; all others have been used. */
   readonly held: number;
   readonly returned: number;
+  /** How many of the wanted permits are for calls that wait now. They count as used. */
+  readonly immediate: number;
 }
 
 /** How long a lease lasts. Longer than the time-out of Redis, so that a slow answer still contains usable permits. */
@@ -204,6 +219,8 @@ export interface GrantedPermits {
   readonly granted: number;
   /** Milliseconds until the next permit is available: the granted one, if it is reserved. */
   readonly waitMs: number;
+  /** The bucket as this request has left it, for `giveBack`. */
+  readonly after: string;
 }
 
 /** The result of `TokenBuckets.take`. */

@@ -71,9 +71,11 @@ local function read_bucket(key, now, per_second, burst, max_wait, longest_ahead)
   return interval, tolerance, arrival
 end
 
--- The key expires when the bucket is full again.
+-- The key expires when the bucket is full again. Returns the stored text.
 local function write_bucket(key, now, arrival)
-  redis.call('SET', key, string.format('%.17g', arrival), 'PX', math.max(1, math.ceil(arrival - now)))
+  local text = string.format('%.17g', arrival)
+  redis.call('SET', key, text, 'PX', math.max(1, math.ceil(arrival - now)))
+  return text
 end
 
 -- per_second, burst: the rate; max_wait: of this call, in ms; longest_ahead: see BucketRate, in ms. Returns the
@@ -108,8 +110,11 @@ local function read_leases(leases, now, lease_ms, id)
   return sum, of_id
 end
 
--- The arguments of reservePermit, and those of SharedTokenBuckets.lease. Returns the number of granted permits, and the wait.
-function own.leasePermits(_, key, leases, per_second, burst, max_wait, longest_ahead, wanted, lease_ms, id, held, returned)
+-- The arguments of reservePermit, and those of SharedTokenBuckets.lease. Returns the number of granted permits, the wait, and the
+-- stored arrival time.
+function own.leasePermits(
+  _, key, leases, per_second, burst, max_wait, longest_ahead, wanted, lease_ms, id, held, returned, immediate
+)
   local now = clock()
   leases, wanted, lease_ms = KEYS[tonumber(leases)], tonumber(wanted), tonumber(lease_ms)
   local interval, tolerance, arrival = read_bucket(key, now, per_second, burst, max_wait, longest_ahead)
@@ -123,9 +128,9 @@ function own.leasePermits(_, key, leases, per_second, burst, max_wait, longest_a
     granted = 1
   end
   arrival = arrival + granted * interval
-  write_bucket(key, now, arrival)
+  local stored = write_bucket(key, now, arrival)
   if id then
-    local count = held + (wait == 0 and granted or 0)
+    local count = held + (wait == 0 and math.max(0, granted - immediate) or 0)
     if count > 0 then
       redis.call('HSET', leases, id, count .. ' ' .. string.format('%.17g', now + lease_ms))
       redis.call('PEXPIRE', leases, lease_ms)
@@ -133,7 +138,14 @@ function own.leasePermits(_, key, leases, per_second, burst, max_wait, longest_a
       redis.call('HDEL', leases, id)
     end
   end
-  return {granted, string.format('%.17g', wait)}
+  return {granted, string.format('%.17g', wait), stored}
+end
+
+-- after: what leasePermits has stored. Returns 0 or 1.
+function own.returnPermit(_, key, per_second, after)
+  if redis.call('GET', key) ~= after then return 0 end
+  write_bucket(key, clock(), tonumber(after) - 1000 / per_second)
+  return 1
 end
 `;
 

@@ -280,11 +280,13 @@ function createTokenBuckets(
       return takeResultOf(waitMs <= 0, aheadMs, rate);
     },
     async lease(bucket, { perSecond, burst, longestAheadMs = '' }, { wanted, maxWaitMs, lease }) {
-      const leaseArgs = lease ? [leaseMs, lease.id, lease.held, lease.returned] : [leaseMs];
+      const leaseArgs = lease ? [leaseMs, lease.id, lease.held, lease.returned, lease.immediate] : [leaseMs];
       const args = [perSecond, burst, maxWaitMs, longestAheadMs, wanted, ...leaseArgs];
-      const [granted = 0, waitMs = 0] = asList(await sendLease(bucket, ...args)).map(Number);
-      return { granted, waitMs };
+      const [granted, waitMs, after] = asList(await sendLease(bucket, ...args));
+      return { granted: Number(granted), waitMs: Number(waitMs), after: String(after) };
     },
+    giveBack: (bucket, { perSecond }, after) =>
+      send('returnPermit', bucket, perSecond, after).then(tookEffect),
   };
 }
 

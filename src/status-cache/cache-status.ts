@@ -98,6 +98,7 @@ export function createStatusCache(
   { statusCache: settings, environments, idempotency }: Config,
   { keyValues, cacheKeys, singleFlight, invalidation, now }: StatusCacheServices,
   identities: { current(): Identities | undefined } = { current: () => namesAsIdentities },
+  prefetchPermit: PrefetchStatusPermit = () => {},
 ): StatusCache & { readonly purge: Purge } {
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
   const storedForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
@@ -106,7 +107,15 @@ export function createStatusCache(
 
   return {
     enabled: settings.enabled,
-    readStatus: createStatusReader({ cacheKeys, store, singleFlight, fetchStatus, invalidation, now }),
+    readStatus: createStatusReader({
+      cacheKeys,
+      store,
+      singleFlight,
+      fetchStatus,
+      invalidation,
+      prefetchPermit,
+      now,
+    }),
     prefetch({ operation: { readsStatus, paymentId } }, environmentId) {
       if (!settings.enabled || !readsStatus || paymentId === undefined) return undefined;
       return new PrefetchedPayment(store, paymentKeyOf(environmentId, paymentId));
@@ -170,8 +179,12 @@ interface StatusReaderDependencies {
   readonly singleFlight: SingleFlight;
   readonly fetchStatus: FetchStatus;
   readonly invalidation: Pick<Invalidation, 'defer' | 'isPending'>;
+  readonly prefetchPermit: PrefetchStatusPermit;
   readonly now: Clock;
 }
+
+/** Requests a permit to call this environment, for a request that is about to. */
+type PrefetchStatusPermit = (request: RoutedRequest, environment: string) => void;
 
 /** The time that the wait for another instance leaves for a call of our own before the deadline. Milliseconds. */
 const minCallMs = 1_000;
@@ -180,7 +193,7 @@ const maxReadMs = 15;
 
 /** The stage rejects with the error of `next`, unless a stale status can be served. */
 function createStatusReader(dependencies: StatusReaderDependencies): Stage<RoutedRequest> {
-  const { cacheKeys, store, singleFlight, fetchStatus, invalidation, now } = dependencies;
+  const { cacheKeys, store, singleFlight, fetchStatus, invalidation, prefetchPermit, now } = dependencies;
 
   function readStatus(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse> {
     const fields = cacheFieldsIn(request.headers);
@@ -280,6 +293,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     const { request, key } = fetch;
     const { paymentKey, variant } = key;
     let payment: StoredPayment | undefined = before;
+    prefetchPermit(request, request.environment.name); // shares the round trip of the lease
     return singleFlight.runAcrossInstances<CacheResult>(paymentKey, `${variant}:${before.generation}`, {
       async lookup() {
         const asOfMs = performance.now();
@@ -290,6 +304,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
         return { response, cached, verdict: 'shared', shareable: true, asOfMs };
       },
       fetch: () => fetchStatus(fetch, payment),
+      onWait: () => request.permit?.release(),
       waitUntilMs: request.deadlineAtMs - minCallMs,
     });
   }

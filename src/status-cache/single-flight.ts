@@ -25,6 +25,8 @@ interface FlightSteps<Value> {
   /** Returns what another instance has stored, or `undefined`. */
   readonly lookup: () => Promise<Value | undefined>;
   readonly fetch: () => Promise<Value>;
+  /** Called before the wait for another instance. */
+  readonly onWait: () => void;
   /** How long to wait for another instance: milliseconds of `performance.now()`. */
   readonly waitUntilMs: number;
 }
@@ -48,18 +50,22 @@ export function createSingleFlight(keyValues: KeyValues, changes: ChangeWaiter):
   async function runAcrossInstances<Value>(
     paymentKey: string,
     name: string,
-    { lookup, fetch, waitUntilMs }: FlightSteps<Value>,
+    { lookup, fetch, onWait, waitUntilMs }: FlightSteps<Value>,
   ): Promise<Value> {
     const lease = createFlightLease(keyValues, `${paymentKey}:flight:${name}`);
-    for (let taken = await lease.take(); taken !== true; taken = await lease.take()) {
-      if (taken === 'unknown' || performance.now() > waitUntilMs) return fetch();
-      await changes.nextChange(paymentKey);
-      const found = await lookup();
+    const tryTake = () => Promise.all([lease.take(), lookup()]); // one batch: Redis looks up after it has given the lease
+    let [taken, found] = await tryTake();
+    while (taken !== true) {
       if (found !== undefined) return found;
+      if (taken === 'unknown' || performance.now() > waitUntilMs) return fetch();
+      onWait();
+      await changes.nextChange(paymentKey);
+      found = await lookup();
+      if (found === undefined) [taken, found] = await tryTake();
     }
     const renewal = setInterval(lease.renew, leaseMs / 3);
     try {
-      return (await lookup()) ?? (await fetch());
+      return found ?? (await fetch());
     } finally {
       clearInterval(renewal);
       void lease.release().then(() => changes.notify(paymentKey)); // the response does not wait for the release

@@ -5,7 +5,13 @@
 
 import type { Lane } from '../pis/operations.ts';
 import { asGatewayError } from '../request/errors.ts';
-import type { DisconnectSignal, PisResponse, RoutedRequest } from '../request/messages.ts';
+import type {
+  DisconnectSignal,
+  PisRequest,
+  PisResponse,
+  RequestedPermit,
+  RoutedRequest,
+} from '../request/messages.ts';
 import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { Admission, Circuit } from './circuit/circuit.ts';
@@ -20,9 +26,27 @@ export interface Upstream {
     lane: Lane,
     tenant: string,
   ) => Pick<Circuit, 'admit' | 'renew' | 'complete' | 'effectiveState'>;
-  readonly limiter: Pick<RateLimiter, 'run'>;
+  readonly limiter: Pick<RateLimiter, 'run' | 'prefetch'>;
   readonly transport: Transport;
 }
+
+/** Requests a permit to call an environment as `request.permit`, before the request is ready to be sent there. */
+export type PrefetchPermit = (request: PisRequest, environment: string) => void;
+
+/** @param upstreamOf returns the upstream of an environment; `undefined` if there is none */
+export const prefetchPermit =
+  (
+    upstreamOf: (environment: string) => Pick<Upstream, 'circuitOf' | 'limiter'> | undefined,
+  ): PrefetchPermit =>
+  (request, environment) => {
+    const { operation, client } = request;
+    const upstream = client.environments.includes(environment) ? upstreamOf(environment) : undefined;
+    request.permit?.release(); // of an earlier claim, or for another environment
+    request.permit =
+      upstream?.circuitOf(operation.lane, client.tenant).effectiveState() === 'closed'
+        ? upstream.limiter.prefetch({ lane: operation.lane, tenant: client.tenant })
+        : undefined;
+  };
 
 /** @param upstreamOf returns the upstream of an environment */
 export function callUpstream(upstreamOf: (environment: string) => Upstream): Handler<RoutedRequest> {
@@ -68,9 +92,17 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
     } catch (thrown) {
       return refuse(thrown);
     }
-    const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal };
+    const permit = permitFor(request);
+    const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal, permit };
     return limiter.run(call, send).then(onResponse, onError);
   };
+}
+
+/** The permit that was requested in advance, unless the request goes to another environment than was expected. */
+function permitFor({ environment, permit }: RoutedRequest): RequestedPermit | undefined {
+  if (permit?.environment === environment.name) return permit;
+  permit?.release();
+  return undefined;
 }
 
 function outboundRequest(request: RoutedRequest): OutboundRequest {

@@ -7,7 +7,7 @@ import type { HeaderFields } from '../pis/headers.ts';
 import { createCertificateLog } from '../telemetry/certificate-log.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Upstream } from './call-upstream.ts';
+import { type PrefetchPermit, prefetchPermit, type Upstream } from './call-upstream.ts';
 import type { Holds } from './circuit/holds.ts';
 import { createProbe } from './circuit/recovery.ts';
 import { type CircuitView, createCircuits } from './circuit/tenant-circuits.ts';
@@ -21,6 +21,7 @@ import { createTransport, signed, type Transport } from './transport.ts';
 export interface Upstreams {
   /** @throws Error if there is no such environment */
   of(environment: string): Upstream;
+  readonly prefetchPermit: PrefetchPermit;
   circuits(): readonly CircuitView[];
   limiters(): readonly EnvironmentLimiterStats[];
   /** The client certificates (QWAC) and signing certificates (QSEAL) in use. */
@@ -98,6 +99,7 @@ export function createUpstreams(
 
   return {
     of: (name) => upstreams.get(name) ?? missingEnvironment(name),
+    prefetchPermit: prefetchPermit((name) => upstreams.get(name)),
     circuits: circuits.views,
     limiters,
     certificates,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { TokenBuckets } from '../../src/state/ports.ts';
+import type { SharedTokenBuckets, TokenBuckets } from '../../src/state/ports.ts';
 import type { StateUnderTest } from './state-contract.ts';
 
 /** An interval so long that the time of the calls on a slow machine does not matter. */
@@ -114,10 +114,11 @@ export function testTokenBuckets({ skip, createStore }: StateUnderTest): void {
       const [one, other] = [(await client()).tokenBuckets, (await client()).tokenBuckets];
       if (!one.isShared || !other.isShared) return t.skip('no other instance shares these buckets');
       const rate = { ...slow, burst: 5 };
-      const lease = (held: number, returned: number) => ({ id: 'one', held, returned });
+      const lease = (held: number, returned: number) => ({ id: 'one', held, returned, immediate: 0 });
       const request = (wanted: number, held: number, returned: number) =>
         one.lease('bucket', rate, { wanted, maxWaitMs: 0, lease: lease(held, returned) });
-      assert.deepEqual(await request(3, 0, 0), { granted: 3, waitMs: 0 });
+      const { granted, waitMs } = await request(3, 0, 0);
+      assert.deepEqual([granted, waitMs], [3, 0]);
       assert.equal((await other.lease('bucket', rate, { wanted: 9, maxWaitMs: 0 })).granted, 2);
       const refused = await other.lease('bucket', rate, { wanted: 1, maxWaitMs: 0 });
       assert.equal(refused.granted, 0);
@@ -129,12 +130,27 @@ export function testTokenBuckets({ skip, createStore }: StateUnderTest): void {
       assertAbout(reserved.waitMs, intervalMs);
     });
 
+    test('a permit is given back unless the bucket was used since', async (t) => {
+      const { client } = await createStore(t);
+      const [one, other] = [(await client()).tokenBuckets, (await client()).tokenBuckets];
+      if (!one.isShared || !other.isShared) return t.skip('no other instance shares these buckets');
+      const rate = { ...slow, burst: 2 };
+      const take = (from: SharedTokenBuckets) => from.lease('bucket', rate, { wanted: 1, maxWaitMs: 0 });
+      const first = await take(one);
+      assert.equal(await one.giveBack('bucket', rate, first.after), true);
+      assert.equal(await one.giveBack('bucket', rate, first.after), false, 'only once');
+      const second = await take(one);
+      assert.equal((await take(other)).granted, 1);
+      assert.equal(await one.giveBack('bucket', rate, second.after), false);
+      assert.equal((await take(other)).granted, 0);
+    });
+
     test('a bucket does not fill up beyond its burst while permits are leased', async (t) => {
       const { client, until } = await createStore(t);
       const { tokenBuckets } = await client();
       if (!tokenBuckets.isShared) return t.skip('no other instance shares this bucket');
       const rate = { perSecond: 100, burst: 4 };
-      const lease = { id: 'one', held: 0, returned: 0 };
+      const lease = { id: 'one', held: 0, returned: 0, immediate: 0 };
       const { granted } = await tokenBuckets.lease('bucket', rate, { wanted: 3, maxWaitMs: 0, lease });
       assert.equal(granted, 3);
       const renewed = { ...lease, held: 3 };

@@ -1,6 +1,7 @@
 /** The application of the public API, with a handler instead of the pipeline. */
 
 import type { RequestListener } from 'node:http';
+import type { CheckQuota } from '../../src/http/quota.ts';
 import { createRequestReader } from '../../src/http/read-request.ts';
 import { createTppApp } from '../../src/http/tpp-app.ts';
 import { createMatcher } from '../../src/pis/operations.ts';
@@ -18,7 +19,10 @@ export interface AppUnderTest {
   readonly refused: readonly { readonly code: ErrorCode; readonly requestId: string }[];
 }
 
-export function startApp(handler: Handler<PisRequest>): AppUnderTest {
+export function startApp(
+  handler: Handler<PisRequest>,
+  checkQuota: CheckQuota = () => ({ result: Promise.resolve(), isLikely: false }),
+): AppUnderTest {
   const received: PisRequest[] = [];
   const refused: { code: ErrorCode; requestId: string }[] = [];
   const app = createTppApp({
@@ -35,7 +39,7 @@ export function startApp(handler: Handler<PisRequest>): AppUnderTest {
         tenant: 'anonymous',
         environments: ['sandbox', 'production'],
       }),
-      checkQuota: async () => {},
+      checkQuota,
       environments: ['sandbox', 'production'],
       maxBodyBytes: 1_000,
       deadlineMs: { write: 3_000, read: 2_000, status: 1_000 },

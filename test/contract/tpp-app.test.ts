@@ -2,14 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, request as sendRequest } from 'node:http';
 import { type AddressInfo, createConnection } from 'node:net';
 import { describe, test } from 'node:test';
 import supertest from 'supertest';
+import type { CheckQuota } from '../../src/http/quota.ts';
 import { GatewayError } from '../../src/request/errors.ts';
 import type { PisRequest, PisResponse } from '../../src/request/messages.ts';
+import type { Handler } from '../../src/request/stage.ts';
 import { transfersPath } from '../kit/request.ts';
-import { until } from '../kit/within.ts';
+import { until, within } from '../kit/within.ts';
 import { bankResponse, requestId, startApp } from './tpp-app-fixture.ts';
 
 describe('the public API', () => {
@@ -185,5 +187,77 @@ describe('a response that cannot be written', () => {
       .expect(500);
     assert.match(body.tppMessages[0].text, /^Ein Fehler für 5 €\./);
     assert.equal(received.length, 1);
+  });
+});
+
+describe('a request whose quota is being checked', () => {
+  function startWithQuota(handler: Handler<PisRequest>) {
+    const quota = Promise.withResolvers<void>();
+    quota.promise.catch(() => {}); // it may be refused before the request arrives
+    const checkQuota: CheckQuota = (_client, addField) => ({
+      isLikely: true,
+      result: quota.promise.finally(() => addField(['RateLimit', '"default";r=0;t=1'])),
+    });
+    const refuse = () => quota.reject(new GatewayError('QUOTA_EXCEEDED', 'used up'));
+    return { ...startApp(handler, checkQuota), admit: quota.resolve, refuse };
+  }
+
+  for (const [decision, status, code] of [
+    ['refuse', 429, 'QUOTA_EXCEEDED'],
+    ['admit', 503, 'STATE_UNAVAILABLE'],
+  ] as const)
+    test(`gets no error of the pipeline before that: ${code}`, async () => {
+      const reached = Promise.withResolvers<void>();
+      const started = startWithQuota(() => {
+        reached.resolve();
+        return Promise.reject(new GatewayError('STATE_UNAVAILABLE', 'no state'));
+      });
+      const response = supertest(started.app)
+        .post(transfersPath)
+        .set('X-Request-ID', requestId)
+        .send('{}')
+        .then((reply) => reply);
+      await within(5_000, 'the pipeline gets the request', reached.promise);
+      started[decision]();
+      const { status: received, headers } = await response;
+      assert.deepEqual([received, headers['penstock-error']], [status, code]);
+      assert.equal(headers.ratelimit, '"default";r=0;t=1');
+      assert.equal(started.received[0]?.body.toString(), '{}');
+    });
+
+  for (const [decision, status] of [
+    ['refuse', 429],
+    ['admit', 413],
+  ] as const)
+    test(`is refused by the quota before its body: ${status}`, async (t) => {
+      for (const isChunked of [false, true]) {
+        const started = startWithQuota(() => assert.fail('it reached the pipeline'));
+        const server = createServer(started.app).listen(0, '127.0.0.1');
+        t.after(() => server.close());
+        await once(server, 'listening');
+        const { port } = server.address() as AddressInfo; // of a server that listens on TCP
+        const headers = { 'X-Request-ID': requestId };
+        const sent = sendRequest({ port, method: 'POST', path: transfersPath, headers, agent: false });
+        if (isChunked) sent.write('x');
+        sent.end('x'.repeat(1_001));
+        const answered = once(sent, 'response');
+        started[decision]();
+        const [response] = await within(5_000, 'a response', answered);
+        response.resume();
+        assert.equal(response.statusCode, status, isChunked ? 'chunked' : 'Content-Length');
+      }
+    });
+
+  test('gives its permit back when it ends', async () => {
+    const released: string[] = [];
+    const permit = { environment: 'sandbox', take: () => true, release: () => void released.push('permit') };
+    for (const answer of [async () => bankResponse(), () => Promise.reject(new Error('a bug'))]) {
+      const { app } = startApp((request) => {
+        request.permit = permit;
+        return answer();
+      });
+      await supertest(app).get(`${transfersPath}/1`).set('X-Request-ID', requestId);
+    }
+    assert.equal(released.length, 2);
   });
 });

@@ -3,8 +3,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Redis } from 'ioredis';
-import { type BucketRate, leaseMs, type PermitRequest } from '../../src/state/ports.ts';
-import { scriptWithClock } from '../../src/state/redis-scripts.ts';
 import { seededRandom } from '../kit/random.ts';
 import {
   type RedisServer,
@@ -14,6 +12,7 @@ import {
   startRedis,
 } from '../kit/redis.ts';
 import { assertUnavailable, openRedisState, untilAvailable } from '../kit/redis-outage.ts';
+import { createScriptedBuckets, leasesOf } from '../kit/scripted-buckets.ts';
 import { createSharedBuckets } from '../kit/shared-buckets.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
@@ -25,13 +24,8 @@ const url = skipWithoutRedis ? '' : await sharedRedisUrl(life);
 describe('the token bucket script of Redis, on a manual clock', { skip: skipWithoutRedis }, () => {
   const client = new Redis(url, { lazyConnect: true });
   life.after(() => client.disconnect());
-  /** @param atMs on the manual clock */
-  async function reservePermit(key: string, rate: BucketRate, maxWaitMs: number, atMs: number) {
-    const { perSecond, burst, longestAheadMs = '' } = rate;
-    const args = [1, 'reservePermit', 4, perSecond, burst, maxWaitMs, longestAheadMs];
-    const [answer] = (await client.eval(scriptWithClock(`return ${atMs}`), 1, key, ...args)) as [string[]];
-    return answer;
-  }
+  const manual = { nowMs: 0 };
+  const buckets = createScriptedBuckets(client, () => manual.nowMs);
 
   for (const { name, requests } of tokenBucketCases) {
     test(name, async (t) => {
@@ -39,54 +33,53 @@ describe('the token bucket script of Redis, on a manual clock', { skip: skipWith
       t.after(() => client.del(key));
       await client.del(key);
       for (const [atMs, rate, maxWaitMs, waitMs] of requests) {
-        const [wait] = await reservePermit(key, rate, maxWaitMs, atMs);
-        assert.equal(Number(wait) > maxWaitMs ? undefined : Number(wait), waitMs);
+        manual.nowMs = atMs;
+        assert.equal(await buckets.reserve(key, rate, maxWaitMs), waitMs);
       }
     });
   }
 
-  /** @param atMs on the manual clock */
-  async function lease(key: string, rate: BucketRate, request: PermitRequest, atMs: number) {
-    const { perSecond, burst, longestAheadMs = '' } = rate;
-    const { wanted, maxWaitMs, lease } = request;
-    const leaseArgs = lease ? [lease.id, lease.held, lease.returned] : [];
-    const args = [2, perSecond, burst, maxWaitMs, longestAheadMs, wanted, leaseMs, ...leaseArgs];
-    const script = scriptWithClock(`return ${atMs}`);
-    const keys = [key, `{${key}}:leases`];
-    const [answer] = (await client.eval(script, 2, ...keys, 1, 'leasePermits', args.length, ...args)) as [
-      [number, string],
-    ];
-    return { granted: answer[0], waitMs: Number(answer[1]) };
-  }
-
-  test('grants the same leases as the simulated buckets of the unit tests', async (t) => {
+  test('grants the same leases as the simulated buckets of the unit tests, and takes back the same permits', async (t) => {
     const key = 'penstock-test:bucket:leases';
-    const remove = () => client.del(key, `{${key}}:leases`);
+    const remove = () => client.del(key, leasesOf(key));
     t.after(remove);
     await remove();
     const random = seededRandom(5);
-    let nowMs = 1_000_000;
-    const simulated = createSharedBuckets(() => nowMs);
+    manual.nowMs = 1_000_000;
+    const simulated = createSharedBuckets(() => manual.nowMs);
     const held = [0, 0, 0];
     const grants = [];
+    const returns = [];
     for (let step = 0; step < 600; step++) {
-      nowMs += Math.floor(random() * (random() < 0.1 ? 1_500 : 60));
+      manual.nowMs += Math.floor(random() * (random() < 0.1 ? 1_500 : 60));
       const index = Math.floor(random() * 3);
       const unused = Math.floor(random() * ((held[index] ?? 0) + 1));
       const returned = random() < 0.3 ? Math.floor(random() * (unused + 1)) : 0;
       const isLease = random() < 0.8;
+      const immediate = Math.floor(random() * 3);
       const request = {
         wanted: Math.floor(random() * 8),
         maxWaitMs: random() < 0.3 ? 200 : 0,
-        lease: isLease ? { id: `lease ${index}`, held: unused - returned, returned } : undefined,
+        lease: isLease ? { id: `lease ${index}`, held: unused - returned, returned, immediate } : undefined,
       };
       const rate = { perSecond: 32, burst: random() < 0.5 ? 8 : 16, longestAheadMs: 60_000 };
       const expected = await simulated.lease(key, rate, request);
-      assert.deepEqual(await lease(key, rate, request, nowMs), expected, `step ${step}`);
+      const actual = await buckets.lease(key, rate, request);
+      assert.deepEqual(
+        { ...actual, after: Number(actual.after) },
+        { ...expected, after: Number(expected.after) },
+      );
       grants.push(expected.granted);
-      if (isLease) held[index] = unused - returned + (expected.waitMs === 0 ? expected.granted : 0);
+      const leased = expected.waitMs === 0 ? Math.max(0, expected.granted - immediate) : 0;
+      if (isLease) held[index] = unused - returned + leased;
+      if (random() < 0.5) continue;
+      const after = random() < 0.3 ? ['1', '1'] : [actual.after, expected.after];
+      const isReturned = await buckets.giveBack(key, rate, after[0] ?? '');
+      assert.equal(isReturned, await simulated.giveBack(key, rate, after[1] ?? ''), `step ${step}`);
+      returns.push(isReturned);
     }
     assert.ok(new Set(grants).size > 4, 'the grants differ');
+    assert.equal(new Set(returns).size, 2, 'some permits are not taken back');
   });
 
   for (const garbage of ['', 'garbage', '{"a":1}', 'inf', '-inf', 'nan', '1e308']) {
@@ -94,9 +87,10 @@ describe('the token bucket script of Redis, on a manual clock', { skip: skipWith
       const key = `penstock-test:bucket:garbage:${garbage}`;
       t.after(() => client.del(key));
       await client.set(key, garbage);
+      manual.nowMs = 1_000;
       const waits = [];
       for (const _ of [1, 2])
-        waits.push(await reservePermit(key, { perSecond: 0.1, burst: 1 }, 3_600_000, 1_000));
+        waits.push(await buckets.reserveExactly(key, { perSecond: 0.1, burst: 1 }, 3_600_000));
       assert.deepEqual(waits, [
         ['0', '10000'],
         ['10000', '20000'],
@@ -108,8 +102,9 @@ describe('the token bucket script of Redis, on a manual clock', { skip: skipWith
     const key = 'penstock-test:bucket:expiry';
     t.after(() => client.del(key));
     await client.del(key);
+    const expiring = createScriptedBuckets(client, () => 0, true);
     for (const fullInMs of [10_000, 20_000, 30_000]) {
-      await reservePermit(key, { perSecond: 0.1, burst: 2 }, 3_600_000, 0);
+      await expiring.reserveExactly(key, { perSecond: 0.1, burst: 2 }, 3_600_000);
       const ttlMs = await client.pttl(key);
       assert.ok(ttlMs <= fullInMs && ttlMs > fullInMs - 2_000, `the TTL is ${ttlMs} ms`);
     }

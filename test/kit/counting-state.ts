@@ -16,7 +16,7 @@ export interface CountingState extends State {
 
 /** @param isCounted selects operations, written as in `roundTrips` */
 export function createCountingState(shared: State, isCounted: (operation: string) => boolean): CountingState {
-  const { keyValues, sets, pubsub } = shared;
+  const { keyValues, sets, tokenBuckets, pubsub } = shared;
   const newCount = () => ({ roundTrips: [] as string[][], inProgress: 0 });
   let current = newCount();
   let dropped: readonly string[] = [];
@@ -51,6 +51,16 @@ export function createCountingState(shared: State, isCounted: (operation: string
       remove: (key, member) => count('remove', key, () => sets.remove(key, member)),
       members: (key) => count('members', key, () => sets.members(key)),
     },
+    tokenBuckets: tokenBuckets.isShared
+      ? {
+          isShared: true,
+          reserve: (bucket, ...rest) => count('reserve', bucket, () => tokenBuckets.reserve(bucket, ...rest)),
+          take: (bucket, ...rest) => count('take', bucket, () => tokenBuckets.take(bucket, ...rest)),
+          lease: (bucket, ...rest) => count('lease', bucket, () => tokenBuckets.lease(bucket, ...rest)),
+          giveBack: (bucket, ...rest) =>
+            count('giveBack', bucket, () => tokenBuckets.giveBack(bucket, ...rest)),
+        }
+      : tokenBuckets,
     pubsub: {
       ...pubsub,
       publish: (channel, message) => count('publish', channel, () => pubsub.publish(channel, message)),

@@ -48,11 +48,17 @@ export function createSharedBuckets(now: () => number): SharedTokenBuckets {
       const granted = waitMs === 0 ? Math.max(0, Math.min(wanted, available)) : reserved;
       bucket.arrivalMs = arrivalMs + granted * intervalMs;
       if (lease) {
-        const count = lease.held + (waitMs === 0 ? granted : 0);
+        const count = lease.held + (waitMs === 0 ? Math.max(0, granted - lease.immediate) : 0);
         bucket.leases.delete(lease.id);
         if (count > 0) bucket.leases.set(lease.id, { count, endsAtMs: nowMs + leaseMs });
       }
-      return { granted, waitMs };
+      return { granted, waitMs, after: String(bucket.arrivalMs) };
+    },
+    async giveBack(name, { perSecond }, after) {
+      const bucket = bucketOf(name);
+      if (String(bucket.arrivalMs) !== after) return false;
+      bucket.arrivalMs -= 1_000 / perSecond;
+      return true;
     },
   };
 }

@@ -12,10 +12,17 @@ export interface SimulatedTime {
   settle(): Promise<void>;
 }
 
-/** The timers and the date of this test are simulated from now on, until it ends. */
-export function simulateTime(t: TestContext): SimulatedTime {
+/**
+ * The timers and the date of this test are simulated from now on, until it ends.
+ *
+ * @param isIdle whether nothing is under way that needs real time, such as a command to Redis
+ */
+export function simulateTime(t: TestContext, isIdle: () => boolean = () => true): SimulatedTime {
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000 });
-  const settle = async () => void (await setImmediate());
+  const settle = async () => {
+    do await setImmediate();
+    while (!isIdle());
+  };
   return {
     now: Date.now,
     async pass(ms, stepMs = 1) {

@@ -20,7 +20,7 @@ async function startShortListener(t: TestContext) {
     }),
     admit: () => {},
     authenticate: () => ({ name: 'anonymous', tenant: 'anonymous', environments: ['sandbox', 'production'] }),
-    checkQuota: async () => {},
+    checkQuota: () => ({ result: Promise.resolve(), isLikely: false }),
     environments: ['sandbox', 'production'],
     maxBodyBytes: 1024,
     deadlineMs: { write: 1_000, read: 1_000, status: 1_000 },

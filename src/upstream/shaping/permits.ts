@@ -6,8 +6,10 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import type { RequestedPermit } from '../../request/messages.ts';
 import {
   type BucketRate,
+  type GrantedPermits,
   type LocalTokenBuckets,
   leaseMs,
   type PermitRequest,
@@ -30,6 +32,13 @@ export interface Permits {
    * @returns 0 = taken; otherwise the milliseconds after which to try again, or `Infinity`: then `tryAgain` is called once
    */
   take(rates: PermitRates, isPayment: boolean, waiting: number, tryAgain: () => void): number;
+  /**
+   * Requests a permit for a call that is not ready to be sent, in the batch of the commands that it waits for anyway. Absent if
+   * the bucket belongs to this process.
+   *
+   * @returns `undefined` if there is a permit in memory, or probably none in the bucket
+   */
+  prefetch?(rates: PermitRates, isPayment: boolean): RequestedPermit | undefined;
 }
 
 /** The token bucket of an environment, as payments and as other calls use it. */
@@ -56,7 +65,7 @@ export function createPermitSources(buckets: TokenBuckets, dependencies: PermitD
   const sources = new Map<string, Permits>();
   return {
     of(environment) {
-      const permits = sources.get(environment) ?? create(`bucket:${environment}`);
+      const permits = sources.get(environment) ?? create(environment);
       sources.set(environment, permits);
       return permits;
     },
@@ -65,18 +74,21 @@ export function createPermitSources(buckets: TokenBuckets, dependencies: PermitD
 
 const localPermits =
   (buckets: LocalTokenBuckets) =>
-  (bucket: string): Permits => ({
+  (environment: string): Permits => ({
     take(rates, isPayment) {
-      const { taken, nextPermitMs } = buckets.take(bucket, isPayment ? rates.payments : rates.others);
+      const rate = isPayment ? rates.payments : rates.others;
+      const { taken, nextPermitMs } = buckets.take(bucketOf(environment), rate);
       return taken ? 0 : Math.max(1, nextPermitMs);
     },
   });
+
+const bucketOf = (environment: string) => `bucket:${environment}`;
 
 /** One fallback for all environments. */
 function sharedPermits(
   buckets: SharedTokenBuckets,
   { instances, expectedInstances, telemetry, now = () => performance.now() }: PermitDependencies,
-): (bucket: string) => Permits {
+): (environment: string) => Permits {
   const { log, metrics } = telemetry;
   const notifyAll = new Set<() => void>();
   const fallback = createPermitFallback(buckets, {
@@ -91,10 +103,10 @@ function sharedPermits(
     },
     now,
   });
-  return (bucket) => {
-    const { permits, notify } = createLeasedPermits(bucket, { buckets, fallback, instances, now });
-    notifyAll.add(notify);
-    return permits;
+  return (environment) => {
+    const leased = createLeasedPermits(environment, { buckets, fallback, instances, now });
+    notifyAll.add(leased.notify);
+    return leased.permits;
   };
 }
 
@@ -102,10 +114,12 @@ function sharedPermits(
 const periodMs = 100;
 /** Blocks are leased only if the rate gives each instance at least this many permits per period. */
 const minPermitsPerInstance = 2;
-/** With less use per period, a block costs more requests than it saves. */
-const minBlockSize = 2;
+/** A block is leased after so many uses in this period and the one before: with less use, it costs more requests than it saves. */
+const minUses = 2;
 /** A block is used only for half of its lease, so that a renewal reaches the store before the lease ends. */
 const usableMs = leaseMs / 2;
+/** How long a permit that was requested in advance is kept for its call. It is not leased: later use would exceed the rate. */
+const keptMs = 50;
 
 interface LeasedPermitsDependencies {
   readonly buckets: SharedTokenBuckets;
@@ -122,9 +136,10 @@ interface LeasedPermitsDependencies {
  * left: no other call gets a permit, and no block is renewed.
  */
 function createLeasedPermits(
-  bucket: string,
+  environment: string,
   { buckets, fallback, instances, now }: LeasedPermitsDependencies,
 ): { readonly permits: Permits; readonly notify: () => void } {
+  const bucket = bucketOf(environment);
   const leaseId = randomUUID();
   /** To be called once, when permits may be available. */
   let waiters = new Set<() => void>();
@@ -140,6 +155,8 @@ function createLeasedPermits(
   let retryPaymentAtMs = Number.NEGATIVE_INFINITY;
   let isBlockRequested = false;
   let retryBlockAtMs = Number.NEGATIVE_INFINITY;
+  /** Permits that were requested in advance by calls that wait for the answer now, or do not need them any more. */
+  let arriving = 0;
   let used = 0;
   let usedBefore = 0;
   let periodStartMs = Number.NEGATIVE_INFINITY;
@@ -155,13 +172,72 @@ function createLeasedPermits(
     }
     if (due > 0) due -= 1;
     else held -= 1;
-    if (!periodTimer && nowMs - periodStartMs >= periodMs) startPeriod(nowMs);
-    used += 1;
-    if (held < blockSize(rates) / 2) requestBlock(rates, 0);
+    countUse(rates, nowMs);
     return 0;
   }
 
+  function countUse(rates: PermitRates, nowMs: number): void {
+    if (!periodTimer && nowMs - periodStartMs >= periodMs) startPeriod(nowMs);
+    used += 1;
+    if (held < blockSize(rates) / 2 && !fallback.isActive()) requestBlock(rates, 0);
+  }
+
+  function prefetch(rates: PermitRates, isPayment: boolean): RequestedPermit | undefined {
+    const nowMs = now();
+    const isHeld = held > 0 && nowMs < heldUntilMs;
+    if (isHeld || nowMs < (isPayment ? retryPaymentAtMs : retryBlockAtMs) || fallback.isActive())
+      return undefined;
+    const rate = isPayment ? rates.payments : rates.others;
+    /** The permit, while it is kept for the call. */
+    let kept: GrantedPermits | undefined;
+    let keptUntilMs = 0;
+    let isAnswered = false;
+    let isOver = false;
+    const onAnswer = (answer: GrantedPermits | undefined) => {
+      isAnswered = true;
+      if (answer?.granted === 0 && !isPayment) retryBlockAtMs = nowMs + answer.waitMs + spreadMs(rates);
+      const permit = answer?.granted === 1 ? answer : undefined;
+      if (isOver) {
+        arriving -= 1;
+        offerOrGiveBack(rate, permit);
+      } else if (permit) {
+        kept = permit;
+        keptUntilMs = now() + keptMs;
+      }
+    };
+    const end = () => {
+      if (isOver) return;
+      isOver = true;
+      if (!isAnswered) arriving += 1;
+      else if (kept) offerOrGiveBack(rate, kept);
+    };
+    buckets.lease(bucket, rate, { wanted: 1, maxWaitMs: 0 }).then(onAnswer, (thrown) => {
+      fallback.begin(thrown);
+      onAnswer(undefined);
+    });
+    return {
+      environment,
+      take() {
+        if (!kept || isOver || now() > keptUntilMs) {
+          end();
+          return false;
+        }
+        isOver = true;
+        countUse(rates, now());
+        return true;
+      },
+      release: end,
+    };
+  }
+
+  /** @param permit `undefined` if none was granted: the calls that wait then request their own */
+  function offerOrGiveBack(rate: BucketRate, permit: GrantedPermits | undefined): void {
+    const unused = offer(permit ? 1 : 0);
+    if (permit && unused > 0) buckets.giveBack(bucket, rate, permit.after).catch(() => {}); // then it is lost
+  }
+
   function request(rates: PermitRates, isPayment: boolean, waiting: number): number {
+    if (arriving > 0) return Number.POSITIVE_INFINITY;
     if (fallback.isActive()) return fallback.take(bucket, isPayment ? rates.payments : rates.others);
     return isPayment ? requestForPayments(rates, waiting) : requestBlock(rates, waiting);
   }
@@ -173,11 +249,13 @@ function createLeasedPermits(
   }
 
   /** How many permits the block should contain; 0 if permits are requested one by one. */
-  function blockSize({ others: { perSecond } }: PermitRates): number {
+  const blockSize = (rates: PermitRates): number => (used + usedBefore < minUses ? 0 : maxHeld(rates));
+
+  /** As many as were used in a period, if the rate allows blocks. */
+  function maxHeld({ others: { perSecond } }: PermitRates): number {
     const perPeriod = (perSecond * periodMs) / 1_000;
     if (perPeriod < minPermitsPerInstance * instances()) return 0;
-    const size = Math.max(used, usedBefore);
-    return size < minBlockSize ? 0 : Math.min(size, Math.floor(perPeriod));
+    return Math.min(Math.max(used, usedBefore), Math.floor(perPeriod));
   }
 
   function requestForPayments({ payments, maxWaitMs }: PermitRates, waiting: number): number {
@@ -218,12 +296,12 @@ function createLeasedPermits(
 
   function changeBlock(rates: PermitRates, waiting: number, wanted: number, returned: number): void {
     held -= returned;
-    const lease = { id: leaseId, held, returned };
+    const lease = { id: leaseId, held, returned, immediate: waiting };
     const sentAtMs = now();
     send(rates, { wanted, maxWaitMs: 0, lease }, (granted) => {
-      isLeased = lease.held + granted > 0;
-      periodTimer ??= setTimeout(onPeriodEnd, periodMs).unref();
       const needed = Math.min(granted, waiting);
+      isLeased = lease.held + granted - needed > 0;
+      periodTimer ??= setTimeout(onPeriodEnd, periodMs).unref();
       held += granted - needed;
       heldUntilMs = sentAtMs + usableMs;
       offer(needed);
@@ -232,10 +310,11 @@ function createLeasedPermits(
 
   function send(rates: PermitRates, request: PermitRequest, onGranted: (granted: number) => void): void {
     isBlockRequested = true;
+    const sentAtMs = now();
     buckets.lease(bucket, rates.others, request).then(
       ({ granted, waitMs }) => {
         isBlockRequested = false;
-        if (request.wanted > 0 && granted === 0) retryBlockAtMs = now() + waitMs + spreadMs(rates);
+        if (request.wanted > 0 && granted === 0) retryBlockAtMs = sentAtMs + waitMs + spreadMs(rates);
         onGranted(granted);
       },
       (thrown) => {
@@ -260,13 +339,16 @@ function createLeasedPermits(
     if (nowMs >= heldUntilMs) held = 0;
     periodTimer = isLeased ? setTimeout(onPeriodEnd, periodMs).unref() : undefined;
     if (!isLeased || !heldRates || isBlockRequested || fallback.isActive()) return;
-    changeBlock(heldRates, 0, 0, Math.max(0, held - blockSize(heldRates)));
+    changeBlock(heldRates, 0, 0, Math.max(0, held - maxHeld(heldRates)));
   }
 
-  function offer(count: number): void {
+  /** @returns how many of the permits nobody has used */
+  function offer(count: number): number {
     due = count;
     notify();
+    const unused = due;
     due = 0;
+    return unused;
   }
 
   function notify(): void {
@@ -275,5 +357,5 @@ function createLeasedPermits(
     for (const tryAgain of current) tryAgain();
   }
 
-  return { permits: { take }, notify };
+  return { permits: { take, prefetch }, notify };
 }

@@ -9,7 +9,7 @@
 import type { ShapingSettings } from '../../config/schema.ts';
 import { type Lane, lanes } from '../../pis/operations.ts';
 import { GatewayError, retryLater } from '../../request/errors.ts';
-import type { DisconnectSignal } from '../../request/messages.ts';
+import type { DisconnectSignal, RequestedPermit } from '../../request/messages.ts';
 import type { BucketRate } from '../../state/ports.ts';
 import type { AdaptiveRate, ThrottleResponse } from './adaptive-rate.ts';
 import { createConcurrencySlots } from './concurrency-slots.ts';
@@ -24,6 +24,12 @@ export interface RateLimiter {
    * @throws GatewayError QUEUE_FULL or QUEUE_TIMEOUT if nothing was sent; and whatever `send` throws
    */
   run<Response extends ThrottleResponse>(call: LimitedCall, send: () => Promise<Response>): Promise<Response>;
+  /**
+   * Requests the permit of a call before it is ready to be sent, if the call would then be admitted at once.
+   *
+   * @returns `undefined` if nothing was requested
+   */
+  prefetch(call: QueueKey): RequestedPermit | undefined;
   stats(): RateLimiterStats;
   /** Stops listening for pauses, for a reload. Queued calls then notice a pause with the next permit. */
   close(): void;
@@ -35,6 +41,8 @@ export interface LimitedCall extends QueueKey {
   readonly deadlineAtMs: number;
   /** Aborted when the TPP disconnects. Has no effect once the call is admitted. */
   readonly signal?: DisconnectSignal | undefined;
+  /** What `prefetch` has returned for it. */
+  readonly permit?: RequestedPermit | undefined;
 }
 
 export interface RateLimiterStats {
@@ -84,15 +92,18 @@ export function createRateLimiter(
   });
 
   /** Admits a call without waiting, if nothing prevents that. */
-  function tryAdmit({ lane, tenant, deadlineAtMs, signal }: LimitedCall): boolean {
+  function tryAdmit({ lane, tenant, deadlineAtMs, signal, permit }: LimitedCall): boolean {
     if (queue.size() > 0 || signal?.aborted || deadlineAtMs <= now()) return false;
     if (adaptiveRate.pausedMs() > 0 || slots.free(lane, tenant) <= 0) return false;
-    if (permits.take(ratesOf(adaptiveRate.rate()), lane === 'write', 1, proceed) > 0) return false;
+    const isPermitted =
+      permit?.take() || permits.take(ratesOf(adaptiveRate.rate()), lane === 'write', 1, proceed) === 0;
+    if (!isPermitted) return false;
     slots.take(tenant);
     return true;
   }
 
-  function waitForAdmission({ lane, tenant, deadlineAtMs, signal }: LimitedCall): Promise<void> {
+  function waitForAdmission({ lane, tenant, deadlineAtMs, signal, permit }: LimitedCall): Promise<void> {
+    permit?.release(); // the first call of the queue needs it
     const untilMs = Math.min(now() + Math.max(minQueueMs, maxWait[lane]), deadlineAtMs);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const disconnect = () => refuse(call, clientDisconnected());
@@ -206,9 +217,19 @@ export function createRateLimiter(
     );
   }
 
+  function prefetch({ lane, tenant }: QueueKey): RequestedPermit | undefined {
+    if (queue.size() > 0 || adaptiveRate.pausedMs() > 0 || slots.free(lane, tenant) <= 0) return undefined;
+    const rates = ratesOf(adaptiveRate.rate());
+    const hasReserve = rates.others.burst < rates.payments.burst;
+    // The cache may answer a status read: meanwhile its permit must not be missing to a payment.
+    if (lane === 'status' && !hasReserve) return undefined;
+    return permits.prefetch?.(rates, lane === 'write');
+  }
+
   return {
     run: (call, send) =>
       tryAdmit(call) ? start(call, send) : waitForAdmission(call).then(() => start(call, send)),
+    prefetch,
     stats: () => ({
       waiting: { write: queue.size('write'), read: queue.size('read'), status: queue.size('status') },
       running: slots.running(),

@@ -2,10 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { AffinityRetention, PaymentAffinity } from '../../../src/environments/affinity-record.ts';
-import {
-  chooseEnvironment,
-  prefetchActiveEnvironment,
-} from '../../../src/environments/choose-environment.ts';
+import { chooseEnvironment, prefetchWithClaim } from '../../../src/environments/choose-environment.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisRequest, RoutedRequest } from '../../../src/request/messages.ts';
 import { captureLog } from '../../kit/log-capture.ts';
@@ -16,6 +13,7 @@ import {
   cancellation,
   errorOf,
   initiation,
+  paymentRead,
   rival,
   shop,
   statusRead,
@@ -198,7 +196,7 @@ describe('the cached status that chooseEnvironment reads in advance', () => {
   });
 });
 
-describe('the stage prefetchActiveEnvironment', () => {
+describe('the stage prefetchWithClaim', () => {
   /** Runs both stages; the claim of the X-Request-ID lies between them. */
   async function runBoth(dependencies: ReturnType<typeof dependenciesFor>, request: PisRequest) {
     let reads = 0;
@@ -208,7 +206,8 @@ describe('the stage prefetchActiveEnvironment', () => {
       return dependencies.active.read();
     };
     const counting = { ...dependencies, active: { ...dependencies.active, read } };
-    const response = await prefetchActiveEnvironment(counting)(request, async (prefetched) => {
+    const response = await prefetchWithClaim(counting)(request, async (prefetched) => {
+      prefetched.onClaim?.();
       readsBeforeClaim = reads;
       await setImmediate();
       return chooseEnvironment(counting)(prefetched, async ({ environment }) =>
@@ -218,7 +217,7 @@ describe('the stage prefetchActiveEnvironment', () => {
     return { environment: response.environment, reads, readsBeforeClaim };
   }
 
-  test('reads the active environment once, before the claim', async () => {
+  test('reads the active environment once, with the claim', async () => {
     const result = await runBoth(dependenciesFor({ active: 'production' }), initiation());
     assert.deepEqual(result, { environment: 'production', reads: 1, readsBeforeClaim: 1 });
   });
@@ -239,13 +238,126 @@ describe('the stage prefetchActiveEnvironment', () => {
   });
 
   test('does not let a repeat fail because of a failed read', async () => {
-    const stage = prefetchActiveEnvironment(withUnreachableState(dependenciesFor()));
+    const stage = prefetchWithClaim(withUnreachableState(dependenciesFor()));
     const replayed = bankResponse('sandbox');
-    const response = await stage(initiation(), async () => {
+    const response = await stage(initiation(), async ({ onClaim }) => {
+      onClaim?.();
       await setImmediate(); // an unhandled rejection fails the test
       return replayed;
     });
     assert.equal(response, replayed);
+  });
+});
+
+describe('the permit that is requested in advance', () => {
+  /** The environments for which the stages request a permit until the claim, or the affinity, is known. */
+  async function permitsFor(request: PisRequest, options: Parameters<typeof dependenciesFor>[0] = {}) {
+    const requested: string[] = [];
+    const dependencies = dependenciesFor(options);
+    const affinities = Promise.withResolvers<readonly PaymentAffinity[]>();
+    const stages = {
+      ...dependencies,
+      affinity: {
+        ...dependencies.affinity,
+        lastSeen: () => options.affinities ?? [],
+        environmentsOf: () => affinities.promise,
+      },
+      prefetchPermit: (_request: PisRequest, environment: string) => void requested.push(environment),
+    };
+    const response = prefetchWithClaim(stages)(request, async (claiming) => {
+      if (claiming.operation.lane === 'write') claiming.onClaim?.();
+      return chooseEnvironment(stages)(claiming, async ({ environment }) => bankResponse(environment.name));
+    });
+    const outcome = response.catch(() => {});
+    await setImmediate();
+    const before = [...requested];
+    affinities.resolve(options.affinities ?? []);
+    await outcome;
+    assert.deepEqual(requested, before, 'nothing is requested later');
+    return before;
+  }
+
+  for (const [name, request, expected] of [
+    ['the active environment for a new payment', initiation(), 'sandbox'],
+    ['the requested environment for a new payment', initiation({ named: 'production' }), 'production'],
+    [
+      'the only environment of the client for a new payment',
+      initiation({ client: { ...shop, environments: ['production'] } }),
+      'production',
+    ],
+  ] as const)
+    test(`is for ${name}`, async () => {
+      assert.deepEqual(await permitsFor(request), [expected]);
+    });
+
+  test('is for the environment where the instance last saw the payment', async () => {
+    for (const request of [paymentRead(), cancellation(), authorisation()])
+      assert.deepEqual(await permitsFor(request, { affinities: [inProduction] }), ['production']);
+  });
+
+  test('is for the only environment, also for a write that concerns a payment', async () => {
+    for (const request of [initiation(), cancellation(), authorisation()])
+      assert.deepEqual(await permitsFor(request, { environments: ['bank'] }), ['bank']);
+  });
+
+  test('is not requested for a status read, or if it is not known where the payment belongs', async () => {
+    assert.deepEqual(await permitsFor(statusRead(), { affinities: [inProduction] }), []);
+    assert.deepEqual(await permitsFor(paymentRead()), []);
+    const foreign = { affinities: [{ environment: 'production', tenant: 'rival' }] };
+    assert.deepEqual(await permitsFor(paymentRead(), foreign), []);
+    assert.deepEqual(await permitsFor(initiation(), { active: undefined }), []);
+  });
+});
+
+describe('the stage chooseEnvironment while the quota is being checked', () => {
+  for (const [name, options] of [
+    ['two environments', { affinities: [inProduction] }],
+    ['one environment', { environments: ['production'] }],
+  ] as const) {
+    const startRead = (request: PisRequest) => {
+      const quota = Promise.withResolvers<void>();
+      const [passed, prefetched]: [string[], string[]] = [[], []];
+      const dependencies = dependenciesFor(options);
+      const affinity = { ...dependencies.affinity, lastSeen: () => [inProduction] };
+      const prefetchStatus = () => void prefetched.push('status');
+      const prefetchPermit = () => void prefetched.push('permit');
+      const stage = chooseEnvironment({ ...dependencies, affinity, prefetchStatus, prefetchPermit });
+      const response = stage(Object.assign(request, { quota: quota.promise }), async ({ environment }) => {
+        passed.push(environment.name);
+        return bankResponse(environment.name);
+      });
+      return { quota, passed, prefetched, response };
+    };
+
+    test(`prefetches, and passes the request on when the quota has admitted it: ${name}`, async () => {
+      for (const [request, expected] of [
+        [statusRead(), ['status']],
+        [paymentRead(), ['status', 'permit']], // the status cache decides that it reads no status
+      ] as const) {
+        const { quota, passed, prefetched, response } = startRead(request);
+        await setImmediate();
+        assert.deepEqual([passed, prefetched], [[], expected]);
+        quota.resolve();
+        assert.equal((await response).environment, 'production');
+        assert.equal(request.quota, undefined);
+      }
+    });
+
+    test(`does not pass the request on if the quota is used up: ${name}`, async () => {
+      const { quota, passed, response } = startRead(statusRead());
+      quota.reject(new GatewayError('QUOTA_EXCEEDED', 'used up'));
+      assert.equal((await errorOf(() => response)).code, 'QUOTA_EXCEEDED');
+      assert.deepEqual(passed, []);
+    });
+  }
+
+  test('refuses by the quota first if the affinity cannot be read either', async () => {
+    const stage = chooseEnvironment(withUnreachableState(dependenciesFor()));
+    const quota = Promise.withResolvers<void>();
+    const response = stage(Object.assign(statusRead(), { quota: quota.promise }), () => assert.fail());
+    await setImmediate(); // an unhandled rejection fails the test
+    quota.reject(new GatewayError('QUOTA_EXCEEDED', 'used up'));
+    assert.equal((await errorOf(() => response)).code, 'QUOTA_EXCEEDED');
   });
 });
 

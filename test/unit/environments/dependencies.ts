@@ -39,6 +39,7 @@ export function dependenciesFor(options: Options = {}): Dependencies {
       read: async () => record ?? unavailable(),
     },
     prefetchStatus: () => undefined,
+    prefetchPermit: () => {},
     stateProblem: () => undefined,
     affinity: {
       environmentsOf: async () => affinities,

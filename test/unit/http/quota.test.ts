@@ -17,7 +17,7 @@ function startQuotas(rate: number, burst: number) {
     const fields = new Map<string, string>();
     let refusal: unknown;
     try {
-      await check(client, ([name, value]) => fields.set(name, value));
+      await check(client, ([name, value]) => fields.set(name, value))?.result;
     } catch (thrown) {
       refusal = thrown;
     }
@@ -105,6 +105,43 @@ describe('the quotas on buckets that instances share', () => {
     world.isDown = false;
     world.nowMs = 5_000;
     assert.equal((await takes[0]('bucket', rate)).remaining, 2);
+  });
+
+  test('let a request start early only if the last answer left more permits than were requested since', async () => {
+    const { world, takes } = startShared();
+    const check = createQuotaCheck([{ name: 'shop', quota: { rate: 1, burst: 3 } }], takes[0]);
+    const startCheck = () => check(shop, () => {}) ?? assert.fail('the state is not asked');
+    const first = startCheck();
+    assert.equal(first.isLikely, false, 'nothing is known of the bucket');
+    await first.result;
+    const [second, third, fourth] = [startCheck(), startCheck(), startCheck()];
+    assert.deepEqual([second.isLikely, third.isLikely, fourth.isLikely], [true, true, false]);
+    await Promise.all([second.result, third.result]);
+    await assert.rejects(fourth.result);
+    const refused = startCheck();
+    assert.equal(refused.isLikely, false, 'a refusal costs nothing more');
+    await assert.rejects(refused.result);
+    world.nowMs = 2_000;
+    await startCheck().result;
+    assert.equal(startCheck().isLikely, true, 'the bucket has been filled again');
+  });
+
+  test('let each instance start at most one request early that another instance leaves no permit for', async () => {
+    const { takes } = startShared();
+    const quota = { rate: 1, burst: 3 };
+    const checks = takes.map((take) => createQuotaCheck([{ name: 'shop', quota }], take));
+    const outcomes = [];
+    for (let one = 0; one < 8; one++) {
+      const pending = checks[one % 2]?.(shop, () => {});
+      const isAdmitted = await pending?.result.then(
+        () => true,
+        () => false,
+      );
+      outcomes.push([pending?.isLikely, isAdmitted]);
+    }
+    assert.equal(outcomes.filter(([, isAdmitted]) => isAdmitted).length, 3);
+    const early = outcomes.filter(([isLikely, isAdmitted]) => isLikely && !isAdmitted);
+    assert.ok(early.length <= 2, `${early.length} requests`);
   });
 
   test('pass any other error on', async () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { type ErrorCode, errorTable, GatewayError, withAdvice } from '../../../src/request/errors.ts';
 import { createBlockingState } from '../../kit/blocking-state.ts';
+import { createFailingState } from '../../kit/failing-state.ts';
 import { publicUrl } from '../../kit/gateway.ts';
 import { settleTasks } from './fake-time.ts';
 import {
@@ -71,6 +72,61 @@ describe('the first request with an X-Request-ID', () => {
   });
 });
 
+describe('a request whose quota is being checked', () => {
+  const startRequest = (t: TestContext, request = initiation()) => {
+    const started = startInstance(t);
+    const quota = Promise.withResolvers<void>();
+    const bank = createNextStage();
+    bank.respond(created);
+    const send = () => started.instance.send({ ...request, quota: quota.promise }, bank.next);
+    const refuse = () => quota.reject(new GatewayError('QUOTA_EXCEEDED', 'used up'));
+    return { ...started, quota, bank, send, refuse };
+  };
+
+  test('claims its X-Request-ID, and is sent when it is admitted', async (t) => {
+    const { state, quota, bank, send } = startRequest(t);
+    const response = send();
+    await settleTasks();
+    assert.equal((await entryOf(state))?.step, 'claimed');
+    assert.equal(bank.sentCount(), 0);
+    quota.resolve();
+    assert.deepEqual(await response, created);
+    assert.equal(bank.requests[0]?.quota, undefined);
+  });
+
+  test('releases its claim if it is refused, so that a repeat is sent', async (t) => {
+    const { state, instance, bank, send, refuse } = startRequest(t);
+    const response = send();
+    await settleTasks();
+    refuse();
+    assert.equal(await errorCodeOf(response), 'QUOTA_EXCEEDED');
+    assert.equal(await entryOf(state), undefined);
+    assert.equal(bank.sentCount(), 0);
+    assert.deepEqual(await instance.send(initiation(), bank.next), created);
+  });
+
+  test('gets no stored response if it is refused, and the stored response stays', async (t) => {
+    const { instance, bank, send, refuse } = startRequest(t);
+    await instance.send(initiation(), bank.next);
+    refuse();
+    assert.equal(await errorCodeOf(send()), 'QUOTA_EXCEEDED');
+    assert.equal((await instance.send(initiation(), bank.next)).servedFrom, 'ledger');
+  });
+
+  test('is refused by the quota first if the ledger is unavailable', async (t) => {
+    useFakeTime(t);
+    const state = createFailingState();
+    const instance = createInstance(state);
+    state.fail();
+    const quota = Promise.withResolvers<void>();
+    const request = { ...initiation(), quota: quota.promise };
+    const response = instance.send(request, () => assert.fail('it is sent'));
+    await settleTasks(); // an unhandled rejection fails the test
+    quota.reject(new GatewayError('QUOTA_EXCEEDED', 'used up'));
+    assert.equal(await errorCodeOf(response), 'QUOTA_EXCEEDED');
+  });
+});
+
 describe('a repeat', () => {
   for (const status of [400, 403, 500, 503])
     test(`gets a stored response with status ${status}, and nothing is sent`, async (t) => {
@@ -105,20 +161,31 @@ describe('a repeat', () => {
     assert.equal(bank.sentCount(), 1);
   });
 
-  test('does not use the active environment that it read before it waited', async (t) => {
-    const { instance } = startInstance(t);
+  test('reads the active environment again with each claim, and releases the permit while it waits', async (t) => {
+    const { state, instance } = startInstance(t);
     const [bank, later] = [createNextStage(), createNextStage()];
     const first = instance.send(initiation(), bank.next);
     await settleTasks();
-    const request = initiation();
-    request.activeEnvironment = Promise.resolve({ environment: 'before the switch' });
-    const repeat = instance.send(request, later.next);
+    const seen: string[] = [];
+    const permit = { environment: 'sandbox', take: () => true, release: () => void seen.push('released') };
+    const onClaim = () => void seen.push('claimed');
+    const repeat = createInstance(state).send({ ...initiation(), onClaim, permit }, later.next);
     await settleTasks();
+    assert.deepEqual(seen, ['claimed', 'released']);
     bank.respond(bankResponse(429, ''));
     await first;
     later.respond(created);
     assert.deepEqual(await repeat, created);
-    assert.equal(later.requests[0]?.activeEnvironment, undefined);
+    assert.deepEqual(seen, ['claimed', 'released', 'claimed']);
+  });
+
+  test('of a request of the same instance claims nothing', async (t) => {
+    const { instance } = startInstance(t);
+    const bank = createNextStage();
+    bank.respond(created);
+    await instance.send(initiation(), bank.next);
+    const onClaim = () => assert.fail('it is answered from memory');
+    assert.equal((await instance.send({ ...initiation(), onClaim }, bank.next)).servedFrom, 'ledger');
   });
 
   for (const [withinMs, untilMs] of [

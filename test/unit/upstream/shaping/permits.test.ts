@@ -16,7 +16,7 @@ interface Options {
 /** The permits of one instance; the rest of the bucket belongs to the test. */
 function startPermits(t: TestContext, { perSecond = 100, burst = 100, instances = 1 }: Options = {}) {
   const time = simulateTime(t);
-  const world = { isDown: false, requests: 0, notifications: 0 };
+  const world = { isDown: false, requests: 0, notifications: 0, givenBack: 0 };
   const shared = createSharedBuckets(time.now);
   const request = <Result>(send: () => Promise<Result>) => {
     world.requests += 1;
@@ -27,6 +27,12 @@ function startPermits(t: TestContext, { perSecond = 100, burst = 100, instances 
     reserve: (...all) => request(() => shared.reserve(...all)),
     take: (...all) => request(() => shared.take(...all)),
     lease: (...all) => request(() => shared.lease(...all)),
+    giveBack: (...all) =>
+      request(async () => {
+        const isReturned = await shared.giveBack(...all);
+        world.givenBack += Number(isReturned);
+        return isReturned;
+      }),
   };
   const logged: string[] = [];
   const permits = createPermitSources(buckets, {
@@ -59,7 +65,8 @@ function startPermits(t: TestContext, { perSecond = 100, burst = 100, instances 
     await time.settle();
     assert.ok(wait.isOver, 'a permit is available');
   };
-  return { time, world, shared, rates, take, takeAll, takeOne, startWait, logged };
+  const prefetch = (isPayment = false) => permits.prefetch?.(rates, isPayment);
+  return { time, world, shared, rates, take, takeAll, takeOne, startWait, prefetch, logged };
 }
 
 describe('the permits of a shared bucket', () => {
@@ -144,7 +151,119 @@ describe('the permits of a shared bucket', () => {
   });
 });
 
+describe('a permit that is requested in advance', () => {
+  const scarce = { perSecond: 2, burst: 2, instances: 5 };
+
+  test('is granted before the call needs it, and no other call gets it', async (t) => {
+    const { time, world, take, prefetch } = startPermits(t, scarce);
+    const permit = prefetch(true);
+    await time.settle();
+    assert.equal(world.requests, 1);
+    assert.equal(take(), Number.POSITIVE_INFINITY, 'a read must request its own');
+    assert.equal(permit?.take(), true);
+    assert.equal(permit?.take(), false, 'only once');
+  });
+
+  for (const isAnswered of [true, false])
+    test(`goes back to the bucket if the call does not need it, ${isAnswered ? 'after' : 'before'} the bucket has answered`, async (t) => {
+      const { time, world, shared, rates, prefetch } = startPermits(t, scarce);
+      const permit = prefetch(true);
+      if (isAnswered) await time.settle();
+      permit?.release();
+      permit?.release();
+      await time.settle();
+      assert.equal(world.givenBack, 1);
+      assert.equal(permit?.take(), false);
+      const { granted } = await shared.lease('bucket:sandbox', rates.payments, { wanted: 9, maxWaitMs: 0 });
+      assert.equal(granted, 2);
+    });
+
+  test('is lost instead of given back if another instance has used the bucket since', async (t) => {
+    const { time, world, shared, rates, prefetch } = startPermits(t, scarce);
+    const permit = prefetch(true);
+    await time.settle();
+    const { waitMs } = await shared.lease('bucket:sandbox', rates.payments, { wanted: 1, maxWaitMs: 0 });
+    assert.equal(waitMs, 0);
+    permit?.release();
+    await time.settle();
+    assert.equal(world.givenBack, 0);
+    const next = await shared.lease('bucket:sandbox', rates.payments, { wanted: 1, maxWaitMs: 0 });
+    assert.deepEqual([next.granted, next.waitMs], [0, 500]);
+  });
+
+  test('goes to a call that waits if its own call does not need it', async (t) => {
+    const { time, world, prefetch, startWait } = startPermits(t, { ...scarce, burst: 1 });
+    const permit = prefetch(true);
+    const wait = startWait(true);
+    permit?.release();
+    await time.settle();
+    assert.equal(wait.isOver, true);
+    assert.equal(world.givenBack, 0);
+  });
+
+  test('is awaited by a call that needs it before the bucket has answered', async (t) => {
+    const { time, world, prefetch, startWait } = startPermits(t, scarce);
+    const permit = prefetch(true);
+    assert.equal(permit?.take(), false);
+    const wait = startWait(true);
+    await time.settle();
+    assert.equal(wait.isOver, true);
+    assert.equal(world.requests, 1, 'one permit was requested, not two');
+  });
+
+  test('goes back if its call needs it only after 50 ms, so that late use does not exceed the rate', async (t) => {
+    const { time, world, prefetch } = startPermits(t, scarce);
+    const permit = prefetch(true);
+    await time.pass(51);
+    assert.equal(permit?.take(), false);
+    await time.settle();
+    assert.equal(world.givenBack, 1);
+  });
+
+  test('is not requested if one is in memory', async (t) => {
+    const { prefetch, takeOne, take, time } = startPermits(t);
+    for (let one = 0; one < 3; one++) await takeOne();
+    assert.equal(take(), 0, 'there is a block');
+    await time.settle();
+    assert.equal(prefetch(), undefined);
+  });
+
+  test('is not requested for a read while the bucket is known to be empty', async (t) => {
+    const { time, prefetch, takeOne } = startPermits(t, { ...scarce, burst: 1 });
+    await takeOne(true);
+    assert.ok(prefetch(), 'only the bucket knows that it is empty');
+    await time.settle();
+    assert.equal(prefetch(), undefined);
+    await time.pass(600);
+    assert.ok(prefetch());
+  });
+
+  test('is not taken from the reserve of payments', async (t) => {
+    const { time, shared, rates, prefetch } = startPermits(t, { perSecond: 2, burst: 4, instances: 5 });
+    await shared.lease('bucket:sandbox', rates.payments, { wanted: 2, maxWaitMs: 0 });
+    const read = prefetch(false);
+    await time.settle();
+    assert.equal(read?.take(), false);
+    const payment = prefetch(true);
+    await time.settle();
+    assert.equal(payment?.take(), true);
+  });
+});
+
 describe('the permits while the shared bucket cannot be reached', () => {
+  test('are not leased again, although a block is in use', async (t) => {
+    const { time, world, take, takeOne } = startPermits(t, { perSecond: 1_000, burst: 1_000 });
+    for (let one = 0; one < 20; one++) await takeOne();
+    world.isDown = true;
+    for (let requests = world.requests; world.requests === requests; ) assert.equal(take(), 0);
+    await time.settle();
+    world.requests = 0;
+    let taken = 0;
+    for (; take() === 0; taken++) await time.settle();
+    assert.ok(taken > 1, 'the rest of the block is used');
+    assert.equal(world.requests, 0);
+  });
+
   test('come from an empty bucket with a share of the rate, and each start and end is logged once', async (t) => {
     const { time, world, takeOne, startWait, logged } = startPermits(t, {
       perSecond: 2,

@@ -4,6 +4,7 @@ import type { TestContext } from 'node:test';
 import type { ShapingSettings } from '../../../../src/config/schema.ts';
 import type { Lane } from '../../../../src/pis/operations.ts';
 import { type GatewayError, stateUnavailable } from '../../../../src/request/errors.ts';
+import type { RequestedPermit } from '../../../../src/request/messages.ts';
 import { createMemoryState } from '../../../../src/state/memory.ts';
 import type { SharedTokenBuckets, State } from '../../../../src/state/ports.ts';
 import { createMetrics } from '../../../../src/telemetry/metrics.ts';
@@ -39,6 +40,10 @@ interface CallOptions {
   readonly limiter?: number;
   readonly signal?: AbortSignal;
   readonly deadlineMs?: number;
+  /** How long before the call its permit is requested, in milliseconds. */
+  readonly prefetchMs?: number;
+  /** The call gives up after its permit was requested. */
+  readonly givesUp?: boolean;
 }
 
 interface LimiterFixtureOptions {
@@ -51,6 +56,8 @@ interface LimiterFixtureOptions {
   readonly latencyMs?: number;
   /** The token buckets as each instance accesses them. By default, those of the process if there is one instance. */
   readonly bucketsOf?: (shared: SharedTokenBuckets) => SharedTokenBuckets;
+  /** Whether these token buckets have answered everything. */
+  readonly isIdle?: () => boolean;
 }
 
 export const defaults: ShapingSettings = {
@@ -67,7 +74,7 @@ const okResponse: ThrottleResponse = { status: 200, headers: [] };
 
 export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {}): LimiterFixture {
   const { instances = 1, isShared = false, bank = () => okResponse, latencyMs = 50, bucketsOf } = options;
-  const time = simulateTime(t);
+  const time = simulateTime(t, options.isIdle);
   const { now } = time;
   const state = createMemoryState(now);
   const sent: SentCall[] = [];
@@ -93,6 +100,12 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
 
   async function call(over: CallOptions = {}): Promise<void> {
     const { lane = 'write', tenant = 'tenant', limiter = 0, deadlineMs = 600_000, signal } = over;
+    let permit: RequestedPermit | undefined;
+    if (over.prefetchMs !== undefined) {
+      permit = limiters[limiter]?.prefetch({ lane, tenant });
+      await new Promise((resolve) => setTimeout(resolve, over.prefetchMs));
+    }
+    if (over.givesUp) return permit?.release();
     const sinceMs = now();
     const send = async () => {
       const atMs = now();
@@ -102,7 +115,7 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
       return response;
     };
     await limiters[limiter]
-      ?.run({ lane, tenant, deadlineAtMs: sinceMs + deadlineMs, signal }, send)
+      ?.run({ lane, tenant, deadlineAtMs: sinceMs + deadlineMs, signal, permit }, send)
       .catch((error) => void refused.push(Object.assign(error, { lane })));
   }
 
@@ -121,6 +134,7 @@ export function failingBuckets() {
     reserve: (...all) => request(() => shared.reserve(...all)),
     take: (...all) => request(() => shared.take(...all)),
     lease: (...all) => request(() => shared.lease(...all)),
+    giveBack: (...all) => request(() => shared.giveBack(...all)),
   });
   return Object.assign(failing, { bucketsOf });
 }

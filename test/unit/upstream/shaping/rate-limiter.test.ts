@@ -227,6 +227,106 @@ test('an empty token bucket costs at most two requests per permit, regardless of
   }
 });
 
+for (const [lane, burst] of [
+  ['write', 1],
+  ['read', 1],
+  ['read', 2],
+] as const)
+  test(`an instance that uses a bucket of ${burst} alone reaches its rate, although the state answers after 2 ms: ${lane}`, async (t) => {
+    const bucketsOf = (shared: SharedTokenBuckets): SharedTokenBuckets => ({
+      ...shared,
+      async lease(...all) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        const granted = await shared.lease(...all);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        return granted;
+      },
+    });
+    const patient = { write: 1e9, read: 1e9, status: 1e9 };
+    const { time, sent, call } = startLimiters(t, { bucketsOf, settings: { burst, maxWait: patient } });
+    for (let count = 0; count < 600; count++) void call({ lane });
+    await time.pass(10_000);
+    assert.ok(sent.length >= 490, `${sent.length} of 500 calls`);
+    const times = sent.map(({ atMs }) => atMs);
+    assert.ok(worstExcess(times, 50, burst) <= 0.1 + 1e-6, 'permits arrive at most 2 ms late');
+  });
+
+describe('call whose permit is requested in advance', () => {
+  /** The state answers after this time. */
+  const slowBuckets = (answerMs: () => number) => (shared: SharedTokenBuckets) => ({
+    ...shared,
+    async lease(...all: Parameters<SharedTokenBuckets['lease']>) {
+      const granted = await shared.lease(...all);
+      await new Promise((resolve) => setTimeout(resolve, answerMs()));
+      return granted;
+    },
+  });
+
+  test('does not wait for the state', async (t) => {
+    const { time, sent, call } = startLimiters(t, { bucketsOf: slowBuckets(() => 30) });
+    for (const lane of ['write', 'read', 'status'] as const) void call({ lane, prefetchMs: 31 });
+    await time.pass(100);
+    assert.deepEqual(
+      sent.map(({ waitedMs }) => waitedMs),
+      [0, 0, 0],
+    );
+  });
+
+  test('waits behind calls that are queued already', async (t) => {
+    const settings = { rate: 1, burst: 2, maxConcurrent: 1, reserve: 0 };
+    const { time, sent, call } = startLimiters(t, { bucketsOf: slowBuckets(() => 0), settings });
+    void call({ tenant: 'late', prefetchMs: 10 });
+    await time.pass(5);
+    void call({ tenant: 'first' });
+    void call({ tenant: 'second' });
+    await time.pass(3_000);
+    assert.deepEqual(
+      sent.map(({ tenant }) => tenant),
+      ['first', 'second', 'late'],
+    );
+  });
+
+  test('is not requested for a status read if payments have no reserve', async (t) => {
+    const buckets = failingBuckets();
+    const settings = { rate: 2, burst: 1 };
+    const { time, call } = startLimiters(t, { bucketsOf: buckets.bucketsOf, settings });
+    void call({ lane: 'status', prefetchMs: 10, givesUp: true });
+    await time.pass(5);
+    assert.equal(buckets.requests, 0);
+  });
+
+  test('exceeds the rate by no more than its permit is kept, for random arrivals', async (t) => {
+    const random = seededRandom(17);
+    const bucketsOf = slowBuckets(() => Math.floor(random() * 10));
+    const maxWait = { write: 60_000, read: 60_000, status: 60_000 };
+    const settings = { rate: 60, burst: 6, maxWait };
+    const { time, sent, refused, call } = startLimiters(t, {
+      instances: 3,
+      latencyMs: 5,
+      settings,
+      bucketsOf,
+    });
+    let calls = 0;
+    for (let round = 0; round < 400; round++) {
+      const lane = (['write', 'read', 'status'] as const)[Math.floor(random() * 3)] ?? 'write';
+      for (let more = random() < 0.2 ? 8 : 1; more > 0; more--) {
+        const givesUp = random() < 0.2;
+        if (!givesUp) calls += 1;
+        const prefetchMs = Math.floor(random() * 80);
+        void call({ lane, limiter: Math.floor(random() * 3), prefetchMs, givesUp });
+      }
+      await time.pass(Math.floor(random() * 90));
+    }
+    await time.pass(5_000);
+    assert.deepEqual([sent.length, refused.length], [calls, 0]);
+    const times = sent.map(({ atMs }) => atMs);
+    assert.ok(
+      worstExcess(times, settings.rate, settings.burst) <= 0.06 * settings.rate,
+      'at most 60 ms late',
+    );
+  });
+});
+
 describe('queued call', () => {
   const slow = { rate: 1, burst: 1 };
 

@@ -1,0 +1,97 @@
+/**
+ * The budget of a request of a client with a quota, with two environments and several tenants: which operations on the state share a
+ * round trip. The permit of a request that runs alone costs none of its own (ADR 84).
+ *
+ * Operations that are in progress at the same time are one round trip. Those of the heartbeat, and those that the response does
+ * not wait for, are not counted.
+ */
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { type Call, call, jsonOf } from '../kit/call.ts';
+import { createCountingState } from '../kit/counting-state.ts';
+import { startBank, startGateway } from '../kit/gateway.ts';
+import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
+import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
+
+const isOfARequest = (operation: string) =>
+  /^(?!remove)\w+ (ledger:(entry|open|initiators)|payment:|status:(?!secret)|bucket:(client|sandbox))/.test(
+    operation,
+  );
+
+describe('a request of a client with a quota, on Redis', { skip: skipWithoutRedis }, () => {
+  test('waits for two round trips before a payment is sent, and for one after the response of the bank', async (t) => {
+    const { pay, trips } = await startClient(t);
+    await pay();
+    assert.deepEqual(await trips(pay), [
+      ['lease bucket', 'take bucket', 'writeIfAbsent ledger'],
+      ['add ledger', 'replace ledger', 'writeIfAbsent ledger'],
+      ['replace ledger', 'writeIfAbsent payment'],
+    ]);
+  });
+
+  test('waits for one round trip before a read of a payment is sent', async (t) => {
+    const { pay, get, trips } = await startClient(t);
+    const id = await pay();
+    assert.deepEqual(await trips(() => get(`${id}/authorisations`)), [
+      ['lease bucket', 'read payment', 'take bucket'],
+    ]);
+  });
+
+  test('waits for one round trip if its status is cached', async (t) => {
+    const { pay, get, trips } = await startClient(t);
+    const id = await pay();
+    await get(`${id}/status`);
+    assert.deepEqual(await trips(() => get(`${id}/status`)), [
+      ['read payment', 'read status', 'take bucket'],
+    ]);
+  });
+
+  test('waits for two round trips before a status read is sent', async (t) => {
+    const { pay, get, trips } = await startClient(t);
+    for (let attempt = 1; ; attempt++) {
+      const id = await pay();
+      const [first, second = [], third] = await trips(() => get(`${id}/status`));
+      // If the first trip took 15 ms, as on a busy machine, the read does not wait for other instances.
+      if (second.length === 1 && attempt < 20) continue;
+      assert.deepEqual(first, ['read payment', 'read status', 'take bucket']);
+      assert.deepEqual(second, ['lease bucket', 'read status', 'writeIfAbsent status']);
+      assert.deepEqual(third, ['writeIfAbsent status'], 'the response is recorded');
+      return;
+    }
+  });
+});
+
+async function startClient(t: TestContext) {
+  const banks = [await startBank(t), await startBank(t)];
+  const redis = await sharedRedisUrl(t);
+  const state = createCountingState(redisStateFactory(redis)(), isOfARequest);
+  const [sandbox, production] = banks.map(({ baseUrl }) => ({ baseUrl, standardVersion: '1.3.11' }));
+  const sections = {
+    environments: { active: 'sandbox', sandbox, production },
+    clients: clientSettings().map((client) => ({ ...client, quota: { rate: '100/s', burst: 100 } })),
+    shaping: { rate: '10/s', burst: 50 }, // too slow for blocks of permits
+    state: { redis },
+    statusCache: { pendingTtl: '1min', pendingTtlMax: '1min' },
+  };
+  const gateway = await startGateway(t, sections, state);
+  const send = async ({ headers = [], ...rest }: Call) => {
+    const reply = await call(gateway.url, {
+      ...rest,
+      headers: [...headers, ['X-API-Key', apiKeyOf('shop')]],
+    });
+    assert.ok(reply.status < 300, reply.text);
+    return reply;
+  };
+  return {
+    get: (path: string) => send({ method: 'GET', path: `${transfersPath}/${path}` }),
+    pay: async () => String(jsonOf(await send(initiation)).paymentId),
+    /** The round trips of a request, each with its operations in alphabetical order, without the details of their keys. */
+    async trips(act: () => Promise<unknown>) {
+      state.reset();
+      await act();
+      return state.roundTrips.map((trip) => trip.map((operation) => operation.split(':')[0]).toSorted());
+    },
+  };
+}
