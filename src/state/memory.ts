@@ -85,6 +85,9 @@ function createKeyValues(now: () => number): KeyValues {
   };
 }
 
+/** Texts that are stored for a shorter time, or until they are replaced, stay in the heap. Milliseconds. */
+const minOutsideMs = 60_000;
+
 /**
  * Texts, outside of the heap until they are read: most ledger entries never are. A text that is read, such as a cached status, is
  * probably read again. A lone surrogate is read back as U+FFFD.
@@ -102,7 +105,10 @@ function createTextMap(now: () => number): Pick<ExpiringMap<string>, 'read' | 'w
       texts.replace(key, text);
       return text;
     },
-    write: (key, text, ttlMs) => texts.write(key, slabs.add(text) ?? text.toWellFormed(), ttlMs),
+    write(key, text, ttlMs = Number.POSITIVE_INFINITY) {
+      const isLasting = ttlMs >= minOutsideMs && ttlMs < Number.POSITIVE_INFINITY;
+      texts.write(key, (isLasting ? slabs.add(text) : undefined) ?? text.toWellFormed(), ttlMs);
+    },
     remove: texts.remove,
   };
 }
@@ -188,6 +194,8 @@ interface ExpiringMap<Value> {
 
 /** How many entries each write checks for expiry. */
 const checkedPerWrite = 4;
+/** A Map that has become full is rebuilt in one step, which takes a tenth of a second for half a million keys. */
+const mapCount = 64;
 
 /**
  * Expired entries are evicted when they are read, and gradually by writes: each write checks a few entries in turn.
@@ -202,8 +210,11 @@ export function createExpiringMap<Value>(
   now: () => number,
   discard: (value: Value) => void = () => {},
 ): ExpiringMap<Value> {
-  /** The row of each key. */
-  const rows = new Map<string, number>();
+  /** The row of each key. Most keys end with a hash, whose last character but one has 64 values. */
+  const maps = Array.from({ length: mapCount }, () => new Map<string, number>());
+  const [shortKeys = new Map<string, number>()] = maps;
+  const rowsFor = (key: string): Map<string, number> =>
+    maps[key.charCodeAt(key.length - 2) % mapCount] ?? shortKeys;
   /** Columns. A free row has no key and never expires. */
   const keys: (string | undefined)[] = [];
   const values: (Value | undefined)[] = [];
@@ -220,7 +231,7 @@ export function createExpiringMap<Value>(
       expiresAtMs = longer;
     }
     keys[row] = key;
-    rows.set(key, row);
+    rowsFor(key).set(key, row);
     return row;
   }
 
@@ -233,7 +244,7 @@ export function createExpiringMap<Value>(
   function removeRow(row: number): void {
     const [key, value] = [keys[row], values[row]];
     if (key === undefined) return;
-    rows.delete(key);
+    rowsFor(key).delete(key);
     keys[row] = undefined;
     values[row] = undefined;
     expiresAtMs[row] = Number.POSITIVE_INFINITY;
@@ -253,7 +264,7 @@ export function createExpiringMap<Value>(
 
   return {
     read(key) {
-      const row = rows.get(key);
+      const row = rowsFor(key).get(key);
       if (row === undefined) return undefined;
       if (!hasExpired(row, now())) return values[row];
       removeRow(row);
@@ -261,19 +272,19 @@ export function createExpiringMap<Value>(
     },
     write(key, value, ttlMs = Number.POSITIVE_INFINITY) {
       const nowMs = now();
-      const row = rows.get(key) ?? addRow(key);
+      const row = rowsFor(key).get(key) ?? addRow(key);
       setValue(row, value);
       expiresAtMs[row] = nowMs + ttlMs;
       evictSome(nowMs);
     },
     replace(key, value) {
-      const row = rows.get(key);
+      const row = rowsFor(key).get(key);
       if (row !== undefined) setValue(row, value);
     },
     remove(key) {
-      const row = rows.get(key);
+      const row = rowsFor(key).get(key);
       if (row !== undefined) removeRow(row);
     },
-    size: () => rows.size,
+    size: () => keys.length - freeRows.length,
   };
 }
