@@ -54,14 +54,21 @@ export interface StartedGateway {
 /** Interval at which certificate files are read. A change takes effect when two reads find the same. Milliseconds. */
 const filePollMs = 500;
 
-/** Does not listen yet. @param state by default the one that the configuration names */
+/**
+ * Does not listen yet.
+ *
+ * @param state       by default the one that the configuration names
+ * @param instanceId  identifies this instance among those that share the state, and must be new after every start; by default a
+ *   random one
+ */
 export function assembleGateway(
   config: Config,
   log: Log,
   operators: readonly Operator[] = [],
   state: State = createConfiguredState(config, log),
+  instanceId?: string,
 ): Gateway {
-  const services = createServices(config, log, state);
+  const services = createServices(config, log, state, instanceId);
   const requestHandlers = createRequestHandlers(config, services);
   const { telemetry } = services;
 

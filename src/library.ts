@@ -5,6 +5,7 @@
  * gateway could refuse an ambiguous one (ADR 5). It installs no signal handlers and never exits the process.
  */
 
+import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { configuredOperators } from './admin/authenticate-operator.ts';
 import { adminToken, loadConfigAndFiles, loadSettingsAndFiles } from './config/load.ts';
@@ -88,7 +89,9 @@ export function createGateway({ config: source, variables, logTo }: GatewayOptio
   const { config } = loadValid(source, variables);
   const token = adminToken(config.admin, variables);
   const { operators, generatedToken } = configuredOperators(config.admin, token);
-  const gateway = assembleGateway(config, createLog(config.log, logTo ?? standardOutput()), operators);
+  const instance = randomUUID();
+  const log = createLog(config.log, logTo ?? standardOutput(), instance);
+  const gateway = assembleGateway(config, log, operators, undefined, instance);
   return {
     async start() {
       const started = await gateway.start();

@@ -53,7 +53,7 @@ export interface CurrentConfig {
   value: Config;
 }
 
-export function createServices(config: Config, log: Log, state: State): Services {
+export function createServices(config: Config, log: Log, state: State, instanceId?: string): Services {
   const currentConfig: CurrentConfig = { value: config };
   const expectedInstances = () => currentConfig.value.shaping.expectedInstances;
   const telemetry = createTelemetry(log, config.tracing);
@@ -65,6 +65,7 @@ export function createServices(config: Config, log: Log, state: State): Services
   const identitiesStore = createIdentitiesStore(state);
   const withNames = createWithNames(identitiesStore);
   const ledger = createLedgerServices(state, {
+    instanceId,
     entries: encryptedState.keyValues,
     // A state in the memory of this process already remembers them.
     memoryBytes: state.keyValues.readNow ? undefined : config.idempotency.memory,

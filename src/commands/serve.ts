@@ -1,5 +1,6 @@
 /** `penstock serve`: runs the gateway until a signal stops it, and reloads the configuration on SIGHUP. */
 
+import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { configuredOperators } from '../admin/authenticate-operator.ts';
 import { type DerivedDefault, describeDerived } from '../config/derive-defaults.ts';
@@ -24,9 +25,11 @@ const finalFlushMs = 1_000;
  */
 export async function serve(file: string | undefined): Promise<void> {
   const load = () => loadConfigAndFiles(configSource(file));
-  const { config, derived } = validConfig(load());
+  const { config, derived, isWritten } = validConfig(load());
   const output = standardOutput();
-  const log = createLog(config.log, output);
+  const format = isWritten(['log', 'format']) || !output.terminal ? config.log.format : 'text';
+  const instance = randomUUID();
+  const log = createLog({ ...config.log, format }, output, instance);
   output.onLinesDropped((lostLines) =>
     log('warn', 'log lines were dropped: nobody read them', { lostLines }),
   );
@@ -37,7 +40,7 @@ export async function serve(file: string | undefined): Promise<void> {
     );
   logDerived(derived, log);
   process.on('SIGHUP', () => {}); // without a listener, a SIGHUP during the start would end the process
-  const { gateway, tppPort, adminPort, instanceId, generatedToken } = await start(config, log).catch(
+  const { gateway, tppPort, adminPort, generatedToken } = await start(config, log, instance).catch(
     (cause: unknown): never => {
       log('error', 'the gateway cannot start', {
         why: cause instanceof Error ? cause.message : String(cause),
@@ -49,7 +52,6 @@ export async function serve(file: string | undefined): Promise<void> {
   if (generatedToken)
     process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${generatedToken}\n`);
   log('info', 'serving', {
-    instance: instanceId, // `penstock state` names missing instances by this id
     tppSystems: `${config.listen.host}:${tppPort}`,
     operators: `${config.admin.host}:${adminPort}`,
     publicUrl: config.listen.publicUrl,
@@ -71,9 +73,9 @@ export async function serve(file: string | undefined): Promise<void> {
   });
 }
 
-async function start(config: Config, log: Log) {
+async function start(config: Config, log: Log, instanceId: string) {
   const { operators, generatedToken } = configuredOperators(config.admin, adminToken(config.admin));
-  const gateway = assembleGateway(config, log, operators);
+  const gateway = assembleGateway(config, log, operators, undefined, instanceId);
   return { gateway, generatedToken, ...(await gateway.start()) };
 }
 

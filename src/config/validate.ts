@@ -28,6 +28,8 @@ export interface ValidConfig {
   readonly config: Config;
   /** The defaults that differ from the documented ones, because they follow other settings. */
   readonly derived: readonly DerivedDefault[];
+  /** Whether the user wrote the setting, in the file or as an environment variable. */
+  readonly isWritten: (path: SettingPath) => boolean;
 }
 
 /** Validates each setting by itself, and then the valid ones against each other. */
@@ -57,7 +59,7 @@ export function validateSettings(
     .flatMap((check) => check(config, fullContext))
     .filter(isMeaningful);
 
-  if (errors.length + crossCheckErrors.length === 0) return { kind: 'valid', config, derived };
+  if (errors.length + crossCheckErrors.length === 0) return { kind: 'valid', config, derived, isWritten };
   return { kind: 'invalid', errors: [...errors, ...crossCheckErrors] };
 }
 

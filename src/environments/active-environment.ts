@@ -112,7 +112,7 @@ export function createActiveEnvironment(
     if (known?.environment !== record.environment) {
       log('info', 'active environment read from the shared state', {
         environment: record.environment,
-        version: record.version,
+        environmentVersion: record.version,
       });
     }
     known = record;

@@ -47,13 +47,7 @@ export function createAuditLog(keyValues: KeyValues, log: Log): AuditLog {
       record = await appendAfter(await head(), event);
       return record;
     } finally {
-      const { details, ...rest } = event;
-      log('warn', 'audit', {
-        ...rest,
-        details: JSON.stringify(details),
-        number: record?.number,
-        hash: record?.hash,
-      });
+      log('warn', 'audit', { ...event, number: record?.number, hash: record?.hash });
     }
   }
 

@@ -62,6 +62,8 @@ export interface LedgerServices extends ClaimDependencies {
 const callsPerScan = 5;
 
 export interface LedgerOptions {
+  /** By default a random one. */
+  readonly instanceId?: string | undefined;
   /** Stores the entries, encrypted if a key is configured. */
   readonly entries: KeyValues;
   /** `idempotency.memory`, in bytes; `undefined` if the state cannot lose writes that this process remembers. */
@@ -78,6 +80,7 @@ export interface LedgerOptions {
 export function createLedgerServices(
   state: Pick<State, 'keyValues' | 'sets' | 'pubsub' | 'partitions' | 'identity' | 'onDisconnect'>,
   {
+    instanceId,
     entries,
     memoryBytes,
     lossSettings,
@@ -91,7 +94,7 @@ export function createLedgerServices(
   const { keyValues, sets, pubsub } = state;
   const store = createEntryStore(entries, state.partitions);
   const unresolvedIndex = createUnresolvedIndex(sets);
-  const instanceLeases = createInstanceLeases(keyValues, sets);
+  const instanceLeases = createInstanceLeases(keyValues, sets, instanceId);
   const entryChanges = createChangeWaiter(pubsub, 'ledger');
   const initiators = createInitiators({ keyValues, store, entryChanges }, rememberForMs);
   const ownWrites = memoryBytes === undefined ? noOwnWrites : createOwnWrites(memoryBytes);

@@ -46,8 +46,12 @@ const leaseKey = (instanceId: string) => `ledger:holder:${instanceId}`;
 /** The set of instances to count. */
 const instancesKey = 'ledger:holders';
 
-export function createInstanceLeases(keyValues: KeyValues, sets: Sets): InstanceLeases {
-  const ownId = randomUUID();
+/** @param ownId of this instance; new after every start */
+export function createInstanceLeases(
+  keyValues: KeyValues,
+  sets: Sets,
+  ownId: string = randomUUID(),
+): InstanceLeases {
   let ownValue = startingValue;
 
   async function live(): Promise<ReadonlyMap<string, string>> {

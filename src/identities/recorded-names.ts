@@ -4,7 +4,9 @@ import type { Log, LogFields } from '../telemetry/log.ts';
 import type { IdentitiesStore } from './identities-store.ts';
 
 /** Replaces the identities in the fields `tenant` and `environment` by the names that are in use now. */
-export type WithNames = <Fields extends { readonly tenant?: unknown; readonly environment?: unknown }>(
+export type WithNames = <
+  Fields extends { readonly tenant?: unknown; readonly environment?: unknown } | LogFields,
+>(
   fields: Fields,
 ) => Fields;
 

@@ -1,9 +1,19 @@
 /** The log: one line per event, as JSON or as text, and what of an error may be logged. Only this file knows pino. */
 
-import { type DestinationStream, pino } from 'pino';
+import { pino } from 'pino';
+import { prettyFactory } from 'pino-pretty';
+import { version } from '../version.ts';
 
 /** Fields of one line. Never bodies, tokens, addresses, or any part of a path or a header value. */
-export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
+export interface LogFields {
+  readonly [name: string]: LogValue | undefined;
+  // Every line has these already, and JSON with two members of one name is ambiguous.
+  readonly service?: never;
+  readonly version?: never;
+  readonly instance?: never;
+}
+
+type LogValue = string | number | boolean | readonly string[] | Readonly<Record<string, unknown>>;
 
 /** The levels that the gateway itself uses; the configuration also knows `trace`, `fatal` and `silent`. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -15,17 +25,33 @@ interface LogSettings {
   readonly format: 'json' | 'text';
 }
 
-/** @param stream receives complete lines */
-export function createLog({ level, format }: LogSettings, stream: DestinationStream): Log {
+/** Where the lines go. */
+export interface LogOutput {
+  /** @param line complete */
+  write(line: string): void;
+  /** Set if a person reads the lines on a terminal. */
+  readonly terminal?: Terminal | undefined;
+}
+
+export interface Terminal {
+  readonly hasColors: boolean;
+}
+
+/**
+ * Every line names service, version and instance, so that the lines of several can be told apart.
+ *
+ * @param instance the id that `penstock state` shows; without it, lines do not name their source
+ */
+export function createLog({ level, format }: LogSettings, output: LogOutput, instance?: string): Log {
   const logger = pino(
     {
       level,
-      base: null,
+      base: instance === undefined ? null : { service: 'penstock', version, instance },
       messageKey: 'message',
       timestamp: createTimestamp(),
       formatters: { level: (label) => ({ level: label }) },
     },
-    format === 'json' ? stream : { write: (line) => stream.write(formatText(line)) },
+    format === 'json' ? output : textOutput(output),
   );
   return (lineLevel, message, fields = {}) => logger[lineLevel](fields, message);
 }
@@ -55,12 +81,19 @@ function createTimestamp(): () => string {
   };
 }
 
-/** `2026-01-31T12:00:00.000Z INFO  request operation=getPayment status=200` */
-function formatText(line: string): string {
-  const { level, time, message, ...fields }: Record<string, unknown> = JSON.parse(line);
-  const rest = Object.entries(fields).map(
-    ([name, value]) =>
-      ` ${name}=${typeof value === 'string' && !/[\s"]/.test(value) ? value : JSON.stringify(value)}`,
-  );
-  return `${time} ${String(level).toUpperCase().padEnd(5)} ${message}${rest.join('')}\n`;
+/**
+ * Lines for people: `[2026-01-31T12:00:00.000Z] INFO: request {"operation":"getPayment","status":200}`. Line breaks and control
+ * characters in values are escaped, so that a value cannot forge a line. On a terminal, a line has the local time, and not
+ * the members that all lines share.
+ */
+function textOutput({ write, terminal }: LogOutput): LogOutput {
+  const format = prettyFactory({
+    colorize: terminal?.hasColors ?? false,
+    messageKey: 'message',
+    singleLine: true,
+    errorLikeObjectKeys: [], // `error` is a code here, and stays on the line
+    translateTime: terminal ? 'SYS:HH:MM:ss.l' : false,
+    ...(terminal && { ignore: 'service,version,instance' }),
+  });
+  return { write: (line) => write(format(line)) };
 }

@@ -1,12 +1,12 @@
 /** Standard output as the destination of the log. The gateway never waits for the reader. */
 
 import { fstatSync, writeSync } from 'node:fs';
+import type { LogOutput } from './log.ts';
 
 /** Bytes buffered for a reader that does not read. Lines beyond that are dropped and counted. */
 const maxBufferedBytes = 8 * 1024 * 1024;
 
-export interface Output {
-  write(line: string): void;
+export interface Output extends LogOutput {
   /** Sets the function that is called with the number of dropped lines once lines are accepted again. */
   onLinesDropped(report: (droppedLines: number) => void): void;
   /** Resolves when the operating system has all lines, which may be never. */
@@ -30,6 +30,7 @@ export function standardOutput(): Output {
   const bufferWritten = () => new Promise<void>((resolve) => stdout.write('', () => resolve()));
   stdout.on('drain', reportDroppedLines);
   return {
+    terminal: stdout.isTTY ? { hasColors: stdout.hasColors() } : undefined,
     write(line) {
       if (stdout.writableLength > maxBufferedBytes) droppedLines++;
       else if (stdout.writable) stdout.write(line);

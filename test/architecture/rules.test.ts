@@ -46,6 +46,7 @@ const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   ioredis: (path) => path === 'state/redis-client.ts',
   'node:sqlite': (path) => path === 'state/sqlite.ts',
   pino: (path) => path === 'telemetry/log.ts',
+  'pino-pretty': (path) => path === 'telemetry/log.ts',
   'prom-client': (path) => path === 'telemetry/metrics.ts',
   '@opentelemetry/sdk-trace-node': (path) => path === 'telemetry/tracing.ts',
   '@opentelemetry/exporter-trace-otlp-http': (path) => path === 'telemetry/tracing.ts',

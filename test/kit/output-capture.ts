@@ -21,7 +21,7 @@ import { within } from './within.ts';
 /** All channels of output, each with a pattern that its output matches if the channel works. */
 export const outputChannels = {
   'the log, as JSON': /"message":"/,
-  'the log, as text': / INFO | WARN /,
+  'the log, as text': / (INFO|WARN): /,
   'the console and warnings': /^/,
   metrics: /penstock_requests_total/,
   'reports, and penstock explain': /answered \d+/,

@@ -10,7 +10,10 @@ export const log = z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
       .default('info')
       .describe('The lowest level that is logged.'),
-    format: z.enum(['json', 'text']).default('json').describe('JSON for machines, or text for people.'),
+    format: z
+      .enum(['json', 'text'])
+      .default('json')
+      .describe('JSON for programs, or text for people. Unless set, the log is text on a terminal.'),
   })
   .prefault({})
   .describe('The log, on standard output.');

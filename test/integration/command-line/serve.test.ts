@@ -1,6 +1,7 @@
 /** `penstock serve` and the demo as processes: output, exit codes, signals. */
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { describe, type TestContext, test } from 'node:test';
 import { call } from '../../kit/call.ts';
 import { findOlderNode, type RunningCommand, startCommand, writeConfigFile } from '../../kit/command.ts';
@@ -76,6 +77,62 @@ describe('penstock serve', () => {
     const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
     assert.equal(await command.exitCode(), 78);
     assert.equal(command.stdout(), '');
+  });
+});
+
+/** The lines of a log in JSON. */
+const jsonLines = (text: string): readonly Record<string, unknown>[] =>
+  text.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
+
+const skipWithoutScript =
+  spawnSync('script', ['--version']).status === 0 ? false : 'NOT TESTED: there is no script of util-linux';
+
+/**
+ * Runs a command on a terminal without colours, by means of `script` (util-linux). The first line of the output is its process
+ * id: a signal to `script` does not reach it.
+ */
+async function startOnTerminal(t: TestContext, args: readonly string[]) {
+  const words = [process.execPath, 'src/main.ts', ...args].map((word) => `'${word}'`).join(' ');
+  const line = `echo "pid $$"; exec ${words}`;
+  const command = startCommand(t, 'script', ['--quiet', '--command', line, '/dev/null'], { NO_COLOR: '1' });
+  await until(10_000, 'the process id is printed', () => /^pid \d+\r?\n/.test(command.stdout()));
+  const pid = Number(/\d+/.exec(command.stdout())?.[0]);
+  let hasEnded = false;
+  t.after(() => hasEnded || process.kill(pid, 'SIGKILL'));
+  return {
+    stdout: command.stdout,
+    async stop() {
+      process.kill(pid, 'SIGTERM');
+      await command.exitCode();
+      hasEnded = true;
+    },
+  };
+}
+
+describe('the log of penstock serve', () => {
+  test('names service, version and instance in every line', async (t) => {
+    const file = writeConfigFile(t, settings('https://bank.example', 0));
+    const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
+    await command.waitForOutput('"serving"');
+    const lines = jsonLines(command.stdout());
+    assert.ok(lines.length > 1);
+    assert.equal(command.stdout().trimEnd().split('\n').length, lines.length);
+    for (const { service, version, instance } of lines) {
+      assert.deepEqual([service, instance], ['penstock', lines[0]?.instance]);
+      assert.match(String(version), /^\d+\.\d+\.\d+$/);
+    }
+  });
+
+  test('is text on a terminal, unless log.format is set', { skip: skipWithoutScript }, async (t) => {
+    for (const [more, expected] of [
+      ['', /^\[[\d:.]+\] INFO: serving \{"tppSystems":/m],
+      ['log: { format: json }\n', /^\{"level":"info",.*"message":"serving"\}/m],
+    ] as const) {
+      const file = writeConfigFile(t, `${settings('https://bank.example', 0)}${more}`);
+      const { stdout, stop } = await startOnTerminal(t, ['serve', '--config', file]);
+      await until(20_000, 'the gateway has logged that it serves', () => expected.test(stdout()));
+      await stop();
+    }
   });
 });
 

@@ -1,18 +1,27 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createLog, type LogLevel } from '../../../src/telemetry/log.ts';
+import { styleText } from 'node:util';
+import { createLog, type LogLevel, type Terminal } from '../../../src/telemetry/log.ts';
+import { version } from '../../../src/version.ts';
 
 /** A log and the lines that it has written. */
-function logTo(level: string, format: 'json' | 'text') {
+function logTo(level: string, format: 'json' | 'text', { instance, terminal }: LogOptions = {}) {
   const lines: string[] = [];
-  return { log: createLog({ level, format }, { write: (line) => void lines.push(line) }), lines };
+  const output = { write: (line: string) => void lines.push(line), terminal };
+  return { log: createLog({ level, format }, output, instance), lines };
 }
 
+interface LogOptions {
+  readonly instance?: string;
+  readonly terminal?: Terminal;
+}
+
+const source = { service: 'penstock', version, instance: 'an-id' };
 const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
 describe('the JSON log', () => {
-  test('has one JSON object per line: level by name, time as ISO 8601, message, and the given fields', () => {
-    const { log, lines } = logTo('info', 'json');
+  test('has one JSON object per line: level by name, time as ISO 8601, source, message, and the given fields', () => {
+    const { log, lines } = logTo('info', 'json', { instance: 'an-id' });
     log('warn', 'request failed', { status: 504, environment: 'sandbox', shared: false });
 
     assert.equal(lines.length, 1);
@@ -21,29 +30,51 @@ describe('the JSON log', () => {
     assert.match(String(time), isoTime);
     assert.deepEqual(rest, {
       level: 'warn',
+      ...source,
       message: 'request failed',
       status: 504,
       environment: 'sandbox',
       shared: false,
     });
   });
+
+  test('has objects and lists as such', () => {
+    const { log, lines } = logTo('info', 'json');
+    const fields = { details: { reason: 'go-live', steps: [{ ok: true }] }, errors: ['one', 'two'] };
+    log('warn', 'audit', fields);
+    const { details, errors } = JSON.parse(lines[0] ?? '');
+    assert.deepEqual({ details, errors }, fields);
+  });
 });
 
 describe('the text log', () => {
-  test('begins each line with time, level and message, followed by the fields in order', () => {
-    const { log, lines } = logTo('info', 'text');
+  test('begins each line with time, level and message, followed by source and fields', () => {
+    const { log, lines } = logTo('info', 'text', { instance: 'an-id' });
     log('info', 'request', { operation: 'getPayment', status: 200 });
 
-    const [time = '', rest] = [lines[0]?.slice(0, 24), lines[0]?.slice(24)];
+    const [, time = '', rest] = /^\[(.{24})\](.*)$/s.exec(lines[0] ?? '') ?? [];
     assert.match(time, isoTime);
-    assert.equal(rest, ' INFO  request operation=getPayment status=200\n');
+    const fields = { ...source, operation: 'getPayment', status: 200 };
+    assert.equal(rest, ` INFO: request ${JSON.stringify(fields)}\n`);
   });
 
-  test('quotes values that contain spaces or quotation marks', () => {
+  test('has error codes and objects on the same line', () => {
     const { log, lines } = logTo('info', 'text');
-    log('warn', 'request failed', { why: 'The bank said "no".', proxyError: 'dns_error' });
+    log('warn', 'request failed', { error: 'OUTCOME_UNKNOWN', details: { why: 'The bank said "no".' } });
 
-    assert.ok(lines[0]?.endsWith(' why="The bank said \\"no\\"." proxyError=dns_error\n'));
+    const fields = '{"error":"OUTCOME_UNKNOWN","details":{"why":"The bank said \\"no\\"."}}';
+    assert.ok(lines[0]?.endsWith(` WARN: request failed ${fields}\n`), lines[0]);
+  });
+
+  test('is in colour on a terminal that has colours, without what all lines share', () => {
+    const { log, lines } = logTo('info', 'text', { instance: 'an-id', terminal: { hasColors: true } });
+    log('info', 'serving', { publicUrl: 'https://gateway.example' });
+    assert.ok(lines[0]?.includes(styleText('green', 'INFO', { validateStream: false })), lines[0]);
+    assert.doesNotMatch(lines[0] ?? '', /an-id|version/);
+
+    const plain = logTo('info', 'text', { instance: 'an-id', terminal: { hasColors: false } });
+    plain.log('info', 'serving');
+    assert.match(plain.lines[0] ?? '', /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: serving\n$/);
   });
 });
 
@@ -55,11 +86,12 @@ for (const format of ['json', 'text'] as const) {
       assert.doesNotMatch(lines[0] ?? '', /environment|undefined/);
     });
 
-    test('escapes line breaks in values, so that a value cannot forge a line', () => {
+    test('escapes line breaks and control characters in values, so that a value cannot forge a line', () => {
       const { log, lines } = logTo('info', format);
-      log('error', 'request failed', { why: 'one\r\n2026-01-31T12:00:00.000Z INFO  request\u2028\u0000' });
+      const why = 'one\r\n[12:00:00.000] INFO: request\u2028\u0000\u001b[2J';
+      log('error', 'request failed', { why, stack: why, details: { why } });
       assert.equal(lines.length, 1);
-      assert.match(lines[0] ?? '', /^[^\r\n]*\n$/);
+      assert.match(lines[0] ?? '', /^[^\p{Cc}]*\n$/u);
     });
 
     test('writes the lines of its level and above', () => {
