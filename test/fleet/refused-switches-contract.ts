@@ -20,7 +20,8 @@ export function testRefusedSwitches(redis: () => Promise<FleetRedis>): void {
 
     const refused = fleet.one.run(...toProduction);
     assert.equal(await refused.exitCode(), 1);
-    assert.match(refused.stdout(), /^FAILED tcp +ECONNREFUSED\nNot switched: the pre-flight failed\.\n$/);
+    assert.match(refused.stdout(), /^FAILED tcp +ECONNREFUSED\n$/);
+    assert.match(refused.stderr(), /^Not switched: the pre-flight failed\.$/m);
     for (const instance of [fleet.one, fleet.other]) assert.match(await instance.pay('shop'), /^sandbox-/);
 
     const forced = fleet.other.run(...toProduction, '--force');
