@@ -1,5 +1,6 @@
 /** docs/configuration.md and config/penstock.schema.json: every setting, from the schema. */
 
+import { restartSettings } from '../../src/config/config-changes.ts';
 import { variableName } from '../../src/config/environment-variables.ts';
 import { anyName, type JsonSchema, jsonSchema, type Setting, settings } from '../../src/config/settings.ts';
 import { code, generatedFrom, page, table } from './markdown.ts';
@@ -18,13 +19,36 @@ export const configurationPage = (): string =>
   ]);
 
 const introduction = [
-  'One YAML file, named by `--config FILE` or `PENSTOCK_CONFIG`. Every setting has a default unless it is marked ' +
-    '*required*. All errors are reported at once, with their lines; `penstock check` validates, and shows which defaults follow other settings. Editors complete and ' +
-    'validate a file that begins with `# yaml-language-server: $schema=./penstock.schema.json`.',
-  'The environment variable next to a setting overrides the file. Separate lists by commas and write lists of mappings ' +
-    'as JSON. `<NAME>` is the name of an environment or a tenant in capitals, with `_` for `-`.',
+  'The configuration is one YAML file, named by `--config FILE` or `PENSTOCK_CONFIG`. Every setting has a default unless it ' +
+    'is marked *required*. Editors complete and validate a file that begins with ' +
+    '`# yaml-language-server: $schema=./penstock.schema.json`.',
+  table(
+    ['command', 'purpose'],
+    [
+      [
+        '`penstock check`',
+        'Validates the configuration and the files that it names. Reports all errors at once, each with its line, the ' +
+          'defaults that follow other settings, and warnings: placeholders, a listener without identified clients, ' +
+          'certificates that expire, and others. `--strict` treats warnings as errors.',
+      ],
+      [
+        '`penstock config show`',
+        'Prints the effective value of every setting, with its source: a line of the file, an environment variable, or ' +
+          'the default. Secrets are masked. The output is a valid configuration file.',
+      ],
+      [
+        '`penstock config diff FILE`',
+        'Prints what changes if FILE replaces the configuration: by a reload, and after a restart.',
+      ],
+    ],
+  ),
+  'The environment variable next to a setting overrides the file. Separate the entries of a list by commas; write a list of ' +
+    'mappings as JSON. `<NAME>` is the name of an environment or a tenant in capitals, with `_` for `-`.',
   'Secrets are not part of the file. They are read from separate files (settings that end in `File`, relative to the ' +
     'working directory) or from environment variables. `PENSTOCK_ADMIN_TOKEN` contains the token of the operator "admin".',
+  'SIGHUP, `penstock reload` or `POST /api/config/reload` reloads the configuration of one instance without interrupting ' +
+    'requests. If the new configuration is invalid, the previous one stays in effect. The log states what changed and who asked. ' +
+    `These settings take effect after a restart only: ${restartSettings.map((setting) => setting.replace(/^([\w.]+)/, '`$1`')).join(', ')}.`,
   table(
     ['type', 'examples'],
     [
@@ -100,7 +124,7 @@ function typeOf(schema: JsonSchema): string {
 }
 
 const typeNames: Readonly<Record<string, string>> = {
-  string: 'text',
+  string: 'string',
   boolean: '`true` or `false`',
   null: '`null`',
   object: 'mapping',

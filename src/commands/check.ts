@@ -1,7 +1,7 @@
 /** `penstock check`: validates the configuration, and reports what its Redis says about itself. */
 
 import { describeDerived } from '../config/derive-defaults.ts';
-import { configSource, loadConfigAndFiles } from '../config/load.ts';
+import { configSource, loadConfigAndFiles, strictly } from '../config/load.ts';
 import type { StateSettings } from '../config/schema.ts';
 import { createState } from '../state/create-state.ts';
 import type { Options } from './command.ts';
@@ -10,12 +10,18 @@ import { type CommandOutput, success } from './command-output.ts';
 import { exitCodes } from './exit-codes.ts';
 import { validConfig } from './valid-config.ts';
 
-/** @throws CommandError if the gateway would not start with this configuration */
-export async function check(options: Pick<Options, 'config'>): Promise<CommandOutput> {
-  const { config, derived } = validConfig(loadConfigAndFiles(configSource(options.config)));
+/** @throws CommandError if the gateway would not start with this configuration, or if `strict` and there are warnings */
+export async function check(options: Pick<Options, 'config' | 'strict'>): Promise<CommandOutput> {
+  const loaded = loadConfigAndFiles(configSource(options.config));
+  const { config, derived, warnings } = validConfig(options.strict ? strictly(loaded) : loaded);
   const state = await checkState(config.state);
-  const lines = ['The configuration is valid.', ...derived.map(describeDerived), ...state];
-  return success(lines, { valid: true, derived, state });
+  const lines = [
+    'The configuration is valid.',
+    ...derived.map(describeDerived),
+    ...warnings.map((warning) => `warning: ${warning}`),
+    ...state,
+  ];
+  return success(lines, { valid: true, derived, warnings, state });
 }
 
 /** Connects to Redis, and changes nothing in it. A Redis that cannot be reached is reported, and is not a failure. */

@@ -30,9 +30,25 @@ export const commands: readonly Command[] = [
     name: 'check',
     summary:
       'Validate the configuration and the files that it names, and report what Redis says about itself',
-    options: ['config', 'json'],
-    example: 'check --config penstock.yaml',
+    options: ['strict', 'config', 'json'],
+    example: 'check --strict --config penstock.yaml',
     run: async (options) => (await import('./check.ts')).check(options),
+  },
+  {
+    name: 'config show',
+    summary: 'Print the effective value and the source of every setting, as a configuration file',
+    options: ['config', 'json'],
+    example: 'config show --config penstock.yaml',
+    run: async (options) => (await import('./config.ts')).showEffectiveConfig(options),
+  },
+  {
+    name: 'config diff',
+    summary:
+      'Print what changes if another file replaces the configuration: by a reload, and after a restart',
+    arguments: [{ syntax: '<file>', description: 'the other configuration file' }],
+    options: ['config', 'json'],
+    example: 'config diff new.yaml --config penstock.yaml',
+    run: async (options, file = '') => (await import('./config.ts')).diffConfigs(options, file),
   },
   {
     name: 'environment',
@@ -187,6 +203,7 @@ export const commands: readonly Command[] = [
 export const groupSummaries: Readonly<Record<string, string>> = {
   audit: 'The audit log of a running gateway',
   cache: 'The status cache of a running gateway',
+  config: 'The effective configuration',
 };
 
 /** @throws CommandError that says what to do, if the address or the token is not known */

@@ -54,6 +54,7 @@ const optionRows = {
     isFile: true,
   },
   json: { flags: '--json', description: 'print JSON' },
+  strict: { flags: '--strict', description: 'treat warnings as errors' },
   reason: { flags: '--reason <text>', description: 'reason for the change, for the audit log' },
   confirm: {
     flags: '--confirm <name>',

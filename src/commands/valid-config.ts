@@ -1,12 +1,11 @@
 /** The configuration of a command, or the exit code for an invalid one. */
 
-import type { LoadedConfig } from '../config/load.ts';
-import type { ValidConfig } from '../config/validate.ts';
+import type { LoadedConfig, LoadedValidConfig } from '../config/load.ts';
 import { CommandError } from './command-error.ts';
 import { exitCodes } from './exit-codes.ts';
 
 /** @throws CommandError with all errors, one line each */
-export function validConfig(loaded: LoadedConfig): ValidConfig {
+export function validConfig(loaded: LoadedConfig): LoadedValidConfig {
   if (loaded.kind === 'valid') return loaded;
   const { errors } = loaded;
   const count = errors.length === 1 ? '1 error' : `${errors.length} errors`;

@@ -1,9 +1,9 @@
-/** Errors in a configuration: each message says what to write instead. None quotes a value: it may be a secret. */
+/** Errors in a configuration: each message says what to write instead. None quotes a value that may be a secret. */
 
 import type { z } from 'zod';
 import { closestName } from './did-you-mean.ts';
 import type { SettingPath } from './object-path.ts';
-import { namesAt, settings } from './settings.ts';
+import { anyName, namesAt, settings } from './settings.ts';
 
 export interface ConfigError {
   /** The setting to change. */
@@ -14,6 +14,9 @@ export interface ConfigError {
   readonly related?: readonly SettingPath[];
 }
 
+/** A valid configuration that cannot be used until somebody changes it: a restart does not help. */
+export class UnusableConfigError extends Error {}
+
 /** A path as users write it: `clients[0].name`. */
 export const formatPath = (path: SettingPath): string =>
   path
@@ -21,11 +24,11 @@ export const formatPath = (path: SettingPath): string =>
     .join('')
     .replace(/^\./, '');
 
-/** The errors in one issue of the schema: one for each unknown name, otherwise one. */
+/** The errors in one issue of the schema: one for each unknown key, otherwise one. */
 export function configErrorsOf(issue: z.core.$ZodIssue): readonly ConfigError[] {
   const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key));
   if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue) }];
-  return issue.keys.map((name) => ({ path: [...path, name], message: unknownSettingMessage(name, path) }));
+  return issue.keys.map((name) => ({ path: [...path, name], message: unknownKeyMessage(name, path) }));
 }
 
 /** The message for an issue of a setting whose schema has no message of its own. */
@@ -38,30 +41,31 @@ export function schemaErrorMessage(issue: z.core.$ZodRawIssue): string | undefin
 }
 
 const messageOf = (issue: z.core.$ZodIssue) =>
-  issue.code === 'invalid_type' && issue.input === undefined ? `is missing; ${issue.message}` : issue.message;
+  issue.code === 'invalid_type' && issue.input === undefined ? `required; ${issue.message}` : issue.message;
 
 const typeNames: Readonly<Record<string, string>> = {
-  string: 'a text',
-  number: 'a whole number', // settings with fractions are written with a unit
-  int: 'a whole number',
+  string: 'a string',
+  number: 'an integer', // settings with fractions are written with a unit
+  int: 'an integer',
   boolean: 'true or false',
   array: 'a list',
-  object: 'a mapping (names with values)',
+  object: 'a mapping (keys with values)',
 };
 
 const countUnit = (origin: string) => (origin === 'array' ? ' entries' : '');
 
-function unknownSettingMessage(name: string, parent: SettingPath): string {
-  const similar = closestName(name, namesAt(parent)) ?? sameNameElsewhere(name);
-  return similar
-    ? `there is no such setting; did you mean ${similar}?`
-    : 'there is no such setting; remove it';
+function unknownKeyMessage(name: string, parent: SettingPath): string {
+  const allowed = namesAt(parent);
+  const similar = closestName(name, allowed) ?? sameNameElsewhere(name);
+  const hint = similar ? ` (did you mean ${similar}?)` : '';
+  return `unknown key ${name}; allowed: ${allowed.join(', ')}${hint}`;
 }
 
 /** A setting with this name in another section. */
 function sameNameElsewhere(name: string): string | undefined {
-  const setting = settings.find(({ path }) => path.at(-1) === name);
-  return setting && setting.path.length > 1 ? setting.path.join('.').replace('*', 'NAME') : undefined;
+  const found = settings.filter(({ path }) => path.at(-1) === name);
+  const setting = found.find(({ path }) => !path.includes(anyName)) ?? found[0];
+  return setting && setting.path.length > 1 ? setting.path.join('.').replace(anyName, 'NAME') : undefined;
 }
 
 const formatList = (names: readonly string[]) =>

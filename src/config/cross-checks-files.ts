@@ -6,24 +6,50 @@ import { validateSigningKeyPair } from '../certificates/signature-algorithms.ts'
 import { type KeyPair, type KeyPairError, validateTls } from '../certificates/validate-key-pair.ts';
 import type { ConfigError } from './config-errors.ts';
 import type { CrossCheck, CrossCheckContext } from './cross-checks.ts';
+import { parseEncryptionKeys } from './encryption-keys.ts';
 import type { SettingPath } from './object-path.ts';
 import type { Config } from './schema.ts';
 
 export const fileCrossChecks: readonly CrossCheck[] = [
-  unreadableSecrets,
+  unusableTokenFile,
+  unusableEncryptionKeys,
   unusableListenerCertificate,
   unusableClientCertificates,
   unusableSigningKeys,
 ];
 
-function unreadableSecrets(
-  { admin, state }: Config,
+/** The text for a file that cannot be read: `ENOENT: PATH`. */
+export function readErrorText(cause: unknown, file: string): string {
+  const system = [cause, cause instanceof Error ? cause.cause : undefined].find(
+    (error) => error instanceof Error && 'code' in error,
+  );
+  const code = system instanceof Error && 'code' in system ? String(system.code) : 'cannot be read';
+  return `${code}: ${file}${isAbsolute(file) ? '' : ` (relative to the working directory, ${resolve()})`}`;
+}
+
+function unusableTokenFile(
+  { admin }: Config,
   { adminToken, read }: CrossCheckContext,
 ): readonly ConfigError[] {
-  return [
-    ...openFile(['admin', 'tokenFile'], adminToken ? null : admin.tokenFile, read).errors,
-    ...openFile(['state', 'encryptionKeyFile'], state.encryptionKeyFile, read).errors,
-  ];
+  const opened = openFile(['admin', 'tokenFile'], adminToken ? null : admin.tokenFile, read, 'secret');
+  const isEmpty = opened.content?.toString().trim() === '';
+  if (!isEmpty) return opened.errors;
+  return [{ path: opened.path, message: 'the file is empty; write the token of the operator into it' }];
+}
+
+function unusableEncryptionKeys({ state }: Config, { read }: CrossCheckContext): readonly ConfigError[] {
+  const { path, content, errors } = openFile(
+    ['state', 'encryptionKeyFile'],
+    state.encryptionKeyFile,
+    read,
+    'secret',
+  );
+  try {
+    if (content) parseEncryptionKeys(content.toString());
+    return errors;
+  } catch (cause) {
+    return [{ path, message: `the file cannot be used: ${cause instanceof Error ? cause.message : cause}` }];
+  }
 }
 
 function unusableListenerCertificate(
@@ -68,23 +94,21 @@ interface OpenedFile {
   readonly errors: readonly ConfigError[];
 }
 
+/** @param kind a `secret` may have been entered by mistake instead of its file: a relative path is not quoted then */
 function openFile(
   path: SettingPath,
   file: string | null | undefined,
   read: ReadFile | undefined,
+  kind: 'secret' | 'certificate' = 'certificate',
 ): OpenedFile {
   if (!read || file === undefined || file === null) return { path, errors: [] };
   try {
     return { path, content: read(file), errors: [] };
-  } catch {
-    const message = 'this file cannot be read; name one that is there and that the gateway may read';
-    return { path, errors: [{ path, message: message + baseFolderHint(file) }] };
+  } catch (cause) {
+    const name = kind === 'secret' && !isAbsolute(file) ? 'the file' : file;
+    return { path, errors: [{ path, message: readErrorText(cause, name) }] };
   }
 }
-
-/** Does not quote the setting's value: it may be the secret itself, entered by mistake instead of the file name. */
-const baseFolderHint = (file: string) =>
-  isAbsolute(file) ? '' : `; a relative path begins at the working directory, ${resolve()}`;
 
 function errorsOf(
   files: { readonly cert: OpenedFile; readonly key: OpenedFile; readonly ca?: OpenedFile },
@@ -93,7 +117,7 @@ function errorsOf(
   const { cert, key, ca } = files;
   const pair = cert.content && key.content ? { cert: cert.content, key: key.content } : undefined;
   const unusable = validate(pair).map(({ file, message }) => {
-    return { path: files[file]?.path ?? cert.path, message: `this file ${message}` };
+    return { path: files[file]?.path ?? cert.path, message: `the file ${message}` };
   });
   return [cert, key, ca].flatMap((opened) => opened?.errors ?? []).concat(unusable);
 }

@@ -4,12 +4,23 @@ import type { ConfigError } from './config-errors.ts';
 import type { CrossCheck, CrossCheckContext } from './cross-checks.ts';
 import { valueAt } from './object-path.ts';
 import type { Config } from './schema.ts';
-import { isInOrder, ordersOfEnvironments, type SettingOrder, settingOrders } from './setting-orders.ts';
+import {
+  globalSetting,
+  isInOrder,
+  ordersOfEnvironments,
+  type SettingOrder,
+  settingOrders,
+} from './setting-orders.ts';
 
 export const limitCrossChecks: readonly CrossCheck[] = [settingsOutOfOrder];
 
 function settingsOutOfOrder(config: Config, { isWritten }: CrossCheckContext): readonly ConfigError[] {
-  const orders = [...settingOrders, ...ordersOfEnvironments(config.environments.all.map(({ name }) => name))];
+  /** A setting that the environment does not override is the global one. */
+  const written = (setting: string) => (isWritten(setting.split('.')) ? setting : globalSetting(setting));
+  const ownOrders = ordersOfEnvironments(config.environments.all.map(({ name }) => name))
+    .map((order) => ({ ...order, lesser: written(order.lesser), greater: written(order.greater) }))
+    .filter(({ lesser, greater }) => globalSetting(lesser) !== lesser || globalSetting(greater) !== greater);
+  const orders = [...settingOrders, ...ownOrders];
 
   /** The orders of two written settings. Between a default and a third setting, the order of the two ends remains. */
   const ordersOfWritten = (order: SettingOrder): readonly SettingOrder[] =>
@@ -34,12 +45,13 @@ const joinOrders = ({ lesser, must }: SettingOrder, next: SettingOrder): Setting
 function checkOrder(config: Config, order: SettingOrder): readonly ConfigError[] {
   const [lesser, greater] = [numberAt(config, order.lesser), numberAt(config, order.greater)];
   if (isInOrder(order, lesser, greater)) return [];
-  const limit = `${order.greater}, which is ${order.asWritten(greater)}`;
   return [
     {
       path: order.lesser.split('.'),
       related: [order.greater.split('.')],
-      message: `${order.asWritten(lesser)} must ${order.must} ${limit}, ${order.why}; lower it, or raise ${order.greater}`,
+      message:
+        `${order.asWritten(lesser)} must ${order.must} ${order.greater} (${order.asWritten(greater)}), ${order.why}; ` +
+        `lower it, or raise ${order.greater}`,
     },
   ];
 }

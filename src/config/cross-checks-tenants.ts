@@ -23,7 +23,7 @@ function unknownTenants(config: Config): readonly ConfigError[] {
     .map(({ name }) => ({
       path: ['tenants', name],
       related: [['clients']],
-      message: 'no client has this tenant; write the tenant of a client, or remove it',
+      message: 'no client belongs to this tenant; correct the name, or remove the entry',
     }));
 }
 
@@ -33,8 +33,8 @@ function formerNamesInUse(config: Config): readonly ConfigError[] {
     if (!configured.includes(former)) return [];
     const isSwap = formerNames(config).some((other) => other.tenant === former && other.former === tenant);
     const message = isSwap
-      ? `${tenant} and this tenant cannot exchange their names in one step; rename one of them to a third name first`
-      : `this is still the tenant of a client; give that client the tenant ${tenant}, or remove the name here`;
+      ? `this tenant and ${tenant} cannot swap their names in one step; rename one of them to a third name first`
+      : `a client still belongs to this tenant; give the client the tenant ${tenant}, or remove the name here`;
     return [{ path, related: [['clients']], message }];
   });
 }
@@ -44,7 +44,7 @@ function formerNamesUsedTwice(config: Config): readonly ConfigError[] {
   return all.flatMap(({ path, former }, index) => {
     const first = all.findIndex((other) => other.former === former);
     if (first === index) return [];
-    const message = `this name is also in tenants.${all[first]?.tenant}.formerly; only one tenant can continue its payments`;
+    const message = `this name is also in tenants.${all[first]?.tenant}.formerly; only one tenant can own its payments`;
     return [{ path, related: [all[first]?.path ?? []], message }];
   });
 }
@@ -60,7 +60,7 @@ function retiredNamesInUse(config: Config): readonly ConfigError[] {
       return [{ path, related: [continuedBy.path], message }];
     }
     if (!configured.includes(name)) return [];
-    const message = 'this is still the tenant of a client; remove that client, or remove the name here';
+    const message = 'a client still belongs to this tenant; remove the client, or remove the name here';
     return [{ path, related: [['clients']], message }];
   });
 }
@@ -70,7 +70,7 @@ function earlierAddressesInUse({ environments: { all } }: Config): readonly Conf
     movedFrom.flatMap((address, index) => {
       const other = all.find((one) => one.name !== name && one.origin + one.basePath === address);
       if (!other) return [];
-      const message = `this is the address of environment ${other.name}, which is another bank; remove it here`;
+      const message = `this is the baseUrl of environment ${other.name}; remove it here`;
       const related = [['environments', other.name, 'baseUrl']];
       return [{ path: ['environments', name, 'movedFrom', index], related, message }];
     }),

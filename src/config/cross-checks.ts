@@ -54,7 +54,7 @@ function sharedAddress({ listen, admin }: Config): readonly ConfigError[] {
     ['admin', 'host'],
   ];
   const message =
-    'TPP systems and operators cannot share one host and port; choose another port than listen.port';
+    'the admin listener has the same address and port as the public API (listen.port); set another port';
   return [{ path: ['admin', 'port'], related, message }];
 }
 
@@ -66,8 +66,8 @@ function adminWithoutToken({ admin }: Config, { adminToken }: CrossCheckContext)
     ['admin', 'operators'],
   ];
   const message =
-    'operators can reach this from other machines, but none has a token; ' +
-    'set admin.tokenFile, PENSTOCK_ADMIN_TOKEN or admin.operators, or listen on 127.0.0.1';
+    'other hosts can reach the admin listener, but no operator is configured; ' +
+    'set admin.operators, admin.tokenFile or PENSTOCK_ADMIN_TOKEN, or listen on 127.0.0.1';
   return [{ path: ['admin', 'host'], related, message }];
 }
 
@@ -78,12 +78,12 @@ function duplicateOperators({ admin: { operators } }: Config): readonly ConfigEr
     ...names.map(({ index, first }) => ({
       path: ['admin', 'operators', index, 'name'],
       related: [['admin', 'operators', first]],
-      message: `admin.operators[${first}] has this name already; the audit log must tell them apart`,
+      message: `same name as admin.operators[${first}]; the audit log identifies operators by name, so choose another one`,
     })),
     ...tokens.map(({ index, first }) => ({
       path: ['admin', 'operators', index, 'tokenSha256'],
       related: [['admin', 'operators', first]],
-      message: `admin.operators[${first}] has this token already; give each operator a token`,
+      message: `same token as admin.operators[${first}]; give each operator a separate token`,
     })),
   ];
 }
@@ -92,20 +92,20 @@ function duplicateClients({ clients }: Config): readonly ConfigError[] {
   const names = duplicates(clients, ({ name }) => name).map(({ index, first }) => ({
     path: ['clients', index, 'name'],
     related: [['clients', first, 'name']],
-    message: `clients[${first}] has this name already; choose another`,
+    message: `same name as clients[${first}]; choose another name`,
   }));
   const credentials = (['apiKeySha256', 'certificateSha256'] as const).flatMap((key) =>
     duplicates(clients, (client) => client[key]).map(({ index, first }) => ({
       path: ['clients', index, key],
       related: [['clients', first, key]],
-      message: `clients[${first}] has the same; give each client its own`,
+      message: `same value as clients[${first}].${key}; give each client its own`,
     })),
   );
   return [...names, ...credentials];
 }
 
 function clientsWithoutCredential({ clients }: Config): readonly ConfigError[] {
-  const message = 'nothing proves who this client is; give apiKeySha256 or certificateSha256';
+  const message = 'the client has no credential; set apiKeySha256 or certificateSha256';
   return clients.flatMap(({ apiKeySha256, certificateSha256 }, index) => {
     if (apiKeySha256 !== undefined || certificateSha256 !== undefined) return [];
     const path = ['clients', index];
@@ -125,7 +125,7 @@ function clientsWithoutCredential({ clients }: Config): readonly ConfigError[] {
 function certificatesNeverRequested({ clients, listen }: Config): readonly ConfigError[] {
   if (listen.tls && listen.tls.clientCertificate !== 'off') return [];
   const message =
-    'the listener does not request certificates; set listen.tls.clientCertificate to optional or required';
+    'the listener does not request client certificates; set listen.tls.clientCertificate to optional or required';
   return clients.flatMap(({ certificateSha256 }, index) =>
     certificateSha256 === undefined
       ? []
@@ -135,8 +135,7 @@ function certificatesNeverRequested({ clients, listen }: Config): readonly Confi
 
 function certificatesWithoutAuthority({ listen: { tls } }: Config): readonly ConfigError[] {
   if (!tls || tls.clientCertificate === 'off' || tls.clientCaFile !== undefined) return [];
-  const message =
-    'client certificates are requested, but no authority is trusted; set listen.tls.clientCaFile';
+  const message = 'client certificates are requested, but no CA is trusted; set listen.tls.clientCaFile';
   const path = ['listen', 'tls', 'clientCertificate'];
   return [{ path, related: [['listen', 'tls', 'clientCaFile']], message }];
 }
@@ -146,7 +145,7 @@ function clientsOfUnknownEnvironments(
   { environmentNames }: CrossCheckContext,
 ): readonly ConfigError[] {
   if (environmentNames.length === 0) return [];
-  const message = `there is no environment of this name; write ${environmentNames.join(' or ')}`;
+  const message = `unknown environment; expected ${environmentNames.join(' or ')}`;
   return clients.flatMap(({ environments }, index) =>
     environments.flatMap((name, at) =>
       environmentNames.includes(name) ? [] : [{ path: ['clients', index, 'environments', at], message }],
@@ -157,7 +156,7 @@ function clientsOfUnknownEnvironments(
 function noEnvironment(_: Config, { environmentNames }: CrossCheckContext): readonly ConfigError[] {
   if (environmentNames.length > 0) return [];
   const message =
-    'at least one environment is needed; write environments: { sandbox: { baseUrl: https://api.bank.example/psd2 } }, ' +
+    'no environment is configured; add environments: { sandbox: { baseUrl: https://api.bank.example/psd2 } }, ' +
     'or set PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL';
   return [{ path: ['environments'], message }];
 }
@@ -169,11 +168,9 @@ function unknownActiveEnvironment(
   if (environmentNames.length === 0 || environmentNames.includes(active)) return [];
   const isMissing = active === noActiveEnvironment;
   if (isMissing && environmentNames.length === 1) return [];
-  const problem = isMissing
-    ? 'with several environments, one must be active'
-    : 'there is no environment of this name';
+  const problem = isMissing ? 'required if there are several environments' : 'unknown environment';
   return [
-    { path: ['environments', 'active'], message: `${problem}; write ${environmentNames.join(' or ')}` },
+    { path: ['environments', 'active'], message: `${problem}; expected ${environmentNames.join(' or ')}` },
   ];
 }
 
@@ -183,13 +180,13 @@ function environmentsWithOneAddress({ environments: { all } }: Config): readonly
     return {
       path: ['environments', name, 'baseUrl'],
       related: [['environments', other, 'baseUrl']],
-      message: `environment ${other} has the same address; a switch between them would change nothing`,
+      message: `same URL as environments.${other}.baseUrl; two environments cannot have the same URL`,
     };
   });
 }
 
 function certificatesWithoutKey({ environments }: Config): readonly ConfigError[] {
-  const message = 'a certificate and its key go together; give both certFile and keyFile';
+  const message = 'certFile and keyFile must be set together; add the missing one';
   return environments.all.flatMap(({ name, tls }) => {
     if (!tls || (tls.certFile === undefined) === (tls.keyFile === undefined)) return [];
     const path = ['environments', name, 'tls'];
@@ -207,8 +204,7 @@ function certificatesWithoutKey({ environments }: Config): readonly ConfigError[
 }
 
 function tlsForPlainHttp({ environments }: Config): readonly ConfigError[] {
-  const message =
-    'baseUrl is a plain http: address, which does not use TLS settings; remove them or write https:';
+  const message = 'baseUrl is an http: URL, which does not use TLS; remove the TLS settings, or use https:';
   return environments.all.flatMap(({ name, tls, origin }) =>
     tls && !origin.startsWith('https:')
       ? [{ path: ['environments', name, 'tls'], related: [['environments', name, 'baseUrl']], message }]
@@ -218,27 +214,27 @@ function tlsForPlainHttp({ environments }: Config): readonly ConfigError[] {
 
 function redisAndFile({ state }: Config): readonly ConfigError[] {
   if (state.redis === null || state.file === null) return [];
-  const message = 'the state is stored in Redis or in a file, not in both; remove state.file or state.redis';
+  const message = 'state.file and state.redis cannot be set together; remove one of them';
   return [{ path: ['state', 'file'], related: [['state', 'redis']], message }];
 }
 
 function durabilityOfMemory({ state }: Config): readonly ConfigError[] {
   if (state.durability !== 'required' || state.redis !== null || state.file !== null) return [];
-  const message = 'the state is kept in memory, and a restart loses it; set state.redis or state.file';
+  const message = 'the state is in memory, and a restart loses it; set state.redis or state.file';
   return [{ path: ['state', 'durability'], related: [['state', 'redis']], message }];
 }
 
 function sharedPortWithoutRedis({ listen, state }: Config): readonly ConfigError[] {
   if (!listen.reusePort || state.redis !== null) return [];
   const message =
-    'processes that share a port must share their state, or a payment could be made twice; set state.redis';
+    'processes that share a port must share their state, otherwise a payment could be sent twice; set state.redis';
   return [{ path: ['listen', 'reusePort'], related: [['state', 'redis']], message }];
 }
 
 function severalInstancesWithoutRedis({ shaping, state }: Config): readonly ConfigError[] {
   if (shaping.expectedInstances === 1 || state.redis !== null) return [];
   const message =
-    'several instances must share their state, or a payment could be made twice; set state.redis';
+    'several instances must share their state, otherwise a payment could be sent twice; set state.redis';
   return [{ path: ['shaping', 'expectedInstances'], related: [['state', 'redis']], message }];
 }
 
@@ -247,7 +243,8 @@ function passwordInFile({ state }: Config, { isFromVariable }: CrossCheckContext
   if (state.redis === null || isFromVariable(path)) return [];
   const urls = state.redis.kind === 'single' ? [state.redis.url] : state.redis.urls;
   if (!urls.map(redisUrl).some((url) => url?.username || url?.password)) return [];
-  const message = 'credentials must not be in this file; set the whole address as PENSTOCK_STATE_REDIS';
+  const message =
+    'credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_REDIS';
   return [{ path, message }];
 }
 

@@ -15,6 +15,7 @@ import { type SettingPath, valueAt } from './object-path.ts';
 import { listenUrl, shareAddress } from './resolve-defaults.ts';
 import type { Settings } from './schema.ts';
 import {
+  globalSetting,
   isInOrder,
   longestDeadline,
   ordersOfEnvironments,
@@ -64,13 +65,23 @@ function deriveFromOrders(settings: Settings, isWritten: IsWritten): readonly De
   const resolved = new Map<string, number>();
   const derived: DerivedDefault[] = [];
 
+  /** The setting itself if it is written or derived; otherwise the global setting that applies to the environment. */
+  const origin = (setting: string): string =>
+    isWritten(setting.split('.')) || derived.some(({ path }) => path.join('.') === setting)
+      ? setting
+      : globalSetting(setting);
+
   /** A setting follows the resolved values of the greater ones, and the lesser ones that the user wrote. */
   function resolve(setting: string): number {
-    const path = setting.split('.');
-    const parsed = Number(valueAt(settings, path));
-    const value = resolved.get(setting) ?? (isWritten(path) ? parsed : derive(setting, parsed));
+    const value = resolved.get(setting) ?? parsedOrDerived(setting);
     resolved.set(setting, value);
     return value;
+  }
+
+  function parsedOrDerived(setting: string): number {
+    const from = origin(setting);
+    if (isWritten(from.split('.'))) return Number(valueAt(settings, from.split('.')));
+    return derive(setting, from === setting ? Number(valueAt(settings, from.split('.'))) : resolve(from));
   }
 
   function derive(setting: string, fallback: number): number {
@@ -89,12 +100,12 @@ function deriveFromOrders(settings: Settings, isWritten: IsWritten): readonly De
 
   const lowerBounds = (setting: string, value: number): readonly Bound[] =>
     orders
-      .filter(({ lesser, greater }) => greater === setting && isWritten(lesser.split('.')))
+      .filter(({ lesser, greater }) => greater === setting && isWritten(origin(lesser).split('.')))
       .filter((order) => !isInOrder(order, resolve(order.lesser), value))
       .flatMap((order) => {
         if (order.times === undefined) return [];
         const lesser = resolve(order.lesser);
-        const because = `${order.lesser} is ${order.asWritten(lesser)}`;
+        const because = `${origin(order.lesser)} is ${order.asWritten(lesser)}`;
         return [{ value: Math.min(lesser * order.times, maximumOf(setting)), order, because }];
       });
 
@@ -105,11 +116,11 @@ function deriveFromOrders(settings: Settings, isWritten: IsWritten): readonly De
       .flatMap((order) => {
         if (order.part === undefined) return [];
         const greater = resolve(order.greater);
-        const because = `${order.greater} is ${order.asWritten(greater)}`;
+        const because = `${origin(order.greater)} is ${order.asWritten(greater)}`;
         return [{ value: Math.floor(greater * order.part), order, because }];
       });
 
-  for (const { lesser, greater } of settingOrders) {
+  for (const { lesser, greater } of orders) {
     resolve(greater);
     resolve(lesser);
   }
@@ -121,7 +132,8 @@ const environmentNamesOf = ({ environments }: Settings) =>
 
 const longestDeadlineMs = parseQuantity(durations, longestDeadline) ?? Infinity;
 
-const maximumOf = (setting: string) => (setting.startsWith('deadlines.') ? longestDeadlineMs : Infinity);
+const maximumOf = (setting: string) =>
+  globalSetting(setting).startsWith('deadlines.') ? longestDeadlineMs : Infinity;
 
 /** If both ports are written, the cross-checks compare them. */
 function derivePort({ listen, admin }: Settings, isWritten: IsWritten): readonly DerivedDefault[] {

@@ -1,6 +1,10 @@
 /** Finds the known name that is most similar to a misspelt name. */
 
-/** The most similar known name, or `undefined` if each differs by more than a third of the given letters (at least 1). */
+/**
+ * The most similar known name, or else the only one that begins with the given name.
+ *
+ * @returns `undefined` if no name begins so, and each differs by more than a third of the given letters (at least 1)
+ */
 export function closestName(given: string, known: readonly string[]): string | undefined {
   const text = given.slice(0, 100).toLowerCase();
   const maxDistance = Math.max(1, Math.floor(text.length / 3));
@@ -8,7 +12,16 @@ export function closestName(given: string, known: readonly string[]): string | u
     .map((name) => ({ name, distance: editDistance(text, name.toLowerCase()) }))
     .filter(({ distance }) => distance <= maxDistance)
     .sort((one, other) => one.distance - other.distance);
-  return closest?.name;
+  return closest?.name ?? completion(text, known);
+}
+
+/** Shorter beginnings fit by chance. */
+const minCompletedLetters = 4;
+
+function completion(text: string, known: readonly string[]): string | undefined {
+  if (text.length < minCompletedLetters) return undefined;
+  const [completed, ...others] = known.filter((name) => name.toLowerCase().startsWith(text));
+  return others.length === 0 ? completed : undefined;
 }
 
 /** Optimal string alignment: the number of insertions, deletions, substitutions and swaps of adjacent letters. */

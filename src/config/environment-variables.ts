@@ -33,7 +33,7 @@ const upperSnake = (name: string) =>
     .replaceAll('-', '_')
     .toUpperCase();
 
-/** Not settings; load.ts reads them: the path of the file, and the token of the operator "admin". */
+/** These are no settings. load.ts reads them: the path of the file, and the token of the operator "admin". */
 const notSettings: readonly string[] = ['PENSTOCK_CONFIG', 'PENSTOCK_ADMIN_TOKEN'];
 
 /**
@@ -73,10 +73,8 @@ function nameIn(section: string, capitals: string, tree: unknown): string {
 
 function unknownVariable(variable: string): OverriddenSettings['errors'][number] {
   const similar = closestName(variable, [...settings.map(({ path }) => variableName(path)), ...notSettings]);
-  const hint = similar
-    ? `did you mean ${similar}?`
-    : 'remove it, or see docs/configuration.md for their names';
-  return { variable, path: [], message: `there is no such setting; ${hint}` };
+  const hint = similar ? `did you mean ${similar}?` : 'docs/configuration.md lists the variables';
+  return { variable, path: [], message: `unknown environment variable; ${hint}` };
 }
 
 /** Converts the text to the type of the setting. Other text stays a string, and the schema then rejects it. */

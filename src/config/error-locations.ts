@@ -13,6 +13,19 @@ export interface ErrorSources {
   readonly overridden: OverriddenSettings;
 }
 
+/** Where a setting got its value from. */
+export type SettingOrigin =
+  | { readonly kind: 'file'; readonly line: number }
+  | { readonly kind: 'variable'; readonly variable: string };
+
+/** `undefined` for a setting that has its default. */
+export function originOf(path: SettingPath, { yaml, overridden }: ErrorSources): SettingOrigin | undefined {
+  const override = overridden.overrides.find((candidate) => isWithin(path, candidate.path));
+  if (override) return { kind: 'variable', variable: override.variable };
+  if (valueAt(overridden.tree, path) === undefined) return undefined;
+  return { kind: 'file', line: yaml.lineOf(path) };
+}
+
 /** The text of an error with its location, and its sort key. */
 export interface LocatedError {
   readonly text: string;

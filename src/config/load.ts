@@ -3,15 +3,44 @@
 import { readFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { type ReadFile, readFromDisk } from '../certificates/file-watcher.ts';
+import { readErrorText } from './cross-checks-files.ts';
 import { applyVariables, type EnvironmentVariables } from './environment-variables.ts';
-import { errorAtLine, errorInVariable, locateError, sortedTexts } from './error-locations.ts';
-import { isMapping, isWithin } from './object-path.ts';
+import {
+  errorAtLine,
+  errorInVariable,
+  locateError,
+  originOf,
+  type SettingOrigin,
+  sortedTexts,
+} from './error-locations.ts';
+import { isMapping, isWithin, type SettingPath } from './object-path.ts';
 import type { AdminSettings } from './schema.ts';
 import { type ValidConfig, validateSettings } from './validate.ts';
+import { configWarnings } from './warnings.ts';
 import { readYaml } from './yaml-text.ts';
 
 /** A configuration, or all its errors: one line each, `FILE:LINE path: what to change`. */
-export type LoadedConfig = ValidConfig | { readonly kind: 'invalid'; readonly errors: readonly string[] };
+export type LoadedConfig = LoadedValidConfig | InvalidConfig;
+
+export interface LoadedValidConfig extends ValidConfig {
+  /** What is allowed, but probably not intended in production: one line each, like errors. */
+  readonly warnings: readonly string[];
+  /** The name of the file, if there is one. */
+  readonly file: string | undefined;
+  /** Where a setting got its value from; `undefined` if it has its default. */
+  readonly originOf: (path: SettingPath) => SettingOrigin | undefined;
+}
+
+export interface InvalidConfig {
+  readonly kind: 'invalid';
+  readonly errors: readonly string[];
+}
+
+/** Treats warnings as errors. */
+export const strictly = (loaded: LoadedConfig): LoadedConfig =>
+  loaded.kind === 'valid' && loaded.warnings.length > 0
+    ? { kind: 'invalid', errors: loaded.warnings }
+    : loaded;
 
 /** The file to load: from the command line, otherwise from `PENSTOCK_CONFIG`; `undefined` if neither names one. */
 export const configSource = (
@@ -76,9 +105,10 @@ function loadText(
 ): LoadedConfig {
   const yaml = readYaml(text);
   const overridden = applyVariables(withoutEmptySections(yaml.tree), variables);
+  const sources = { file, yaml, overridden };
+  const context = { read, adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN) };
   const result = validateSettings(overridden.tree, {
-    read,
-    adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN),
+    ...context,
     isFromVariable: (path) => overridden.overrides.some((override) => isWithin(path, override.path)),
   });
 
@@ -86,10 +116,17 @@ function loadText(
   const settingErrors = result.kind === 'invalid' && yaml.isReadable ? result.errors : [];
   const errors = sortedTexts([
     ...yaml.errors.map(({ line, message }) => errorAtLine(file, line, { path: [], message })),
-    ...settingErrors.map((error) => locateError(error, { file, yaml, overridden })),
+    ...settingErrors.map((error) => locateError(error, sources)),
     ...overridden.errors.map((error) => errorInVariable(error.variable, error)),
   ]);
-  return result.kind === 'valid' && errors.length === 0 ? result : { kind: 'invalid', errors };
+  if (result.kind === 'invalid' || errors.length > 0) return { kind: 'invalid', errors };
+  const warnings = configWarnings(result.config, context).map((warning) => locateError(warning, sources));
+  return {
+    ...result,
+    warnings: sortedTexts(warnings),
+    file,
+    originOf: (path) => originOf(path, sources),
+  };
 }
 
 function readSource(file: string | undefined): { readonly text: string } | { readonly error: string } {
@@ -97,10 +134,7 @@ function readSource(file: string | undefined): { readonly text: string } | { rea
   try {
     return { text: readFileSync(file, 'utf8') };
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
-    return {
-      error: `${file}: cannot be read (${code}); name a readable file with --config FILE or PENSTOCK_CONFIG`,
-    };
+    return { error: `${readErrorText(cause, file)}; correct the path of the configuration file` };
   }
 }
 

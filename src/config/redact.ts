@@ -2,17 +2,25 @@
 
 import type { Config } from './schema.ts';
 
-const mask = '***';
+/** Shown instead of a secret. */
+export const secretMask = '***';
 
-const secretNames: ReadonlySet<string> = new Set(['apiKeySha256', 'tokenSha256']);
+/** The settings that contain secrets, or hashes that secrets could be guessed from. */
+export const secretNames: ReadonlySet<string> = new Set(['apiKeySha256', 'tokenSha256']);
+
+/**
+ * Masks the credentials in a URL. They end at the last @ before the path: a password may contain more of them (WHATWG URL,
+ * authority state).
+ */
+export const maskText = (text: string, mask: string = secretMask): string =>
+  text.replace(/(?<=:\/\/)[^/?#]*(?=@)/, mask);
 
 /** A copy in which the hashes of secrets, and the credentials in URLs, are masked. */
 export const redactConfig = (config: Config): unknown => redactValue(config, '');
 
 function redactValue(value: unknown, name: string): unknown {
-  if (secretNames.has(name)) return mask;
-  // Credentials end at the last @ before the path: a password may contain more of them (WHATWG URL, authority state).
-  if (typeof value === 'string') return value.replace(/(?<=:\/\/)[^/?#]*(?=@)/, mask);
+  if (secretNames.has(name)) return secretMask;
+  if (typeof value === 'string') return maskText(value);
   if (Array.isArray(value)) return value.map((item) => redactValue(item, name));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redactValue(inner, key)]));

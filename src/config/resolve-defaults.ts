@@ -1,8 +1,10 @@
 /** Completes the parsed settings: defaults that depend on other settings, overrides per environment, parsed URLs. */
 
+import type { Lane } from '../pis/operations.ts';
 import type {
   ClientSettings,
   Config,
+  DeadlineSettings,
   EnvironmentSection,
   EnvironmentSettings,
   ListenSettings,
@@ -14,9 +16,7 @@ import { isLoopback } from './values.ts';
 /** Accepts any settings that the schema accepts. The cross-checks find contradictions. */
 export function resolveDefaults(settings: Settings): Config {
   const { active, ...sections } = settings.environments;
-  const all = Object.entries(sections).map(([name, section]) =>
-    resolveEnvironment(name, section, settings.shaping),
-  );
+  const all = Object.entries(sections).map(([name, section]) => resolveEnvironment(name, section, settings));
   const { retired, ...tenants } = settings.tenants;
   const names = all.map((environment) => environment.name);
   const onlyName = names.length === 1 ? names[0] : undefined;
@@ -43,6 +43,12 @@ function localErrorPage(publicUrl: string, admin: Settings['admin']): string | n
   return isLocal ? `${listenUrl(admin)}/errors.html` : null;
 }
 
+/** The longest deadline of each lane: no environment allows a request more time. Milliseconds. */
+export function longestDeadlines({ environments: { all } }: Config): Readonly<Record<Lane, number>> {
+  const longest = (lane: Lane) => Math.max(...all.map(({ deadlines }) => deadlines[lane]));
+  return { write: longest('write'), read: longest('read'), status: longest('status') };
+}
+
 /** Placeholder if the settings name no active environment and there is not exactly one; not a valid name. */
 export const noActiveEnvironment = '';
 
@@ -66,11 +72,13 @@ export function listenUrl({ host, port, tls }: Pick<Settings['listen'], 'host' |
 function resolveEnvironment(
   name: string,
   section: EnvironmentSection,
-  global: ShapingSettings,
+  global: Settings,
 ): EnvironmentSettings {
   const { origin, pathname } = new URL(section.baseUrl);
   const basePath = pathname.replace(/\/$/, '');
-  return { ...section, name, origin, basePath, shaping: overrideShaping(global, section.shaping ?? {}) };
+  const shaping = overrideShaping(global.shaping, section.shaping ?? {});
+  const deadlines = overrideDeadlines(global.deadlines, section.deadlines ?? {});
+  return { ...section, name, origin, basePath, shaping, deadlines };
 }
 
 const overrideShaping = (
@@ -88,6 +96,16 @@ const overrideShaping = (
     read: own.maxWait?.read ?? global.maxWait.read,
     status: own.maxWait?.status ?? global.maxWait.status,
   },
+});
+
+const overrideDeadlines = (
+  global: DeadlineSettings,
+  own: NonNullable<EnvironmentSection['deadlines']>,
+): DeadlineSettings => ({
+  connect: own.connect ?? global.connect,
+  status: own.status ?? global.status,
+  read: own.read ?? global.read,
+  write: own.write ?? global.write,
 });
 
 const resolveClient = (client: Settings['clients'][number], names: readonly string[]): ClientSettings => ({

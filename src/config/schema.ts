@@ -75,7 +75,7 @@ export type EnvironmentTlsSettings = NonNullable<EnvironmentSection['tls']>;
 export type SigningSettings = NonNullable<EnvironmentSection['signing']>;
 
 /** One environment of the bank; assignable to `Environment` of `request/`. */
-export type EnvironmentSettings = Omit<EnvironmentSection, 'shaping'> & {
+export type EnvironmentSettings = Omit<EnvironmentSection, 'shaping' | 'deadlines'> & {
   readonly name: string;
   /** Scheme, host and port: `https://api.bank.example`. */
   readonly origin: string;
@@ -83,6 +83,8 @@ export type EnvironmentSettings = Omit<EnvironmentSection, 'shaping'> & {
   readonly basePath: string;
   /** The global shaping with the overrides of this environment. */
   readonly shaping: ShapingSettings;
+  /** The global deadlines with the overrides of this environment. */
+  readonly deadlines: DeadlineSettings;
 };
 
 export interface EnvironmentsSettings {

@@ -24,7 +24,7 @@ export const longestDeadline = '10min';
 const connecting = {
   lesser: 'deadlines.connect',
   must: 'be below',
-  why: 'or connecting uses up the time of the call',
+  why: 'otherwise connecting can use the whole deadline',
   part: 0.5,
   times: 2,
   asWritten: formatDuration,
@@ -33,7 +33,7 @@ const connecting = {
 /** A quarter: after the wait and half of the deadline for connecting, a quarter remains for the bank's response. */
 const waiting = {
   must: 'be below',
-  why: 'or a call that waited has no time left',
+  why: 'otherwise a request has no time left after the queue',
   part: 0.25,
   times: 2,
   asWritten: formatDuration,
@@ -52,7 +52,7 @@ export const settingOrders: readonly SettingOrder[] = [
     lesser: 'idempotency.wait',
     must: 'be below',
     greater: 'deadlines.write',
-    why: 'or a repeat waits longer than the first request may take',
+    why: 'otherwise a repeat waits longer than the first request can take',
     part: 0.5,
     times: 2,
     asWritten: formatDuration,
@@ -61,7 +61,7 @@ export const settingOrders: readonly SettingOrder[] = [
     lesser: 'deadlines.write',
     must: 'not exceed',
     greater: 'idempotency.window',
-    why: 'or a response is deleted before a repeat can arrive',
+    why: 'otherwise the stored response expires before a repeat can arrive',
     part: 1,
     asWritten: formatDuration,
   },
@@ -70,7 +70,7 @@ export const settingOrders: readonly SettingOrder[] = [
     lesser: 'idempotency.window',
     must: 'not exceed',
     greater: 'payments.rememberFor',
-    why: 'or the gateway forgets a payment before its repeats',
+    why: 'otherwise the environment of a payment expires before its repeats',
     times: 1,
     asWritten: formatDuration,
   },
@@ -78,30 +78,37 @@ export const settingOrders: readonly SettingOrder[] = [
     ...capped,
     lesser: 'statusCache.pendingTtl',
     greater: 'statusCache.pendingTtlMax',
-    why: 'because it grows towards that',
+    why: 'because it grows up to that value',
   },
   {
     ...capped,
     lesser: 'upstream.writeSocketIdle',
     greater: 'upstream.idle',
-    why: 'when the connection is closed anyway',
+    why: 'because the connection is closed after that time',
   },
   {
     ...capped,
     lesser: 'shaping.maxConcurrent',
     greater: 'upstream.maxSockets',
-    why: 'or calls wait for a connection outside the queue',
+    why: 'otherwise calls wait for a connection instead of in the queue',
     asWritten: (value) => value,
   },
 ];
 
-/** The orders of the settings of environments: `environments.NAME.shaping.maxWait.read` is below `deadlines.read`, too. */
+/** The orders between the settings of environments: `environments.NAME.deadlines.connect` and `environments.NAME.deadlines.read`. */
 export const ordersOfEnvironments = (names: readonly string[]): readonly SettingOrder[] =>
-  names.flatMap((name) =>
-    settingOrders
-      .filter(({ lesser }) => lesser.startsWith('shaping.'))
-      .map((order) => ({ ...order, lesser: `environments.${name}.${order.lesser}` })),
-  );
+  names.flatMap((name) => {
+    const own = (setting: string) => (isOverridable(setting) ? `environments.${name}.${setting}` : setting);
+    return settingOrders
+      .filter(({ lesser }) => isOverridable(lesser))
+      .map((order) => ({ ...order, lesser: own(order.lesser), greater: own(order.greater) }));
+  });
+
+/** Whether an environment can override this global setting. */
+const isOverridable = (setting: string) => /^(deadlines|shaping)\./.test(setting);
+
+/** The global setting that a setting of an environment overrides; any other setting itself. */
+export const globalSetting = (setting: string): string => setting.replace(/^environments\.[^.]+\./, '');
 
 export const isInOrder = ({ must }: Pick<SettingOrder, 'must'>, lesser: number, greater: number): boolean =>
   lesser < greater || (must === 'not exceed' && lesser === greater);

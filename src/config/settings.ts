@@ -70,15 +70,19 @@ function settingsIn(node: JsonSchema, path: readonly string[], required: boolean
     : named;
 }
 
-/** The names allowed in the mapping at this path. */
-export function namesAt(path: SettingPath): readonly string[] {
-  const node = path.reduce<JsonSchema | undefined>(
+/** The schema of the setting at this path. */
+export const schemaAt = (path: SettingPath): JsonSchema | undefined =>
+  path.reduce<JsonSchema | undefined>(
     (at, key) =>
       typeof key === 'number'
         ? at?.items
         : (at?.properties?.[key] ?? (at?.additionalProperties || undefined)),
     jsonSchema,
   );
+
+/** The names allowed in the mapping at this path. */
+export function namesAt(path: SettingPath): readonly string[] {
+  const node = schemaAt(path);
   const mappings = [node, ...(node?.anyOf ?? [])];
   return mappings.flatMap((mapping) => Object.keys(mapping?.properties ?? {}));
 }

@@ -51,6 +51,11 @@ export const percentages: Unit = {
   expected: 'a percentage such as 50%',
 };
 
+/** Every kind of quantity, by its name in the documentation. */
+export const unitsByName: Readonly<Record<string, Unit>> = Object.fromEntries(
+  [durations, sizes, rates, percentages].map((unit) => [unit.name, unit]),
+);
+
 /** A duration setting with its default, in milliseconds; at least 1ms and at most ten years unless bounded otherwise. */
 export const duration = (fallback: string, bounds: Bounds = {}) =>
   quantity(durations, { min: '1ms', max: '3650d', ...bounds }).prefault(fallback);
@@ -74,13 +79,35 @@ export function parseQuantity(unit: Unit, text: string): number | undefined {
   return factor === undefined ? undefined : Number(number) * factor;
 }
 
-/** Milliseconds as written in the configuration, in the largest unit that divides them evenly. */
-export function formatDuration(ms: number): string {
-  const [name = 'ms', factor = 1] =
-    Object.entries(durations.factors).findLast(([, candidate]) => ms >= candidate && ms % candidate === 0) ??
-    [];
-  return `${ms / factor}${name}`;
+/**
+ * An internal value as users write it, in the largest unit that gives a whole number; otherwise with decimals, as the
+ * shortest text that is parsed to the same value.
+ */
+export function formatQuantity(unit: Unit, value: number): string {
+  const texts = Object.entries(unit.factors).map(([name, factor]) => ({
+    factor,
+    number: plainNumber(value / factor),
+    text: plainNumber(value / factor) + name,
+  }));
+  const whole = texts
+    .toSorted((one, other) => other.factor - one.factor)
+    .find(({ number }) => /^[1-9]\d*$/.test(number));
+  const exact = texts
+    .toSorted((one, other) => one.text.length - other.text.length)
+    .find(({ text }) => isAlmost(parseQuantity(unit, text), value));
+  const [first] = texts; // for 0, in the first unit
+  return (whole ?? (value === 0 ? first : (exact ?? first)))?.text ?? '';
 }
+
+/** Milliseconds as users write them. */
+export const formatDuration = (ms: number): string => formatQuantity(durations, ms);
+
+/** With at most nine decimals, as many as a setting may have. */
+const plainNumber = (value: number) => value.toFixed(9).replace(/\.?0+$/, '');
+
+/** Equal apart from the rounding of a division. */
+const isAlmost = (one: number | undefined, other: number) =>
+  one !== undefined && Math.abs(one - other) <= Math.abs(other) * 1e-12;
 
 function quantity(unit: Unit, bounds: Bounds) {
   return z

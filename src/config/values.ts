@@ -9,7 +9,8 @@ export const plainName = () => z.string({ error: plainNameExpected }).regex(plai
 
 export const plainNames = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-export const plainNameExpected = 'expected a name of at most 64 letters, digits, ".", "_" and "-"';
+export const plainNameExpected =
+  'expected a name of at most 64 letters, digits, ".", "_" and "-", beginning with a letter or digit';
 
 export const environmentName = () =>
   z.string({ error: environmentNameExpected }).regex(environmentNames, environmentNameExpected);
@@ -18,7 +19,7 @@ export const environmentName = () =>
 export const environmentNames = /^(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
 export const environmentNameExpected =
-  'expected an environment name of at most 64 a-z, 0-9 and single "-" between them';
+  'expected an environment name: at most 64 characters a-z and 0-9, separated by single hyphens';
 
 export const host = (fallback: string) =>
   z
@@ -37,9 +38,24 @@ export const count = (fallback: number) => z.int().min(1).max(1_000_000).default
 export const file = () =>
   z
     .string({ error: fileExpected })
-    .refine((text) => text.trim() !== '' && !text.includes('\0'), fileExpected);
+    .refine((text) => text.trim() !== '' && !text.includes('\0'), fileExpected)
+    .refine((text) => !text.includes('\n'), 'expected the path of a file, not its content');
 
 const fileExpected = 'expected the path of a file';
+
+/**
+ * A setting of an environment that overrides a global one. It has no default of its own: otherwise every environment would
+ * override the global value with the default.
+ */
+export const overriding = <Inner extends z.ZodType>(
+  field: z.ZodDefault<Inner> | z.ZodPrefault<Inner>,
+  section: string,
+) =>
+  field
+    .unwrap()
+    .optional()
+    .meta({ defaultText: `as in ${section}` })
+    .describe(field.description ?? '');
 
 export const flag = (fallback: boolean) => z.boolean().default(fallback);
 
@@ -79,13 +95,13 @@ const hash = (expected: string) =>
     .refine((hex) => /^[0-9a-f]{64}$/.test(hex), `expected ${expected}`)
     .refine(
       (hex) => !emptySecretHashes.has(hex),
-      'this is the hash of an empty secret; hash the secret itself',
+      'this is the SHA-256 of an empty string; hash the secret itself',
     );
 
 /** The output of `echo | sha256sum` and `printf '' | sha256sum`: hashes of a variable that was never set. */
 const emptySecretHashes = new Set(['', '\n'].map((text) => createHash('sha256').update(text).digest('hex')));
 
-const addressExpected = 'expected an address such as https://api.bank.example/psd2';
+const addressExpected = 'expected a URL such as https://api.bank.example/psd2';
 
 function addressOf(text: string, context: z.RefinementCtx): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -97,13 +113,13 @@ function addressOf(text: string, context: z.RefinementCtx): string {
 
 function problemOf(url: URL, text: string): string | undefined {
   if (!['http:', 'https:'].includes(url.protocol))
-    return 'expected an address that begins with https:// or http://';
+    return 'expected a URL that begins with https:// or http://';
   if (url.username || url.password)
-    return 'an address must not contain credentials; remove the part before the @';
-  if (text.includes('?')) return 'an address must not have a query; remove the "?" and what follows';
-  if (text.includes('#')) return 'an address must not have a fragment; remove the "#" and what follows';
+    return 'credentials are not allowed in a URL; remove the part before the @';
+  if (text.includes('?')) return 'a query is not allowed here; remove the "?" and everything after it';
+  if (text.includes('#')) return 'a fragment is not allowed here; remove the "#" and everything after it';
   if (!plainPath.test(url.pathname))
-    return 'the path of an address may hold letters, digits, ".", "_", "~" and "-" between single slashes';
+    return 'the path of the URL may contain only letters, digits, ".", "_", "~" and "-" between single slashes';
   return undefined;
 }
 

@@ -1,12 +1,13 @@
-/** Parses YAML, and finds the line number of each setting. */
+/** Parses and writes YAML, and finds the line number of each setting. */
 
 import {
-  type Document,
+  Document,
   isAlias,
   isMap,
   isScalar,
   isSeq,
   LineCounter,
+  type Node,
   type ParsedNode,
   parseDocument,
 } from 'yaml';
@@ -29,7 +30,9 @@ export function readYaml(text: string): YamlText {
   const syntaxErrors = [...document.errors, ...document.warnings].map(({ code, message, pos }) => ({
     line: lineAt(pos[0]),
     message:
-      code === 'DUPLICATE_KEY' ? 'duplicate name; remove one' : `not valid YAML: ${withoutSource(message)}`,
+      code === 'DUPLICATE_KEY'
+        ? 'duplicate key; remove one of the two'
+        : `not valid YAML: ${withoutSource(message)}`,
   }));
 
   const content = contentOf(document);
@@ -42,6 +45,38 @@ export function readYaml(text: string): YamlText {
   };
 }
 
+/**
+ * Writes a tree as YAML.
+ *
+ * @param header    comment lines at the top
+ * @param commentOf the comment behind each value; a list of plain values is one value
+ */
+export function writeYaml(
+  tree: unknown,
+  header: readonly string[],
+  commentOf: (path: SettingPath) => string,
+): string {
+  const document = new Document(tree, { aliasDuplicateObjects: false });
+  document.commentBefore = header.map((line) => ` ${line}`).join('\n');
+  addComments(document.contents, [], commentOf);
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+function addComments(node: Node | null, path: SettingPath, commentOf: (path: SettingPath) => string): void {
+  if (isMap<unknown, Node | null>(node) && node.items.length > 0) {
+    for (const { key, value } of node.items)
+      addComments(value, [...path, String(isScalar(key) ? key.value : key)], commentOf);
+    return;
+  }
+  if (isSeq<Node>(node) && node.items.some((item) => isMap(item))) {
+    for (const [index, item] of node.items.entries()) addComments(item, [...path, index], commentOf);
+    return;
+  }
+  if (!node) return;
+  if (isSeq(node)) node.flow = true;
+  node.comment = ` ${commentOf(path)}`;
+}
+
 /** The parser's message up to the colon. A piece of the text follows it, which may be a secret. */
 const withoutSource = (message: string) => message.replace(/: .*/s, '');
 
@@ -50,7 +85,7 @@ function contentOf(document: Document.Parsed): { tree?: unknown; error?: string 
   try {
     return { tree: document.toJS() ?? {} };
   } catch {
-    return { error: 'not valid YAML: an alias cannot be resolved' };
+    return { error: 'not valid YAML: too many aliases' };
   }
 }
 

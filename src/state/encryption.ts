@@ -2,10 +2,8 @@
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { type EncryptionKeys, parseEncryptionKeys } from '../config/encryption-keys.ts';
 import type { ConfirmedBy, Fence, KeyValues } from './ports.ts';
-
-/** Keys of 32 bytes: the current one, and older ones that only decrypt. */
-export type EncryptionKeys = readonly [current: Buffer, ...older: Buffer[]];
 
 /**
  * Encrypts values before they are stored, each one bound to its key in the store.
@@ -117,50 +115,12 @@ function createTextCipher(key: Buffer): TextCipher {
   };
 }
 
-/**
- * Reads one key per line: 32 bytes in base64, or 64 hex digits. Blank lines and lines that start with # are ignored.
- *
- * @throws Error that says what to change; it quotes nothing of the file
- */
+/** Reads the keys. @throws Error that says what to change; it quotes nothing of the file */
 export function readEncryptionKeys(file: string): EncryptionKeys {
-  const lines = readKeyFile(file)
-    .split('\n')
-    .map((line, index) => ({ text: line.trim(), number: index + 1 }))
-    .filter(({ text }) => text !== '' && !text.startsWith('#'));
-  const keys = lines.map(
-    ({ text, number }) => parseKey(text) ?? fail(`line ${number} of ${file} is not a key`),
-  );
-  const [current, ...older] = keys;
-  if (!current) return fail(`${file} contains no key`);
-  const repeated =
-    lines[keys.findIndex((key, index) => keys.findIndex((other) => other.equals(key)) < index)];
-  if (repeated)
-    throw new Error(
-      `state.encryptionKeyFile: line ${repeated.number} of ${file} repeats an earlier key; remove one of them`,
-    );
-  return [current, ...older];
-}
-
-function readKeyFile(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return parseEncryptionKeys(readFileSync(file, 'utf8'));
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`state.encryptionKeyFile: cannot read the file: ${why}`, {
-      cause,
-    });
+    throw new Error(`state.encryptionKeyFile: ${file}: ${why}`, { cause });
   }
-}
-
-function parseKey(text: string): Buffer | undefined {
-  if (/^[0-9A-Fa-f]{64}$/.test(text)) return Buffer.from(text, 'hex');
-  if (/^[A-Za-z0-9+/]{43}=$/.test(text)) return Buffer.from(text, 'base64');
-  return undefined;
-}
-
-function fail(what: string): never {
-  throw new Error(
-    `state.encryptionKeyFile: ${what}; write one key per line, 32 random bytes in base64 or 64 hex digits ` +
-      '(openssl rand -base64 32)',
-  );
 }

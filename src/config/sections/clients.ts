@@ -1,18 +1,16 @@
-/** clients: which TPP systems may call, and how often. */
+/** clients: the TPP systems that may call the gateway, and their quotas. */
 
 import { z } from 'zod';
 import { rate } from '../units.ts';
 import { count, environmentName, fingerprint, plainName, secretHash } from '../values.ts';
 
 const quota = z.strictObject({
-  rate: rate('20/s').describe(
-    'How many requests the client may send, including those answered from the cache.',
-  ),
-  burst: count(40).describe('How many of them may come at once.'),
+  rate: rate('20/s').describe('The maximum request rate, including requests answered from the cache.'),
+  burst: count(40).describe('The maximum number of requests at once.'),
 });
 
 const client = z.strictObject({
-  name: plainName().describe('Who this is in logs and metrics.'),
+  name: plainName().describe('The name of the client in logs and metrics.'),
   tenant: plainName()
     .optional()
     .meta({ defaultText: 'the name' })
@@ -25,16 +23,18 @@ const client = z.strictObject({
     .describe("SHA-256 fingerprint of the client's TLS certificate."),
   environments: z
     .array(environmentName())
-    .min(1, 'name at least one environment, or leave it out to allow them all')
+    .min(1, 'expected at least one environment; remove the setting to allow all of them')
     .optional()
     .meta({ defaultText: 'all' })
-    .describe('The environments that the client may use.'),
-  quota: quota.optional().describe('How often the client may call; without it, there is no limit.'),
+    .describe(
+      'The environments that the client may use. If there is only one, its new payments go there, even if another environment is active.',
+    ),
+  quota: quota.optional().describe('The quota of the client; without it, there is no limit.'),
 });
 
 export const clients = z
   .array(client)
   .prefault([])
   .describe(
-    'The TPP systems that may call; with none in the list, everybody may, as one client called "anonymous".',
+    'The TPP systems that may call the gateway. If the list is empty, every caller is accepted as one client named "anonymous".',
   );

@@ -1,4 +1,4 @@
-/** environments: the environments of the bank, and which one new payments go to. */
+/** environments: the environments of the bank, and the active one, which receives new payments. */
 
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
@@ -14,14 +14,15 @@ import {
   webAddress,
 } from '../values.ts';
 import { shapingOverrides } from './shaping.ts';
+import { deadlineOverrides } from './upstream.ts';
 
 const tls = z.strictObject({
-  certFile: file().optional().describe('The client certificate (QWAC) with its chain, as PEM.'),
-  keyFile: file().optional().describe('Its private key, as PEM.'),
+  certFile: file().optional().describe('The client certificate (QWAC) with its chain, in PEM format.'),
+  keyFile: file().optional().describe('The private key of the certificate, in PEM format.'),
   caFile: file()
     .optional()
-    .meta({ defaultText: 'those of Node' })
-    .describe('The trusted authorities, as PEM.'),
+    .meta({ defaultText: 'the CA certificates of Node' })
+    .describe('The trusted CA certificates, in PEM format.'),
   serverName: z
     .string()
     .min(1)
@@ -31,12 +32,12 @@ const tls = z.strictObject({
 });
 
 const signing = z.strictObject({
-  certFile: file().describe('The certificate for signatures (QSEAL), as PEM.'),
-  keyFile: file().describe('Its private key, as PEM.'),
+  certFile: file().describe('The signing certificate (QSealC), in PEM format.'),
+  keyFile: file().describe('The private key of the certificate, in PEM format.'),
   algorithm: z
     .enum(['rsa-sha256', 'rsa-sha512', 'ecdsa-sha256'])
     .default('rsa-sha256')
-    .describe('How requests are signed; the key must fit.'),
+    .describe('The signature algorithm; it must match the type of the key.'),
 });
 
 export const environment = z.strictObject(
@@ -44,38 +45,39 @@ export const environment = z.strictObject(
     baseUrl: webAddress()
       .refine(
         (address) => address.startsWith('https:') || isLoopback(new URL(address).hostname),
-        'plain http: is for loopback only, or payments would travel unencrypted; write https:',
+        'http: is allowed on loopback only, because payments would be sent unencrypted; use https:',
       )
       .refine(
         (address) => !isMetadata(new URL(address).hostname),
-        'this is the metadata service of a cloud, not a bank',
+        'link-local address (169.254.0.0/16, the metadata service of cloud providers); enter the URL of the bank',
       )
-      .describe("The part of the bank's URLs before the standard's segment; it may have a path."),
+      .describe(
+        "The bank's URL before the standard segment (standard.segment), without it; it may have a path.",
+      ),
     movedFrom: z
       .array(webAddress())
       .prefault([])
       .describe(
-        'Earlier values of baseUrl under which this was the same bank: payments created there continue at the new address. Without it, they are refused.',
+        'Former values of baseUrl of the same bank. Requests for payments that were created there go to the new address; without this setting, they are refused.',
       ),
     standardVersion: z
       .string({ error: 'expected a version in quotes, such as "1.3.11"' })
       .regex(/^\d{1,3}\.\d{1,3}(\.\d{1,3})?$/, 'expected a version such as 1.3.11')
       .default('1.3.11')
-      .describe('The version of NextGenPSD2 XS2A that the bank implements there.'),
-    tls: tls.optional().describe('The client certificate and the trusted authorities, for https: addresses.'),
+      .describe('The version of NextGenPSD2 XS2A that the bank implements in this environment.'),
+    tls: tls.optional().describe('The client certificate and the trusted CA certificates, for https: URLs.'),
     signing: signing
       .optional()
       .describe('Signs every request (Digest, Signature, TPP-Signature-Certificate).'),
     probePath: z
       .string()
-      .regex(/^\/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*$/, 'expected a path that begins with a slash')
+      .regex(/^\/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*$/, 'expected a path that begins with "/"')
       .default('/')
       .describe(
-        'The path after baseUrl that is requested to find out whether the bank is available again; any response below 500 means yes.',
+        'The path after baseUrl that the gateway requests to check whether the bank is available again; any status below 500 means available.',
       ),
-    shaping: shapingOverrides
-      .optional()
-      .describe('What differs from the global shaping in this environment.'),
+    shaping: shapingOverrides.optional().describe('Overrides of the global section shaping.'),
+    deadlines: deadlineOverrides.optional().describe('Overrides of the global section deadlines.'),
   },
   {
     error: (issue) => (issue.code === 'invalid_type' ? environmentExpected(issue.path?.at(-1)) : undefined),
@@ -88,18 +90,20 @@ export const environments = z
       .optional()
       .meta({ defaultText: 'the only one' })
       .describe(
-        'Where new payments go at the first start; operators change it at run time, and the state remembers it.',
+        'The environment that receives new payments when the state is new. Later, operators switch it (`penstock environment use`), and the state stores it.',
       ),
   })
   .catchall(environment)
   .superRefine(refuseBadNames, { when: () => true })
   .prefault({})
   .meta({ propertyNames: { pattern: environmentNames.source } })
-  .describe('The environments of the bank, by name: sandbox, production or any other name; at least one.');
+  .describe(
+    'The environments of the bank, by name, such as sandbox and production; at least one is required.',
+  );
 
 const environmentExpected = (name: PropertyKey | undefined) => {
-  const expected = 'expected an environment: a mapping with baseUrl in it';
-  return closestName(String(name), ['active']) ? `${expected}; or did you mean active?` : expected;
+  const expected = 'expected an environment: a mapping with baseUrl';
+  return closestName(String(name), ['active']) ? `${expected} (did you mean active?)` : expected;
 };
 
 /** Runs even if an environment is invalid: otherwise that error would hide this one. */

@@ -6,30 +6,32 @@ import { size } from '../units.ts';
 import { file, flag, host, port, webAddress } from '../values.ts';
 
 const tls = z.strictObject({
-  certFile: file().describe('The certificate of the gateway, with its chain, as PEM.'),
-  keyFile: file().describe('Its private key, as PEM.'),
-  clientCaFile: file().optional().describe('The trusted authorities for client certificates, as PEM.'),
+  certFile: file().describe('The server certificate of the gateway with its chain, in PEM format.'),
+  keyFile: file().describe('The private key of the certificate, in PEM format.'),
+  clientCaFile: file()
+    .optional()
+    .describe('The trusted CA certificates for client certificates, in PEM format.'),
   clientCertificate: z
     .enum(['off', 'optional', 'required'])
     .default('off')
     .describe(
-      'Whether the gateway requests a client certificate, and whether it requires one. Unless set, it follows clients: optional if one has certificateSha256 and clientCaFile is set.',
+      '`optional` requests a client certificate, `required` also refuses connections without one. Unless set, it follows clients: optional if one has certificateSha256 and clientCaFile is set.',
     ),
 });
 
 export const listen = z
   .strictObject({
     host: host('127.0.0.1').describe(
-      'The address to listen on; 0.0.0.0 and :: stand for all addresses of the machine.',
+      'The address to listen on; 0.0.0.0 and :: mean all addresses of the host. If other hosts can reach it, configure clients.',
     ),
     port: port(8080).describe(
-      'The port to listen on; 0 takes any free one. Unless set, it follows admin.port: the next port if both listeners would have the same address.',
+      'The port to listen on; 0 selects a free port. Unless set, it follows admin.port: the next port if both listeners would have the same address.',
     ),
     publicUrl: webAddress()
       .optional()
       .meta({ defaultText: 'from host and port: http://127.0.0.1:8080' })
       .describe(
-        'The URL of the gateway for TPP systems, used only for links in responses. The proxy in front removes its path from requests.',
+        'The URL of the gateway for TPP systems, used only for links in responses. If it has a path, the proxy in front must remove this path from requests.',
       ),
     errorPageUrl: webAddress()
       .nullable()
@@ -38,20 +40,20 @@ export const listen = z
       .describe(
         'The address of the error reference (docs/errors.md or errors.html) that you publish for developers of TPP systems; each error of the gateway links to its code there. Unless set: errors.html on the admin listener if publicUrl and the admin listener are on loopback, otherwise null, no link.',
       ),
-    maxBody: size('1MiB', { max: '64MiB' }).describe('The largest body a request may have.'),
+    maxBody: size('1MiB', { max: '64MiB' }).describe('The maximum size of a request body.'),
     reusePort: flag(false).describe(
-      'Lets several processes on one machine share the port; this requires Redis for the state.',
+      'Allows several processes on one host to share the port (SO_REUSEPORT); requires state.redis.',
     ),
     trustedProxies: z
       .array(z.string().refine(isNetwork, 'expected an IP address or a network such as 10.0.0.0/8'))
       .default([])
       .describe(
-        'The proxies, by address or network, whose X-Forwarded-For is trusted; it is only used to log the network that refused requests come from.',
+        'The addresses or networks of proxies whose X-Forwarded-For is trusted. It is used only to log the network that refused requests come from.',
       ),
-    tls: tls.optional().describe('Makes the listener speak TLS; without it, it speaks plain HTTP.'),
+    tls: tls.optional().describe('TLS settings of the listener; without them, it uses plain HTTP.'),
   })
   .prefault({})
-  .describe('Where TPP systems reach the gateway.');
+  .describe('The listener for TPP systems.');
 
 function isNetwork(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/');

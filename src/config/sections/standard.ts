@@ -1,4 +1,4 @@
-/** standard: which paths of the Berlin Group's payment initiation service are offered. */
+/** standard: the paths of the Berlin Group's payment initiation service that the gateway offers. */
 
 import { z } from 'zod';
 
@@ -17,10 +17,10 @@ export const standard = z
       .string()
       .refine(
         (text) => text === '' || text.split('/').every(isSegment),
-        'expected path segments of letters, digits, ".", "_", "~" and "-", without slashes at the ends, or ""',
+        'expected path segments of letters, digits, ".", "_", "~" and "-", without a slash at either end, or ""',
       )
       .default('berlingroup')
-      .describe('The path before /v1: zero or more path segments.'),
+      .describe('The path between baseUrl and /v1: zero or more path segments.'),
     paymentServices: choices('payments, bulk-payments')
       .default(['payments', 'bulk-payments', 'periodic-payments'])
       .describe('The payment services that are forwarded.'),
@@ -32,4 +32,4 @@ export const standard = z
       .describe('The kinds of authorisation that are forwarded.'),
   })
   .prefault({})
-  .describe("Which paths of the Berlin Group's payment initiation service are offered.");
+  .describe("The paths of the Berlin Group's payment initiation service that the gateway offers.");

@@ -1,4 +1,4 @@
-/** state: where the gateway stores data that outlives a request. */
+/** state: the storage of data that outlives a request. */
 
 import { z } from 'zod';
 import { duration } from '../units.ts';
@@ -13,19 +13,21 @@ const redis = z.union(
   [
     redisAddress().transform((url) => ({ kind: 'single' as const, url })),
     z
-      .strictObject({ cluster: z.array(redisAddress()).min(1).describe('Some nodes of the cluster.') })
+      .strictObject({
+        cluster: z.array(redisAddress()).min(1).describe('URLs of some nodes of the cluster.'),
+      })
       .transform(({ cluster }) => ({ kind: 'cluster' as const, urls: cluster })),
     z
       .strictObject({
-        sentinels: z.array(redisAddress()).min(1).describe('The sentinels.'),
-        name: z.string().min(1).describe('The name of the master that they monitor.'),
+        sentinels: z.array(redisAddress()).min(1).describe('URLs of the sentinels.'),
+        name: z.string().min(1).describe('The name of the master that the sentinels monitor.'),
       })
       .transform(({ sentinels, name }) => ({ kind: 'sentinels' as const, urls: sentinels, name })),
   ],
   {
     error:
       'expected redis://host:6379/0 or rediss://host:6379/0, ' +
-      'or such addresses as { cluster: [..] } or { sentinels: [..], name: .. }',
+      'or a mapping with such URLs: { cluster: [..] } or { sentinels: [..], name: .. }',
   },
 );
 
@@ -35,14 +37,14 @@ export const state = z
       .nullable()
       .prefault(null)
       .describe(
-        'The Redis that all instances share: an address, { cluster: [..] } or { sentinels: [..], name }. ' +
-          'Set an address with a password by the environment variable.',
+        'The Redis that all instances share: a URL, { cluster: [..] } or { sentinels: [..], name }. ' +
+          'Set a URL with a password in the environment variable.',
       ),
     file: file()
       .nullable()
       .default(null)
       .describe(
-        'A database file for one instance on one machine. Without a file and without Redis, a restart loses the state.',
+        'A database file for a single instance. Its folder must exist. Without Redis and without a file, the state is in memory, and a restart loses it.',
       ),
     confirm: z
       .strictObject({
@@ -52,16 +54,16 @@ export const state = z
           })
           .default('all')
           .describe(
-            'How many replicas of Redis must have the record of a payment before it is sent: a number, or "all", the largest ' +
-              'number that was connected to the current master at one time. 0 does not wait for replicas.',
+            'The number of Redis replicas that must confirm the record of a payment before it is sent: a number, or "all", the ' +
+              'largest number that was connected to the current master at one time. 0 does not wait for replicas.',
           ),
         timeout: duration('500ms', { min: '10ms', max: '800ms' }).describe(
-          'How long replicas may take to confirm. After that, the payment is refused with STATE_UNAVAILABLE; nothing is sent.',
+          'The maximum time to wait for the replicas. After that, the payment is refused with STATE_UNAVAILABLE; nothing is sent.',
         ),
       })
       .prefault({})
       .describe(
-        'The replicas of Redis that must have the record of a payment, so that a failover does not lose it.',
+        'The confirmation by Redis replicas, so that a failover does not lose the record of a payment.',
       ),
     prefix: z
       .string()
@@ -69,32 +71,32 @@ export const state = z
       .default('penstock:')
       .describe('The prefix of every key in Redis.'),
     timeout: duration('250ms', { min: '10ms', max: '2s' }).describe(
-      'How long the gateway waits for the answer to a command of Redis; a slower Redis counts as unavailable.',
+      'The timeout of Redis commands; a slower Redis counts as unavailable.',
     ),
     durability: z
       .enum(['report', 'required'])
       .default('report')
       .describe(
-        'Whether a Redis that may lose data (nothing on its disk, no replica, too old) is reported, or is refused: the ' +
-          'gateway then does not start on it, and accepts no new payments if it becomes so later.',
+        'A Redis that may lose data (no append-only file, no replica, too old): `report` reports it; `required` refuses to ' +
+          'start with it, and refuses new payments if that occurs later.',
       ),
     afterLoss: z
       .enum(['refuse', 'resume'])
       .default('refuse')
       .describe(
-        'After the state has lost data that no running instance remembers: whether new payments are refused until an ' +
-          'operator accepts the loss, or resume after 6 s. In both cases repeats of the lost payments are then paid again.',
+        'After the state has lost data that no running instance has kept: `refuse` refuses new payments until an operator ' +
+          'accepts the loss, `resume` accepts new payments after 6 s. In both cases, repeats of the lost payments are then paid again.',
       ),
     encryptionKeyFile: file()
       .nullable()
       .default(null)
       .describe(
-        'The file with the keys that encrypt stored responses: 32 bytes a line, in base64 or hex, ' +
-          'the current one first.',
+        'The file with the keys that encrypt stored responses: one key of 32 bytes per line, in base64 or hex, ' +
+          'the current key first.',
       ),
   })
   .prefault({})
-  .describe('Where the gateway stores data that outlives a request: in Redis, in a file, or only in memory.');
+  .describe('The storage of data that outlives a request: Redis, a file, or memory.');
 
 /** The parsed address of a Redis, or `undefined` if the text is not one. */
 export function redisUrl(text: string): URL | undefined {

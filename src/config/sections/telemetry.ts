@@ -9,14 +9,14 @@ export const log = z
     level: z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
       .default('info')
-      .describe('The lowest level that is logged.'),
+      .describe('The minimum level of logged messages.'),
     format: z
       .enum(['json', 'text'])
       .default('json')
-      .describe('JSON for programs, or text for people. Unless set, the log is text on a terminal.'),
+      .describe('The format of log lines: JSON for log processors, or text for people. Unless set, the log is text on a terminal.'),
   })
   .prefault({})
-  .describe('The log, on standard output.');
+  .describe('The log on standard output.');
 
 export const tracing = z
   .strictObject({
@@ -24,9 +24,11 @@ export const tracing = z
       .nullable()
       .prefault(null)
       .describe(
-        'Where spans are sent by OTLP over HTTP, such as `http://collector:4318/v1/traces`; null turns tracing off.',
+        'The URL that spans are sent to (OTLP over HTTP), such as `http://collector:4318/v1/traces`; null disables tracing.',
       ),
-    sample: percent('10%').describe('The part of requests that is traced, unless the caller decides.'),
+    sample: percent('10%').describe(
+      'The proportion of requests that are traced, unless the caller has decided (traceparent).',
+    ),
   })
   .prefault({})
-  .describe('Traces by OpenTelemetry.');
+  .describe('OpenTelemetry tracing.');

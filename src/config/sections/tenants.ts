@@ -1,4 +1,4 @@
-/** tenants: which tenants were renamed, merged or ended. */
+/** tenants: tenants that were renamed, merged or retired. */
 
 import { z } from 'zod';
 import { isMapping } from '../object-path.ts';
@@ -10,12 +10,12 @@ const tenant = z.strictObject(
       .array(plainName())
       .default([])
       .describe(
-        'Names that this tenant had before, or tenants that were merged into it: it continues their payments. The name "anonymous" stands for all requests from before clients were configured.',
+        'Former names of this tenant, and tenants that were merged into it: it owns their payments. The name "anonymous" means all requests from before clients were configured.',
       ),
   },
   {
     error: (issue) =>
-      issue.code === 'invalid_type' ? 'expected a tenant: a mapping with formerly in it' : undefined,
+      issue.code === 'invalid_type' ? 'expected a tenant: a mapping with formerly' : undefined,
   },
 );
 
@@ -25,7 +25,7 @@ export const tenants = z
       .array(plainName())
       .default([])
       .describe(
-        'Tenants that have ended for ever: nobody can use their payments, and other tenants can use their keys, certificates and names.',
+        'Tenants that were permanently removed: no client can access their payments, and other tenants can use their keys, certificates and names.',
       ),
   })
   .catchall(tenant)
@@ -33,7 +33,7 @@ export const tenants = z
   .prefault({})
   .meta({ propertyNames: { pattern: plainNames.source } })
   .describe(
-    'Tenants that were renamed, merged or ended. The name of each mapping is the tenant that continues the payments.',
+    'Tenants that were renamed, merged or retired. The key of each mapping is the tenant that owns the payments now.',
   );
 
 /** Runs even if a tenant is invalid: otherwise that error would hide this one. */

@@ -10,7 +10,7 @@ const candidates = (line: string) =>
 describe('the completion', () => {
   for (const [line, expected] of [
     ['en', ['environment']],
-    ['c', ['check', 'circuits', 'cache', 'completion']],
+    ['c', ['check', 'config', 'circuits', 'cache', 'completion']],
     ['environment ', ['use']],
     ['--config penstock.yaml audit ', ['list', 'verify']],
     ['circuits hold production ', ['write', 'read', 'status']],
@@ -22,7 +22,7 @@ describe('the completion', () => {
     ['serve --', ['--config', '--help']],
     ['--ver', ['--version']],
     ['check --config ', []],
-    ['check --config penstock.yaml --', ['--json', '--help']],
+    ['check --config penstock.yaml --', ['--strict', '--json', '--help']],
     ['swim ', []],
   ] as const)
     test(`offers ${expected.join(', ') || 'nothing'} for: penstock ${line}`, () => {

@@ -30,19 +30,19 @@ port: 8080
 `);
 
     assert.deepEqual(errors, [
-      ':2 listen.prot: there is no such setting; did you mean port?',
+      ':2 listen.prot: unknown key prot; allowed: host, port, publicUrl, maxBody, reusePort, trustedProxies, tls (did you mean port?)',
       ':3 listen.maxBody: expected a size such as 512B, 64KiB or 1MiB',
-      ':6 admin.port: TPP systems and operators cannot share one host and port; choose another port than listen.port',
-      ':8 clients[0]: nothing proves who this client is; give apiKeySha256 or certificateSha256',
-      ':9 clients[0].environments[0]: there is no environment of this name; write sandbox',
-      ':11 environments.active: there is no environment of this name; write sandbox',
-      ':12 environments.sandbox.baseUrl: plain http: is for loopback only, or payments would travel unencrypted; write https:',
-      ':15 duplicate name; remove one',
+      ':6 admin.port: the admin listener has the same address and port as the public API (listen.port); set another port',
+      ':8 clients[0]: the client has no credential; set apiKeySha256 or certificateSha256',
+      ':9 clients[0].environments[0]: unknown environment; expected sandbox',
+      ':11 environments.active: unknown environment; expected sandbox',
+      ':12 environments.sandbox.baseUrl: http: is allowed on loopback only, because payments would be sent unencrypted; use https:',
+      ':15 duplicate key; remove one of the two',
       ':15 log.level: expected trace, debug, info, warn, error, fatal or silent',
-      ':16 deadlines.connect: 10s must be below deadlines.status, which is 10s, or connecting uses up the time of the call; lower it, or raise deadlines.status',
+      ':16 deadlines.connect: 10s must be below deadlines.status (10s), otherwise connecting can use the whole deadline; lower it, or raise deadlines.status',
       ':17 statusCache.finalTtl: expected a duration such as 500ms, 10s, 2min, 24h or 400d',
-      ':17 statusCache.pendingTtl: 1min must not exceed statusCache.pendingTtlMax, which is 15s, because it grows towards that; lower it, or raise statusCache.pendingTtlMax',
-      ':18 port: there is no such setting; did you mean listen.port?',
+      ':17 statusCache.pendingTtl: 1min must not exceed statusCache.pendingTtlMax (15s), because it grows up to that value; lower it, or raise statusCache.pendingTtlMax',
+      ':18 port: unknown key port; allowed: listen, admin, standard, clients, tenants, environments, state, idempotency, payments, statusCache, deadlines, upstream, circuit, shaping, log, tracing (did you mean listen.port?)',
     ]);
   });
 
@@ -59,8 +59,8 @@ port: 8080
         `${minimalConfig}admin:\n  operators:\n    - { role: read }\n    - { name: b, tokenSha256: x }`,
       ),
       [
-        ':4 admin.operators[0].name: is missing; expected a name of at most 64 letters, digits, ".", "_" and "-"',
-        ':4 admin.operators[0].tokenSha256: is missing; expected the SHA-256 of the secret as 64 hex digits (printf %s "$SECRET" | sha256sum)',
+        ':4 admin.operators[0].name: required; expected a name of at most 64 letters, digits, ".", "_" and "-", beginning with a letter or digit',
+        ':4 admin.operators[0].tokenSha256: required; expected the SHA-256 of the secret as 64 hex digits (printf %s "$SECRET" | sha256sum)',
         ':5 admin.operators[1].tokenSha256: expected the SHA-256 of the secret as 64 hex digits (printf %s "$SECRET" | sha256sum)',
       ],
     );
@@ -68,8 +68,8 @@ port: 8080
 
   test('reports an invalid environment name together with errors inside the environment', () => {
     assert.deepEqual(errorsIn('environments:\n  Sand_Box: { baseUrl: https://a.example, probePath: x }'), [
-      ':2 environments.Sand_Box.probePath: expected a path that begins with a slash',
-      ':2 environments.Sand_Box: expected an environment name of at most 64 a-z, 0-9 and single "-" between them',
+      ':2 environments.Sand_Box.probePath: expected a path that begins with "/"',
+      ':2 environments.Sand_Box: expected an environment name: at most 64 characters a-z and 0-9, separated by single hyphens',
     ]);
   });
 
@@ -83,12 +83,18 @@ port: 8080
   });
 
   test('reports a file that is not a mapping', () => {
-    assert.match(errorsIn('- a list')[0] ?? '', /^:1 expected a mapping \(names with values\)/);
+    assert.match(errorsIn('- a list')[0] ?? '', /^:1 expected a mapping \(keys with values\)/);
+  });
+
+  test('lists the allowed keys of an entry, and suggests the one that begins with the unknown key', () => {
+    assert.deepEqual(errorsIn(`${minimalConfig}clients: [{ name: a, apiKey: x }]`), [
+      ':2 clients[0].apiKey: unknown key apiKey; allowed: name, tenant, apiKeySha256, certificateSha256, environments, quota (did you mean apiKeySha256?)',
+    ]);
   });
 
   test('suggests active for a misspelt active', () => {
     assert.deepEqual(errorsIn('environments:\n  activ: a\n  a: { baseUrl: https://a.example }'), [
-      ':2 environments.activ: expected an environment: a mapping with baseUrl in it; or did you mean active?',
+      ':2 environments.activ: expected an environment: a mapping with baseUrl (did you mean active?)',
     ]);
   });
 

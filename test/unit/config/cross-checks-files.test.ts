@@ -23,7 +23,7 @@ const errorsIn = (text: string, variables = {}, load = loadConfigAndFiles): read
     return loaded.kind === 'valid' ? [] : loaded.errors.map((error) => error.replace(file, ''));
   });
 
-const unreadable = 'this file cannot be read; name one that is there and that the gateway may read';
+const unreadable = `ENOENT: ${missing}`;
 
 const everyFileUnusable = `listen:
   tls:
@@ -58,24 +58,24 @@ state:
 describe('the files that a configuration names', () => {
   test('reports all unusable files at once, each with its line and its setting', () => {
     assert.deepEqual(errorsIn(everyFileUnusable), [
-      ':4 listen.tls.keyFile: this file does not match the certificate',
-      ':5 listen.tls.clientCaFile: this file contains no certificate in PEM format, or a truncated one',
-      ':11 environments.a.tls.certFile: this file contains a certificate that expired on 2026-01-01T00:00:00.000Z',
+      ':4 listen.tls.keyFile: the file does not match the certificate',
+      ':5 listen.tls.clientCaFile: the file contains no certificate in PEM format, or a truncated one',
+      ':11 environments.a.tls.certFile: the file contains a certificate that expired on 2026-01-01T00:00:00.000Z',
       `:13 environments.a.tls.caFile: ${unreadable}`,
-      ':16 environments.b.tls.caFile: this file contains no certificate in PEM format, or a truncated one',
-      ':19 environments.b.signing.keyFile: this file contains no key for rsa-sha256',
-      ':23 environments.c.signing.certFile: this file contains no certificate in PEM format',
-      ':24 environments.c.signing.keyFile: this file contains no private key in PEM format without a passphrase',
+      ':16 environments.b.tls.caFile: the file contains no certificate in PEM format, or a truncated one',
+      ':19 environments.b.signing.keyFile: the file contains no key for rsa-sha256',
+      ':23 environments.c.signing.certFile: the file contains no certificate in PEM format',
+      ':24 environments.c.signing.keyFile: the file contains no private key in PEM format without a passphrase',
       `:26 admin.tokenFile: ${unreadable}`,
       `:28 state.encryptionKeyFile: ${unreadable}`,
     ]);
   });
 
-  test('names the working directory, but not the path, of a relative file that cannot be read', () => {
+  test('names the working directory, but not the path, of a relative file of a secret: it may be the secret itself', () => {
     const text =
       'environments:\n  sandbox: { baseUrl: https://a.example }\nadmin:\n  tokenFile: the-token-itself\n';
-    const where = `; a relative path begins at the working directory, ${process.cwd()}`;
-    assert.deepEqual(errorsIn(text), [`:4 admin.tokenFile: ${unreadable}${where}`]);
+    const where = `relative to the working directory, ${process.cwd()}`;
+    assert.deepEqual(errorsIn(text), [`:4 admin.tokenFile: ENOENT: the file (${where})`]);
   });
 
   test('reports unusable files together with other errors', () => {
@@ -83,9 +83,9 @@ describe('the files that a configuration names', () => {
     assert.deepEqual(
       errorsIn(text).map((error) => error.slice(0, 40)),
       [
-        ':3 environments.a.baseUrl: plain http: i',
-        ':5 environments.b.baseUrl: an address mu',
-        ':8 environments.c.tls.caFile: this file ',
+        ':3 environments.a.baseUrl: http: is allo',
+        ':5 environments.b.baseUrl: credentials a',
+        ':8 environments.c.tls.caFile: ENOENT: /t',
       ],
     );
   });
@@ -99,6 +99,22 @@ describe('the files that a configuration names', () => {
     const variables = { PENSTOCK_ENVIRONMENTS_A_TLS_CA_FILE: missing };
     assert.deepEqual(errorsIn('environments: { a: { baseUrl: https://a.example } }', variables), [
       `PENSTOCK_ENVIRONMENTS_A_TLS_CA_FILE environments.a.tls.caFile: ${unreadable}`,
+    ]);
+  });
+
+  test('names the working directory and the path of a relative certificate file', () => {
+    const text = 'environments: { a: { baseUrl: https://a.example, tls: { caFile: certs/ca.pem } } }';
+    const where = `relative to the working directory, ${process.cwd()}`;
+    assert.deepEqual(errorsIn(text), [`:1 environments.a.tls.caFile: ENOENT: certs/ca.pem (${where})`]);
+  });
+
+  test('reports a token file without a token, and a key file without a usable key, without quoting them', () => {
+    const keys = join(authority.folder, 'keys');
+    writeFileSync(keys, `${'5c'.repeat(32)}\ncorrect horse battery staple\n`);
+    const text = `environments: { a: { baseUrl: https://a.example } }\nadmin: { tokenFile: ${empty} }\nstate: { encryptionKeyFile: ${keys} }`;
+    assert.deepEqual(errorsIn(text), [
+      ':2 admin.tokenFile: the file is empty; write the token of the operator into it',
+      ':3 state.encryptionKeyFile: the file cannot be used: line 2 is not a key; write one key per line, 32 random bytes in base64 or 64 hex digits (openssl rand -base64 32)',
     ]);
   });
 

@@ -12,23 +12,23 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   [
     'a tenant that no client has',
     `${clients('shop')}tenants: { store: { formerly: [old] } }`,
-    'tenants.store: no client has this tenant; write the tenant of a client, or remove it',
+    'tenants.store: no client belongs to this tenant; correct the name, or remove the entry',
   ],
   [
     'a former name that is still the tenant of a client',
     `${clients('shop', 'rival')}tenants: { shop: { formerly: [rival] } }`,
-    'tenants.shop.formerly[0]: this is still the tenant of a client; give that client the tenant shop, or remove the name here',
+    'tenants.shop.formerly[0]: a client still belongs to this tenant; give the client the tenant shop, or remove the name here',
   ],
   [
     'two tenants that exchange their names',
     `${clients('shop', 'rival')}tenants: { shop: { formerly: [rival] }, rival: { formerly: [shop] } }`,
-    'tenants.rival.formerly[0]: rival and this tenant cannot exchange their names in one step; rename one of them to a third name first',
-    'tenants.shop.formerly[0]: shop and this tenant cannot exchange their names in one step; rename one of them to a third name first',
+    'tenants.rival.formerly[0]: this tenant and rival cannot swap their names in one step; rename one of them to a third name first',
+    'tenants.shop.formerly[0]: this tenant and shop cannot swap their names in one step; rename one of them to a third name first',
   ],
   [
     'one former name of two tenants',
     `${clients('shop', 'rival')}tenants: { shop: { formerly: [old] }, rival: { formerly: [old] } }`,
-    'tenants.rival.formerly[0]: this name is also in tenants.shop.formerly; only one tenant can continue its payments',
+    'tenants.rival.formerly[0]: this name is also in tenants.shop.formerly; only one tenant can own its payments',
   ],
   [
     'a tenant that is both continued and retired',
@@ -38,12 +38,12 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   [
     'a retired tenant that a client has',
     `${clients('shop')}tenants: { retired: [shop] }`,
-    'tenants.retired[0]: this is still the tenant of a client; remove that client, or remove the name here',
+    'tenants.retired[0]: a client still belongs to this tenant; remove the client, or remove the name here',
   ],
   [
     'a name of a tenant with a space',
     `${clients('shop')}tenants: { 'a b': {} }`,
-    'tenants.a b: expected a name of at most 64 letters, digits, ".", "_" and "-"',
+    'tenants.a b: expected a name of at most 64 letters, digits, ".", "_" and "-", beginning with a letter or digit',
   ],
 ];
 
@@ -59,7 +59,7 @@ describe('the cross-checks of tenants', () => {
     const text =
       'environments: { active: a, a: { baseUrl: https://a.example, movedFrom: [https://b.example/] }, b: { baseUrl: https://b.example } }';
     assert.deepEqual(errorsIn(text), [
-      ':1 environments.a.movedFrom[0]: this is the address of environment b, which is another bank; remove it here',
+      ':1 environments.a.movedFrom[0]: this is the baseUrl of environment b; remove it here',
     ]);
   });
 

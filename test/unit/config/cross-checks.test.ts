@@ -13,155 +13,162 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   [
     'a configuration without an environment',
     'log: { level: info }',
-    ':1 environments: at least one environment is needed; write environments: { sandbox: { baseUrl: https://api.bank.example/psd2 } }, or set PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL',
+    ':1 environments: no environment is configured; add environments: { sandbox: { baseUrl: https://api.bank.example/psd2 } }, or set PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL',
   ],
   [
     'an active environment that does not exist',
     'environments: { active: c, a: { baseUrl: https://a.example } }',
-    ':1 environments.active: there is no environment of this name; write a',
+    ':1 environments.active: unknown environment; expected a',
   ],
   [
     'several environments without an active one',
     'environments: { a: { baseUrl: https://a.example }, b: { baseUrl: https://b.example } }',
-    ':1 environments.active: with several environments, one must be active; write a or b',
+    ':1 environments.active: required if there are several environments; expected a or b',
   ],
   [
     'two environments with the same address in different spellings',
     'environments:\n  active: a\n  a: { baseUrl: https://A.example:443/psd2 }\n  b: { baseUrl: https://a.example/psd2/ }',
-    ':4 environments.b.baseUrl: environment a has the same address; a switch between them would change nothing',
+    ':4 environments.b.baseUrl: same URL as environments.a.baseUrl; two environments cannot have the same URL',
   ],
   [
     'the metadata service of a cloud as a bank, in any spelling',
     'environments:\n  active: a\n  a: { baseUrl: "https://0xA9FEA9FE/" }\n  b: { baseUrl: "https://[::ffff:169.254.169.254]" }',
-    ':3 environments.a.baseUrl: this is the metadata service of a cloud, not a bank',
-    ':4 environments.b.baseUrl: this is the metadata service of a cloud, not a bank',
+    ':3 environments.a.baseUrl: link-local address (169.254.0.0/16, the metadata service of cloud providers); enter the URL of the bank',
+    ':4 environments.b.baseUrl: link-local address (169.254.0.0/16, the metadata service of cloud providers); enter the URL of the bank',
   ],
   [
     'a client certificate without a key',
     'environments: { a: { baseUrl: https://a.example, tls: { certFile: x } } }',
-    ':1 environments.a.tls: a certificate and its key go together; give both certFile and keyFile',
+    ':1 environments.a.tls: certFile and keyFile must be set together; add the missing one',
   ],
   [
     'TLS settings for a plain http: address',
     'environments: { a: { baseUrl: http://127.0.0.1:1, tls: { caFile: x } } }',
-    ':1 environments.a.tls: baseUrl is a plain http: address, which does not use TLS settings; remove them or write https:',
+    ':1 environments.a.tls: baseUrl is an http: URL, which does not use TLS; remove the TLS settings, or use https:',
   ],
   [
     'one address for both listeners, wildcard hosts included',
     `${minimalConfig}listen: { host: 0.0.0.0, port: 9090 }\nadmin: { port: 9090 }`,
-    ':3 admin.port: TPP systems and operators cannot share one host and port; choose another port than listen.port',
+    ':3 admin.port: the admin listener has the same address and port as the public API (listen.port); set another port',
   ],
   [
     'an admin listener on the network without a token',
     `${minimalConfig}admin:\n  host: 0.0.0.0`,
-    ':3 admin.host: operators can reach this from other machines, but none has a token; set admin.tokenFile, PENSTOCK_ADMIN_TOKEN or admin.operators, or listen on 127.0.0.1',
+    ':3 admin.host: other hosts can reach the admin listener, but no operator is configured; set admin.operators, admin.tokenFile or PENSTOCK_ADMIN_TOKEN, or listen on 127.0.0.1',
   ],
   [
     'two operators with the same name and token',
     `${minimalConfig}admin:\n  operators:\n    - { name: a, tokenSha256: ${key('1')} }\n    - { name: a, tokenSha256: ${key('1')} }`,
-    ':5 admin.operators[1].name: admin.operators[0] has this name already; the audit log must tell them apart',
-    ':5 admin.operators[1].tokenSha256: admin.operators[0] has this token already; give each operator a token',
+    ':5 admin.operators[1].name: same name as admin.operators[0]; the audit log identifies operators by name, so choose another one',
+    ':5 admin.operators[1].tokenSha256: same token as admin.operators[0]; give each operator a separate token',
   ],
   [
     'two clients with the same name and API key',
     `${minimalConfig}clients:\n  - { name: a, apiKeySha256: ${key('a')} }\n  - { name: a, apiKeySha256: ${key('A')} }`,
-    ':4 clients[1].name: clients[0] has this name already; choose another',
-    ':4 clients[1].apiKeySha256: clients[0] has the same; give each client its own',
+    ':4 clients[1].name: same name as clients[0]; choose another name',
+    ':4 clients[1].apiKeySha256: same value as clients[0].apiKeySha256; give each client its own',
   ],
   [
     'a client without a credential',
     `${minimalConfig}clients:\n  - name: a`,
-    ':3 clients[0]: nothing proves who this client is; give apiKeySha256 or certificateSha256',
+    ':3 clients[0]: the client has no credential; set apiKeySha256 or certificateSha256',
   ],
   [
     'a client of an environment that does not exist',
     `${minimalConfig}clients: [{ name: a, apiKeySha256: ${key('1')}, environments: [production] }]`,
-    ':2 clients[0].environments[0]: there is no environment of this name; write sandbox',
+    ':2 clients[0].environments[0]: unknown environment; expected sandbox',
   ],
   [
     'a client with a certificate that the listener never requests',
     `${minimalConfig}clients: [{ name: a, certificateSha256: ${key('1')} }]\nlisten: { tls: { certFile: a, keyFile: b } }`,
-    ':2 clients[0].certificateSha256: the listener does not request certificates; set listen.tls.clientCertificate to optional or required',
+    ':2 clients[0].certificateSha256: the listener does not request client certificates; set listen.tls.clientCertificate to optional or required',
   ],
   [
     'client certificates without a trusted authority',
     `${minimalConfig}listen: { tls: { certFile: a, keyFile: b, clientCertificate: required } }`,
-    ':2 listen.tls.clientCertificate: client certificates are requested, but no authority is trusted; set listen.tls.clientCaFile',
+    ':2 listen.tls.clientCertificate: client certificates are requested, but no CA is trusted; set listen.tls.clientCaFile',
   ],
   [
     'Redis and a state file together',
     `${minimalConfig}state: { redis: 'redis://redis:6379/0', file: state.db }`,
-    ':2 state.file: the state is stored in Redis or in a file, not in both; remove state.file or state.redis',
+    ':2 state.file: state.file and state.redis cannot be set together; remove one of them',
   ],
   [
     'required durability of a state in memory',
     `${minimalConfig}state: { durability: required }`,
-    ':2 state.durability: the state is kept in memory, and a restart loses it; set state.redis or state.file',
+    ':2 state.durability: the state is in memory, and a restart loses it; set state.redis or state.file',
   ],
   [
     'a shared port without Redis',
     `${minimalConfig}listen: { reusePort: true }`,
-    ':2 listen.reusePort: processes that share a port must share their state, or a payment could be made twice; set state.redis',
+    ':2 listen.reusePort: processes that share a port must share their state, otherwise a payment could be sent twice; set state.redis',
   ],
   [
     'several instances without Redis',
     `${minimalConfig}shaping: { expectedInstances: 2 }`,
-    ':2 shaping.expectedInstances: several instances must share their state, or a payment could be made twice; set state.redis',
+    ':2 shaping.expectedInstances: several instances must share their state, otherwise a payment could be sent twice; set state.redis',
   ],
   [
     'a password of Redis in the file',
     `${minimalConfig}state: { redis: { cluster: ['redis://a:6379', 'redis://:hunter2@b:6379'] } }`,
-    ':2 state.redis: credentials must not be in this file; set the whole address as PENSTOCK_STATE_REDIS',
+    ':2 state.redis: credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_REDIS',
   ],
   [
     'a connect timeout that uses up a deadline',
     `${minimalConfig}deadlines: { connect: 2s, status: 1s, read: 2s, write: 2s }\nidempotency: { wait: 0s }\nshaping: { maxWait: { write: 0s, read: 0s, status: 0s } }`,
-    ':2 deadlines.connect: 2s must be below deadlines.status, which is 1s, or connecting uses up the time of the call; lower it, or raise deadlines.status',
-    ':2 deadlines.connect: 2s must be below deadlines.read, which is 2s, or connecting uses up the time of the call; lower it, or raise deadlines.read',
-    ':2 deadlines.connect: 2s must be below deadlines.write, which is 2s, or connecting uses up the time of the call; lower it, or raise deadlines.write',
+    ':2 deadlines.connect: 2s must be below deadlines.status (1s), otherwise connecting can use the whole deadline; lower it, or raise deadlines.status',
+    ':2 deadlines.connect: 2s must be below deadlines.read (2s), otherwise connecting can use the whole deadline; lower it, or raise deadlines.read',
+    ':2 deadlines.connect: 2s must be below deadlines.write (2s), otherwise connecting can use the whole deadline; lower it, or raise deadlines.write',
   ],
   [
     'a queue wait that uses up a deadline',
     `${minimalConfig}shaping: { maxWait: { write: 35s, read: 20s, status: 10s } }\ndeadlines: { status: 10s, read: 15s, write: 35s }`,
-    ':2 shaping.maxWait.status: 10s must be below deadlines.status, which is 10s, or a call that waited has no time left; lower it, or raise deadlines.status',
-    ':2 shaping.maxWait.read: 20s must be below deadlines.read, which is 15s, or a call that waited has no time left; lower it, or raise deadlines.read',
-    ':2 shaping.maxWait.write: 35s must be below deadlines.write, which is 35s, or a call that waited has no time left; lower it, or raise deadlines.write',
+    ':2 shaping.maxWait.status: 10s must be below deadlines.status (10s), otherwise a request has no time left after the queue; lower it, or raise deadlines.status',
+    ':2 shaping.maxWait.read: 20s must be below deadlines.read (15s), otherwise a request has no time left after the queue; lower it, or raise deadlines.read',
+    ':2 shaping.maxWait.write: 35s must be below deadlines.write (35s), otherwise a request has no time left after the queue; lower it, or raise deadlines.write',
   ],
   [
     'a queue wait of one environment that uses up a deadline',
     'environments: { a: { baseUrl: https://a.example, shaping: { maxWait: { read: 15s } } } }\ndeadlines: { read: 15s }',
-    ':1 environments.a.shaping.maxWait.read: 15s must be below deadlines.read, which is 15s, or a call that waited has no time left; lower it, or raise deadlines.read',
+    ':1 environments.a.shaping.maxWait.read: 15s must be below deadlines.read (15s), otherwise a request has no time left after the queue; lower it, or raise deadlines.read',
+  ],
+  [
+    'deadlines of an environment that contradict each other, or global settings',
+    'environments: { a: { baseUrl: https://a.example, deadlines: { connect: 5s, status: 3s, write: 8s }, shaping: { maxWait: { read: 20s } } } }\ndeadlines: { read: 15s }\nshaping: { maxWait: { write: 9s } }',
+    ':1 environments.a.deadlines.connect: 5s must be below environments.a.deadlines.status (3s), otherwise connecting can use the whole deadline; lower it, or raise environments.a.deadlines.status',
+    ':1 environments.a.shaping.maxWait.read: 20s must be below deadlines.read (15s), otherwise a request has no time left after the queue; lower it, or raise deadlines.read',
+    ':3 shaping.maxWait.write: 9s must be below environments.a.deadlines.write (8s), otherwise a request has no time left after the queue; lower it, or raise environments.a.deadlines.write',
   ],
   [
     'a pendingTtl above pendingTtlMax',
     `${minimalConfig}statusCache: { pendingTtl: 16s, pendingTtlMax: 15s }`,
-    ':2 statusCache.pendingTtl: 16s must not exceed statusCache.pendingTtlMax, which is 15s, because it grows towards that; lower it, or raise statusCache.pendingTtlMax',
+    ':2 statusCache.pendingTtl: 16s must not exceed statusCache.pendingTtlMax (15s), because it grows up to that value; lower it, or raise statusCache.pendingTtlMax',
   ],
   [
     'a wait for the first request that is longer than its deadline',
     `${minimalConfig}idempotency: { wait: 35s }\ndeadlines: { write: 35s }`,
-    ':2 idempotency.wait: 35s must be below deadlines.write, which is 35s, or a repeat waits longer than the first request may take; lower it, or raise deadlines.write',
+    ':2 idempotency.wait: 35s must be below deadlines.write (35s), otherwise a repeat waits longer than the first request can take; lower it, or raise deadlines.write',
   ],
   [
     'an idempotency window shorter than a write may take',
     `${minimalConfig}idempotency: { window: 10s }\ndeadlines: { write: 35s }`,
-    ':3 deadlines.write: 35s must not exceed idempotency.window, which is 10s, or a response is deleted before a repeat can arrive; lower it, or raise idempotency.window',
+    ':3 deadlines.write: 35s must not exceed idempotency.window (10s), otherwise the stored response expires before a repeat can arrive; lower it, or raise idempotency.window',
   ],
   [
     'payments that are forgotten before their responses',
     `${minimalConfig}payments: { rememberFor: 1h }\nidempotency: { window: 24h }`,
-    ':3 idempotency.window: 1d must not exceed payments.rememberFor, which is 1h, or the gateway forgets a payment before its repeats; lower it, or raise payments.rememberFor',
+    ':3 idempotency.window: 1d must not exceed payments.rememberFor (1h), otherwise the environment of a payment expires before its repeats; lower it, or raise payments.rememberFor',
   ],
   [
     'a writeSocketIdle above idle',
     `${minimalConfig}upstream: { writeSocketIdle: 5s, idle: 4s }`,
-    ':2 upstream.writeSocketIdle: 5s must not exceed upstream.idle, which is 4s, when the connection is closed anyway; lower it, or raise upstream.idle',
+    ':2 upstream.writeSocketIdle: 5s must not exceed upstream.idle (4s), because the connection is closed after that time; lower it, or raise upstream.idle',
   ],
   [
     'fewer connections than concurrent calls',
     'environments: { a: { baseUrl: https://a.example, shaping: { maxConcurrent: 30 } } }\nupstream: { maxSockets: 20 }\nshaping: { maxConcurrent: 100 }',
-    ':1 environments.a.shaping.maxConcurrent: 30 must not exceed upstream.maxSockets, which is 20, or calls wait for a connection outside the queue; lower it, or raise upstream.maxSockets',
-    ':3 shaping.maxConcurrent: 100 must not exceed upstream.maxSockets, which is 20, or calls wait for a connection outside the queue; lower it, or raise upstream.maxSockets',
+    ':1 environments.a.shaping.maxConcurrent: 30 must not exceed upstream.maxSockets (20), otherwise calls wait for a connection instead of in the queue; lower it, or raise upstream.maxSockets',
+    ':3 shaping.maxConcurrent: 100 must not exceed upstream.maxSockets (20), otherwise calls wait for a connection instead of in the queue; lower it, or raise upstream.maxSockets',
   ],
 ];
 
@@ -191,7 +198,7 @@ test('accepts an admin listener on the network if the environment variable conta
 
 describe('the error for a contradiction', () => {
   const noTimeLeft =
-    'shaping.maxWait.write: 10s must be below deadlines.write, which is 10s, or a call that waited has no time left; lower it, or raise deadlines.write';
+    'shaping.maxWait.write: 10s must be below deadlines.write (10s), otherwise a request has no time left after the queue; lower it, or raise deadlines.write';
 
   test('is at the line of the setting that should change', () => {
     assert.deepEqual(
@@ -209,13 +216,13 @@ describe('the error for a contradiction', () => {
 
   test('names the two written settings if the setting between them is a default', () => {
     assert.deepEqual(errorsIn(`${minimalConfig}idempotency: { wait: 30s, window: 30s }`), [
-      ':2 idempotency.wait: 30s must be below idempotency.window, which is 30s, or a response is deleted before a repeat can arrive; lower it, or raise idempotency.window',
+      ':2 idempotency.wait: 30s must be below idempotency.window (30s), otherwise the stored response expires before a repeat can arrive; lower it, or raise idempotency.window',
     ]);
   });
 
   test('is one error, although other defaults follow one of the two settings', () => {
     assert.deepEqual(errorsIn(`${minimalConfig}deadlines: { write: 900ms }\nidempotency: { wait: 40s }`), [
-      ':3 idempotency.wait: 40s must be below deadlines.write, which is 900ms, or a repeat waits longer than the first request may take; lower it, or raise deadlines.write',
+      ':3 idempotency.wait: 40s must be below deadlines.write (900ms), otherwise a repeat waits longer than the first request can take; lower it, or raise deadlines.write',
     ]);
   });
 });

@@ -102,9 +102,32 @@ describe('a default that follows a setting', () => {
   test('follows what an environment overrides', () => {
     const shaping = { maxConcurrent: 300, maxWait: { read: '20s' } };
     assert.deepEqual(derivedIn(JSON.stringify({ environments: { a: { ...environments.a, shaping } } })), [
-      'deadlines.read 40s (environments.a.shaping.maxWait.read is 20s)',
       'upstream.maxSockets 300 (environments.a.shaping.maxConcurrent is 300)',
+      'environments.a.deadlines.read 40s (environments.a.shaping.maxWait.read is 20s)',
     ]);
+  });
+
+  test('follows the deadlines of an environment in this environment only', () => {
+    const text =
+      'environments: { active: a, a: { baseUrl: https://a.example, deadlines: { write: 900ms } }, b: { baseUrl: https://b.example } }';
+    assert.deepEqual(derivedIn(text), [
+      'environments.a.deadlines.connect 450ms (environments.a.deadlines.write is 900ms)',
+      'environments.a.shaping.maxWait.write 225ms (environments.a.deadlines.write is 900ms)',
+    ]);
+    const { environments, deadlines } = loadValid(text);
+    assert.deepEqual(
+      environments.all.map((one) => [one.deadlines.connect, one.deadlines.write, one.shaping.maxWait.write]),
+      [
+        [450, 900, 225],
+        [2_000, 35_000, 10_000],
+      ],
+    );
+    assert.equal(deadlines.connect, 2_000);
+  });
+
+  test('is derived for the other environments if one environment overrides it', () => {
+    const text = `${minimalConfig.replace('}', ', deadlines: { read: 40s } }')}deadlines: { connect: 20s, status: 50s, write: 50s }`;
+    assert.deepEqual(derivedIn(text), ['deadlines.read 40s (deadlines.connect is 20s)']);
   });
 
   test('applies to the environments as well', () => {
@@ -156,10 +179,12 @@ describe('a default that follows a setting', () => {
 
 /** The rules that every configuration must satisfy, stated without the table that derives the defaults. */
 function assertConsistent({ deadlines, shaping, environments: { all }, ...config }: Config): void {
-  for (const lane of ['status', 'read', 'write'] as const) {
-    assert.ok(deadlines.connect < deadlines[lane]);
-    for (const { maxWait } of [shaping, ...all.map((one) => one.shaping)])
-      assert.ok(maxWait[lane] < deadlines[lane]);
+  for (const limits of [{ deadlines, shaping }, ...all]) {
+    for (const lane of ['status', 'read', 'write'] as const) {
+      assert.ok(limits.deadlines.connect < limits.deadlines[lane]);
+      assert.ok(limits.shaping.maxWait[lane] < limits.deadlines[lane]);
+    }
+    assert.ok(limits.deadlines.write <= config.idempotency.window);
   }
   for (const { maxConcurrent } of [shaping, ...all.map((one) => one.shaping)])
     assert.ok(maxConcurrent <= config.upstream.maxSockets);

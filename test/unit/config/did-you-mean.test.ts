@@ -14,6 +14,12 @@ describe('the suggestion for a misspelt name', () => {
     assert.deepEqual(suggestions, ['port', 'host', 'port', 'publicUrl', 'maxBody', 'reusePort']);
   });
 
+  test('completes the beginning of a single known name', () => {
+    assert.equal(closestName('publ', known), 'publicUrl');
+    assert.equal(closestName('maxB', ['maxBody', 'maxBytes']), undefined);
+    assert.equal(closestName('max', known), undefined, 'too short');
+  });
+
   test('suggests nothing if no known name is similar', () => {
     assert.equal(closestName('timeout', known), undefined);
     assert.equal(closestName('', known), undefined);

@@ -94,19 +94,19 @@ describe('environment variables', () => {
         PENSTOCK_ENVIRONMENTS_STAGING_STANDARD_VERSION: '1.3.6',
       }),
       [
-        'PENSTOCK_LISTEN_PORT listen.port: expected a whole number',
-        'PENSTOCK_ENVIRONMENTS_STAGING_STANDARD_VERSION environments.staging.baseUrl: is missing; expected an address such as https://api.bank.example/psd2',
+        'PENSTOCK_LISTEN_PORT listen.port: expected an integer',
+        'PENSTOCK_ENVIRONMENTS_STAGING_STANDARD_VERSION environments.staging.baseUrl: required; expected a URL such as https://api.bank.example/psd2',
         'PENSTOCK_STATUS_CACHE_ENABLED statusCache.enabled: expected true or false',
         'PENSTOCK_DEADLINES_READ deadlines.read: expected a duration such as 500ms, 10s, 2min, 24h or 400d',
-        'PENSTOCK_CLIENTS clients[0]: nothing proves who this client is; give apiKeySha256 or certificateSha256',
+        'PENSTOCK_CLIENTS clients[0]: the client has no credential; set apiKeySha256 or certificateSha256',
       ],
     );
   });
 
   test('refuses a variable that names no setting, with a suggestion', () => {
     assert.deepEqual(errorsIn(minimalConfig, { PENSTOCK_LISTN_PORT: '1', PENSTOCK_XYZZY: 'hunter2' }), [
-      'PENSTOCK_LISTN_PORT there is no such setting; did you mean PENSTOCK_LISTEN_PORT?',
-      'PENSTOCK_XYZZY there is no such setting; remove it, or see docs/configuration.md for their names',
+      'PENSTOCK_LISTN_PORT unknown environment variable; did you mean PENSTOCK_LISTEN_PORT?',
+      'PENSTOCK_XYZZY unknown environment variable; docs/configuration.md lists the variables',
     ]);
   });
 

@@ -25,9 +25,7 @@ describe('loading a configuration', () => {
       const missing = join(file, '..', 'nowhere.yaml');
       assert.deepEqual(loadConfig(missing, {}), {
         kind: 'invalid',
-        errors: [
-          `${missing}: cannot be read (ENOENT); name a readable file with --config FILE or PENSTOCK_CONFIG`,
-        ],
+        errors: [`ENOENT: ${missing}; correct the path of the configuration file`],
       });
     });
   });
@@ -40,7 +38,7 @@ describe('loading a configuration', () => {
     const empty = loadConfig(undefined, {});
     assert.match(
       empty.kind === 'invalid' ? (empty.errors[0] ?? '') : '',
-      /^configuration environments: at least one/,
+      /^configuration environments: no environment is configured/,
     );
   });
 

@@ -7,6 +7,7 @@ import {
   duration,
   durations,
   formatDuration,
+  formatQuantity,
   parseQuantity,
   percent,
   percentages,
@@ -14,6 +15,8 @@ import {
   rates,
   size,
   sizes,
+  type Unit,
+  unitsByName,
 } from '../../../src/config/units.ts';
 
 const messageOf = (result: { error?: { issues: readonly { message: string }[] } | undefined }) =>
@@ -55,6 +58,39 @@ describe('durations', () => {
 
   test('uses the default of a duration that is left out', () => {
     assert.equal(duration('1h').parse(undefined), 3_600_000);
+  });
+
+  test('writes rates, sizes and percentages as users do', () => {
+    const texts: readonly (readonly [Unit, string])[] = [
+      [rates, '50/s'],
+      [rates, '100/min'],
+      [rates, '10/h'],
+      [rates, '1.5/h'],
+      [rates, '0.123456789/s'],
+      [sizes, '64KiB'],
+      [sizes, '1MiB'],
+      [sizes, '1025B'],
+      [percentages, '50%'],
+      [percentages, '0.1%'],
+      [percentages, '0%'],
+    ];
+    for (const [unit, text] of texts)
+      assert.equal(formatQuantity(unit, parseQuantity(unit, text) ?? Number.NaN), text);
+  });
+
+  test('parses a formatted quantity to the same value', () => {
+    for (const unit of Object.values(unitsByName))
+      fc.assert(
+        fc.property(
+          fc.integer({ min: 1, max: 100_000 }),
+          fc.constantFrom(...Object.keys(unit.factors)),
+          (count, name) => {
+            const value = parseQuantity(unit, `${count % 1_000}${name}`) ?? Number.NaN;
+            const parsed = parseQuantity(unit, formatQuantity(unit, value)) ?? Number.NaN;
+            assert.ok(Math.abs(parsed - value) <= value * 1e-12, formatQuantity(unit, value));
+          },
+        ),
+      );
   });
 
   test('parses a formatted duration to the same value', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { type EncryptionKeys, encryptKeyValues, readEncryptionKeys } from '../../../src/state/encryption.ts';
+import type { EncryptionKeys } from '../../../src/config/encryption-keys.ts';
+import { encryptKeyValues, readEncryptionKeys } from '../../../src/state/encryption.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import { withFile } from '../../kit/folder.ts';
@@ -187,20 +188,20 @@ describe('the encryption key file', () => {
   });
 
   for (const [what, content, error] of [
-    ['is empty', '', /FILE contains no key; write one key per line/],
-    ['contains only comments', '# a\n\n#b\n', /FILE contains no key; write one key per line/],
+    ['is empty', '', /FILE: contains no key; write one key per line/],
+    ['contains only comments', '# a\n\n#b\n', /FILE: contains no key; write one key per line/],
     [
       'contains a key that is too short',
       `${hex}\n${hex.slice(2)}\n`,
-      /line 2 of FILE is not a key; write one key per line/,
+      /FILE: line 2 is not a key; write one key per line/,
     ],
-    ['contains a key that is too long', `\n${base64}A`, /line 2 of FILE is not a key/],
-    ['contains a passphrase', 'correct horse battery staple', /line 1 of FILE is not a key/],
-    ['contains two keys in one line', `${hex} ${hex}`, /line 1 of FILE is not a key/],
+    ['contains a key that is too long', `\n${base64}A`, /FILE: line 2 is not a key/],
+    ['contains a passphrase', 'correct horse battery staple', /FILE: line 1 is not a key/],
+    ['contains two keys in one line', `${hex} ${hex}`, /FILE: line 1 is not a key/],
     [
       'contains a key twice',
       `${hex}\n\n${keyBytes.toString('hex')}\n${base64}`,
-      /line 4 of FILE repeats an earlier key; remove one of them/,
+      /FILE: line 4 repeats an earlier key; remove one of them/,
     ],
   ] as const) {
     test(`is refused if it ${what}, with an error that quotes nothing of it`, () => {
@@ -215,9 +216,9 @@ describe('the encryption key file', () => {
   test('is refused if it cannot be read', () => {
     assert.throws(
       () => readEncryptionKeys('/nowhere/keys'),
-      /^Error: state\.encryptionKeyFile: cannot read the file: ENOENT.*\/nowhere\/keys/,
+      /^Error: state\.encryptionKeyFile: \/nowhere\/keys: ENOENT/,
     );
-    assert.throws(() => readEncryptionKeys('/'), /cannot read the file: EISDIR/);
+    assert.throws(() => readEncryptionKeys('/'), /EISDIR/);
   });
 });
 

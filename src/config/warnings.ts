@@ -1,0 +1,138 @@
+/** Warnings about a valid configuration: what is allowed, but probably not intended in production. */
+
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { parseCertificate } from '../certificates/certificate-info.ts';
+import type { ReadFile } from '../certificates/file-watcher.ts';
+import { type CertificateUse, expiryWarning } from '../certificates/installed-certificates.ts';
+import { type ConfigError, formatPath } from './config-errors.ts';
+import type { SettingPath } from './object-path.ts';
+import { placeholderWarnings } from './placeholders.ts';
+import type { Config } from './schema.ts';
+import { isLoopback } from './values.ts';
+
+/** Names the setting to change, like an error. */
+export type ConfigWarning = ConfigError;
+
+/** Facts that are not in the configuration itself. */
+export interface WarningContext {
+  /** Whether PENSTOCK_ADMIN_TOKEN contains a token. */
+  readonly adminToken: boolean;
+  /** Reads the files that settings name; without it they are not checked. */
+  readonly read?: ReadFile | undefined;
+}
+
+/** `listen.host: every host that reaches ...` */
+export const describeWarning = ({ path, message }: ConfigWarning): string =>
+  `${formatPath(path)}: ${message}`;
+
+export const configWarnings = (config: Config, context: WarningContext): readonly ConfigWarning[] =>
+  [
+    placeholderWarnings,
+    exposureWarnings,
+    noOperators,
+    repeatedSegment,
+    clientsOfInactiveEnvironments,
+    stateInMemory,
+    missingStateFolder,
+    expiringCertificates,
+  ].flatMap((warningsOf) => warningsOf(config, context));
+
+/** Warnings about a listener that other hosts can reach. `serve` logs them as well. */
+export function exposureWarnings({ listen, clients }: Config): readonly ConfigWarning[] {
+  if (isLoopback(listen.host)) return [];
+  const path = ['listen', 'host'];
+  const { hostname } = new URL(listen.publicUrl);
+  const warnings: ConfigWarning[] = [];
+  if (clients.length === 0 && listen.tls?.clientCertificate !== 'required')
+    warnings.push({
+      path,
+      related: [['clients']],
+      message:
+        `every host that can reach ${listen.host} can send payments, because no client is configured; ` +
+        'add clients, or listen on 127.0.0.1',
+    });
+  if (isLoopback(hostname))
+    warnings.push({
+      path: ['listen', 'publicUrl'],
+      related: [path],
+      message:
+        `links in responses point to ${listen.publicUrl}, which other hosts cannot reach; ` +
+        'set the URL under which TPP systems reach the gateway',
+    });
+  return warnings;
+}
+
+function noOperators({ admin }: Config, { adminToken }: WarningContext): readonly ConfigWarning[] {
+  if (admin.operators.length > 0) return [];
+  const path = ['admin', 'operators'];
+  const consequence =
+    adminToken || admin.tokenFile !== null
+      ? 'all operators share one token, and the audit log names all of them "admin"'
+      : 'each start generates a new token, and the audit log names every operator "admin"';
+  const message = `no operator is configured: ${consequence}; add an entry for each operator`;
+  return [{ path, related: [['admin', 'tokenFile']], message }];
+}
+
+function repeatedSegment({ standard: { segment }, environments }: Config): readonly ConfigWarning[] {
+  const prefix = segment === '' ? '/v1' : `/${segment}/v1`; // the gateway appends it to baseUrl
+  return environments.all.flatMap(({ name, origin, basePath }) => {
+    const index = `${basePath}/`.indexOf(segment === '' ? '/v1/' : `/${segment}/`);
+    if (index < 0) return [];
+    const message =
+      `the path contains the standard segment, which the gateway appends: requests go to ${origin}${basePath}${prefix}/payments/...; ` +
+      `remove ${basePath.slice(index)} from baseUrl, or correct standard.segment`;
+    return [{ path: ['environments', name, 'baseUrl'], related: [['standard', 'segment']], message }];
+  });
+}
+
+function clientsOfInactiveEnvironments({ clients, environments }: Config): readonly ConfigWarning[] {
+  return clients.flatMap(({ name, environments: allowed }, index) => {
+    if (allowed.includes(environments.active)) return [];
+    const [only = '', ...others] = allowed;
+    const consequence =
+      others.length === 0
+        ? `new payments of ${name} go to ${only}, although ${environments.active} is active`
+        : `new payments of ${name} are refused unless they have the header Penstock-Environment`;
+    return [
+      {
+        path: ['clients', index, 'environments'],
+        message: `the active environment (environments.active: ${environments.active}) is not in this list: ${consequence}; add it, or remove the list`,
+      },
+    ];
+  });
+}
+
+function stateInMemory({ state }: Config): readonly ConfigWarning[] {
+  if (state.redis !== null || state.file !== null) return [];
+  const message =
+    'the state is in memory: after a restart, a repeated payment is sent to the bank again; set state.redis or state.file';
+  return [{ path: ['state'], message }];
+}
+
+function missingStateFolder({ state }: Config, { read }: WarningContext): readonly ConfigWarning[] {
+  if (!read || state.file === null) return [];
+  const folder = dirname(state.file);
+  if (existsSync(folder)) return [];
+  const message = `ENOENT: ${folder}; create this folder for the user that runs the gateway, or correct the path`;
+  return [{ path: ['state', 'file'], message }];
+}
+
+function expiringCertificates(
+  { listen, environments }: Config,
+  { read }: WarningContext,
+): readonly ConfigWarning[] {
+  if (!read) return [];
+  const check = (environment: string, use: CertificateUse, file: string | undefined, path: SettingPath) => {
+    if (file === undefined) return [];
+    const text = expiryWarning({ environment, use, info: parseCertificate(read(file)) }, Date.now());
+    return text === undefined ? [] : [{ path, message: `${text}; replace the file before that` }];
+  };
+  return [
+    ...check('', 'listener', listen.tls?.certFile, ['listen', 'tls', 'certFile']),
+    ...environments.all.flatMap(({ name, tls, signing }) => [
+      ...check(name, 'qwac', tls?.certFile, ['environments', name, 'tls', 'certFile']),
+      ...check(name, 'qseal', signing?.certFile, ['environments', name, 'signing', 'certFile']),
+    ]),
+  ];
+}
