@@ -4,6 +4,7 @@ import type { RequestListener } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { EnvironmentView } from './admin/response-schemas.ts';
 import { certificateView } from './certificates/installed-certificates.ts';
+import { longestDeadlines } from './config/resolve-defaults.ts';
 import type { Config, EnvironmentSettings } from './config/schema.ts';
 import { type PreflightReport, preflight } from './environments/preflight.ts';
 import { createClientAuthenticator } from './http/authenticate-client.ts';
@@ -101,7 +102,7 @@ function createRequestHandler(
 ): RequestHandler {
   const { telemetry, activeEnvironment, affinity, ledger } = services;
   const { observer, startTrace } = telemetry;
-  const { listen, standard, deadlines } = config;
+  const { listen, standard } = config;
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const upstreams = createUpstreams(config, services.upstream, telemetry);
   const { prefetchPermit } = upstreams;
@@ -134,7 +135,7 @@ function createRequestHandler(
     checkQuota: createQuotaCheck(config.clients, services.takeQuota),
     environments: [...environments.keys()],
     maxBodyBytes: listen.maxBody,
-    deadlineMs: deadlines,
+    deadlineMs: longestDeadlines(config),
   });
 
   return {

@@ -2,8 +2,10 @@
  * STAGE 4. Chooses the environment of a request, and records the owner of a new payment from the bank's response.
  *
  * From here on, `request.environment` is set: all responses and errors name it. A switch during the request does not affect it.
+ * The request gets the deadline of its environment.
  */
 
+import type { Lane } from '../pis/operations.ts';
 import { asGatewayError, stateUnavailable } from '../request/errors.ts';
 import { identitiesOf } from '../request/identities.ts';
 import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
@@ -25,7 +27,11 @@ import {
 } from './routing-rules.ts';
 
 export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies {
-  readonly environments: ReadonlyMap<string, Environment>;
+  /** Their deadlines are counted from the arrival of a request, in milliseconds. */
+  readonly environments: ReadonlyMap<
+    string,
+    Environment & { readonly deadlines: Readonly<Record<Lane, number>> }
+  >;
   /** The number of configured tenants. */
   readonly tenants: number;
   readonly active: Pick<ActiveEnvironment, 'known' | 'read'>;
@@ -179,6 +185,7 @@ function passOn(
 ): Promise<PisResponse> {
   const environment = dependencies.environments.get(name);
   if (!environment) throw notConfiguredError();
+  request.deadlineAtMs = request.arrivedAtMs + environment.deadlines[request.operation.lane];
   request.recordEvent?.({ what: 'environment', environment: name, why });
   const response = next(Object.assign(request, { environment, prefetched }));
   if (!request.operation.createsPayment) return response;

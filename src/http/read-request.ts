@@ -26,7 +26,7 @@ interface RequestReaderSettings {
   /** Names of all configured environments. */
   readonly environments: readonly string[];
   readonly maxBodyBytes: number;
-  /** From the arrival of the request, in milliseconds. */
+  /** From the arrival of the request, in milliseconds; the longest of all environments. */
   readonly deadlineMs: Readonly<Record<Lane, number>>;
 }
 

@@ -184,7 +184,9 @@ function execute(
   let recordedWithOwner: boolean | Promise<boolean> = false;
 
   const writeAheadMark: WriteAheadMark = {
-    lateAnswerUntilMs: request.deadlineAtMs + lateAnswerMs,
+    get lateAnswerUntilMs() {
+      return request.deadlineAtMs + lateAnswerMs; // stage 4 sets the deadline of the environment
+    },
     markSending(environment) {
       try {
         storageBudget.check(tenant); // again: other writes of the tenant were stored while this one waited in the queue

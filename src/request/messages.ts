@@ -80,9 +80,13 @@ export interface PisRequest {
   headers: HeaderFields;
   /** The bytes of the body; empty if there is none, and after the response was sent. */
   body: Buffer;
-  /** When the request was received, and when it must be answered: milliseconds of `performance.now()`. */
+  /** When the request was received: milliseconds of `performance.now()`. */
   readonly arrivedAtMs: number;
-  readonly deadlineAtMs: number;
+  /**
+   * When the request must be answered: milliseconds of `performance.now()`. Before stage 4 it is the latest deadline of all
+   * environments: a claim in the ledger must not expire before the request.
+   */
+  deadlineAtMs: number;
   /**
    * Aborts when the TPP disconnects. A request that is already being sent to the bank continues. `undefined` if the request
    * continues in any case.

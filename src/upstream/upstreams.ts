@@ -71,16 +71,16 @@ export function createUpstreams(
   });
 
   function createParts(environment: EnvironmentSettings) {
-    const { name, shaping } = environment;
+    const { name, shaping, deadlines } = environment;
     const connections = createEnvironmentConnections(environment, config.upstream, certificateLog);
-    const times = { connectMs: config.deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
+    const times = { connectMs: deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
     const unsigned = createTransport(environment, connections.pool, times);
     const transport = connections.currentSigner ? signed(unsigned, connections.currentSigner) : unsigned;
     const adaptiveRate = adaptiveRates.of(name, { perSecond: shaping.rate, burst: shaping.burst });
     const limits = { permits: permits.of(name), adaptiveRate, isShared: isShared(config.clients, name) };
     const limiter = createRateLimiter(shaping, limits);
     const get = (deadlineAtMs: number) => getProbePath(environment, transport, deadlineAtMs);
-    const probe = createProbe({ limiter, get, timeoutMs: config.deadlines.status });
+    const probe = createProbe({ limiter, get, timeoutMs: deadlines.status });
     return { connections, transport, limiter, probe };
   }
 

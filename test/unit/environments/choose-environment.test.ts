@@ -6,7 +6,7 @@ import { chooseEnvironment, prefetchWithClaim } from '../../../src/environments/
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisRequest, RoutedRequest } from '../../../src/request/messages.ts';
 import { captureLog } from '../../kit/log-capture.ts';
-import { dependenciesFor, withRecordedAffinities, withUnreachableState } from './dependencies.ts';
+import { deadlines, dependenciesFor, withRecordedAffinities, withUnreachableState } from './dependencies.ts';
 import {
   authorisation,
   bankResponse,
@@ -36,7 +36,7 @@ const refusalOf = async (dependencies: ReturnType<typeof dependenciesFor>, reque
   (await errorOf(() => sentTo(dependencies, request))).code;
 
 describe('the stage chooseEnvironment', () => {
-  test('adds the environment to the request and changes nothing else', async () => {
+  test('adds the environment to the request, and its deadline, and changes nothing else', async () => {
     const request = statusRead();
     const before = { ...request };
     const passed: RoutedRequest[] = [];
@@ -46,8 +46,9 @@ describe('the stage chooseEnvironment', () => {
     });
     const { environment, prefetched, ...rest } = passed[0] ?? assert.fail('the request was not passed on');
     assert.equal(prefetched, undefined);
+    assert.equal(rest.deadlineAtMs, before.arrivedAtMs + deadlines.status);
     assert.equal(environment.origin, 'https://production.bank.example');
-    assert.deepEqual(rest, before);
+    assert.deepEqual({ ...rest, deadlineAtMs: before.deadlineAtMs }, before);
   });
 
   test('sends a new payment to the active environment, and other requests to the environment that created the payment', async () => {

@@ -79,8 +79,12 @@ function unavailable(): never {
   throw new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.');
 }
 
-const environmentOf = (name: string): Environment => ({
+/** How long a request to an environment may take, by its lane. Milliseconds. */
+export const deadlines = { write: 35_000, read: 15_000, status: 10_000 };
+
+const environmentOf = (name: string): Environment & { readonly deadlines: typeof deadlines } => ({
   name,
+  deadlines,
   origin: `https://${name}.bank.example`,
   basePath: '',
   standardVersion: '1.3.11',
