@@ -7,6 +7,7 @@ import type { Operator } from './admin/authenticate-operator.ts';
 import { createEventStream, type EventStream } from './admin/event-stream.ts';
 import { createAdminListener } from './admin-listener.ts';
 import { certificateView } from './certificates/installed-certificates.ts';
+import type { ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import { redactConfig } from './config/redact.ts';
 import { createSwitchEnvironment } from './environments/switch-environment.ts';
 import type { ListenerCertificate } from './http/listener-tls.ts';
@@ -30,6 +31,7 @@ interface AdminServerDependencies {
   readonly requestHandlers: RequestHandlers;
   readonly listenerCertificate: ListenerCertificate;
   readonly readiness: ReadinessCheck;
+  readonly reload: (request: ReloadRequest) => Promise<ReloadResult>;
 }
 
 export function createAdminServer({
@@ -39,6 +41,7 @@ export function createAdminServer({
   requestHandlers,
   listenerCertificate,
   readiness,
+  reload,
 }: AdminServerDependencies): AdminServer {
   const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, withNames } = services;
   const { log, metrics, recentRequests, liveStats } = telemetry;
@@ -71,6 +74,7 @@ export function createAdminServer({
     events,
     holdCircuit: createHoldCircuit(holds, audit),
     configuration: () => redactConfig(currentConfig.value),
+    reload,
     purge: (payment) => requestHandlers.current.purgeStatusCache(payment),
     inDoubt: {
       async all() {

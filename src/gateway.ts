@@ -1,20 +1,16 @@
 /** The gateway: creates all parts in order, starts, reloads, drains and stops them. */
 
-import { isDeepStrictEqual } from 'node:util';
 import type { Operator } from './admin/authenticate-operator.ts';
 import { createAdminServer } from './admin-server.ts';
+import type { ReloadReport, ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import type { Config } from './config/schema.ts';
-import {
-  closeServer,
-  createListener,
-  openServer,
-  reportRefusedConnections,
-  tppErrorResponse,
-} from './http/listener.ts';
+import { closeServer, createListener, reportRefusedConnections, tppErrorResponse } from './http/listener.ts';
 import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
+import { openConfiguredServer } from './http/open-configured-server.ts';
 import { reusePortWarning } from './http/reuse-port.ts';
 import { createPeriodicTask, heartbeatMs } from './periodic-task.ts';
 import { createReadinessCheck } from './readiness.ts';
+import { createConfigReloader, type LoadConfig } from './reload-config.ts';
 import { asGatewayError } from './request/errors.ts';
 import { createRequestHandlers } from './request-handler.ts';
 import { createServices } from './services.ts';
@@ -33,11 +29,14 @@ export interface Gateway {
   /**
    * Uses another configuration for all requests to come.
    *
-   * @returns changed settings that need a restart to take effect
    * @throws Error if a file that the configuration names cannot be used, or if its tenants contradict those that the shared
-   *   state recorded; the old configuration stays in use
+   *   state recorded; the previous configuration stays in effect
    */
-  reload(config: Config): Promise<readonly string[]>;
+  reload(config: Config): Promise<ReloadReport>;
+  /** Loads the configuration again, uses it for all requests to come, and logs the result. Never rejects. */
+  reloadFromSource(request: ReloadRequest): Promise<ReloadResult>;
+  /** The configuration in effect. */
+  config(): Config;
   /** Announces the end (not ready, `Connection: close`), and continues to serve. */
   drain(): void;
   /** Takes no new connections, waits for running requests, and closes everything. */
@@ -51,22 +50,28 @@ export interface StartedGateway {
   readonly instanceId: string;
 }
 
+/** Where a gateway comes from. */
+export interface GatewayOrigin {
+  /** Identifies this instance among those that share the state, and must be new after every start; by default a random one. */
+  readonly instanceId?: string;
+  /** Loads the configuration again; without it, operators cannot reload. */
+  readonly loadConfig?: LoadConfig;
+}
+
 /** Interval at which certificate files are read. A change takes effect when two reads find the same. Milliseconds. */
 const filePollMs = 500;
 
 /**
  * Does not listen yet.
  *
- * @param state       by default the one that the configuration names
- * @param instanceId  identifies this instance among those that share the state, and must be new after every start; by default a
- *   random one
+ * @param state by default the one that the configuration names
  */
 export function assembleGateway(
   config: Config,
   log: Log,
   operators: readonly Operator[] = [],
   state: State = createConfiguredState(config, log),
-  instanceId?: string,
+  { instanceId, loadConfig }: GatewayOrigin = {},
 ): Gateway {
   const services = createServices(config, log, state, instanceId);
   const requestHandlers = createRequestHandlers(config, services);
@@ -89,6 +94,7 @@ export function assembleGateway(
     listenerCertificate,
     requestHandlers,
   });
+  const reloader = createConfigReloader({ start: config, requestHandlers, services, load: loadConfig });
   const { server: adminServer, events } = createAdminServer({
     host: config.admin.host,
     operators,
@@ -96,6 +102,7 @@ export function assembleGateway(
     requestHandlers,
     listenerCertificate,
     readiness,
+    reload: reloader.reload,
   });
 
   const eventTicks = createPeriodicTask(async () => {
@@ -114,7 +121,6 @@ export function assembleGateway(
     await requestHandlers.current.identities.refresh();
     return heartbeatMs;
   });
-  let reloading: Promise<unknown> = Promise.resolve();
   const tasks = [
     identitiesTask,
     services.stateHeartbeat,
@@ -165,8 +171,9 @@ export function assembleGateway(
         await establishIdentities();
         await services.loadSharedState();
         const { host, port, reusePort } = config.listen;
-        const adminPort = await openServer(adminServer, { host: config.admin.host, port: config.admin.port });
-        const tppPort = await openServer(listener.server, { host, port, reusePort });
+        const adminAddress = { host: config.admin.host, port: config.admin.port };
+        const adminPort = await openConfiguredServer(adminServer, 'admin', adminAddress);
+        const tppPort = await openConfiguredServer(listener.server, 'listen', { host, port, reusePort });
         for (const task of tasks) task.start();
         readiness.phase = 'serving';
         return { tppPort, adminPort, instanceId: services.ledger.instanceLeases.ownId };
@@ -175,35 +182,12 @@ export function assembleGateway(
         throw cause;
       }
     },
-    async reload(next) {
-      const replaced = reloading.then(() => requestHandlers.replace(next));
-      reloading = replaced.catch(() => {});
-      await replaced;
-      return restartRequired.filter(
-        (section) => !isDeepStrictEqual(valueAt(config, section), valueAt(next, section)),
-      );
-    },
+    reload: reloader.apply,
+    reloadFromSource: reloader.reload,
+    config: () => services.currentConfig.value,
     drain,
     stop,
   };
-}
-
-/** Settings that the services, the listeners and the state are built with. A reload replaces all others. */
-const restartRequired = [
-  'listen.host',
-  'listen.port',
-  'listen.reusePort',
-  'listen.tls',
-  'admin',
-  'state',
-  'payments',
-  'idempotency.memory',
-  'log',
-  'tracing',
-];
-
-function valueAt(config: Config, path: string): unknown {
-  return path.split('.').reduce<unknown>((value, name) => Object(value)[name], config);
 }
 
 function createConfiguredState({ state }: Config, log: Log): State {

@@ -8,10 +8,15 @@
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { configuredOperators } from './admin/authenticate-operator.ts';
-import { adminToken, loadConfigAndFiles, loadSettingsAndFiles } from './config/load.ts';
+import {
+  adminToken,
+  type LoadedConfig,
+  type LoadedValidConfig,
+  loadConfigAndFiles,
+  loadSettingsAndFiles,
+} from './config/load.ts';
 import type { DeepReadonly, schema } from './config/schema.ts';
 import type { environment } from './config/sections/environments.ts';
-import type { ValidConfig } from './config/validate.ts';
 import { assembleGateway } from './gateway.ts';
 import { createLog } from './telemetry/log.ts';
 import { standardOutput } from './telemetry/standard-output.ts';
@@ -86,28 +91,36 @@ export class ConfigurationError extends Error {
  * @throws ConfigurationError if the configuration is invalid; Error if a file that it names cannot be used
  */
 export function createGateway({ config: source, variables, logTo }: GatewayOptions): PenstockGateway {
-  const { config } = loadValid(source, variables);
+  const load = (from: string | GatewaySettings) => loadSource(from, variables);
+  const { config } = valid(load(source));
   const token = adminToken(config.admin, variables);
   const { operators, generatedToken } = configuredOperators(config.admin, token);
   const instance = randomUUID();
   const log = createLog(config.log, logTo ?? standardOutput(), instance);
-  const gateway = assembleGateway(config, log, operators, undefined, instance);
+  const gateway = assembleGateway(config, log, operators, undefined, {
+    instanceId: instance,
+    loadConfig: () => load(source),
+  });
   return {
     async start() {
       const started = await gateway.start();
       return generatedToken === undefined ? started : { ...started, generatedToken };
     },
-    reload: async (next) => gateway.reload(loadValid(next, variables).config),
+    async reload(next) {
+      const { restartRequired } = await gateway.reload(valid(load(next)).config);
+      return restartRequired.map(({ setting }) => setting);
+    },
     drain: gateway.drain,
     stop: gateway.stop,
   };
 }
 
-function loadValid(source: GatewayOptions['config'], variables: GatewayOptions['variables']): ValidConfig {
-  const loaded =
-    typeof source === 'string'
-      ? loadConfigAndFiles(source, variables)
-      : loadSettingsAndFiles(source, variables);
+const loadSource = (source: GatewayOptions['config'], variables: GatewayOptions['variables']) =>
+  typeof source === 'string'
+    ? loadConfigAndFiles(source, variables)
+    : loadSettingsAndFiles(source, variables);
+
+function valid(loaded: LoadedConfig): LoadedValidConfig {
   if (loaded.kind === 'invalid') throw new ConfigurationError(loaded.errors);
   return loaded;
 }

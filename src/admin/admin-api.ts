@@ -1,5 +1,6 @@
 /** The handlers of the admin API: one for each route of routes.ts. */
 
+import type { ReloadRequest, ReloadResult } from '../config/config-changes.ts';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { AuditLog } from '../environments/audit-log.ts';
 import type { PreflightReport } from '../environments/preflight.ts';
@@ -32,6 +33,7 @@ interface AdminApiDependencies {
   readonly audit: Pick<AuditLog, 'newest' | 'verify' | 'record'>;
   /** The configuration in effect, its secrets masked. */
   readonly configuration: () => unknown;
+  readonly reload: (request: ReloadRequest) => Promise<ReloadResult>;
   /** Removes the cached status of a payment, or all, on every instance. @throws GatewayError STATE_UNAVAILABLE */
   readonly purge: Purge;
   readonly circuits: () => readonly CircuitView[];
@@ -64,6 +66,7 @@ export function createAdminApi({
   preflight,
   audit,
   configuration,
+  reload,
   purge,
   circuits,
   holdCircuit,
@@ -201,6 +204,14 @@ export function createAdminApi({
     },
 
     showConfiguration: configuration,
+
+    async reloadConfiguration({ body: { reason }, response }) {
+      const result = await reload({ by: 'operator', operator: operatorOf(response).name, reason });
+      if (result.kind === 'applied')
+        return { changes: result.changes, restartRequired: result.restartRequired };
+      const text = 'Not reloaded: the new configuration cannot be used; the previous one stays in effect.';
+      throw new AdminRefusal(409, text, { errors: result.errors });
+    },
   };
 }
 

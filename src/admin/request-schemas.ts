@@ -86,6 +86,9 @@ export const severalResolutionRequest = z.strictObject(
 /** Accepts that repeats of payments which the shared state has lost may be sent again. */
 export const acceptLossRequest = z.strictObject({ reason }, jsonError);
 
+/** Makes this instance load its configuration again. */
+export const reloadRequest = z.strictObject({ reason: reason.optional() }, jsonError);
+
 /** Without `payment`, the gateway removes all cached statuses, which only causes extra reads at the bank. */
 export const purgeQuery = z.strictObject({
   environment: z.string().optional(),

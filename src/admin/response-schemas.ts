@@ -173,3 +173,16 @@ export const auditVerification = z.object({
 });
 
 export const configuration = z.unknown();
+
+const configChanges = listOf(
+  z.object({
+    setting: z.string(),
+    from: z.string().nullable().describe('As in the configuration file; null if it did not exist.'),
+    to: z.string().nullable().describe('As in the configuration file; null if it does not exist any more.'),
+  }),
+);
+
+export const reloadReport = z.object({
+  changes: configChanges.describe('The settings that the reload has changed, with secrets masked.'),
+  restartRequired: configChanges.describe('The settings that take effect after a restart.'),
+});

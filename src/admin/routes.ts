@@ -7,6 +7,7 @@ import {
   holdRequest,
   previewQuery,
   purgeQuery,
+  reloadRequest,
   resolutionRequest,
   severalResolutionRequest,
   switchRequest,
@@ -24,6 +25,7 @@ import {
   liveness,
   preflightReport,
   readiness,
+  reloadReport,
   resolution,
   severalResolved,
   stateReport,
@@ -232,6 +234,15 @@ export const routes = {
     role: 'read',
     summary: 'Show the effective configuration, secrets masked',
     response: { description: 'The sections, as in the configuration file.', schema: configuration },
+  },
+  reloadConfiguration: {
+    method: 'post',
+    path: '/api/config/reload',
+    role: 'operate',
+    summary: 'Make this instance load its configuration again, as SIGHUP does',
+    body: reloadRequest,
+    response: { description: 'Reloaded.', schema: reloadReport },
+    errors: { 409: 'Not reloaded: the new configuration cannot be used (the body contains the errors).' },
   },
 } as const satisfies Readonly<Record<string, Route>>;
 

@@ -3,10 +3,12 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { configuredOperators } from '../admin/authenticate-operator.ts';
-import { type DerivedDefault, describeDerived } from '../config/derive-defaults.ts';
-import { adminToken, configSource, type LoadedConfig, loadConfigAndFiles } from '../config/load.ts';
+import { UnusableConfigError } from '../config/config-errors.ts';
+import { adminToken, configSource, loadConfigAndFiles } from '../config/load.ts';
+import { longestDeadlines } from '../config/resolve-defaults.ts';
 import type { Config } from '../config/schema.ts';
-import { assembleGateway, type Gateway } from '../gateway.ts';
+import { assembleGateway, type Gateway, type GatewayOrigin } from '../gateway.ts';
+import { logDerived, logExposure } from '../reload-config.ts';
 import { createLog, type Log, safeStack } from '../telemetry/log.ts';
 import { type Output, standardOutput } from '../telemetry/standard-output.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -39,16 +41,18 @@ export async function serve(file: string | undefined): Promise<void> {
       'idempotency.ifStateFails: allow: without the state, payments are not protected from duplicates',
     );
   logDerived(derived, log);
+  logExposure(config, log);
   process.on('SIGHUP', () => {}); // without a listener, a SIGHUP during the start would end the process
-  const { gateway, tppPort, adminPort, generatedToken } = await start(config, log, instance).catch(
+  const started = await start(config, log, { instanceId: instance, loadConfig: load }).catch(
     (cause: unknown): never => {
       log('error', 'the gateway cannot start', {
         why: cause instanceof Error ? cause.message : String(cause),
       });
-      process.exit(exitCodes.refused);
+      process.exit(isUnusableConfig(cause) ? exitCodes.config : exitCodes.refused);
     },
   );
-  process.on('SIGHUP', () => void reload(gateway, load, log));
+  const { gateway, tppPort, adminPort, generatedToken } = started;
+  process.on('SIGHUP', (signal) => void gateway.reloadFromSource({ by: 'signal', signal }));
   if (generatedToken)
     process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${generatedToken}\n`);
   log('info', 'serving', {
@@ -57,7 +61,7 @@ export async function serve(file: string | undefined): Promise<void> {
     publicUrl: config.listen.publicUrl,
   });
 
-  const shutDown = createShutdown(gateway, config, log, output);
+  const shutDown = createShutdown(gateway, log, output);
   let isSignalled = false;
   const stop = (signal: NodeJS.Signals) => {
     if (isSignalled) process.exit(exitCodes.refused);
@@ -73,39 +77,28 @@ export async function serve(file: string | undefined): Promise<void> {
   });
 }
 
-async function start(config: Config, log: Log, instanceId: string) {
+async function start(config: Config, log: Log, origin: GatewayOrigin) {
   const { operators, generatedToken } = configuredOperators(config.admin, adminToken(config.admin));
-  const gateway = assembleGateway(config, log, operators, undefined, instanceId);
+  const gateway = assembleGateway(config, log, operators, undefined, origin);
   return { gateway, generatedToken, ...(await gateway.start()) };
 }
 
-async function reload(gateway: Gateway, load: () => LoadedConfig, log: Log): Promise<void> {
-  const loaded = load();
-  if (loaded.kind === 'invalid') {
-    log('error', 'the configuration is faulty; the old one stays', { faults: loaded.errors.join('\n') });
-    return;
-  }
-  try {
-    const needRestart = await gateway.reload(loaded.config);
-    logDerived(loaded.derived, log);
-    log('info', 'the configuration was read again', { needRestart: needRestart.join(', ') || undefined });
-  } catch (cause) {
-    log('error', 'the configuration cannot be used; the old one stays', { why: String(cause) });
-  }
-}
+/** System errors that a restart does not end: a missing file or folder, or a missing permission. */
+const permanentCodes: ReadonlySet<unknown> = new Set([
+  ...['ENOENT', 'ENOTDIR', 'EISDIR'],
+  ...['EACCES', 'EPERM', 'EROFS'],
+]);
 
-function logDerived(derived: readonly DerivedDefault[], log: Log): void {
-  if (derived.length === 0) return;
-  log('info', 'some defaults follow other settings', { derived: derived.map(describeDerived).join('\n') });
+/** Whether the start fails until somebody changes the configuration or what it names. systemd does not restart it then. */
+function isUnusableConfig(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false;
+  if (thrown instanceof UnusableConfigError || ('code' in thrown && permanentCodes.has(thrown.code)))
+    return true;
+  return isUnusableConfig(thrown.cause);
 }
 
 /** @returns waits for running requests, then exits the process; called repeatedly, with the highest exit code */
-function createShutdown(
-  gateway: Gateway,
-  { deadlines }: Config,
-  log: Log,
-  output: Output,
-): (exitCode: number) => Promise<void> {
+function createShutdown(gateway: Gateway, log: Log, output: Output): (exitCode: number) => Promise<void> {
   let highestExitCode = -1;
   return async (exitCode) => {
     const isShuttingDown = highestExitCode >= 0;
@@ -113,7 +106,7 @@ function createShutdown(
     if (isShuttingDown) return;
     gateway.drain();
     await setTimeout(drainNoticeMs);
-    const timeoutMs = Math.max(deadlines.status, deadlines.read, deadlines.write) + shutdownMarginMs;
+    const timeoutMs = Math.max(...Object.values(longestDeadlines(gateway.config()))) + shutdownMarginMs;
     const inTime = await Promise.race([
       gateway.stop().then(
         () => true,

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { settingsInFileSyntax } from './file-syntax.ts';
 import { isMapping } from './object-path.ts';
 import { maskText, secretMask, secretNames } from './redact.ts';
-import { listenUrl } from './resolve-defaults.ts';
+import { listenUrl, localErrorPage } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { globalSetting } from './setting-orders.ts';
 
@@ -67,9 +67,11 @@ export function applicableOnReload(next: Config, start: Config): Config {
   const { host, port, reusePort, tls } = start.listen;
   const isDerived = next.listen.publicUrl === listenUrl(next.listen);
   const publicUrl = isDerived ? listenUrl(start.listen) : next.listen.publicUrl;
+  const isLocalErrorPage = next.listen.errorPageUrl === localErrorPage(next.listen.publicUrl, next.admin);
+  const errorPageUrl = isLocalErrorPage ? localErrorPage(publicUrl, start.admin) : next.listen.errorPageUrl;
   return {
     ...next,
-    listen: { ...next.listen, host, port, reusePort, tls, publicUrl },
+    listen: { ...next.listen, host, port, reusePort, tls, publicUrl, errorPageUrl },
     admin: start.admin,
     state: { ...start.state, afterLoss: next.state.afterLoss },
     idempotency: { ...next.idempotency, memory: start.idempotency.memory },

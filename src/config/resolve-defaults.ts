@@ -38,7 +38,7 @@ function resolveListen({ listen, admin }: Settings): ListenSettings {
 }
 
 /** The admin listener's copy of the error reference, if TPP systems are on this machine and can therefore reach it. */
-function localErrorPage(publicUrl: string, admin: Settings['admin']): string | null {
+export function localErrorPage(publicUrl: string, admin: Settings['admin']): string | null {
   const isLocal = isLoopback(new URL(publicUrl).hostname) && isLoopback(admin.host) && admin.port !== 0;
   return isLocal ? `${listenUrl(admin)}/errors.html` : null;
 }

@@ -102,7 +102,7 @@ export function createListener(
   return { server, drain: connections.drain, close: () => closeServer(server, connections.closeIdle) };
 }
 
-interface ListenOptions {
+export interface ListenOptions {
   readonly host: string;
   /** 0 = any free port. */
   readonly port: number;

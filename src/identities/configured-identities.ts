@@ -1,5 +1,6 @@
 /** The identities of one configuration: recorded when it starts to be used, and read again while it is in use. */
 
+import { UnusableConfigError } from '../config/config-errors.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
 import type { Identities } from '../request/identities.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -30,7 +31,7 @@ export interface ConfiguredIdentities {
 }
 
 /** The configuration contradicts the record. The message says what to write instead. */
-export class IdentityContradiction extends Error {}
+export class IdentityContradiction extends UnusableConfigError {}
 
 export function createConfiguredIdentities(
   store: IdentitiesStore,

@@ -166,6 +166,11 @@ export const metricsTable = {
     help: 'The setting shaping.expectedInstances.',
     labels: [],
   },
+  penstock_config_reloads_total: {
+    kind: 'counter',
+    help: 'Reloads of the configuration by outcome: applied, or refused because the new configuration cannot be used.',
+    labels: ['outcome'],
+  },
   penstock_certificate_expiry_seconds: {
     kind: 'gauge',
     help: 'Expiry time of each certificate, in seconds since 1970. The certificate of the listener has no environment.',

@@ -21,6 +21,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'services.ts': [...foundation, ...parts, 'periodic-task.ts', 'state-heartbeat.ts'],
   'request-handler.ts': [...foundation, ...parts, 'admin', 'pipeline.ts', 'services.ts'],
   'readiness.ts': [...foundation, 'http', 'admin', 'services.ts', 'request-handler.ts'],
+  'reload-config.ts': [...foundation, 'services.ts', 'request-handler.ts'],
   'admin-listener.ts': [...foundation, 'http'],
   'admin-server.ts': [
     ...[...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts', 'readiness.ts'],
@@ -28,9 +29,18 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   ],
   'gateway.ts': [
     ...[...foundation, 'http', 'admin', 'periodic-task.ts'],
-    ...['services.ts', 'request-handler.ts', 'readiness.ts', 'admin-server.ts'],
+    ...['services.ts', 'request-handler.ts', 'reload-config.ts', 'readiness.ts', 'admin-server.ts'],
   ],
-  commands: ['gateway.ts', 'admin', 'config', 'state', 'telemetry', 'version.ts', 'simulated-bank'],
+  commands: [
+    'gateway.ts',
+    'reload-config.ts',
+    'admin',
+    'config',
+    'state',
+    'telemetry',
+    'version.ts',
+    'simulated-bank',
+  ],
   'main.ts': ['commands'],
   'library.ts': ['admin', 'config', 'telemetry', 'gateway.ts'],
   'simulated-bank': ['pis'],

@@ -84,6 +84,7 @@ export function startAdminApi(
     resolve: async () => ({ kind: 'unknown' }),
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),
+    reload: async () => ({ kind: 'applied', changes: [], restartRequired: [] }),
   });
   return {
     events,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
-import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
+import { callAdminApi, readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { callOf } from '../kit/circuits.ts';
 import { impatientState, type Sections, startBank } from '../kit/gateway.ts';
@@ -50,7 +50,7 @@ async function reload(
     command
       .stdout()
       .split('\n')
-      .filter((line) => line.includes('the configuration') || line.includes('the old one stays'));
+      .filter((line) => /"configuration (not )?reloaded/.test(line));
   const before = about().length;
   rewrite(content);
   command.kill('SIGHUP');
@@ -65,8 +65,12 @@ describe('a reload (H5)', () => {
       [(await initiateAs(served, 'one'))[0], (await initiateAs(served, 'two'))[0]],
       [201, 401],
     );
-    const { level, message } = await reload(served, { ...sections, clients: [client('two')] });
-    assert.deepEqual([level, message], ['info', 'the configuration was read again']);
+    const { level, message, requestedBy, changes } = await reload(served, {
+      ...sections,
+      clients: [client('two')],
+    });
+    assert.deepEqual([level, message, requestedBy], ['info', 'configuration reloaded', 'SIGHUP']);
+    assert.equal(changes, 'clients.one: removed; clients.two: added');
     assert.deepEqual(
       [(await initiateAs(served, 'one'))[0], (await initiateAs(served, 'two'))[0]],
       [401, 201],
@@ -90,9 +94,12 @@ describe('a reload (H5)', () => {
   ] as const) {
     test(`keeps the old configuration if the new one ${what}, and logs every error`, async (t) => {
       const { served } = await start(t);
-      const { level, message, faults } = await reload(served, content);
-      assert.deepEqual([level, message], ['error', 'the configuration is faulty; the old one stays']);
-      assert.match(String(faults), /environments|penstock\.yaml/);
+      const { level, message, requestedBy, errors } = await reload(served, content);
+      assert.deepEqual(
+        [level, message, requestedBy],
+        ['error', 'configuration not reloaded; the previous configuration stays in effect', 'SIGHUP'],
+      );
+      assert.match(String(errors), /environments|penstock\.yaml/);
       assert.deepEqual(await initiateAs(served, 'one'), [201, 'sandbox']);
     });
   }
@@ -115,18 +122,86 @@ describe('a reload (H5)', () => {
 
   test('logs the settings that need a restart, and applies the others', async (t) => {
     const { served, sections } = await start(t);
-    const { level, needRestart } = await reload(served, {
+    const changed = {
       ...sections,
       clients: [client('two')],
       listen: { host: '127.0.0.2' },
       log: { level: 'debug' },
       payments: { rememberFor: '30d' },
       idempotency: { memory: '1MiB' },
-    });
-    assert.deepEqual([level, needRestart], ['info', 'listen.host, payments, idempotency.memory, log']);
+    };
+    const { level, changes, restartRequired } = await reload(served, changed);
+    assert.deepEqual([level, changes], ['info', 'clients.one: removed; clients.two: added']);
+    const waiting =
+      'listen.host: 127.0.0.1 -> 127.0.0.2; idempotency.memory: 64MiB -> 1MiB; payments.rememberFor: 400d -> 30d; log.level: info -> debug';
+    assert.equal(restartRequired, waiting);
     assert.equal((await initiateAs(served, 'two'))[0], 201);
+    const { listen, log } = await readAdminApi(served, '/api/config');
+    assert.match(JSON.stringify([listen, log]), /"host":"127\.0\.0\.1".*"level":"info"/, 'as in effect');
+
+    const same = await reload(served, changed);
+    assert.deepEqual([same.changes, same.restartRequired], ['none', waiting]);
     const again = await reload(served, sections);
-    assert.equal(again.needRestart, undefined, 'the settings of the start need no restart');
+    assert.equal(again.restartRequired, undefined, 'the settings of the start need no restart');
+  });
+
+  test('applies state.afterLoss, which an operator may change during an incident', async (t) => {
+    const { served, sections } = await start(t);
+    const { changes, restartRequired } = await reload(served, {
+      ...sections,
+      state: { afterLoss: 'resume' },
+    });
+    assert.equal(changes, 'state.afterLoss: refuse -> resume');
+    assert.equal(restartRequired, undefined);
+  });
+
+  test('can be requested by an operator, who gets the changes and is named in the log and in the audit log', async (t) => {
+    const { served, sections } = await start(t);
+    served.rewrite({ ...sections, shaping: { rate: '7/s' }, log: { level: 'debug' } });
+    const body = { reason: 'the bank lowered our rate' };
+    const { status, text } = await callAdminApi(served, 'POST', '/api/config/reload', body);
+    assert.equal(status, 200, text);
+    const change = { setting: 'shaping.rate', from: '100000/s', to: '7/s' };
+    const waiting = { setting: 'log.level', from: 'info', to: 'debug' };
+    assert.deepEqual(JSON.parse(text), { changes: [change], restartRequired: [waiting] });
+
+    const line = served.logged().find(({ message }) => message === 'configuration reloaded');
+    assert.deepEqual([line?.requestedBy, line?.changes], ['operator admin', 'shaping.rate: 100000/s -> 7/s']);
+    const [record] = JSON.parse((await callAdminApi(served, 'GET', '/api/audit')).text);
+    assert.deepEqual(
+      [record.who, record.action, record.outcome],
+      ['admin', 'reload configuration', 'applied'],
+    );
+    assert.equal(record.details.reason, body.reason);
+  });
+
+  test('is refused to an operator with all errors if the configuration is invalid', async (t) => {
+    const { served, sections } = await start(t);
+    served.rewrite({ ...sections, shaping: { rate: 7 }, deadlines: { read: '1' } });
+    const { status, text } = await callAdminApi(served, 'POST', '/api/config/reload', {});
+    assert.equal(status, 409);
+    const { error, errors } = JSON.parse(text);
+    assert.match(error, /^Not reloaded: .* the previous one stays in effect\.$/);
+    assert.equal(errors.length, 2);
+    assert.match(
+      errors.join(),
+      /deadlines\.read: expected a duration.*shaping\.rate: expected a rate|shaping\.rate: expected a rate.*deadlines\.read: expected a duration/,
+    );
+  });
+
+  test('is counted by its outcome', async (t) => {
+    const { served, sections } = await start(t);
+    const reloads = async () => {
+      const { text } = await call(served.adminUrl, { method: 'GET', path: '/metrics' });
+      return text.match(/^penstock_config_reloads_total\{.*$/gm);
+    };
+    await reload(served, { ...sections, shaping: { rate: '7/s' } });
+    await reload(served, 'environments: {{');
+    await reload(served, sections);
+    assert.deepEqual(await reloads(), [
+      'penstock_config_reloads_total{outcome="applied"} 2',
+      'penstock_config_reloads_total{outcome="refused"} 1',
+    ]);
   });
 
   test('continues the pause that the bank has requested', async (t) => {

@@ -13,7 +13,7 @@ import { startRedisCluster } from '../kit/redis-cluster.ts';
 import { startSentinels } from '../kit/redis-sentinels.ts';
 import { until } from '../kit/within.ts';
 
-const environments = { sandbox: { baseUrl: 'https://bank.example' } };
+const environments = { sandbox: { baseUrl: 'https://bank.test' } };
 
 /** A server with an append-only file and a replica. */
 async function startDurableRedis(t: TestContext): Promise<RedisServer> {
@@ -30,8 +30,10 @@ async function readinessOf({ adminUrl }: { readonly adminUrl: string }) {
   return { status: reply.status, reasons: String(jsonOf(reply).reasons) };
 }
 
+/** Checks a configuration about which there is no other warning. */
 function runCheck(t: TestContext, sections: Sections) {
-  const file = writeConfigFile(t, JSON.stringify({ environments, ...sections }));
+  const admin = { operators: [{ name: 'ann', tokenSha256: 'ab12'.repeat(16) }] };
+  const file = writeConfigFile(t, JSON.stringify({ environments, admin, ...sections }));
   return startCommand(t, process.execPath, ['src/main.ts', 'check', '--config', file]);
 }
 

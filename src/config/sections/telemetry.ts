@@ -13,7 +13,9 @@ export const log = z
     format: z
       .enum(['json', 'text'])
       .default('json')
-      .describe('The format of log lines: JSON for log processors, or text for people. Unless set, the log is text on a terminal.'),
+      .describe(
+        'The format of log lines: JSON for log processors, or text for people. Unless set, the log is text on a terminal.',
+      ),
   })
   .prefault({})
   .describe('The log on standard output.');

@@ -61,14 +61,13 @@ describe('penstock serve', () => {
     assert.equal(await startCommand(t, node, ['bin/penstock.cjs', 'swim']).exitCode(), 64);
   });
 
-  test('exits with 1 and reports the reason if its port is in use', async (t) => {
-    const file = writeConfigFile(t, settings('https://bank.example', await takenPort(t)));
+  test('exits with 1 and names the port and the setting if its port is in use', async (t) => {
+    const port = await takenPort(t);
+    const file = writeConfigFile(t, settings('https://bank.example', port));
     const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
     assert.equal(await command.exitCode(), 1);
-    assert.match(
-      command.stdout(),
-      /the gateway cannot start.*EADDRINUSE|EADDRINUSE.*the gateway cannot start/,
-    );
+    const why = `EADDRINUSE: another process uses 127.0.0.1:${port} (listen.port); stop it, or set listen.port to a free port`;
+    assert.ok(command.stdout().includes(`"${why}"`), command.stdout());
     assert.doesNotMatch(command.stdout(), /"serving"/);
   });
 
@@ -133,6 +132,54 @@ describe('the log of penstock serve', () => {
       await until(20_000, 'the gateway has logged that it serves', () => expected.test(stdout()));
       await stop();
     }
+  });
+});
+
+describe('a start that fails until somebody changes the configuration', () => {
+  for (const [what, section, why] of [
+    [
+      'the folder of the state file does not exist',
+      'state: { file: /nowhere/penstock/state.db }',
+      /\/nowhere\/penstock/,
+    ],
+    [
+      'a key file is malformed',
+      'state: { file: penstock.db, encryptionKeyFile: test/wrong-configurations/files/short.key }',
+      /state\.encryptionKeyFile: .*line 1 is not a key/,
+    ],
+  ] as const)
+    test(`exits with 78, so that systemd does not restart the gateway, if ${what}`, async (t) => {
+      const file = writeConfigFile(t, `${settings('https://bank.example', 0)}${section}\n`);
+      const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', file]);
+      assert.equal(await command.exitCode(), 78, command.stdout());
+      assert.match(command.stdout() + command.stderr(), why);
+    });
+});
+
+describe('a listener that other hosts can reach', () => {
+  const warned = async (t: TestContext, more: string) => {
+    const text = settings('https://bank.example', 0).replace('port: 0 }', `port: 0, host: 0.0.0.0${more}`);
+    const command = startCommand(t, process.execPath, [
+      ...['src/main.ts', 'serve', '--config'],
+      writeConfigFile(t, text),
+    ]);
+    await command.waitForOutput('"serving"');
+    return command
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('"level":"warn"') && line.includes('listen.'));
+  };
+
+  test('is a warning at the start if no client is configured, and if links point to loopback', async (t) => {
+    const warnings = await warned(t, ' }');
+    assert.equal(warnings.length, 2);
+    assert.match(warnings[0] ?? '', /listen\.host: every host that can reach 0\.0\.0\.0 can send payments/);
+    assert.match(warnings[1] ?? '', /listen\.publicUrl: links in responses point to http:\/\/127\.0\.0\.1/);
+  });
+
+  test('is no warning at the start if the clients are identified and links have a public URL', async (t) => {
+    const clients = `clients: [{ name: a, apiKeySha256: ${'ab12'.repeat(16)} }]`;
+    assert.deepEqual(await warned(t, `, publicUrl: https://pay.test }\n${clients}`), []);
   });
 });
 

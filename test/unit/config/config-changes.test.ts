@@ -114,8 +114,9 @@ tracing: { otlpUrl: "http://127.0.0.1:4318", sample: 1% }
     const listed = restartSettings.map((setting) => setting.replace(/ .*/, ''));
     const isListed = (setting: string) =>
       setting !== 'state.afterLoss' && listed.some((one) => setting === one || setting.startsWith(`${one}.`));
+    const following = ['listen.publicUrl', 'listen.errorPageUrl'];
     assert.deepEqual(
-      restartRequired.filter(({ setting }) => !isListed(setting) && setting !== 'listen.publicUrl'),
+      restartRequired.filter(({ setting }) => !isListed(setting) && !following.includes(setting)),
       [],
     );
     assert.deepEqual(
@@ -130,11 +131,16 @@ tracing: { otlpUrl: "http://127.0.0.1:4318", sample: 1% }
     assert.ok(changes.some(({ setting }) => setting === 'state.afterLoss'));
   });
 
-  test('leaves a derived publicUrl at the address that the listener still has', () => {
+  test('leaves URLs that follow a listener at the address that it still has', () => {
     const next = loadValid(`${minimalConfig}listen: { port: 9999 }`);
     assert.equal(
       applicableOnReload(next, loadValid(minimalConfig)).listen.publicUrl,
       'http://127.0.0.1:8080',
+    );
+    const moved = loadValid(`${minimalConfig}admin: { port: 9999 }`);
+    assert.equal(
+      applicableOnReload(moved, loadValid(minimalConfig)).listen.errorPageUrl,
+      'http://127.0.0.1:9090/errors.html',
     );
     const written = loadValid(`${minimalConfig}listen: { port: 9999, publicUrl: https://pay.test }`);
     assert.equal(applicableOnReload(written, loadValid(minimalConfig)).listen.publicUrl, 'https://pay.test');

@@ -1,0 +1,132 @@
+/** Replaces the configuration of the running gateway, and reports what changed and who asked for it. */
+
+import {
+  applicableOnReload,
+  configChanges,
+  describeChange,
+  type ReloadReport,
+  type ReloadRequest,
+  type ReloadResult,
+} from './config/config-changes.ts';
+import { type DerivedDefault, describeDerived } from './config/derive-defaults.ts';
+import type { LoadedConfig } from './config/load.ts';
+import type { Config } from './config/schema.ts';
+import { describeWarning, exposureWarnings } from './config/warnings.ts';
+import type { RequestHandlers } from './request-handler.ts';
+import type { Services } from './services.ts';
+import type { Log } from './telemetry/log.ts';
+
+/** Loads the configuration from its file and the environment variables. */
+export type LoadConfig = () => LoadedConfig;
+
+export interface ConfigReloader {
+  /**
+   * Uses another configuration for all requests to come.
+   *
+   * @throws Error if a file that the configuration names cannot be used, or if its tenants contradict those that the shared
+   *   state recorded; the previous configuration stays in effect
+   */
+  apply(next: Config): Promise<ReloadReport>;
+  /** Loads the configuration again, applies it, and logs the result. Never rejects. */
+  reload(request: ReloadRequest): Promise<ReloadResult>;
+}
+
+interface ConfigReloaderDependencies {
+  /** The configuration that the gateway was created with. */
+  readonly start: Config;
+  readonly requestHandlers: RequestHandlers;
+  readonly services: Pick<Services, 'currentConfig' | 'telemetry' | 'audit'>;
+  /** `undefined` if the configuration has no source to load it from. */
+  readonly load: LoadConfig | undefined;
+}
+
+export function createConfigReloader({
+  start,
+  requestHandlers,
+  services,
+  load,
+}: ConfigReloaderDependencies): ConfigReloader {
+  const { currentConfig, audit } = services;
+  const { log, metrics } = services.telemetry;
+  let pending: Promise<unknown> = Promise.resolve();
+
+  /** One after the other: each reload is compared with the one before. */
+  function apply(next: Config): Promise<ReloadReport> {
+    const applied = pending.then(async () => {
+      const effective = applicableOnReload(next, start);
+      const changes = configChanges(currentConfig.value, effective);
+      await requestHandlers.replace(effective);
+      return { changes, restartRequired: configChanges(effective, next) };
+    });
+    pending = applied.catch(() => {});
+    return applied;
+  }
+
+  async function loadAndApply(): Promise<ReloadResult> {
+    const loaded = load?.();
+    if (!loaded)
+      return { kind: 'refused', errors: ['this gateway was started without a configuration file'] };
+    if (loaded.kind === 'invalid') return { kind: 'refused', errors: loaded.errors };
+    try {
+      const report = await apply(loaded.config);
+      logDerived(loaded.derived, log);
+      logExposure(loaded.config, log);
+      return { kind: 'applied', ...report };
+    } catch (cause) {
+      return { kind: 'refused', errors: [cause instanceof Error ? cause.message : String(cause)] };
+    }
+  }
+
+  return {
+    apply,
+    async reload(request) {
+      const result = await loadAndApply();
+      metrics.increment('penstock_config_reloads_total', { outcome: result.kind });
+      logResult(result, request, log);
+      if (request.by === 'operator') {
+        const { operator: who, reason } = request;
+        const action = 'reload configuration';
+        await audit.record({ who, action, outcome: result.kind, details: { reason, ...detailsOf(result) } });
+      }
+      return result;
+    },
+  };
+}
+
+/** Logs the defaults that differ from the documented ones. */
+export function logDerived(derived: readonly DerivedDefault[], log: Log): void {
+  if (derived.length === 0) return;
+  log('info', 'some defaults follow other settings', { derived: derived.map(describeDerived).join('\n') });
+}
+
+/** Logs a warning if hosts that need no credential can reach the listener. */
+export function logExposure(config: Config, log: Log): void {
+  for (const warning of exposureWarnings(config)) log('warn', describeWarning(warning));
+}
+
+function logResult(result: ReloadResult, request: ReloadRequest, log: Log): void {
+  const requestedBy = request.by === 'signal' ? request.signal : `operator ${request.operator}`;
+  const { errors, changes, restartRequired } = detailsOf(result);
+  if (errors) {
+    const text = 'configuration not reloaded; the previous configuration stays in effect';
+    log('error', text, { requestedBy, errors: errors.join('\n') });
+    return;
+  }
+  log('info', 'configuration reloaded', {
+    requestedBy,
+    changes: changes?.join('; ') || 'none',
+    restartRequired: restartRequired?.join('; ') || undefined,
+  });
+}
+
+function detailsOf(result: ReloadResult): {
+  readonly errors?: readonly string[];
+  readonly changes?: readonly string[];
+  readonly restartRequired?: readonly string[];
+} {
+  if (result.kind === 'refused') return { errors: result.errors };
+  return {
+    changes: result.changes.map(describeChange),
+    restartRequired: result.restartRequired.map(describeChange),
+  };
+}
