@@ -31,8 +31,6 @@ export interface OptionRow {
   /** In the syntax of the parser: `--name`, or `--name <value>`. */
   readonly flags: `--${string}`;
   readonly description: string;
-  /** The value is the path of a file. */
-  readonly isFile?: true;
 }
 
 /** Every option. An option means the same for all commands that have it. */
@@ -40,7 +38,6 @@ const optionRows = {
   config: {
     flags: '--config <file>',
     description: 'configuration file (default: the file named by PENSTOCK_CONFIG)',
-    isFile: true,
   },
   url: {
     flags: '--url <url>',
@@ -51,7 +48,6 @@ const optionRows = {
     flags: '--token-file <file>',
     description:
       "file with the operator's token (default: PENSTOCK_ADMIN_TOKEN, then admin.tokenFile of the configuration)",
-    isFile: true,
   },
   json: { flags: '--json', description: 'print JSON' },
   strict: { flags: '--strict', description: 'treat warnings as errors' },

@@ -1,6 +1,5 @@
 /** The scripts that complete `penstock` in bash, zsh and fish. They ask `penstock complete` for the candidates (ADR 89). */
 
-import { allOptionRows, flagOf } from './command.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
 /** @param shell `bash`, `zsh` or `fish` */
@@ -38,15 +37,17 @@ else
 fi
 `;
 
-const fileOptions = allOptionRows.filter(({ isFile }) => isFile).map((row) => flagOf(row).slice(2));
-
 const fish = `# fish completion for penstock. To try it: penstock completion fish | source
 function __penstock_complete
   set -l words (commandline -opc) (commandline -ct)
-  penstock complete -- $words[2..-1] 2>/dev/null
+  set -l candidates (penstock complete -- $words[2..-1] 2>/dev/null)
+  if set -q candidates[1]
+    printf '%s\\n' $candidates
+  else
+    __fish_complete_path (commandline -ct)
+  end
 end
 complete -c penstock -f -a '(__penstock_complete)'
-${fileOptions.map((name) => `complete -c penstock -l ${name} -r -F`).join('\n')}
 `;
 
 const scripts: Readonly<Record<string, string>> = { bash, zsh, fish };

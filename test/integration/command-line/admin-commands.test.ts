@@ -1,11 +1,16 @@
 /** The commands that call the admin API of a running gateway, each as a process of its own. */
 
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { call } from '../../kit/call.ts';
+import { startCommand } from '../../kit/command.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { startBank } from '../../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../kit/gateway-process.ts';
+import { freePort } from '../../kit/ports.ts';
 import { initiation } from '../../kit/request.ts';
 import { until } from '../../kit/within.ts';
 
@@ -71,7 +76,8 @@ test('penstock in-doubt lists and resolves a request in doubt, which updates the
   assert.equal((await run(served, 'in-doubt')).stdout, 'No request is in doubt.\n');
 
   bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
-  const lost = { ...initiation, headers: [...initiation.headers, ['X-Request-ID', randomUUID()] as const] };
+  const requestId = randomUUID();
+  const lost = { ...initiation, headers: [...initiation.headers, ['X-Request-ID', requestId] as const] };
   assert.equal((await call(served.url, lost)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
   const { stdout } = await run(served, 'in-doubt');
   assert.match(
@@ -107,7 +113,12 @@ test('penstock in-doubt lists and resolves a request in doubt, which updates the
     [1, 'No request in doubt has this id or X-Request-ID.\n'],
   );
   const said = ['--payment', payment, '--reason', 'the bank, by telephone'];
-  const done = await run(served, 'in-doubt', id, 'happened', ...said);
+  const shown = await run(served, 'in-doubt', requestId, '--json');
+  assert.deepEqual(
+    JSON.parse(shown.stdout).map((request: { id: string }) => request.id),
+    [id],
+  );
+  const done = await run(served, 'in-doubt', requestId, 'happened', ...said);
   assert.deepEqual(
     [done.exitCode, done.stdout],
     [0, 'Resolved: happened. The gateway answers a repeat with this outcome.\n'],
@@ -119,6 +130,51 @@ test('penstock in-doubt lists and resolves a request in doubt, which updates the
   );
   assert.match((await run(served, 'audit', 'verify')).stdout, /intact \(1 record\)/);
 });
+
+test('commands reach a gateway by --url, with the token of a file and without a configuration', async (t) => {
+  const bank = await startBank(t);
+  const operator = (name: string, role: string) => ({ name, role, tokenSha256: sha256(`token-of-${name}`) });
+  const served = await startGatewayProcess(t, {
+    environments: { sandbox: { baseUrl: bank.baseUrl } },
+    admin: { port: await freePort(), operators: [operator('olga', 'operate'), operator('bob', 'read')] },
+  });
+  const runAs = async (name: string, ...args: readonly string[]) => {
+    const tokenFile = join(temporaryFolder(t), 'token');
+    writeFileSync(tokenFile, `token-of-${name}\n`);
+    const address = ['--url', served.adminUrl, '--token-file', tokenFile];
+    const command = startCommand(t, process.execPath, ['src/main.ts', ...args, ...address]);
+    const exitCode = await command.exitCode();
+    return { exitCode, stdout: command.stdout(), stderr: command.stderr() };
+  };
+
+  const hold = ['circuits', 'hold', 'sandbox', 'write', 'open', '--reason', 'maintenance'];
+  const refused = await runAs('bob', ...hold, '--json');
+  assert.deepEqual([refused.exitCode, refused.stdout], [77, '']);
+  assert.match(JSON.parse(refused.stderr).error, /role/);
+  assert.equal((await runAs('nobody', 'circuits')).exitCode, 77);
+  assert.equal((await runAs('olga', ...hold, '--for', '3 weeks')).exitCode, 64);
+
+  const held = await runAs('olga', ...hold, '--for', '30min');
+  assert.equal(held.exitCode, 0, held.stderr);
+  assert.match(held.stdout, /^sandbox +write +\w+ +held open until \d{4}-.*Z maintenance\n$/);
+  assert.equal((await call(served.url, initiation)).header('Penstock-Error'), 'CIRCUIT_OPEN');
+  const [circuit] = JSON.parse((await runAs('bob', 'circuits', '--json')).stdout);
+  assert.deepEqual([circuit.lane, circuit.hold], ['write', 'open']);
+
+  const released = await runAs('olga', 'circuits', 'hold', 'sandbox', 'write', 'none', '--reason', 'over');
+  assert.equal(released.exitCode, 0, released.stderr);
+  assert.equal((await call(served.url, initiation)).status, 201);
+
+  const purged = await runAs('olga', 'cache', 'purge');
+  assert.deepEqual([purged.exitCode, purged.stdout], [0, 'Removed all cached statuses, on all instances.\n']);
+  const audit = await runAs('bob', 'audit', 'list');
+  assert.match(
+    audit.stdout,
+    /^2 .* {2}olga {2}hold circuit: done .*reason="over"\n1 .* reason="maintenance"/,
+  );
+});
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 const metricsOf = async ({ adminUrl }: GatewayProcess) =>
   (await call(adminUrl, { method: 'GET', path: '/metrics' })).text;

@@ -61,7 +61,7 @@ describe('the completion script', () => {
     const said = run([
       '-f',
       '-c',
-      `autoload -U compinit; compinit -D; source ${script}; print $_comps[penstock]`,
+      `autoload -U compinit; compinit -u -D; source ${script}; print $_comps[penstock]`,
     ]);
     assert.equal(said, '_penstock\n');
   });
