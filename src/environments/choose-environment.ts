@@ -58,11 +58,13 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
 export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): Stage<PisRequest> {
   const [onlyEnvironment] = dependencies.environments.keys();
   const { active, prefetchPermit } = dependencies;
+  // Not a function literal of each request: V8 would keep the whole request in memory until a full collection (ADR 62).
+  const onClaim = (request: PisRequest): void => {
+    const expected = expectedEnvironment(request);
+    if (expected !== undefined) prefetchPermit(request, expected);
+  };
   return (request, next) => {
-    request.onClaim = () => {
-      const expected = expectedEnvironment(request);
-      if (expected !== undefined) prefetchPermit(request, expected);
-    };
+    request.onClaim = onClaim;
     return next(request);
   };
 

@@ -211,7 +211,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     } catch (refusal) {
       return afterRefusal(attempt, refusal);
     }
-    request.onClaim?.(); // shares the round trip
+    request.onClaim?.(request); // shares the round trip
     return whenKnown(
       store.create(id, attempt.own, attempt.ttlMs, fence),
       (isCreated) => (isCreated ? claimed(attempt, fence) : claimExisting(attempt)),

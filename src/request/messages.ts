@@ -105,7 +105,7 @@ export interface PisRequest {
    * Set before stage 3, for a new payment. Stage 3 calls it when it claims the `X-Request-ID`: it requests what later stages need
    * of the shared state, in the same tick, so that all of it shares a round trip.
    */
-  onClaim?: (() => void) | undefined;
+  onClaim?: ((request: PisRequest) => void) | undefined;
   /** Set by `onClaim`: the read of the active environment. */
   activeEnvironment?: Promise<{ readonly environment: string }> | undefined;
   /** Set by `onClaim` or stage 4, if a permit was requested in advance. Released when the request ends. */

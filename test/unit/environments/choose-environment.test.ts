@@ -208,7 +208,7 @@ describe('the stage prefetchWithClaim', () => {
     };
     const counting = { ...dependencies, active: { ...dependencies.active, read } };
     const response = await prefetchWithClaim(counting)(request, async (prefetched) => {
-      prefetched.onClaim?.();
+      prefetched.onClaim?.(prefetched);
       readsBeforeClaim = reads;
       await setImmediate();
       return chooseEnvironment(counting)(prefetched, async ({ environment }) =>
@@ -241,8 +241,8 @@ describe('the stage prefetchWithClaim', () => {
   test('does not let a repeat fail because of a failed read', async () => {
     const stage = prefetchWithClaim(withUnreachableState(dependenciesFor()));
     const replayed = bankResponse('sandbox');
-    const response = await stage(initiation(), async ({ onClaim }) => {
-      onClaim?.();
+    const response = await stage(initiation(), async (claiming) => {
+      claiming.onClaim?.(claiming);
       await setImmediate(); // an unhandled rejection fails the test
       return replayed;
     });
@@ -266,7 +266,7 @@ describe('the permit that is requested in advance', () => {
       prefetchPermit: (_request: PisRequest, environment: string) => void requested.push(environment),
     };
     const response = prefetchWithClaim(stages)(request, async (claiming) => {
-      if (claiming.operation.lane === 'write') claiming.onClaim?.();
+      if (claiming.operation.lane === 'write') claiming.onClaim?.(claiming);
       return chooseEnvironment(stages)(claiming, async ({ environment }) => bankResponse(environment.name));
     });
     const outcome = response.catch(() => {});
