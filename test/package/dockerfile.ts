@@ -7,7 +7,7 @@
  */
 
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, statSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, renameSync, statSync, symlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { textOf } from '../deploy/files.ts';
 import { root } from '../kit/command.ts';
@@ -90,16 +90,21 @@ function stagesIn(text: string): readonly Stage[] {
   });
 }
 
-/** `COPY` from the repository, or from another stage. A folder's contents are copied, not the folder itself. */
+/**
+ * `COPY` from the repository, or of one folder from another stage. A folder's contents are copied, not the folder itself.
+ * What comes from another stage is moved: a copy of 10,000 files takes seconds.
+ */
 function copy(rest: string, here: string, roots: ReadonlyMap<string, string>): void {
   const [, stage, words = ''] = /^(?:--from=(\S+) )?(.*)$/.exec(rest) ?? [];
-  const from = stage === undefined ? root : roots.get(stage);
-  if (from === undefined) throw new Error(`there is no stage before this one: ${rest}`);
   const [target = '', ...sources] = words.split(' ').reverse();
+  if (stage !== undefined) {
+    renameSync(join(roots.get(stage) ?? '', sources.join(' ')), join(here, target));
+    return;
+  }
   for (const source of sources) {
-    const path = join(from, source);
+    const path = join(root, source);
     const name = statSync(path).isDirectory() ? '' : basename(source);
-    cpSync(path, join(here, target, name), { recursive: true, verbatimSymlinks: true });
+    cpSync(path, join(here, target, name), { recursive: true });
   }
 }
 
