@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { parseAffinityRecord, serializeAffinityRecord } from '../src/environments/affinity-record.ts';
 import { RequestHead } from '../src/http/request-head.ts';
 import { identityOf } from '../src/idempotency/request-identity.ts';
-import { endToEndFields, headerFieldsFrom, headerValue } from '../src/pis/headers.ts';
+import { headerFieldsFrom, headerValue } from '../src/pis/headers.ts';
 import { createMatcher, type Operation } from '../src/pis/operations.ts';
 import type { RoutedRequest } from '../src/request/messages.ts';
 import { rewriteLinks } from '../src/rewriting/rewrite-links.ts';
@@ -89,7 +89,6 @@ export const parts: readonly Part[] = [
   { name: 'operations: match an initiation', body: () => match('POST', initiation.path) },
   { name: 'headers: pairs of rawHeaders', body: () => headerFieldsFrom(rawHeaders) },
   { name: 'headers: head of a request', body: () => new RequestHead(rawHeaders, '1.1') },
-  { name: 'headers: end-to-end fields', body: () => endToEndFields(fields) },
   { name: 'headers: find one', body: () => headerValue(fields, 'psu-ip-address') },
   { name: 'ledger: key and fingerprint, 1 KB', body: () => identityOf(payment) },
   { name: 'affinity: parse a payment record', body: () => parseAffinityRecord(record) },

@@ -7,6 +7,7 @@
  */
 
 import { type HeaderField, type HeaderFields, isHopByHop } from '../pis/headers.ts';
+import { cacheByName } from '../pis/name-cache.ts';
 import { GatewayError } from '../request/errors.ts';
 
 /** Node's own limit does not refuse: it silently drops the fields above it. */
@@ -206,26 +207,17 @@ const slotFields: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** A cache by the name as it was sent: TPPs use few different names. When it is full, nothing is added or removed. */
-const knownTraits = new Map<string, FieldTraits>();
-const maxKnownNames = 1_000;
-const maxKnownNameLength = 64;
-
-function traitsOf(field: string): FieldTraits {
-  const known = knownTraits.get(field);
-  if (known) return known;
+const traitsOf = cacheByName((field): FieldTraits => {
   const name = field.toLowerCase();
   const singleton = singletonFields.indexOf(name);
-  const traits: FieldTraits = {
+  return {
     name,
     singletonBit: singleton < 0 ? 0 : 1 << singleton,
     isReadHere: slotFields.has(name),
     isForwarded: !isHopByHop(name) && !gatewayFields.has(name) && !clientIdentityFields.test(name),
     isAmbiguous: name.includes('_'),
   };
-  if (knownTraits.size < maxKnownNames && field.length <= maxKnownNameLength) knownTraits.set(field, traits);
-  return traits;
-}
+});
 
 /** The names of fields in `Connection`, in lower case. */
 function optionsIn(connection: string): readonly string[] {

@@ -1,5 +1,7 @@
 /** Header fields as they were sent: order, case and repetitions are kept. */
 
+import { cacheByName } from './name-cache.ts';
+
 /** The name is in the case in which it was sent. */
 export type HeaderField = readonly [name: string, value: string];
 export type HeaderFields = readonly HeaderField[];
@@ -36,20 +38,8 @@ export function headerValue(fields: HeaderFields, name: string): string | undefi
 /** Called some fifty times per request. Most names differ in length, and need no conversion to lower case. */
 const isNamed = (field: string, name: string) => field.length === name.length && lowerCase(field) === name;
 
-/** Names that were received, and the same in lower case. A few programs send nearly all of them. */
-const lowerCaseNames = new Map<string, string>();
-const maxCachedNames = 1_000;
-const maxCachedNameLength = 64;
-
 /** The name of a field in lower case, from a cache. */
-export function lowerCase(name: string): string {
-  const known = lowerCaseNames.get(name);
-  if (known !== undefined) return known;
-  const lower = name.toLowerCase();
-  if (lowerCaseNames.size < maxCachedNames && name.length <= maxCachedNameLength)
-    lowerCaseNames.set(name, lower);
-  return lower;
-}
+export const lowerCase = cacheByName((name) => name.toLowerCase());
 
 /** @param names in lower case */
 export function withoutFields(fields: HeaderFields, names: ReadonlySet<string>): HeaderFields {
@@ -59,20 +49,6 @@ export function withoutFields(fields: HeaderFields, names: ReadonlySet<string>):
 /** Replaces all fields of that name with a single one. */
 export function withField(fields: HeaderFields, [name, value]: HeaderField): HeaderFields {
   return [...withoutFields(fields, new Set([lowerCase(name)])), [name, value]];
-}
-
-/** The fields that are forwarded: neither hop-by-hop nor named by `Connection` (RFC 9110 section 7.6.1). */
-export function endToEndFields(fields: HeaderFields): HeaderFields {
-  const named = connectionOptions(fields);
-  return fields.filter(([field]) => {
-    const name = lowerCase(field);
-    return !hopByHop.has(name) && !named.includes(name);
-  });
-}
-
-/** The names in `Connection`, in lower case. */
-export function connectionOptions(fields: HeaderFields): readonly string[] {
-  return listMembers(fields, 'connection');
 }
 
 /** The members of a field that is a list of tokens, in lower case and in order (RFC 9110 section 5.6.1). `name` in lower case. */

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
 import {
-  connectionOptions,
-  endToEndFields,
   type HeaderFields,
   headerFieldsFrom,
   headerValue,
   headerValues,
   listMembers,
-  lowerCase,
   withField,
   withoutFields,
 } from '../../../src/pis/headers.ts';
@@ -28,11 +24,6 @@ describe('header fields', () => {
     assert.deepEqual(headerValues(fields, 'set-cookie'), ['a=1', 'b=2']);
     assert.equal(headerValue(fields, 'absent'), undefined);
     assert.deepEqual(headerValues(fields, 'absent'), []);
-  });
-
-  test('have correct lower-case names beyond the size of the cache', () => {
-    const names = Array.from({ length: 2_500 }, (_, number) => `X-Field-${number}`);
-    for (const name of [...names, ...names]) assert.equal(lowerCase(name), name.toLowerCase());
   });
 
   test('can be removed and replaced without a change of the original list', () => {
@@ -62,47 +53,5 @@ describe('header fields', () => {
     ];
 
     assert.deepEqual(listMembers(lists, 'content-encoding'), ['gzip', 'br', 'identity']);
-  });
-});
-
-describe('endToEndFields', () => {
-  test('C2, C8, C11: removes hop-by-hop fields and the fields that Connection names', () => {
-    const request: HeaderFields = [
-      ['Connection', 'close, X-Internal'],
-      ['connection', 'Extra , x-other'],
-      ['Keep-Alive', 'timeout=5'],
-      ['TE', 'trailers'],
-      ['Trailer', 'Digest'],
-      ['Transfer-Encoding', 'chunked'],
-      ['Upgrade', 'h2c'],
-      ['HTTP2-Settings', 'AAMAAABkAAQCAAAAAAIAAAAA'],
-      ['Proxy-Authorization', 'Basic eA=='],
-      ['Proxy-Authenticate', 'Basic'],
-      ['Proxy-Connection', 'keep-alive'],
-      ['X-Internal', '1'],
-      ['X-OTHER', '2'],
-      ['PSU-IP-Address', '192.168.8.16'],
-      ['X-Bank-Own', 'stays'],
-    ];
-
-    assert.deepEqual(connectionOptions(request), ['close', 'x-internal', 'extra', 'x-other']);
-    assert.deepEqual(endToEndFields(request), [
-      ['PSU-IP-Address', '192.168.8.16'],
-      ['X-Bank-Own', 'stays'],
-    ]);
-  });
-
-  test('keeps order, case and repetitions of all other fields', () => {
-    const name = fc.stringMatching(/^[A-Za-z-]{1,20}$/);
-    fc.assert(
-      fc.property(fc.array(fc.tuple(name, fc.string())), (list) => {
-        const kept = endToEndFields(list);
-        assert.deepEqual(
-          kept,
-          list.filter((field) => kept.includes(field)),
-        );
-        assert.deepEqual(endToEndFields(kept), kept);
-      }),
-    );
   });
 });
