@@ -96,8 +96,9 @@ export function createListener(
   server.on('connect', (_request, socket: Socket) => fail(socket.on('error', ignore), tunnelRefused()));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
     const inHandshake = socket instanceof TLSSocket && socket.getProtocol() === null;
-    if (inHandshake || cause.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else fail(socket, parseError(cause));
+    if (inHandshake || cause.code === 'ECONNRESET') socket.destroy();
+    else if (socket.writable) fail(socket, parseError(cause));
+    // Otherwise its last response is on the way, and closes it: a reset because of unread input would overtake the response.
   });
   return { server, drain: connections.drain, close: () => closeServer(server, connections.closeIdle) };
 }

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { assertCutOff, assertServes, refusalOf, statusRead, valuesAtBank } from '../kit/attack.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
 import { onConnection, sendRaw } from '../kit/raw-connection.ts';
+import { within } from '../kit/within.ts';
 
 const fields = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: v`);
 
@@ -40,6 +45,26 @@ describe('the limits of a request head', () => {
       assert.deepEqual(refusalOf(await answer), [431, 'HEADERS_TOO_LARGE']);
       await connection.closed();
     });
+    assert.equal(bank.requests.length, 0);
+  });
+
+  test('A12: do not reset the connection of a TPP that continues to send behind the refusal', async (t) => {
+    const { bank, gateway } = await startGatewayWithBank(t);
+    const socket = connect({ port: gateway.port, host: '127.0.0.1', allowHalfOpen: true });
+    t.after(() => socket.destroy());
+    const errors: string[] = [];
+    socket.on('error', ({ message }) => void errors.push(message));
+    const refusal = text(socket);
+    const piece = 'a'.repeat(17 * 1024);
+    socket.write(statusRead().replace('\r\n\r\n', `\r\nX-A: ${piece}`));
+    assert.match(await within(5_000, 'the refusal', refusal), /^HTTP\/1\.1 431 .*Connection: close\r\n/s);
+    for (let pieces = 0; pieces < 20; pieces++) {
+      await new Promise((written) => socket.write(piece, written));
+      await setImmediate(); // a packet of its own
+    }
+    socket.end();
+    await within(5_000, 'the end of the connection', once(socket, 'close'));
+    assert.deepEqual(errors, []);
     assert.equal(bank.requests.length, 0);
   });
 });
