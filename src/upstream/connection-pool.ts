@@ -43,8 +43,12 @@ interface PooledConnection {
   keepAliveMs: number;
   /** On the clock of `performance.now()`. */
   idleSinceMs: number;
-  /** Listens to each request on this connection. */
-  readonly onResponse: (response: IncomingMessage) => void;
+}
+
+/** Fields of Node that its types do not know. */
+interface SocketOfNode {
+  /** The request on this connection; still set when Node emits `free`. */
+  _httpMessage?: (ClientRequest & { readonly res?: IncomingMessage | null }) | null;
 }
 
 /**
@@ -78,7 +82,7 @@ export function createConnectionPool(
     for (let next = nextWaiting(); next; next = nextWaiting()) {
       const connection = takeIdle();
       if (connection) reuse(connection, next);
-      else if (open.size < maxSockets && !quarantine.isDue()) use(newConnection(), next);
+      else if (open.size < maxSockets && !quarantine.isDue()) next.onSocket(newConnection().socket);
       else {
         waiting.unshift(next);
         quarantine.awaitNext();
@@ -112,25 +116,12 @@ export function createConnectionPool(
     connection.isIdle = false;
     connection.socket.ref();
     request.reusedSocket = true;
-    use(connection, request);
-  }
-
-  function use(connection: PooledConnection, request: ClientRequest): void {
-    request.on('response', connection.onResponse);
     request.onSocket(connection.socket);
   }
 
   function newConnection(): PooledConnection {
     const socket = connect();
-    const connection: PooledConnection = {
-      socket,
-      isIdle: false,
-      keepAliveMs: maxIdleMs,
-      idleSinceMs: 0,
-      onResponse({ rawHeaders }) {
-        connection.keepAliveMs = Math.min(maxIdleMs, keepAliveHintMs(rawHeaders));
-      },
-    };
+    const connection: PooledConnection = { socket, isIdle: false, keepAliveMs: maxIdleMs, idleSinceMs: 0 };
     open.add(connection);
     // Permanent listeners cost less than adding and removing them with every request.
     socket.once('free', () => socket.on('data', () => connection.isIdle && socket.destroy()));
@@ -144,11 +135,11 @@ export function createConnectionPool(
   }
 
   function release(connection: PooledConnection): void {
-    const { socket } = connection;
+    const socket: Socket & SocketOfNode = connection.socket;
     connection.isIdle = true;
     connection.idleSinceMs = performance.now();
-    // A field of Node: it would keep the last request in memory as long as the connection.
-    Object.assign(socket, { _httpMessage: null });
+    connection.keepAliveMs = Math.min(maxIdleMs, keepAliveHintMs(socket._httpMessage?.res?.rawHeaders ?? []));
+    socket._httpMessage = null; // it would keep the last request in memory as long as the connection
     const isReusable = socket.writable && !hasExpired(connection);
     if (!isReusable || (isDraining && waiting.length === 0)) return void socket.destroy();
     socket.unref();
@@ -169,6 +160,8 @@ export function createConnectionPool(
 
   function closeIdle(idleMs: number): void {
     const idleSinceLimitMs = performance.now() - idleMs;
+    const longestIdle = idle[0] ?? quarantine.connections()[0]; // both are in the order in which they became idle
+    if (!longestIdle || longestIdle.idleSinceMs > idleSinceLimitMs) return;
     closeIdleIf(({ idleSinceMs }) => idleSinceMs <= idleSinceLimitMs);
   }
 
@@ -212,16 +205,19 @@ const hasExpired = ({ idleSinceMs, keepAliveMs }: PooledConnection) =>
 const keepAliveMarginMs = 1_000;
 
 /**
- * How long the connection may be reused, from `Keep-Alive: timeout=5` as nginx, Apache and Node send it.
+ * How long the connection may be reused, from `Keep-Alive: timeout=5` as nginx, Apache and Node send it. The parameters may come
+ * in any order (RFC 2068 section 19.7.1.1).
  *
- * @returns milliseconds; infinite without the field
+ * @returns milliseconds; infinite without the parameter
  */
 export function keepAliveHintMs(rawHeaders: readonly string[]): number {
-  const index = rawHeaders.findIndex((name, at) => at % 2 === 0 && isKeepAlive(name));
-  if (index < 0) return Number.POSITIVE_INFINITY;
-  const [, seconds] = /^timeout=(\d+)/.exec(rawHeaders[index + 1] ?? '') ?? [];
-  if (seconds === undefined) return Number.POSITIVE_INFINITY;
-  return Math.max(0, Number(seconds) * 1_000 - keepAliveMarginMs);
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (name.length !== 10 || lowerCase(name) !== 'keep-alive') continue;
+    const [, seconds] = keepAliveTimeout.exec(rawHeaders[at + 1] ?? '') ?? [];
+    if (seconds !== undefined) return Math.max(0, Number(seconds) * 1_000 - keepAliveMarginMs);
+  }
+  return Number.POSITIVE_INFINITY;
 }
 
-const isKeepAlive = (name: string) => name.length === 10 && lowerCase(name) === 'keep-alive';
+const keepAliveTimeout = /(?:^|,)\s*timeout\s*=\s*"?(\d+)/i;

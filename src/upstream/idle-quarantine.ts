@@ -18,6 +18,7 @@ export interface IdleQuarantine<Connection> {
   release(): readonly Connection[];
   /** Whether the quarantine time of the first connection has passed. It is released as soon as the sockets have been read. */
   isDue(): boolean;
+  /** In the order in which their quarantines began. */
   connections(): readonly Connection[];
   /** Calls `onRelease` when the next connection can be released. */
   awaitNext(): void;
@@ -29,7 +30,6 @@ const quarantineMs = 5;
 export function createIdleQuarantine<Connection extends QuarantinedConnection>(
   onRelease: () => void,
 ): IdleQuarantine<Connection> {
-  /** In the order in which the quarantines began. */
   let quarantined: Connection[] = [];
   let isAwaited = false;
   let hasTimer = false;
@@ -42,12 +42,14 @@ export function createIdleQuarantine<Connection extends QuarantinedConnection>(
   function observeTurn(): void {
     if (isTurnObserved) return;
     isTurnObserved = true;
-    setImmediate(() => {
-      isTurnObserved = false;
-      readUntilMs = lastTurnMs;
-      lastTurnMs = performance.now();
-      if (isAwaited) continueAwaiting();
-    });
+    setImmediate(onTurn);
+  }
+
+  function onTurn(): void {
+    isTurnObserved = false;
+    readUntilMs = lastTurnMs;
+    lastTurnMs = performance.now();
+    if (isAwaited) continueAwaiting();
   }
 
   function continueAwaiting(): void {
@@ -88,8 +90,9 @@ export function createIdleQuarantine<Connection extends QuarantinedConnection>(
     },
     release() {
       if (isDue()) observeTurn();
-      const end = quarantined.findIndex((connection) => !isOver(connection));
-      return quarantined.splice(0, end < 0 ? quarantined.length : end);
+      let over = 0;
+      for (let next = quarantined[0]; next && isOver(next); next = quarantined[over]) over++;
+      return over === 0 ? none : quarantined.splice(0, over);
     },
     isDue,
     connections: () => quarantined,
@@ -100,3 +103,5 @@ export function createIdleQuarantine<Connection extends QuarantinedConnection>(
     },
   };
 }
+
+const none: readonly never[] = [];

@@ -11,7 +11,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Stream } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { hostWithoutBrackets } from '../config/values.ts';
-import { type HeaderFields, lowerCase } from '../pis/headers.ts';
+import { type HeaderField, type HeaderFields, lowerCase } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 import { createBatchScheduler } from '../request/batch-scheduler.ts';
 import { endWithBody } from '../request/end-with-body.ts';
@@ -20,6 +20,7 @@ import { createLinkedList } from '../request/linked-list.ts';
 import type { Environment } from '../request/messages.ts';
 import type { CallEvent, RecordEvent } from '../request/request-events.ts';
 import type { ConnectionPool } from './connection-pool.ts';
+import { createDeadlines } from './deadlines.ts';
 import type { RequestSigner } from './request-signer.ts';
 import { mayRetry } from './retry.ts';
 import {
@@ -82,11 +83,10 @@ interface TransportTimes {
   readonly writeSocketIdleMs: number;
 }
 
-interface ActiveCall {
+/** A call past its deadline, which waits for a late response. */
+interface LateCall {
   readonly call: UpstreamCall;
   readonly tenant: string | undefined;
-  /** Milliseconds of `performance.now()`. */
-  readonly deadlineAtMs: number;
 }
 
 /** One `send`, which makes one or two attempts. */
@@ -102,8 +102,11 @@ export function createTransport(
   currentPool: () => ConnectionPool,
   { connectMs, writeSocketIdleMs }: TransportTimes,
 ): Transport {
-  /** Calls that have a connection or wait for one, oldest first. */
-  const activeCalls = createLinkedList<ActiveCall>();
+  const setDeadline = createDeadlines();
+  /** How many calls have a connection or wait for one. */
+  let activeCalls = 0;
+  /** The one that is late for longest comes first. */
+  const lateCalls = createLinkedList<LateCall>();
   const inNextBatch = createBatchScheduler();
   const target = targetOf(environment);
   let pool = currentPool();
@@ -117,8 +120,10 @@ export function createTransport(
       selfHandleResponse: true,
       ejectPlugins: true,
       buffer: new EmptyBody(),
+      pathFilter: () => true,
       plugins: [
         (server) => {
+          server.on('start', (request) => detachedRequestIn(request)?.setPath());
           server.on('proxyReq', (sent, request) => callOf(request)?.onConnection(sent));
           server.on('proxyRes', (response, request) => callOf(request)?.onResponse(response));
           server.on('econnreset', (cause, request) => callOf(request)?.onError(cause));
@@ -136,9 +141,15 @@ export function createTransport(
       pool = currentPool();
       proxy = createProxy(pool);
     }
-    if (activeCalls.size() >= pool.maxSockets) cancelLateCall();
+    if (activeCalls >= pool.maxSockets) cancelLateCall();
     if (lane === 'write') pool.closeIdle(writeSocketIdleMs);
     const response = new DetachedResponse();
+    let removeLate: (() => void) | undefined;
+    const onEnd = () => {
+      activeCalls -= 1;
+      removeLate?.();
+    };
+    activeCalls += 1;
     const call = createUpstreamCall(
       { deadlineAtMs, connectMs, sendingMark },
       {
@@ -147,13 +158,13 @@ export function createTransport(
           outbound.onSent?.();
         },
         onResponse(bankResponse, connection) {
-          unlink();
+          onEnd();
           const event = callEvent(attemptNumber, startedAtMs, connection);
           outbound.recordEvent?.({ ...event, status: bankResponse.status });
           inNextBatch(() => sending.resolve(bankResponse));
         },
         onFailure(error, connection) {
-          unlink();
+          onEnd();
           const event = callEvent(attemptNumber, startedAtMs, connection);
           outbound.recordEvent?.({ ...event, error: error.code });
           if (
@@ -166,14 +177,15 @@ export function createTransport(
           attempt(sending, attemptNumber + 1);
         },
         onLate() {
+          removeLate = lateCalls.append({ call, tenant });
           becomeLate(sending);
           sendingMark?.onDeadline();
         },
         // The proxy destroys its request when its response closes early: the only access before there is a socket.
         closeConnection: () => response.emit('close'),
       },
+      setDeadline,
     );
-    const unlink = activeCalls.append({ call, tenant, deadlineAtMs });
     void proxy(asMessage(new DetachedRequest(outbound, call)), asResponse(response));
   }
 
@@ -182,9 +194,7 @@ export function createTransport(
    * with most such calls.
    */
   function cancelLateCall(): void {
-    const nowMs = performance.now();
-    const late = activeCalls.toArray().filter(({ deadlineAtMs }) => deadlineAtMs < nowMs);
-    const byTenant = [...Map.groupBy(late, ({ tenant }) => tenant).values()];
+    const byTenant = [...Map.groupBy(lateCalls.toArray(), ({ tenant }) => tenant).values()];
     const most = byTenant.toSorted((one, other) => other.length - one.length)[0];
     most?.[0]?.call.cancel();
   }
@@ -242,17 +252,23 @@ function targetOf({ origin }: Environment) {
 class DetachedRequest {
   readonly call: UpstreamCall;
   readonly method: string;
-  readonly url: string;
-  readonly headers: Record<string, string | string[]>;
+  /** Empty until the proxy has started: before, it would parse a path as a URL to filter it. */
+  url = '';
+  readonly headers: NodeHeaders;
   readonly httpVersion = '1.1';
   readonly httpVersionMajor = 1;
+  readonly #path: string;
 
   constructor({ method, path, headers, body }: OutboundRequest, call: UpstreamCall) {
     this.call = call;
     this.method = method;
-    this.url = path;
+    this.#path = path;
     this.headers = toNodeHeaders(headers);
     if (body.length > 0 || method === 'POST') this.headers['content-length'] = String(body.length);
+  }
+
+  setPath(): void {
+    this.url = this.#path;
   }
 
   /** The proxy adds listeners for errors. This request emits no events. */
@@ -264,17 +280,17 @@ class DetachedRequest {
 /** The members of a response that the proxy uses. It writes nothing to this response, and listens for `close`. */
 class DetachedResponse extends EventEmitter {
   readonly headersSent = false;
-  readonly finished = false;
+  /** So that the proxy adds no listeners to the bank's response: the call has its own. */
+  readonly finished = true;
   readonly writableFinished = false;
-  /** So that the proxy does not close it if the bank's response breaks off. */
-  readonly destroyed = true;
 }
 
 // These casts are necessary because the proxy's types accept only complete messages of Node.
 const asMessage = (request: DetachedRequest) => request as unknown as IncomingMessage;
 const asResponse = (response: DetachedResponse) => response as unknown as ServerResponse;
 
-const callOf = (request: unknown) => (request instanceof DetachedRequest ? request.call : undefined);
+const detachedRequestIn = (request: unknown) => (request instanceof DetachedRequest ? request : undefined);
+const callOf = (request: unknown) => detachedRequestIn(request)?.call;
 
 /** The body that the proxy pipes to the bank. It pipes nothing: the call writes head and body itself when it may send. */
 class EmptyBody extends Stream {
@@ -283,17 +299,33 @@ class EmptyBody extends Stream {
   }
 }
 
-/** Converts fields to the form of node:http: one entry for each name, with repeated fields as a list. */
-function toNodeHeaders(fields: HeaderFields): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = Object.create(null);
-  const names = new Map<string, string>(); // as first written, by lower-case name
-  for (const [name, value] of fields) {
-    const lowerCaseName = lowerCase(name);
-    const firstName = names.get(lowerCaseName);
-    if (firstName === undefined) {
-      names.set(lowerCaseName, name);
-      headers[name] = value;
-    } else headers[firstName] = [headers[firstName] ?? [], value].flat();
+/**
+ * The fields of a message by name. Inherits no names, as an object of `Object.create(null)`, but has a hidden class: the proxy and
+ * Node copy and traverse it several times.
+ */
+class NodeHeaders {
+  [name: string]: string | string[];
+}
+Object.setPrototypeOf(NodeHeaders.prototype, null);
+Reflect.deleteProperty(NodeHeaders.prototype, 'constructor');
+
+/** Converts fields to the form of node:http: one entry for each name, as first written, with repeated fields as a list. */
+function toNodeHeaders(fields: HeaderFields): NodeHeaders {
+  const headers = new NodeHeaders();
+  for (const field of fields) {
+    const [name] = firstOfSameName(fields, field);
+    const earlier = headers[name];
+    headers[name] = earlier === undefined ? field[1] : [earlier, field[1]].flat();
   }
   return headers;
+}
+
+/** Compares lengths first: most names differ in it. */
+function firstOfSameName(fields: HeaderFields, wanted: HeaderField): HeaderField {
+  const { length } = wanted[0];
+  for (const field of fields) {
+    if (field === wanted) break;
+    if (field[0].length === length && lowerCase(field[0]) === lowerCase(wanted[0])) return field;
+  }
+  return wanted;
 }

@@ -13,6 +13,7 @@ import {
 } from '../pis/headers.ts';
 import { createBodyBuffer } from '../request/body-buffer.ts';
 import { asGatewayError, type GatewayError, outcomeUnknown, stateUnavailable } from '../request/errors.ts';
+import type { SetDeadline } from './deadlines.ts';
 import {
   bankUnreachable,
   clientCertificateRefused,
@@ -89,18 +90,22 @@ export const maxResponseBytes = 4 * 1024 * 1024;
  */
 const maxUnconfirmedBytes = 16_384;
 
-export const createUpstreamCall = (limits: CallLimits, handlers: CallHandlers): UpstreamCall =>
-  new Call(limits, handlers);
+export const createUpstreamCall = (
+  limits: CallLimits,
+  handlers: CallHandlers,
+  setDeadline: SetDeadline,
+): UpstreamCall => new Call(limits, handlers, setDeadline);
 
 type Phase = 'waiting' | 'connecting' | 'marking' | 'sent' | 'responding' | 'ended';
 
 class Call implements UpstreamCall {
   readonly #limits: CallLimits;
   readonly #handlers: CallHandlers;
+  readonly #setDeadline: SetDeadline;
   readonly #startedAtMs = performance.now();
   #phase: Phase = 'waiting';
-  /** For the deadline; after that, for the end of the wait for a late response. */
-  #timer: NodeJS.Timeout;
+  /** Clears the deadline or, after it, the end of the wait for a late response. */
+  #clearDeadline: () => void;
   #connectTimer: NodeJS.Timeout | undefined;
   #isLate = false;
   #errorWhileMarking: unknown;
@@ -111,12 +116,11 @@ class Call implements UpstreamCall {
   #connectMs: number | undefined;
   #firstByteMs: number | undefined;
 
-  constructor(limits: CallLimits, handlers: CallHandlers) {
+  constructor(limits: CallLimits, handlers: CallHandlers, setDeadline: SetDeadline) {
     this.#limits = limits;
     this.#handlers = handlers;
-    // Node cuts off fractions of a millisecond.
-    const remainingMs = Math.ceil(limits.deadlineAtMs - performance.now());
-    this.#timer = setTimeout(() => this.#onTimer(), Math.max(0, remainingMs));
+    this.#setDeadline = setDeadline;
+    this.#clearDeadline = setDeadline(limits.deadlineAtMs, () => this.#onDeadline());
   }
 
   onConnection(request: ClientRequest) {
@@ -155,7 +159,8 @@ class Call implements UpstreamCall {
       return this.#fail(malformedResponse(unknownTransferCoding, undefined, 'http_response_transfer_coding'));
     // The proxy would close a connection whose last write is confirmed after the response, as is usual over TLS. That is not
     // necessary: Node does not reuse a connection before its request is written.
-    if ((this.#socket?.writableLength ?? 0) <= maxUnconfirmedBytes) response.removeAllListeners('close');
+    const isAlmostSent = (this.#socket?.writableLength ?? 0) <= maxUnconfirmedBytes;
+    if (isAlmostSent && response.listenerCount('close') > 0) response.removeAllListeners('close');
     const body = createBodyBuffer();
     response.on('data', (chunk: Buffer) => {
       if (body.append(chunk) > maxResponseBytes) this.#fail(tooLongResponse());
@@ -164,6 +169,7 @@ class Call implements UpstreamCall {
       if (this.#end())
         this.#handlers.onResponse({ status, headers, body: body.toBuffer() }, this.#connectionInfo());
     });
+    response.on('error', (cause) => this.#fail(incompleteResponse(cause)));
     response.on('close', () => {
       if (!response.complete) this.#fail(incompleteResponse(undefined));
     });
@@ -185,13 +191,13 @@ class Call implements UpstreamCall {
     this.#fail(this.#timeoutError());
   }
 
-  #onTimer() {
-    const { sendingMark } = this.#limits;
+  #onDeadline() {
+    const { lateAnswerUntilMs = 0 } = this.#limits.sendingMark ?? {};
     const isSent = this.#phase === 'sent' || this.#phase === 'responding';
-    const lateMs = (sendingMark?.lateAnswerUntilMs ?? 0) - performance.now();
-    if (!isSent || this.#isLate || lateMs <= 0) return this.#fail(this.#timeoutError());
+    if (!isSent || this.#isLate || lateAnswerUntilMs <= performance.now())
+      return this.#fail(this.#timeoutError());
     this.#isLate = true;
-    this.#timer = setTimeout(() => this.#onTimer(), lateMs);
+    this.#clearDeadline = this.#setDeadline(lateAnswerUntilMs, () => this.#onDeadline());
     this.#handlers.onLate();
   }
 
@@ -210,7 +216,7 @@ class Call implements UpstreamCall {
   #end(): boolean {
     if (this.#phase === 'ended') return false;
     this.#phase = 'ended';
-    clearTimeout(this.#timer);
+    this.#clearDeadline();
     clearTimeout(this.#connectTimer);
     return true;
   }

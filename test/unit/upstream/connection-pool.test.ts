@@ -302,6 +302,8 @@ test('after a stall, a pool does not reuse a connection that received an unsolic
 test('a Keep-Alive timeout is reduced by a second', () => {
   assert.equal(keepAliveHintMs(['Keep-Alive', 'timeout=5']), 4_000);
   assert.equal(keepAliveHintMs(['Date', 'now', 'keep-alive', 'timeout=75, max=100']), 74_000);
+  assert.equal(keepAliveHintMs(['Keep-Alive', 'max=100, timeout=5']), 4_000);
+  assert.equal(keepAliveHintMs(['Keep-Alive', 'max=100,Timeout = 5']), 4_000);
 });
 
 test('a Keep-Alive timeout of up to a second prevents the reuse of the connection', () => {
@@ -315,6 +317,7 @@ test('a response without a Keep-Alive timeout sets no limit', () => {
     ['timeout=5', 'timeout=5'],
     ['Keep-Alive', 'max=100'],
     ['Keep-Alive', 'timeout=soon'],
+    ['Keep-Alive', 'no-timeout=5'],
     ['X-Name', 'Keep-Alive', 'timeout=5', ''],
   ])
     assert.equal(keepAliveHintMs(rawHeaders), Number.POSITIVE_INFINITY, rawHeaders.join());

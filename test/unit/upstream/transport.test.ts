@@ -93,6 +93,8 @@ describe('transport', () => {
         ['X-Twice', 'a'],
         ['x-twice', 'b'],
         ['PSU-Name', 'J\u00f6rg'],
+        ['constructor', 'c'],
+        ['X-TWICE', 'c'],
       ],
       body: Buffer.from([0x7b, 0xff, 0x00, 0x7d]),
     });
@@ -101,8 +103,17 @@ describe('transport', () => {
       method: 'POST',
       url: get.path,
       rawHeaders: [
-        ...['X-Request-ID', 'one', 'X-Twice', 'a', 'X-Twice', 'b', 'PSU-Name', 'J\u00f6rg'],
-        ...['content-length', '4', 'host', new URL(origin).host, 'Connection', 'keep-alive'],
+        ...['X-Request-ID', 'one', 'X-Twice', 'a', 'X-Twice', 'b', 'X-Twice', 'c', 'PSU-Name', 'J\u00f6rg'],
+        ...[
+          'constructor',
+          'c',
+          'content-length',
+          '4',
+          'host',
+          new URL(origin).host,
+          'Connection',
+          'keep-alive',
+        ],
       ],
       body: '{\u00ff\u0000}',
     });

@@ -7,6 +7,7 @@ import { Socket } from 'node:net';
 import { afterEach, beforeEach, mock } from 'node:test';
 import { TLSSocket } from 'node:tls';
 import { GatewayError } from '../../../src/request/errors.ts';
+import type { SetDeadline } from '../../../src/upstream/deadlines.ts';
 import {
   type BankResponse,
   createUpstreamCall,
@@ -43,9 +44,16 @@ export function startCall(totalMs = 1_000, sendingMark?: OutboundSendingMark): C
         closed += 1;
       },
     },
+    setFakeDeadline,
   );
   return { call, outcomes, sentCount: () => sent, closedCount: () => closed };
 }
+
+/** With a timer of its own, which tests can mock. */
+export const setFakeDeadline: SetDeadline = (atMs, onDeadline) => {
+  const timer = setTimeout(onDeadline, Math.max(0, Math.ceil(atMs - performance.now())));
+  return () => clearTimeout(timer);
+};
 
 /** A socket that is connecting, plain or with TLS. */
 export const connectingSocket = () => Object.assign(new Socket(), { connecting: true });

@@ -10,6 +10,7 @@ import {
   requestOn,
   reset,
   responseHead,
+  setFakeDeadline,
 } from '../../upstream/upstream-call-fakes.ts';
 import type { Scheduler, SimulatedProcess } from './scheduler.ts';
 
@@ -119,6 +120,7 @@ export function createFakeBank(scheduler: Scheduler, network: SimulatedProcess):
           onLate: () => writeAheadMark?.onDeadline(),
           closeConnection() {},
         },
+        setFakeDeadline,
       );
 
       async function respond(): Promise<void> {
