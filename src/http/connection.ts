@@ -51,6 +51,9 @@ interface Connection {
   hasFailed: boolean;
   /** Bytes of a response that the client has not read yet. */
   unreadBytes: number;
+  /** Listeners of the response that is being served; the same for each, because closures and `once` cost more. */
+  readonly onHandedOver: () => void;
+  readonly onClosed: () => void;
 }
 
 interface QueuedRequest {
@@ -100,6 +103,8 @@ export function createConnections(
       pendingError: undefined,
       hasFailed: false,
       unreadBytes: 0,
+      onHandedOver: () => watchReader(connection),
+      onClosed: () => finish(connection),
     };
     connections.set(socket, connection);
     socket.once('close', () => {
@@ -119,16 +124,13 @@ export function createConnections(
       return;
     }
     const { request, response } = next;
-    response.once('close', () => {
-      if (!response.shouldKeepAlive || socket.destroyed) return; // no other response can be sent
-      queue.shift();
-      startNext(connection);
-    });
+    response.on('close', connection.onClosed);
     if (draining) response.shouldKeepAlive = false;
     schedule(() => {
       if (response.closed) return; // the client has disconnected
       next.isStarted = true;
-      watchReader(connection, response);
+      // Emitted when the whole response is handed to the socket, behind all responses before it.
+      response.on('prefinish', connection.onHandedOver);
       serve(request, response);
       if (connection.pendingError && next === connection.latest) {
         request.emit('error', connection.pendingError);
@@ -136,29 +138,34 @@ export function createConnections(
     });
   }
 
+  /** Called when a response has closed. */
+  function finish(connection: Connection): void {
+    const { socket, queue } = connection;
+    if (!queue[0]?.response.shouldKeepAlive || socket.destroyed) return; // no other response can be sent
+    queue.shift();
+    startNext(connection);
+  }
+
   /** Limits how long a written response waits for its client, and how many bytes wait on all connections. */
-  function watchReader(connection: Connection, response: ServerResponse): void {
-    const { socket } = connection;
-    // Emitted when the whole response is handed to the socket, behind all responses before it.
-    response.once('prefinish', () => {
-      const bytes = socket.writableLength;
-      if (bytes === 0) return; // nearly every response fits into the buffers of the system
-      connection.unreadBytes = bytes;
-      slowReaders.add(connection);
-      totalUnreadBytes += bytes;
-      // Node destroys the socket if nothing was read between two checks.
-      socket.setTimeout(limits.writeTimeout);
-      // Before Node's own listener, which sets the timeout of the idle connection.
-      response.prependOnceListener('finish', () => {
-        forgetUnread(connection);
-        socket.setTimeout(0);
-      });
-      for (const oldest of slowReaders) {
-        if (totalUnreadBytes <= limits.maxUnreadBytes) return;
-        oldest.socket.destroy();
-        forgetUnread(oldest);
-      }
+  function watchReader(connection: Connection): void {
+    const { socket, queue } = connection;
+    const bytes = socket.writableLength;
+    if (bytes === 0) return; // nearly every response fits into the buffers of the system
+    connection.unreadBytes = bytes;
+    slowReaders.add(connection);
+    totalUnreadBytes += bytes;
+    // Node destroys the socket if nothing was read between two checks.
+    socket.setTimeout(limits.writeTimeout);
+    // Before Node's own listener, which sets the timeout of the idle connection.
+    queue[0]?.response.prependOnceListener('finish', () => {
+      forgetUnread(connection);
+      socket.setTimeout(0);
     });
+    for (const oldest of slowReaders) {
+      if (totalUnreadBytes <= limits.maxUnreadBytes) return;
+      oldest.socket.destroy();
+      forgetUnread(oldest);
+    }
   }
 
   function forgetUnread(connection: Connection): void {
