@@ -19,10 +19,11 @@ export type StartTrace = (headers: HeaderFields) => StartedTrace;
 
 /** @param startTrace `undefined` if tracing is off: the caller's `traceparent` then reaches the bank unchanged */
 export function observe(observer: Required<RequestObserver>, startTrace?: StartTrace): Stage<PisRequest> {
+  const finishedRequests = collectFinishedRequests(observer);
   return (request, next) => {
     const started = startTrace?.(request.headers);
     if (started) request.headers = started.headers;
-    const recorder = createEventRecorder(request.arrivedAtMs, observer);
+    const recorder = createEventRecorder(request.arrivedAtMs, finishedRequests);
     request.recordEvent = recorder.recordEvent;
     const collected = { events: recorder.events, trace: started?.trace };
     return rejecting(next, request).then(
@@ -48,26 +49,54 @@ function rejecting(next: Handler<PisRequest>, request: PisRequest): Promise<PisR
   }
 }
 
+interface FinishedRequests {
+  readonly observer: Required<RequestObserver>;
+  add(record: RequestRecord): void;
+  /** Passes the added records to the observer now. */
+  flush(): void;
+}
+
+/** Passes the records of finished requests to the observer when the promises of this tick have settled: the responses are sent first. */
+function collectFinishedRequests(observer: Required<RequestObserver>): FinishedRequests {
+  let records: RequestRecord[] = [];
+
+  function flush(): void {
+    const added = records;
+    records = [];
+    for (const record of added) observer.onRequestEnd(record);
+  }
+
+  return {
+    observer,
+    add(record) {
+      if (records.length === 0) process.nextTick(flush);
+      records.push(record);
+    },
+    flush,
+  };
+}
+
 interface EventRecorder {
   readonly events: readonly TimedEvent[];
   readonly recordEvent: RecordEvent;
-  /** Passes the record of the finished request to the observer. Later events are added to that record. */
+  /** To be called with the record of the finished request. Later events are added to that record. */
   end(record: RequestRecord): void;
 }
 
 /** Does not refer to the request: a call that ends late keeps the recorder, but not the request with its body. */
-function createEventRecorder(arrivedAtMs: number, observer: Required<RequestObserver>): EventRecorder {
+function createEventRecorder(arrivedAtMs: number, finishedRequests: FinishedRequests): EventRecorder {
   const events: TimedEvent[] = [];
   let finished: RequestRecord | undefined;
   return {
     events,
     recordEvent(event) {
+      if (finished) finishedRequests.flush(); // observers see the record without the late event first
       events.push({ afterMs: performance.now() - arrivedAtMs, event });
-      if (finished) observer.onLateEvent(event, finished);
+      if (finished) finishedRequests.observer.onLateEvent(event, finished);
     },
     end(record) {
       finished = record;
-      observer.onRequestEnd(record);
+      finishedRequests.add(record);
     },
   };
 }

@@ -48,9 +48,9 @@ export interface RequestFailure {
   readonly stack: string | undefined;
 }
 
-/** Observers are synchronous and never throw: they run before the response is sent. */
+/** Observers are synchronous and never throw. */
 export interface RequestObserver {
-  /** Called once for each request, at its end. */
+  /** Called once for each request, when its response was handed over. */
   onRequestEnd(record: RequestRecord): void;
   /** Called for each event that follows the end of the request. */
   onLateEvent?(event: RequestEvent, record: RequestRecord): void;

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { errorResponse } from '../../../src/http/write-error.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisRequest, PisResponse } from '../../../src/request/messages.ts';
+import type { RequestEvent } from '../../../src/request/request-events.ts';
 import type { Handler } from '../../../src/request/stage.ts';
 import { createAccessLog } from '../../../src/telemetry/access-log.ts';
 import type { Log, LogFields } from '../../../src/telemetry/log.ts';
 import { observe, observeRefusal } from '../../../src/telemetry/observe.ts';
-import { combineObservers } from '../../../src/telemetry/request-record.ts';
+import { combineObservers, type RequestRecord } from '../../../src/telemetry/request-record.ts';
 
 const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
 const iban = 'DE89370400440532013000';
@@ -77,6 +79,7 @@ async function observeFailure(thrown: unknown, environment?: PisRequest['environ
   };
   const error: unknown = await observe(observerOf(log))({ ...read }, failing).catch((rethrown) => rethrown);
   assert.ok(error instanceof GatewayError);
+  await setImmediate();
   return { error, line: line() };
 }
 
@@ -84,6 +87,7 @@ describe('the access log line of a request', () => {
   test('names operation, client, tenant, environment, status and duration', async () => {
     const { log, line } = singleLineLog();
     assert.equal(await observe(observerOf(log))(read, async () => response), response);
+    await setImmediate();
 
     const { durationMs, ...rest } = line();
     assert.ok(Number(durationMs) >= 0);
@@ -214,4 +218,22 @@ describe('the access log line of a refused request', () => {
     assert.equal(line().requestId, undefined);
     assert.doesNotMatch(JSON.stringify(line()), new RegExp(iban));
   });
+});
+
+test('observers see the record of a request before an event that follows in the same tick', async () => {
+  const seen: string[] = [];
+  const observer = {
+    onRequestEnd: ({ events }: RequestRecord) => void seen.push(`end after ${events.length} events`),
+    onLateEvent: (event: RequestEvent, { events }: RequestRecord) =>
+      void seen.push(`${event.what} as event ${events.length}`),
+  };
+  const request = { ...read };
+  await observe(observer)(request, async ({ recordEvent }) => {
+    recordEvent?.({ what: 'cache', verdict: 'miss' });
+    return response;
+  });
+  request.recordEvent?.({ what: 'late-answer', status: 201 });
+  assert.deepEqual(seen, ['end after 1 events', 'late-answer as event 2']);
+  await setImmediate();
+  assert.equal(seen.length, 2);
 });
