@@ -51,7 +51,7 @@ export type RequestEvent =
   | { readonly what: 'late-answer'; readonly status: number };
 
 /** One call to the bank, recorded at its end. Times from its beginning. */
-export interface CallEvent {
+export type CallEvent = {
   readonly what: 'call';
   readonly attempt: number;
   readonly connection: 'new' | 'reused' | 'none';
@@ -61,7 +61,7 @@ export interface CallEvent {
   /** The bank's status, or the error of the call. */
   readonly status?: number;
   readonly error?: ErrorCode;
-}
+};
 
 /** Never throws, and costs well under a microsecond. */
 export type RecordEvent = (event: RequestEvent) => void;

@@ -1,5 +1,6 @@
 /** The most recent requests of this instance, which answer "why was my call refused?". In memory and bounded. */
 
+import { createRecordSlots, type StoredRecord } from './record-slots.ts';
 import type { RequestObserver, RequestRecord } from './request-record.ts';
 
 /** One request as the admin API reports it. Times in milliseconds. */
@@ -21,12 +22,12 @@ export interface RequestReport {
   readonly steps: readonly Readonly<Record<string, string | number>>[];
 }
 
-export interface RecentRequests extends RequestObserver {
+export interface RecentRequests extends Required<RequestObserver> {
   /** Reports all stored requests with this id, newest first. @param xRequestId in any letter case */
   of(xRequestId: string): readonly RequestReport[];
 }
 
-/** Records per ring: about two megabytes. */
+/** Records per ring: about a megabyte. */
 const recordsPerRing = 2_000;
 
 /** One ring for each lane and one for refused requests, so that no flood of polls or refusals evicts payments. */
@@ -41,45 +42,79 @@ export function createRecentRequests(maxRecords = recordsPerRing): RecentRequest
   return {
     onRequestEnd(record) {
       if (record.requestId === undefined) return; // it could never be found
-      rings[record.request?.lane ?? 'refused'].add({ sequence: sequence++, record });
+      rings[record.request?.lane ?? 'refused'].add(record, sequence++);
+    },
+    onLateEvent(_event, record) {
+      rings[record.request?.lane ?? 'refused'].replace(record);
     },
     of(xRequestId) {
-      const id = xRequestId.toLowerCase();
       return Object.values(rings)
-        .flatMap((ring) => ring.all())
-        .filter(({ record }) => record.requestId?.toLowerCase() === id)
+        .flatMap((ring) => ring.find(xRequestId.toLowerCase()))
         .toSorted((one, other) => other.sequence - one.sequence)
         .map(({ record }) => reportOf(record));
     },
   };
 }
 
-interface StoredRecord {
+interface FoundRecord {
   readonly sequence: number;
-  readonly record: RequestRecord;
+  readonly record: RequestRecord | StoredRecord;
 }
 
-function createRing(maxRecords: number) {
-  const records: StoredRecord[] = [];
+interface Ring {
+  add(record: RequestRecord, sequence: number): void;
+  /** Stores a record again that has a new event. */
+  replace(record: RequestRecord): void;
+  /** @param id in lower case */
+  find(id: string): readonly FoundRecord[];
+}
+
+/** Nearly all records are stored in slots; the others, such as those with an error, as they are. */
+function createRing(maxRecords: number): Ring {
+  const slots = createRecordSlots(maxRecords);
+  const sequences = new Float64Array(maxRecords);
+  const unusual: (RequestRecord | undefined)[] = Array.from({ length: maxRecords }, () => undefined);
+  let size = 0;
   let next = 0;
+
+  const recordIn = (slot: number) => unusual[slot] ?? slots.read(slot);
+
   return {
-    add(stored: StoredRecord): void {
-      records[next] = stored;
+    add(record, sequence) {
+      const isWritten = slots.write(next, record);
+      if (!isWritten || unusual[next]) unusual[next] = isWritten ? undefined : record;
+      sequences[next] = sequence;
       next = (next + 1) % maxRecords;
+      size = Math.min(size + 1, maxRecords);
     },
-    all: (): readonly StoredRecord[] => records,
+    replace(record) {
+      if (unusual.includes(record)) return; // contains the event already
+      for (let slot = 0; slot < size; slot++) {
+        const { requestId, receivedAtMs } = recordIn(slot);
+        if (requestId === record.requestId && receivedAtMs === record.receivedAtMs) unusual[slot] = record;
+      }
+    },
+    find(id) {
+      const found: FoundRecord[] = [];
+      for (let slot = 0; slot < size; slot++) {
+        const record = recordIn(slot);
+        if (record.requestId?.toLowerCase() === id) found.push({ sequence: sequences[slot] ?? 0, record });
+      }
+      return found;
+    },
   };
 }
 
-function reportOf(record: RequestRecord): RequestReport {
-  const { receivedAtMs, requestId = '', request, environment, status, servedFrom } = record;
-  const { durationMs, error, events } = record;
+function reportOf(record: RequestRecord | StoredRecord): RequestReport {
+  const { receivedAtMs, requestId = '', environment, status, servedFrom, durationMs, events } = record;
+  const { operation, client, tenant } = 'operation' in record ? record : (record.request ?? unknownRequest);
+  const error = 'error' in record ? record.error : undefined;
   return {
     at: new Date(receivedAtMs).toISOString(),
     xRequestId: requestId,
-    operation: request?.operation ?? null,
-    client: request?.client ?? null,
-    tenant: request?.tenant ?? null,
+    operation,
+    client,
+    tenant,
     environment: environment ?? null,
     status,
     ...(error && { error: error.code, why: error.why }),
@@ -88,6 +123,8 @@ function reportOf(record: RequestRecord): RequestReport {
     steps: events.map(({ afterMs, event }) => ({ afterMs: roundMs(afterMs), ...withRoundTimes(event) })),
   };
 }
+
+const unknownRequest = { operation: null, client: null, tenant: null };
 
 const withRoundTimes = (event: object) =>
   Object.fromEntries(

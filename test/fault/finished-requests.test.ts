@@ -78,7 +78,7 @@ describe('context of a request that is finished', { concurrency: true }, () => {
     assert.deepEqual(await gateway.report(marker), reportOf(1));
 
     late.resolve(payment201);
-    await until(5_000, 'the late response is logged', () => gateway.hasLogged('a late answer'));
+    await until(5_000, 'the late response is logged', () => gateway.hasLogged('late response'));
     assert.deepEqual(await gateway.report(), reportOf(1));
   });
 

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { RequestEvent } from '../../../src/request/request-events.ts';
 import { createRecentRequests } from '../../../src/telemetry/recent-requests.ts';
 import { failedRecord, requestRecord } from '../../kit/request-records.ts';
+
+const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
 
 describe('the recent requests of an instance', () => {
   test('report who requested what, the result, and each event with its time', () => {
     const recentRequests = createRecentRequests();
-    const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
     const call = { what: 'call', attempt: 1, connection: 'new', totalMs: 9.876, status: 201 } as const;
     recentRequests.onRequestEnd(requestRecord({ requestId }, [{ what: 'permit', waitedMs: 0.123 }, call]));
 
@@ -62,6 +64,66 @@ describe('the recent requests of an instance', () => {
     assert.deepEqual(recentRequests.of('an-id')[0]?.steps, [
       { afterMs: 40_000, what: 'late-answer', status: 201 },
     ]);
+  });
+
+  test('report an event that follows the end of a request without an error', () => {
+    const recentRequests = createRecentRequests();
+    const [earlier, record] = [1, 2].map((ms) => requestRecord({ requestId, receivedAtMs: ms }));
+    assert.ok(earlier && record);
+    for (const each of [earlier, record]) recentRequests.onRequestEnd(each);
+    const event = { what: 'recorded', as: 'answered' } as const;
+    recentRequests.onLateEvent(event, { ...record, events: [{ afterMs: 3, event }] });
+    assert.deepEqual(
+      recentRequests.of(requestId).map(({ steps }) => steps),
+      [[{ afterMs: 3, ...event }], []],
+    );
+  });
+
+  test('report every kind of event, and more of them than usual, as they were recorded', () => {
+    const recentRequests = createRecentRequests();
+    const events: readonly RequestEvent[] = [
+      { what: 'ledger', verdict: 'claimed', waitedMs: 0.04 },
+      { what: 'environment', environment: 'sandbox', why: 'active' },
+      { what: 'cache', verdict: 'miss' },
+      { what: 'circuit-refused', state: 'open' },
+      { what: 'permit', waitedMs: 12_345.67 },
+      { what: 'queue-refused', code: 'QUEUE_FULL', waitedMs: 0 },
+      { what: 'client-disconnected', waitedMs: 1 },
+      { what: 'call', attempt: 1, connection: 'none', totalMs: 2_000, error: 'UPSTREAM_UNREACHED' },
+      { what: 'retry', why: 'UPSTREAM_UNREACHED' },
+      {
+        what: 'call',
+        attempt: 2,
+        connection: 'reused',
+        connectMs: 0.1,
+        firstByteMs: 2.25,
+        totalMs: 3,
+        status: 201,
+      },
+      { what: 'recorded', as: 'answered' },
+      { what: 'late-answer', status: 201 },
+    ];
+    const rounded = (event: RequestEvent) =>
+      Object.fromEntries(
+        Object.entries(event).map(([name, value]) => [
+          name,
+          name.endsWith('Ms') ? Math.round(Number(value) * 10) / 10 : value,
+        ]),
+      );
+    const lists = [...events.map((event) => [event]), events, [...events, ...events, ...events]];
+    for (const list of lists) recentRequests.onRequestEnd(requestRecord({ requestId }, list));
+    assert.deepEqual(
+      recentRequests.of(requestId).map(({ steps }) => steps),
+      lists.map((list) => list.map((event, afterMs) => ({ afterMs, ...rounded(event) }))).toReversed(),
+    );
+  });
+
+  test('keep no record as an object if its request succeeded', () => {
+    const recentRequests = createRecentRequests();
+    const events = [{ afterMs: 1, event: { what: 'permit', waitedMs: 2 } as const }];
+    recentRequests.onRequestEnd(requestRecord({ requestId, events }));
+    events.length = 0; // a stored object would lose its event
+    assert.equal(recentRequests.of(requestId)[0]?.steps.length, 1);
   });
 
   test('keep a payment although polls and refused requests exceed their own limits', () => {
