@@ -27,8 +27,8 @@ export const commandsPage = (): string =>
       '`admin.tokenFile` of the configuration. The admin listener speaks plain HTTP: use it in a private network, or ' +
       'through a proxy with TLS (`--url https://…`). It accepts IP addresses, `localhost` and `admin.host` as host names.',
     'Every instance has its own admin listener. Changes of the shared state (`environment use`, `circuits hold`, ' +
-      '`cache purge`, `in-doubt`, `state accept-loss`) take effect on all instances. `explain` concerns the instance that ' +
-      'you address.',
+      '`cache purge`, `in-doubt`, `state accept-loss`) take effect on all instances. `reload` and `explain` concern the ' +
+      'instance that you address.',
     '## Output and exit codes',
     'Results go to standard output, errors to standard error. With `--json`, both are JSON; an error has at least the ' +
       'member `error`.',

@@ -51,6 +51,13 @@ export const commands: readonly Command[] = [
     run: async (options, file = '') => (await import('./config.ts')).diffConfigs(options, file),
   },
   {
+    name: 'reload',
+    summary: 'Make a running gateway load its configuration file again, as SIGHUP does',
+    options: ['reason', ...gatewayOptions],
+    example: "reload --url http://192.0.2.1:9090 --reason 'new client'",
+    run: async (options) => (await import('./reload.ts')).reload(await connect(options), options),
+  },
+  {
     name: 'environment',
     summary: 'Show the environments of a running gateway, and which one is active',
     options: gatewayOptions,

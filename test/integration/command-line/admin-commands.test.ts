@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { call } from '../../kit/call.ts';
 import { startCommand } from '../../kit/command.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
-import { startBank } from '../../kit/gateway.ts';
+import { adminToken, startBank } from '../../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../kit/gateway-process.ts';
 import { freePort } from '../../kit/ports.ts';
 import { initiation } from '../../kit/request.ts';
@@ -178,3 +178,31 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 const metricsOf = async ({ adminUrl }: GatewayProcess) =>
   (await call(adminUrl, { method: 'GET', path: '/metrics' })).text;
+
+test('penstock reload makes a gateway load its configuration again, and prints what changed or the errors', async (t) => {
+  const bank = await startBank(t);
+  const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } } };
+  const served = await startGatewayProcess(t, sections);
+  assert.equal((await run(served, 'reload')).stdout, 'Configuration reloaded: no setting has changed.\n');
+
+  served.rewrite({ ...sections, deadlines: { write: '20s' }, log: { level: 'debug' } });
+  const changed = await run(served, 'reload', '--reason', 'ticket 4711');
+  assert.deepEqual([changed.exitCode, changed.stderr], [0, '']);
+  assert.match(changed.stdout, /^Configuration reloaded:\n {2}deadlines\.write: 35s -> 20s\n/);
+  assert.match(changed.stdout, /\nA restart is required for:\n {2}log\.level: info -> debug\n$/);
+  const [record] = JSON.parse((await run(served, 'audit', 'list', '--json')).stdout);
+  assert.deepEqual(
+    [record.who, record.action, record.details.reason],
+    ['admin', 'reload configuration', 'ticket 4711'],
+  );
+
+  // An address for the command, which could not read the invalid file either.
+  served.rewrite('listen: { port: nowhere }');
+  const options = ['--url', served.adminUrl];
+  const command = startCommand(t, process.execPath, ['src/main.ts', 'reload', ...options], {
+    PENSTOCK_ADMIN_TOKEN: adminToken,
+  });
+  assert.equal(await command.exitCode(), 78);
+  assert.equal(command.stdout(), '');
+  assert.match(command.stderr(), /^Not reloaded: .*\n.*:1 listen\.port: /);
+});

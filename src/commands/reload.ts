@@ -1,0 +1,36 @@
+/** `penstock reload`: makes a running gateway load its configuration again, and prints what changed. */
+
+import { z } from 'zod';
+import { describeChange } from '../config/config-changes.ts';
+import type { AdminClient } from './admin-client.ts';
+import { successBody } from './admin-response.ts';
+import type { Options } from './command.ts';
+import { CommandError } from './command-error.ts';
+import { type CommandOutput, success } from './command-output.ts';
+import { exitCodes } from './exit-codes.ts';
+
+const changes = z.array(
+  z.object({ setting: z.string(), from: z.string().nullable(), to: z.string().nullable() }),
+);
+const reportBody = z.object({ changes, restartRequired: changes });
+const refusalBody = z.object({ error: z.string(), errors: z.array(z.string()) });
+
+/** @throws CommandError with all errors if the new configuration cannot be used; the previous one stays in effect */
+export async function reload(call: AdminClient, { reason }: Pick<Options, 'reason'>): Promise<CommandOutput> {
+  const response = await call('POST', '/config/reload', reason === undefined ? {} : { reason });
+  const refusal = response.ok ? undefined : refusalBody.safeParse(response.body).data;
+  if (refusal) {
+    const { error, errors } = refusal;
+    throw new CommandError(exitCodes.config, [error, ...errors].join('\n'), { data: { errors } });
+  }
+  const report = reportBody.parse(successBody(response));
+  const lines = [
+    report.changes.length === 0
+      ? 'Configuration reloaded: no setting has changed.'
+      : 'Configuration reloaded:',
+    ...report.changes.map((change) => `  ${describeChange(change)}`),
+    ...(report.restartRequired.length === 0 ? [] : ['A restart is required for:']),
+    ...report.restartRequired.map((change) => `  ${describeChange(change)}`),
+  ];
+  return success(lines, report);
+}
