@@ -184,9 +184,7 @@ function execute(
   let recordedWithOwner: boolean | Promise<boolean> = false;
 
   const writeAheadMark: WriteAheadMark = {
-    get lateAnswerUntilMs() {
-      return request.deadlineAtMs + lateAnswerMs; // stage 4 sets the deadline of the environment
-    },
+    lateAnswerMs,
     markSending(environment) {
       try {
         storageBudget.check(tenant); // again: other writes of the tenant were stored while this one waited in the queue

@@ -41,8 +41,8 @@ export interface WriteAheadMark {
    * @param isOwnerSet the result of the write of the owner, which was started in the same tick
    */
   recordWithOwner(response: PisResponse, isOwnerSet: Promise<boolean>): void;
-  /** Until when a response is recorded, although the TPP already has an error: milliseconds of `performance.now()`. */
-  readonly lateAnswerUntilMs: number;
+  /** How long after the deadline a response is recorded, although the TPP already has an error. Milliseconds. */
+  readonly lateAnswerMs: number;
 }
 
 /** A permit to call the bank that was requested before the request is ready to be sent. */

@@ -120,7 +120,7 @@ function outboundRequest(request: RoutedRequest): OutboundRequest {
     sendingMark: writeAheadMark && {
       markSending: () => writeAheadMark.markSending(environment.name),
       onDeadline: () => writeAheadMark.onDeadline(),
-      lateAnswerUntilMs: writeAheadMark.lateAnswerUntilMs,
+      lateAnswerUntilMs: request.deadlineAtMs + writeAheadMark.lateAnswerMs,
     },
   };
 }

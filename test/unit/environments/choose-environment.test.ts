@@ -478,7 +478,7 @@ describe('the affinity that chooseEnvironment records', () => {
       const writeAheadMark = {
         markSending: async () => 0,
         onDeadline() {},
-        lateAnswerUntilMs: 0,
+        lateAnswerMs: 0,
         recordWithOwner() {},
         mayBelongToOther: isForeign,
       };

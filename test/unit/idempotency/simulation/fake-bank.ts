@@ -107,7 +107,7 @@ export function createFakeBank(scheduler: Scheduler, network: SimulatedProcess):
           sendingMark: {
             markSending,
             onDeadline() {}, // called by the transport
-            lateAnswerUntilMs: writeAheadMark?.lateAnswerUntilMs ?? 0,
+            lateAnswerUntilMs: deadlineAtMs + (writeAheadMark?.lateAnswerMs ?? 0),
           },
         },
         {
