@@ -2,12 +2,13 @@
 
 import { globSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { textOf } from '../deploy/files.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import type { TestScope } from '../kit/test-scope.ts';
 import { buildImage, runShell } from './dockerfile.ts';
 
 export interface Installation {
-  /** The folder in which the packed file was installed, as its only dependency. */
+  /** The folder of the project. */
   readonly folder: string;
   /** What npm printed. */
   readonly output: string;
@@ -27,12 +28,32 @@ export const packedFile = once((): string => {
   return join(folder, file);
 });
 
-/** An empty project in which the packed file was installed with npm. */
+/**
+ * A project in which npm has installed the packed file, as its only dependency.
+ *
+ * Its lock file has the versions of this repository: a new release of a library must not change the result of a test.
+ */
 export const installation = once((): Installation => {
   const folder = temporaryFolder(untilExit);
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
-  return { folder, output: runShell(`npm install ${packedFile()}`, folder) };
+  const { name, version, bin, engines, dependencies } = JSON.parse(textOf('package.json'));
+  const resolved = `file:${packedFile()}`;
+  const project = { private: true, type: 'module', dependencies: { [name]: resolved } };
+  const locked = Object.entries<Locked>(JSON.parse(textOf('package-lock.json')).packages);
+  const packages = {
+    '': project,
+    [`node_modules/${name}`]: { version, resolved, bin, engines, dependencies },
+    ...Object.fromEntries(locked.filter(([path, { dev, link }]) => path !== '' && !dev && !link)),
+  };
+  const lock = { lockfileVersion: 3, requires: true, packages };
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(project));
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock));
+  return { folder, output: runShell('npm ci', folder) };
 });
+
+interface Locked {
+  readonly dev?: boolean;
+  readonly link?: boolean;
+}
 
 function once<Value>(create: () => Value): () => Value {
   let created: { readonly value: Value } | undefined;
