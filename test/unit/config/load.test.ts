@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { adminToken, configSource, loadConfig } from '../../../src/config/load.ts';
+import { longestDeadlines } from '../../../src/config/resolve-defaults.ts';
 import type { StandardSettings } from '../../../src/config/schema.ts';
 import type { PathRules } from '../../../src/pis/operations.ts';
 import type { Environment } from '../../../src/request/messages.ts';
@@ -114,6 +115,22 @@ describe('loading a configuration', () => {
       maxWait: { write: 5000, read: 2000, status: 1000 },
     });
     assert.equal(config.environments.all[0]?.shaping.rate, 20);
+  });
+
+  test('merges the deadlines of an environment with the global ones, and finds the longest of each lane', () => {
+    const config = loadValid(
+      'deadlines: { read: 20s }\n' +
+        'environments: { active: a, a: { baseUrl: https://a.example, deadlines: { write: 50s, status: 5s } }, b: { baseUrl: https://b.example } }',
+    );
+    assert.deepEqual(
+      config.environments.all.map(({ deadlines }) => deadlines),
+      [
+        { connect: 2_000, status: 5_000, read: 20_000, write: 50_000 },
+        { connect: 2_000, status: 10_000, read: 20_000, write: 35_000 },
+      ],
+    );
+    // The claim of an X-Request-ID is stored for the longest one: it must not expire before its request.
+    assert.deepEqual(longestDeadlines(config), { status: 10_000, read: 20_000, write: 50_000 });
   });
 
   test('gives a client its name as tenant and all environments by default', () => {
