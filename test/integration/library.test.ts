@@ -32,7 +32,7 @@ describe('the library', () => {
 
     const sandbox = { baseUrl: second.baseUrl, movedFrom: [first.baseUrl] };
     const changed = { ...settings, environments: { sandbox }, log: { level: 'debug' as const } };
-    assert.deepEqual(await gateway.reload(changed), ['log']);
+    assert.deepEqual(await gateway.reload(changed), ['log.level']);
     assert.equal((await call(`http://127.0.0.1:${tppPort}`, initiation)).status, 201);
     assert.deepEqual([first.payments.length, second.payments.length], [0, 1]);
     assert.ok(lines.some((line) => line.includes('"initiatePayment"') && line.endsWith('\n')));
