@@ -22,12 +22,12 @@ export const environmentNameExpected =
   'expected an environment name: at most 64 characters a-z and 0-9, separated by single hyphens';
 
 export const host = (fallback: string) =>
-  z
-    .string({ error: hostExpected })
-    .refine((text) => isIP(text) !== 0 || hostNames.test(text), hostExpected)
-    .default(fallback);
+  z.string({ error: hostExpected }).refine(isHost, hostExpected).default(fallback);
 
 const hostExpected = 'expected an IP address or a host name';
+
+/** URLs refuse some names of digits only, such as `256.1.1.1`, because they read them as addresses. */
+const isHost = (text: string) => isIP(text) !== 0 || (hostNames.test(text) && URL.canParse(`http://${text}`));
 
 /** 0 lets the system choose a port. */
 export const port = (fallback: number) => z.int().min(0).max(65_535).default(fallback);

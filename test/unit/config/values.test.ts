@@ -78,6 +78,15 @@ describe('hashes', () => {
 test('accepts addresses and names as hosts, without port and scheme', () => {
   for (const text of ['127.0.0.1', '::', '::1', 'gateway.internal'])
     assert.ok(host('::').safeParse(text).success, text);
-  for (const text of ['', 'a b', 'http://a', '127.0.0.1:80', '[::1]', '-a'])
+  for (const text of [
+    '',
+    'a b',
+    'http://a',
+    '127.0.0.1:80',
+    '[::1]',
+    '-a',
+    '256.1.1.1',
+    '0.0000010000000000000002',
+  ])
     assert.ok(!host('::').safeParse(text).success, text);
 });
