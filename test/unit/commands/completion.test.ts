@@ -21,7 +21,7 @@ describe('the completion', () => {
     ['serve ', []],
     ['serve --', ['--config', '--help']],
     ['--ver', ['--version']],
-    ['check --config ', []],
+    ['environment --config ', []],
     ['check --config penstock.yaml --', ['--strict', '--json', '--help']],
     ['swim ', []],
   ] as const)
