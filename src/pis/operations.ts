@@ -156,26 +156,42 @@ export function createMatcher(rules: PathRules): Matcher {
   const prefix = splitPrefix(rules.segment);
   const shapes = operations.map(({ shape, ...traits }) => ({ traits, parts: splitShape(shape) }));
   const subResources = subResourcesOf(rules);
-  const byLength = Map.groupBy(shapes, ({ parts }) => parts.length);
+  const byLength = Map.groupBy(shapes, ({ parts }) => prefix.length + parts.length);
 
   return (method, target) => {
-    const split = splitTarget(target);
-    if (typeof split === 'string') return { kind: 'malformed', why: split };
-    if (prefix.some((part, index) => split[index] !== part)) return { kind: 'unknown-path' };
+    const segments = splitTarget(target);
+    if (typeof segments === 'string') return { kind: 'malformed', why: segments };
+    if (!startsWith(segments, prefix)) return { kind: 'unknown-path' };
 
-    const segments = split.slice(prefix.length);
-    const fitting =
-      byLength.get(segments.length)?.filter(({ parts }) => fitsShape(parts, segments, rules, subResources)) ??
-      [];
-    const [first] = fitting;
-    if (!first) return { kind: 'unknown-path' };
-    const refusal = refuseIdCharacters(first.parts, segments) ?? refuseUnlisted(rules, segments);
-    if (refusal) return refusal;
-
-    const found = fitting.find(({ traits }) => traits.method === method);
-    if (!found) return { kind: 'wrong-method', allow: fitting.map(({ traits }) => traits.method) };
-    return { kind: 'operation', operation: operationOf(found.traits, prefix, segments) };
+    let fitting: Shape | undefined;
+    let allow: readonly Method[] = [];
+    for (const shape of byLength.get(segments.length) ?? []) {
+      if (!fitsShape(shape.parts, segments, prefix.length, rules, subResources)) continue;
+      if (!fitting) {
+        const refusal =
+          refuseIdCharacters(shape.parts, segments, prefix.length) ??
+          refuseUnlisted(rules, segments, prefix.length);
+        if (refusal) return refusal;
+      }
+      fitting = shape;
+      if (shape.traits.method === method)
+        return { kind: 'operation', operation: operationOf(shape.traits, segments, prefix.length) };
+      allow = [...allow, shape.traits.method];
+    }
+    return fitting ? { kind: 'wrong-method', allow } : { kind: 'unknown-path' };
   };
+}
+
+/** A row of the table. */
+interface Shape {
+  readonly traits: Omit<(typeof operations)[number], 'shape'>;
+  /** The segments after the prefix. */
+  readonly parts: readonly string[];
+}
+
+function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
+  for (let at = 0; at < prefix.length; at++) if (segments[at] !== prefix[at]) return false;
+  return true;
 }
 
 const splitPrefix = (segment: string) => [...segment.split('/').filter((part) => part !== ''), 'v1'];
@@ -216,20 +232,24 @@ function splitTarget(target: string): readonly string[] | string {
   return segments;
 }
 
-/** `status` is never an authorisation type, even if every type is accepted. */
+/** `status` is never an authorisation type, even if every type is accepted. @param start index of the first segment behind the prefix */
 function fitsShape(
   parts: readonly string[],
   segments: readonly string[],
+  start: number,
   { authorisationTypes }: PathRules,
   subResources: ReadonlySet<string>,
-) {
-  return parts.every((part, index) => {
-    const segment = segments[index] ?? '';
-    if (part === '{payment-authorisation}')
-      return segment !== 'status' && isListed(authorisationTypes, segment);
-    if (idParameters.has(part)) return !subResources.has(segment);
-    return part.startsWith('{') || part === segment;
-  });
+): boolean {
+  for (let at = 0; at < parts.length; at++) {
+    const part = parts[at] ?? '';
+    const segment = segments[start + at] ?? '';
+    if (part === '{payment-authorisation}') {
+      if (segment === 'status' || !isListed(authorisationTypes, segment)) return false;
+    } else if (idParameters.has(part)) {
+      if (subResources.has(segment)) return false;
+    } else if (part !== segment && !part.startsWith('{')) return false;
+  }
+  return true;
 }
 
 /**
@@ -242,22 +262,24 @@ function subResourcesOf({ authorisationTypes }: PathRules): ReadonlySet<string> 
 }
 
 /** Refuses characters that are allowed only in ids, if they occur in another segment. */
-function refuseIdCharacters(parts: readonly string[], segments: readonly string[]): Match | undefined {
-  const part = parts.find(
-    (name, index) => !idParameters.has(name) && !plainSegment.test(segments[index] ?? ''),
-  );
-  if (part === undefined) return undefined;
-  return { kind: 'malformed', why: `the path segment ${part} contains a character that is not allowed` };
+function refuseIdCharacters(
+  parts: readonly string[],
+  segments: readonly string[],
+  start: number,
+): Match | undefined {
+  for (let at = 0; at < parts.length; at++) {
+    const part = parts[at] ?? '';
+    if (idParameters.has(part) || plainSegment.test(segments[start + at] ?? '')) continue;
+    return { kind: 'malformed', why: `the path segment ${part} contains a character that is not allowed` };
+  }
+  return undefined;
 }
 
-function refuseUnlisted(
-  rules: PathRules,
-  [service = '', product = '']: readonly string[],
-): Match | undefined {
-  if (!isListed(rules.paymentServices, service)) {
+function refuseUnlisted(rules: PathRules, segments: readonly string[], start: number): Match | undefined {
+  if (!isListed(rules.paymentServices, segments[start] ?? '')) {
     return { kind: 'unknown-product', why: 'the gateway does not offer this payment service' };
   }
-  if (!isListed(rules.paymentProducts, product)) {
+  if (!isListed(rules.paymentProducts, segments[start + 1] ?? '')) {
     return { kind: 'unknown-product', why: 'the gateway does not offer this payment product' };
   }
   return undefined;
@@ -265,17 +287,22 @@ function refuseUnlisted(
 
 const isListed = (list: 'any' | readonly string[], value: string) => list === 'any' || list.includes(value);
 
-function operationOf(
-  traits: Omit<(typeof operations)[number], 'shape'>,
-  prefix: readonly string[],
-  segments: readonly string[],
-): Operation {
-  const [paymentService = '', paymentProduct = '', paymentId] = segments;
-  return {
-    ...traits,
+function operationOf(traits: Shape['traits'], segments: readonly string[], start: number): Operation {
+  const { name, method, lane, createsPayment, readsStatus, changesStatus, showsStatus } = traits;
+  const paymentService = segments[start] ?? '';
+  const paymentProduct = segments[start + 1] ?? '';
+  const paymentId = segments[start + 2];
+  const always = {
+    name,
+    method,
+    lane,
+    createsPayment,
+    readsStatus,
+    changesStatus,
+    showsStatus,
     paymentService,
     paymentProduct,
-    ...(paymentId !== undefined && { paymentId }),
-    path: `/${[...prefix, ...segments].join('/')}`,
+    path: `/${segments.join('/')}`,
   };
+  return paymentId === undefined ? always : { ...always, paymentId };
 }
