@@ -3,9 +3,14 @@
 import { createLabelledValues, type Labels } from './labelled-values.ts';
 
 export interface Histogram {
-  observe(labels: Labels, value: number): void;
+  of(labels: Labels): BoundHistogram;
   /** Cumulative buckets, sum and count of each combination of labels. */
   samples(): Sample[];
+}
+
+/** The values of one combination of labels. */
+export interface BoundHistogram {
+  observe(value: number): void;
 }
 
 /** A line of the text format. */
@@ -15,25 +20,13 @@ interface Sample {
   readonly value: number;
 }
 
-/** The values of one combination of labels. */
-interface Series {
-  /** Per bucket, not cumulative. */
-  readonly counts: number[];
-  count: number;
-  sum: number;
-}
-
 /** @param bounds upper bounds, ascending, without `+Inf` */
 export function createHistogram(
   name: string,
   labelNames: readonly string[],
   bounds: readonly number[],
 ): Histogram {
-  const allSeries = createLabelledValues<Series>(labelNames, () => ({
-    counts: bounds.map(() => 0),
-    count: 0,
-    sum: 0,
-  }));
+  const allSeries = createLabelledValues(labelNames, () => new Series(bounds));
 
   function samplesOf(labels: Labels, series: Series): Sample[] {
     let cumulative = 0;
@@ -49,13 +42,29 @@ export function createHistogram(
   }
 
   return {
-    observe(labels, value) {
-      const series = allSeries.of(labels);
-      const index = bounds.findIndex((bound) => value <= bound);
-      if (index >= 0) series.counts[index] = (series.counts[index] ?? 0) + 1;
-      series.count += 1;
-      series.sum += value;
-    },
+    of: allSeries.of,
     samples: () => allSeries.all().flatMap(({ labels, value }) => samplesOf(labels, value)),
   };
+}
+
+class Series implements BoundHistogram {
+  readonly #bounds: readonly number[];
+  /** Per bucket, not cumulative. */
+  readonly counts: number[];
+  count = 0;
+  sum = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.counts = bounds.map(() => 0);
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds;
+    let bucket = 0;
+    while (bucket < bounds.length && value > (bounds[bucket] ?? 0)) bucket++;
+    if (bucket < bounds.length) this.counts[bucket] = (this.counts[bucket] ?? 0) + 1;
+    this.count += 1;
+    this.sum += value;
+  }
 }

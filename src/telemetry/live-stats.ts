@@ -70,17 +70,18 @@ const cacheResultOf: Readonly<Record<CacheVerdict, CacheResult>> = {
 function createSecond(at: number) {
   const counts = { requests: 0, refused: 0, failed: 0 };
   const cache = { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
-  const durationBuckets = new Map<number, number>();
+  const durationBuckets = new Uint32Array(bucketCount);
 
   /** The duration that this fraction of all requests does not exceed. */
   function quantile(fraction: number): number | null {
-    const buckets = [...durationBuckets].sort(([one], [other]) => one - other);
-    let remaining = Math.ceil(fraction * buckets.reduce((sum, [, count]) => sum + count, 0));
-    for (const [bucket, count] of buckets) {
+    const total = durationBuckets.reduce((sum, count) => sum + count, 0);
+    if (total === 0) return null;
+    let remaining = Math.ceil(fraction * total);
+    const bucket = durationBuckets.findIndex((count) => {
       remaining -= count;
-      if (remaining <= 0) return bucketMiddleMs(bucket);
-    }
-    return null;
+      return remaining <= 0;
+    });
+    return bucketMiddleMs(bucket);
   }
 
   return {
@@ -91,7 +92,7 @@ function createSecond(at: number) {
       else if (status >= 500 && servedFrom === 'bank') counts.failed += 1;
       if (durationMs !== undefined) {
         const bucket = bucketOf(durationMs);
-        durationBuckets.set(bucket, (durationBuckets.get(bucket) ?? 0) + 1);
+        durationBuckets[bucket] = (durationBuckets[bucket] ?? 0) + 1;
       }
       for (const { event } of events) if (event.what === 'cache') cache[cacheResultOf[event.verdict]] += 1;
     },
@@ -103,7 +104,9 @@ function createSecond(at: number) {
 
 /**
  * Bucket 0 begins at 0.01 ms, and each bucket is 10 % wider than the previous one, so that its middle is within 5 % of
- * every value in it. A minute is in bucket 164: a second never has many buckets, whatever the load.
+ * every value in it. The last one begins at an hour.
  */
-const bucketOf = (ms: number) => Math.max(0, Math.floor(Math.log(ms / 0.01) / Math.log(1.1)));
+const bucketOf = (ms: number) =>
+  Math.min(bucketCount - 1, Math.max(0, Math.floor(Math.log(ms / 0.01) / Math.log(1.1))));
+const bucketCount = 208;
 const bucketMiddleMs = (bucket: number) => Math.round(0.01 * 1.1 ** (bucket + 0.5) * 100) / 100;

@@ -1,7 +1,7 @@
 /** The metrics of one gateway in the text format of Prometheus. Only this file knows prom-client. */
 
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
-import { createHistogram, type Histogram } from './histogram.ts';
+import { type BoundHistogram, createHistogram, type Histogram } from './histogram.ts';
 import { createLabelledValues, type LabelledValues, type Labels } from './labelled-values.ts';
 import { type LabelsOfMetric, type MetricName, type MetricRow, metricsTable } from './metrics-table.ts';
 
@@ -10,12 +10,10 @@ export interface Metrics {
   increment<Name extends MetricName<'counter'>>(name: Name, labels: LabelsOfMetric<Name>, by?: number): void;
   /** Sets a gauge that has no source. @param value in the unit of the metric's name */
   set<Name extends MetricName<'gauge'>>(name: Name, labels: LabelsOfMetric<Name>, value: number): void;
-  /** Adds a value to a histogram. @param value in the unit of the metric's name */
-  observe<Name extends MetricName<'histogram'>>(
-    name: Name,
-    labels: LabelsOfMetric<Name>,
-    value: number,
-  ): void;
+  /** One combination of labels of a counter, for frequent use. It has the value 0 from now on. */
+  counter<Name extends MetricName<'counter'>>(name: Name, labels: LabelsOfMetric<Name>): BoundCounter;
+  /** One combination of labels of a histogram. Values are in the unit of the metric's name. */
+  histogram<Name extends MetricName<'histogram'>>(name: Name, labels: LabelsOfMetric<Name>): BoundHistogram;
   /**
    * Registers a source of a gauge's values, read at every scrape. A gauge may have several sources.
    *
@@ -36,10 +34,14 @@ export interface GaugeSample<GaugeLabels = Labels> {
   readonly value: number;
 }
 
+export interface BoundCounter {
+  value: number;
+}
+
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const counters = new Map<string, LabelledValues<CounterValue>>();
+  const counters = new Map<string, LabelledValues<BoundCounter>>();
   const gauges = new Map<string, SourcedGauge>();
   const histograms = new Map<string, Histogram>();
   for (const [name, row] of Object.entries<MetricRow>(metricsTable)) {
@@ -49,13 +51,14 @@ export function createMetrics(): Metrics {
     if (kind === 'gauge') gauges.set(name, registerGauge(options));
     if (kind === 'histogram') histograms.set(name, registerHistogram(options, buckets));
   }
+  const counter: Metrics['counter'] = (name, labels) => counters.get(name)?.of(labels) ?? missingMetric(name);
   return {
     increment(name, labels, by = 1) {
-      const counter = counters.get(name)?.of(labels);
-      if (counter) counter.value += by;
+      counter(name, labels).value += by;
     },
+    counter,
+    histogram: (name, labels) => histograms.get(name)?.of(labels) ?? missingMetric(name),
     set: (name, labels, value) => gauges.get(name)?.gauge.set(labels, value),
-    observe: (name, labels, value) => histograms.get(name)?.observe(labels, value),
     addGaugeSource(name, read) {
       const sourced = gauges.get(name);
       sourced?.sources.add(read);
@@ -71,6 +74,10 @@ export function createMetrics(): Metrics {
   };
 }
 
+function missingMetric(name: string): never {
+  throw new Error(`there is no metric ${name}`);
+}
+
 interface MetricOptions {
   readonly name: string;
   readonly help: string;
@@ -78,12 +85,8 @@ interface MetricOptions {
   readonly registers: Registry[];
 }
 
-interface CounterValue {
-  value: number;
-}
-
 /** A counter whose values prom-client gets at a scrape only. */
-function registerCounter(options: MetricOptions): LabelledValues<CounterValue> {
+function registerCounter(options: MetricOptions): LabelledValues<BoundCounter> {
   const values = createLabelledValues(options.labelNames, () => ({ value: 0 }));
   new Counter({
     ...options,

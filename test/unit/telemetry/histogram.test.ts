@@ -4,8 +4,8 @@ import { createHistogram } from '../../../src/telemetry/histogram.ts';
 
 test('a histogram counts a value in every bucket whose bound it does not exceed, and in +Inf', () => {
   const histogram = createHistogram('waits', ['lane'], [1, 2]);
-  for (const value of [0.5, 1, 1.5, 9]) histogram.observe({ lane: 'write' }, value);
-  histogram.observe({ lane: 'read' }, 2);
+  for (const value of [0.5, 1, 1.5, 9]) histogram.of({ lane: 'write' }).observe(value);
+  histogram.of({ lane: 'read' }).observe(2);
   assert.deepEqual(
     histogram.samples().map(({ metricName, labels, value }) => [metricName, ...Object.values(labels), value]),
     [
