@@ -27,18 +27,30 @@ export function createClientAuthenticator(
   const anonymous: Client = { name: 'anonymous', tenant: 'anonymous', environments };
   if (configured.length === 0) return () => anonymous;
   const clients = configured.map(credentialsOf);
+  /** By accepted key: at most one for each client. V8 compares texts only if their keyed hashes are equal. */
+  const accepted = new Map<string, Client>();
+  const certificateOf = createCertificateReader();
+
+  function clientOfKey(key: string): Client | undefined {
+    const known = accepted.get(key);
+    if (known) return known;
+    const [client] = matching(clients, 'key', sha256(Buffer.from(key, 'latin1')));
+    if (client) accepted.set(key, client);
+    return client;
+  }
 
   return (socket, key) => {
-    const fingerprint = fingerprintOf(socket);
-    const byKey = key === undefined ? [] : matching(clients, 'key', sha256(Buffer.from(key, 'latin1')));
-    const byCertificate = fingerprint === undefined ? [] : matching(clients, 'certificate', fingerprint);
+    const fingerprint = certificateOf(socket);
+    const byCertificate = fingerprint === undefined ? none : matching(clients, 'certificate', fingerprint);
     // A key and a certificate must belong to the same client: a stolen key is useless with another certificate.
-    const [client] = key === undefined ? byCertificate : byKey;
+    const client = key === undefined ? byCertificate[0] : clientOfKey(key);
     if (!client || (key !== undefined && byCertificate.some((other) => other !== client)))
       throw clientUnknown(configured);
     return client;
   };
 }
+
+const none: readonly Client[] = [];
 
 /** A client, and the digests of its credentials. */
 interface Credentials {
@@ -71,12 +83,21 @@ function matching(
 
 const sha256 = (bytes: Buffer) => hash('sha256', bytes, 'buffer');
 
-function fingerprintOf(socket: Socket): Buffer | undefined {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
-  const certificate = socket.getPeerX509Certificate();
-  // It was verified when the TLS session began, and may have expired since.
-  if (!certificate || certificate.validToDate.getTime() < Date.now()) return undefined;
-  return sha256(certificate.raw);
+/** @returns the fingerprint of a valid client certificate */
+function createCertificateReader(): (socket: Socket) => Buffer | undefined {
+  const certificates = new WeakMap<Socket, { readonly fingerprint: Buffer; readonly validToMs: number }>();
+  return (socket) => {
+    if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
+    let known = certificates.get(socket);
+    if (!known) {
+      const certificate = socket.getPeerX509Certificate();
+      if (!certificate) return undefined;
+      known = { fingerprint: sha256(certificate.raw), validToMs: certificate.validToDate.getTime() };
+      certificates.set(socket, known);
+    }
+    // It was verified when the TLS session began, and may have expired since.
+    return known.validToMs < Date.now() ? undefined : known.fingerprint;
+  };
 }
 
 function clientUnknown(configured: readonly ConfiguredClient[]): GatewayError {

@@ -145,6 +145,34 @@ describe('the authentication of a client', () => {
     assert.equal(authenticate([shop, bearer], 'key of shop-1', overTls(another)).name, 'shop-1');
   });
 
+  test('knows an accepted key again without comparing it, together with the certificate of its client only', (t) => {
+    const comparisons = countConstantTimeComparisons(t);
+    const known = createClientAuthenticator([shop, bearer], environments);
+    assert.equal(known(plain().socket, 'key of shop-1').name, 'shop-1');
+    const before = comparisons();
+    assert.equal(known(plain().socket, 'key of shop-1').name, 'shop-1');
+    assert.equal(comparisons(), before);
+    for (const [key, incoming] of [
+      ['key of shop-2', plain()],
+      ['key of shop-1', overTls(certificate)],
+    ] as const)
+      assert.throws(() => known(incoming.socket, key), { code: 'CLIENT_UNKNOWN' });
+  });
+
+  test('reads the certificate of a connection once, and refuses it when it has expired', (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: Date.UTC(2048, 11, 31, 23) });
+    const { socket } = overTls(certificateValid('250101000000Z', '481231235959Z'));
+    assert.ok(socket instanceof TLSSocket);
+    const presented = socket.getPeerX509Certificate() ?? assert.fail();
+    const read = t.mock.method(socket, 'getPeerX509Certificate', () => presented);
+    const certificateSha256 = presented.fingerprint256.replaceAll(':', '').toLowerCase();
+    const known = createClientAuthenticator([{ ...bearer, certificateSha256 }], environments);
+    for (let request = 0; request < 2; request++) assert.equal(known(socket, undefined).name, 'bearer');
+    assert.equal(read.mock.callCount(), 1);
+    t.mock.timers.setTime(Date.UTC(2049, 0, 1));
+    assert.throws(() => known(socket, undefined), { code: 'CLIENT_UNKNOWN' });
+  });
+
   test('compares a key with the keys of all clients in constant time', (t) => {
     const comparisons = countConstantTimeComparisons(t);
     const known = [shop, second, { ...second, apiKeySha256: sha256('third') }];
