@@ -1,7 +1,7 @@
 /** Sends a response of the pipeline to the TPP: status, fields and bytes of the bank, and the fields of the gateway. */
 
 import type { ServerResponse } from 'node:http';
-import { type HeaderFields, headerValue, lowerCase } from '../pis/headers.ts';
+import { type HeaderFields, isNamed, isSameName, lowerCase } from '../pis/headers.ts';
 import { endWithBody } from '../request/end-with-body.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 
@@ -15,10 +15,8 @@ export function writeResponse(
   const raw: string[] = [];
   let hasCacheControl = false;
   for (const [field, value] of response.headers) {
-    const name = lowerCase(field);
-    if (isGatewayField(name)) continue;
-    if (addedFields.length > 0 && headerValue(addedFields, name) !== undefined) continue;
-    hasCacheControl ||= name === 'cache-control';
+    if (isGatewayField(field) || isReplaced(field, addedFields)) continue;
+    hasCacheControl ||= isNamed(field, 'cache-control');
     raw.push(field, value);
   }
   for (const [field, value] of addedFields) raw.push(field, value);
@@ -29,8 +27,14 @@ export function writeResponse(
 }
 
 /** Fields that only the gateway may set: the bank's own fields of these names are removed. */
-function isGatewayField(name: string): boolean {
-  return name === 'x-request-id' || name === 'idempotent-replayed' || name.startsWith('penstock-');
+function isGatewayField(field: string): boolean {
+  if (isNamed(field, 'x-request-id') || isNamed(field, 'idempotent-replayed')) return true;
+  return (field.startsWith('P') || field.startsWith('p')) && lowerCase(field).startsWith('penstock-');
+}
+
+function isReplaced(field: string, addedFields: HeaderFields): boolean {
+  for (const [added] of addedFields) if (isSameName(field, added)) return true;
+  return false;
 }
 
 /** Writes a response of the gateway itself, whose fields include `Cache-Control`. */

@@ -35,8 +35,16 @@ export function headerValue(fields: HeaderFields, name: string): string | undefi
   return fields.find(([field]) => isNamed(field, name))?.[1];
 }
 
-/** Called some fifty times per request. Most names differ in length, and need no conversion to lower case. */
-const isNamed = (field: string, name: string) => field.length === name.length && lowerCase(field) === name;
+/**
+ * Whether a field has this name, in lower case. Called some fifty times per request: most names differ in length, and need no
+ * conversion to lower case.
+ */
+export const isNamed = (field: string, name: string): boolean =>
+  field.length === name.length && lowerCase(field) === name;
+
+/** Whether two names differ at most in their case. */
+export const isSameName = (one: string, other: string): boolean =>
+  one.length === other.length && lowerCase(one) === lowerCase(other);
 
 /** The name of a field in lower case, from a cache. */
 export const lowerCase = cacheByName((name) => name.toLowerCase());

@@ -11,7 +11,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Stream } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { hostWithoutBrackets } from '../config/values.ts';
-import { type HeaderField, type HeaderFields, lowerCase } from '../pis/headers.ts';
+import { type HeaderField, type HeaderFields, isSameName } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 import { createBatchScheduler } from '../request/batch-scheduler.ts';
 import { endWithBody } from '../request/end-with-body.ts';
@@ -320,12 +320,7 @@ function toNodeHeaders(fields: HeaderFields): NodeHeaders {
   return headers;
 }
 
-/** Compares lengths first: most names differ in it. */
 function firstOfSameName(fields: HeaderFields, wanted: HeaderField): HeaderField {
-  const { length } = wanted[0];
-  for (const field of fields) {
-    if (field === wanted) break;
-    if (field[0].length === length && lowerCase(field[0]) === lowerCase(wanted[0])) return field;
-  }
+  for (const field of fields) if (field === wanted || isSameName(field[0], wanted[0])) return field;
   return wanted;
 }

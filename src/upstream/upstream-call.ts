@@ -11,6 +11,7 @@ import {
   lowerCase,
   withoutFields,
 } from '../pis/headers.ts';
+import { cacheByName } from '../pis/name-cache.ts';
 import { createBodyBuffer } from '../request/body-buffer.ts';
 import { asGatewayError, type GatewayError, outcomeUnknown, stateUnavailable } from '../request/errors.ts';
 import type { SetDeadline } from './deadlines.ts';
@@ -295,19 +296,32 @@ function responseFields(rawHeaders: readonly string[]): HeaderFields | undefined
   let connectionOptions: readonly string[] = noOptions;
   let isChunked = false;
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const field: HeaderField = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
-    const name = lowerCase(field[0]);
-    if (name === 'transfer-encoding') {
-      if (isChunked || lowerCase(field[1]) !== 'chunked') return undefined;
-      isChunked = true;
-    } else if (name === 'connection') {
-      // The usual option names a field that is hop-by-hop in any case.
-      if (lowerCase(field[1]) !== 'keep-alive')
-        connectionOptions = [...connectionOptions, ...listMembers([field], name)];
-    } else if (name !== 'content-length' && !isHopByHop(name)) fields.push(field);
+    const name = rawHeaders[at] ?? '';
+    const value = rawHeaders[at + 1] ?? '';
+    switch (useOf(name)) {
+      case 'forwarded':
+        fields.push([name, value]);
+        break;
+      case 'transfer-encoding':
+        if (isChunked || lowerCase(value) !== 'chunked') return undefined;
+        isChunked = true;
+        break;
+      case 'connection':
+        // The usual option names a field that is hop-by-hop in any case.
+        if (lowerCase(value) !== 'keep-alive')
+          connectionOptions = [...connectionOptions, ...listMembers([[name, value]], 'connection')];
+        break;
+      case 'removed':
+    }
   }
   return connectionOptions.length === 0 ? fields : withoutFields(fields, new Set(connectionOptions));
 }
+
+const useOf = cacheByName((field): 'forwarded' | 'transfer-encoding' | 'connection' | 'removed' => {
+  const name = field.toLowerCase();
+  if (name === 'transfer-encoding' || name === 'connection') return name;
+  return name === 'content-length' || isHopByHop(name) ? 'removed' : 'forwarded';
+});
 
 const noOptions: readonly string[] = [];
 
