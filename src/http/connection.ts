@@ -30,8 +30,8 @@ export interface Connections {
 }
 
 /**
- * How many requests may wait on a connection. The response to the last of them is the last one of the connection, which is
- * closed if the client then sends as many requests again.
+ * How many requests may wait on a connection. The response to the last of them closes the connection. Later requests are
+ * ignored; if the client sends as many of them again, the socket is closed at once.
  */
 export const maxQueuedRequests = 32;
 
@@ -40,18 +40,18 @@ const nearlyFull = 0.95;
 
 interface Connection {
   readonly socket: Socket;
-  /** The first request is being served. The last request of the connection stays here. */
+  /** The first request is being served. A request whose response closes the connection is not removed. */
   readonly queue: QueuedRequest[];
   /** The request that was received last; `undefined` while no response is due. */
   latest: QueuedRequest | undefined;
-  /** Requests behind the last one that is served. */
+  /** How many requests have arrived behind the last one that is served. */
   ignoredRequests: number;
   /** A parse error in the body of the latest request, until that request is started. */
   pendingError: GatewayError | undefined;
   hasFailed: boolean;
   /** Bytes of a response that the client has not read yet. */
   unreadBytes: number;
-  /** Listeners of the response that is being served; the same for each, because closures and `once` cost more. */
+  /** Listeners that all responses of the connection share: new closures for each response, and `once`, cost more. */
   readonly onHandedOver: () => void;
   readonly onClosed: () => void;
 }
@@ -63,10 +63,10 @@ interface QueuedRequest {
 }
 
 /**
- * Serves the requests of each connection one after the other, and limits the connections of a server: what exceeds
- * `maxConnections` is closed without a response, and the server emits `drop`.
+ * Serves the requests of each connection one after the other, and limits the connections of a server: it closes those beyond
+ * `maxConnections` without a response, and emits `drop`.
  *
- * @param serve    called when the response before is sent
+ * @param serve    called when the previous response of the connection is sent
  * @param schedule starts requests that arrive together in one batch
  */
 export function createConnections(
@@ -75,7 +75,7 @@ export function createConnections(
   limits: ConnectionLimits,
   schedule: BatchScheduler = createBatchScheduler(),
 ): Connections {
-  // Maps and sets, because connections live long: request objects would not be collected early in one (linked-list.ts).
+  // Connections live long, so they may be in Maps and Sets. These would keep objects of single requests alive (linked-list.ts).
   const connections = new Map<Socket, Connection>();
   const idle = new Set<Connection>(); // longest idle first
   const slowReaders = new Set<Connection>(); // oldest response first
@@ -138,7 +138,7 @@ export function createConnections(
     });
   }
 
-  /** Called when a response has closed. */
+  /** Starts the next request after a response has closed. */
   function finish(connection: Connection): void {
     const { socket, queue } = connection;
     if (!queue[0]?.response.shouldKeepAlive || socket.destroyed) return; // no other response can be sent

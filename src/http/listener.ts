@@ -12,7 +12,7 @@ import { type ConnectionLimits, createConnections } from './connection.ts';
 import { isRtsp } from './request-protocol.ts';
 import { type ErrorResponse, errorResponse as formatError, lingerMs } from './write-error.ts';
 
-/** What one connection may take, and all of them together. Times in milliseconds. */
+/** Limits of one connection, and of all connections together. Times in milliseconds. */
 interface ListenerLimits extends ConnectionLimits {
   /** For the head of a request, and for the whole request. */
   readonly headersTimeout: number;
@@ -98,7 +98,8 @@ export function createListener(
     const inHandshake = socket instanceof TLSSocket && socket.getProtocol() === null;
     if (inHandshake || cause.code === 'ECONNRESET') socket.destroy();
     else if (socket.writable) fail(socket, parseError(cause));
-    // Otherwise its last response is on the way, and closes it: a reset because of unread input would overtake the response.
+    // Otherwise the last response is being sent, and closes the connection. To destroy the socket now, with unread input, would
+    // reset the connection, and the reset would overtake the response.
   });
   return { server, drain: connections.drain, close: () => closeServer(server, connections.closeIdle) };
 }
@@ -122,21 +123,22 @@ export function openServer(server: Server, options: ListenOptions): Promise<numb
   });
 }
 
-/** Interval of `closeIdle`, in milliseconds. A request that is on its way on a new connection arrives before the first. */
+/** Interval of `closeIdle`, in milliseconds. A request that is on its way on a new connection arrives before the first call. */
 const closeIdleMs = 100;
 
 /**
  * Accepts no more connections, and closes when none is left.
  *
- * @param closeIdle closes the connections that are not waited for. Node's `closeIdleConnections` does not fit: it takes
- *   a connection that was never used for busy, and one whose response is still being sent for idle.
+ * @param closeIdle closes the connections without a pending response. Node's `closeIdleConnections` does not fit: it counts
+ *   a connection that was never used as busy, and one whose response is still being sent as idle.
  */
 export function closeServer(
   server: Server,
   closeIdle: () => void = () => server.closeAllConnections(),
 ): Promise<void> {
   return new Promise((resolve) => {
-    // Timers run before the sockets are read: after a long task, requests that have arrived are read before they are closed.
+    // Timers run before the sockets are read. After a long task, `setImmediate` lets Node read the requests that have arrived
+    // before their connections count as idle.
     const timer = setInterval(() => setImmediate(closeIdle), closeIdleMs);
     // Not `http.Server.close`: it stops the timeouts of slow senders.
     Reflect.apply(NetServer.prototype.close, server, [
@@ -163,8 +165,8 @@ export function reportRefusedConnections(server: Server, log: Log, metrics: Metr
 }
 
 /**
- * Checks every request in version 1.0, the version of RTSP, and the first one of each connection: a copy of each packet would
- * cost several microseconds.
+ * Checks each request with version 1.0, which is that of RTSP, and the first one of each connection. The check copies the packet,
+ * which takes several microseconds: too much for every request.
  */
 function createProtocolCheck(): (request: IncomingMessage) => boolean {
   const known = new WeakSet<Socket>();

@@ -21,7 +21,7 @@ interface QuotaClient {
  */
 export type CheckQuota = (client: Client, addField: (field: HeaderField) => void) => PendingQuota | undefined;
 
-/** The shared state is being asked. */
+/** A check whose result the shared state has not returned yet. */
 export interface PendingQuota {
   /** Rejects with QUOTA_EXCEEDED. */
   readonly result: Promise<void>;
@@ -77,7 +77,7 @@ function pendingQuota(
 /** How long the shared buckets are not used after they failed. Milliseconds. */
 const retryAfterMs = 1_000;
 
-/** While shared buckets cannot be reached, this instance counts the whole quota by itself: then it never fails. */
+/** While the shared buckets cannot be reached, this instance counts the whole quota in buckets of its own. */
 export function createTakeQuota(
   buckets: TokenBuckets,
   now: () => number = () => performance.now(),

@@ -32,9 +32,9 @@ interface RequestReaderSettings {
 
 /**
  * @param addField adds a field to the response, also to that of an error
- * @returns the request; a promise only if it has a body, or if its quota is read from the shared state and may be used up. In
- *   another case `quota` of the request is the check that is under way
- * @throws GatewayError with a code whose request the bank cannot have received
+ * @returns the request; a promise if it has a body, or if it must wait for the check of its quota. If it need not wait for a check
+ *   that is under way, the check is `quota` of the request
+ * @throws GatewayError; the bank has received nothing
  */
 export type ReadRequest = (
   incoming: IncomingMessage,
@@ -98,8 +98,8 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     if (head.expect !== undefined && incoming.httpVersion === '1.1') outgoing.writeContinue();
   };
 
-  /** The quota comes before errors of the body, and before the TPP is told to send it. */
-  const isBodyAllowedLater = ({ contentLength, expect }: RequestHead) =>
+  /** Whether the quota must be known first: before `100 Continue` is sent, or an oversized body is refused. */
+  const bodyWaitsForQuota = ({ contentLength, expect }: RequestHead) =>
     expect !== undefined || Number(contentLength ?? 0) > maxBodyBytes;
 
   return (incoming, head, outgoing, addField) => {
@@ -111,7 +111,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     }
     // The body is read during the check: otherwise the gateway would not notice that it breaks off.
     const received = receiveBody(request, incoming, head);
-    if (quota.isLikely && !isBodyAllowedLater(head)) return withPendingQuota(request, received, quota);
+    if (quota.isLikely && !bodyWaitsForQuota(head)) return withPendingQuota(request, received, quota);
     if (received instanceof Promise) received.catch(() => {}); // returned below, unless the quota is used up
     return quota.result.then(() => {
       allowBody(incoming, head, outgoing);
@@ -120,7 +120,11 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
   };
 }
 
-/** @param received the request when its body has been received */
+/**
+ * Returns a request whose quota is still being checked. An error of its body is reported only if the quota admits the request.
+ *
+ * @param received the request, once its body is complete
+ */
 function withPendingQuota(
   request: PisRequest,
   received: PisRequest | Promise<PisRequest>,

@@ -94,8 +94,8 @@ export function createTppApp({
   };
 
   const app = express();
-  // Express gives these prototypes to every request and response. A change of the prototype slows down all later code; Node's
-  // own prototypes are no change.
+  // Express sets these prototypes on every request and response. Another prototype than the present one would slow down all later
+  // code, so these are Node's own.
   Object.assign(app, { request: IncomingMessage.prototype, response: ServerResponse.prototype });
   app.disable('x-powered-by');
   app.disable('etag');

@@ -55,7 +55,7 @@ export function errorResponse(
   };
 }
 
-/** RFC 8288. The fragment is the heading's in docs/errors.md, as GitHub and most generators write it. */
+/** RFC 8288. The fragment is that of the heading in docs/errors.md, as GitHub and most generators write it. */
 const helpLink = (errorPageUrl: string, code: string): HeaderField => [
   'Link',
   `<${errorPageUrl}#${code.toLowerCase()}>; rel="help"`,
@@ -70,7 +70,7 @@ function preferredFormat(accept: string | undefined): ErrorFormat {
   return preferred === 'application/problem+json' ? preferred : 'application/json';
 }
 
-/** Removes all parameters but `q`. Our formats have none, so that negotiator would not match a range with one. */
+/** Removes all parameters but `q`. Our formats have no parameters, so negotiator would not match a range that has one. */
 const withoutParameters = (accept: string) =>
   accept.replace(/;\s*(?!q\s*=)[^\s=;,"]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)/gi, '');
 
@@ -112,7 +112,7 @@ function writeAndLinger(
   const close = () => {
     clearTimeout(timer);
     if (socket.writableEnded) socket.destroy();
-    else outgoing.end(); // queued behind an earlier response, or the request has ended: Node closes behind it
+    else outgoing.end(); // it is queued behind an earlier one, or the request has ended: Node closes the connection behind it
   };
   const timer = setTimeout(close, lingerMs);
   incoming.once('end', close).once('error', close).once('close', close).resume();
