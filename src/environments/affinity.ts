@@ -30,14 +30,14 @@ export interface AffinityStore {
    * @param tenantIds the caller's; while the state is unavailable, the cached record is used only if it contains one of them
    * @throws GatewayError STATE_UNAVAILABLE if neither the state nor the cache can answer
    */
-  environmentsOf(paymentId: string, ...tenantIds: readonly string[]): KnownNowOrLater;
+  environmentsOf(paymentId: string, ...tenantIds: readonly string[]): FoundAffinities;
   /** What this instance last recorded or read, which may be incomplete. Only a hint, never a reason to send anything. */
   lastSeen(paymentId: string): readonly PaymentAffinity[];
   /**
    * Stores an affinity in the shared state, later if the state is unavailable. Never fails.
    *
    * @param isForeign whether a recorded affinity is that of another tenant in the same environment
-   * @param onWrite   called at once with the result of the first write: whether it created the record
+   * @param onWrite   called synchronously with the result of the first write, which is whether it created the record
    * @returns false if the payment belongs to another tenant; the record is not changed. A promise unless that is known at once
    */
   recordEnvironment(
@@ -56,7 +56,7 @@ export interface AffinityStore {
 }
 
 /** A promise, unless the state is in the memory of this process. */
-type KnownNowOrLater = readonly PaymentAffinity[] | Promise<readonly PaymentAffinity[]>;
+type FoundAffinities = readonly PaymentAffinity[] | Promise<readonly PaymentAffinity[]>;
 
 interface PendingRecord {
   readonly key: string;
@@ -88,7 +88,7 @@ export function createAffinityStore(
   });
   pubsub.subscribe(channel, (key) => void cache.delete(key)); // the cached record may lack the new affinity
 
-  function environmentsOf(paymentId: string, ...tenantIds: readonly string[]): KnownNowOrLater {
+  function environmentsOf(paymentId: string, ...tenantIds: readonly string[]): FoundAffinities {
     const key = keyOf(paymentId);
     if (keyValues.readNow) return affinitiesIn(key, keyValues.readNow(key), tenantIds);
     return keyValues.read(key).then(
@@ -134,7 +134,7 @@ export function createAffinityStore(
     keyValues.replace(key, raw, renewed, expiresAfterMs).catch(() => {});
   }
 
-  /** Adds the cached and pending affinities to a record, unless the payment belongs to another tenant by the record. */
+  /** Adds the cached and pending affinities to a record, unless the record assigns the payment to another tenant. */
   function mergeIntoCache(key: string, record: AffinityRecord): readonly PaymentAffinity[] {
     if (keyValues.readNow) return record.affinities; // this state is never unavailable
     if (cache.get(key) === record && pending.size() === 0) return record.affinities; // nothing has changed
@@ -187,7 +187,7 @@ export function createAffinityStore(
     return true;
   }
 
-  /** @returns false if the payment belongs to another tenant */
+  /** Adds an affinity to the stored record, or creates the record. @returns false if the payment belongs to another tenant */
   async function addToExisting(added: PendingRecord): Promise<boolean> {
     for (;;) {
       const result = await tryWrite(added, await keyValues.read(added.key));

@@ -20,9 +20,10 @@ export interface AssignPaymentDependencies {
 }
 
 /**
- * For a successful response to an initiation.
+ * Assigns a new payment to the environment and the tenant of its request.
  *
- * @returns `undefined` if the payment is assigned already
+ * @param response a successful one to an initiation
+ * @returns `undefined` if nothing remains to be awaited
  * @throws GatewayError OUTCOME_UNKNOWN if the response must be withheld
  */
 export function assignPayment(
@@ -32,17 +33,17 @@ export function assignPayment(
 ): Promise<void> | undefined {
   const paymentId = paymentIdOf(response);
   if (paymentId instanceof Promise)
-    return paymentId.then((decoded) => assignTo(dependencies, request, response, decoded));
-  return assignTo(dependencies, request, response, paymentId);
+    return paymentId.then((decoded) => assignById(dependencies, request, response, decoded));
+  return assignById(dependencies, request, response, paymentId);
 }
 
-function assignTo(
+function assignById(
   dependencies: AssignPaymentDependencies,
   request: PisRequest,
   response: PisResponse,
   paymentId: string | undefined,
 ): Promise<void> | undefined {
-  // There is no mark if `ifStateFails: allow` let the request continue.
+  // There is no mark if the request continued without a claim (`ifStateFails: allow`).
   const mayBelongToOther = request.writeAheadMark?.mayBelongToOther(paymentId) ?? false;
   if (mayBelongToOther === false) return recordOwner(dependencies, request, response, paymentId);
   return mayBelongToOther

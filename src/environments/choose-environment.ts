@@ -1,8 +1,8 @@
 /**
  * STAGE 4. Chooses the environment of a request, and records the owner of a new payment from the bank's response.
  *
- * From here on, `request.environment` is set: all responses and errors name it. A switch during the request does not affect it.
- * The request gets the deadline of its environment.
+ * This stage sets `request.environment`, which all later responses and errors name, and the deadline of that environment. A
+ * switch during the request changes neither.
  */
 
 import type { Lane } from '../pis/operations.ts';
@@ -27,7 +27,7 @@ import {
 } from './routing-rules.ts';
 
 export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies {
-  /** Their deadlines are counted from the arrival of a request, in milliseconds. */
+  /** By name. The deadlines are counted from the arrival of a request, in milliseconds. */
   readonly environments: ReadonlyMap<
     string,
     Environment & { readonly deadlines: Readonly<Record<Lane, number>> }
@@ -40,7 +40,7 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
    * Starts reading the cached status of the request's payment.
    *
    * @param environmentId the identity of the environment that probably created the payment
-   * @returns what a later stage finds in `request.prefetched`; `undefined` if nothing is read
+   * @returns the value of `request.prefetched`, which stage 5 uses; `undefined` if nothing is read
    */
   readonly prefetchStatus: (request: PisRequest, environmentId: string) => object | undefined;
   /** Requests a permit to call the environment that the request probably goes to, as `request.permit`. */
@@ -52,13 +52,13 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
 }
 
 /**
- * When stage 3 claims the `X-Request-ID`, requests a permit to call the bank, and for a new payment the active environment. All
- * three commands share a round trip: a batch contains all commands of one tick (ADR 84).
+ * When stage 3 claims the `X-Request-ID`, requests a permit to call the bank and, for a new payment, reads the active environment.
+ * The claim and these commands share a round trip: a batch contains all commands of one tick (ADR 84).
  */
 export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): Stage<PisRequest> {
   const [onlyEnvironment] = dependencies.environments.keys();
   const { active, prefetchPermit } = dependencies;
-  // Not a function literal of each request: V8 would keep the whole request in memory until a full collection (ADR 62).
+  // All requests share this function. With a literal for each of them, V8 would keep the request until a full collection (ADR 62).
   const onClaim = (request: PisRequest): void => {
     const expected = expectedEnvironment(request);
     if (expected !== undefined) prefetchPermit(request, expected);
@@ -89,10 +89,10 @@ export function chooseEnvironment(
     const { paymentId } = request.operation;
     try {
       if (hasOneChoice(dependencies, request))
-        return routeToOnly(dependencies, request, onlyEnvironment, next);
+        return routeToOnlyEnvironment(dependencies, request, onlyEnvironment, next);
       return paymentId === undefined
-        ? routeToActive(dependencies, request, next)
-        : routeToCreating(dependencies, request, paymentId, next);
+        ? routeInitiation(dependencies, request, next)
+        : routeByAffinity(dependencies, request, paymentId, next);
     } catch (thrown) {
       return Promise.reject(thrown);
     }
@@ -106,8 +106,8 @@ interface RoutingDecision {
   readonly prefetched?: object | undefined;
 }
 
-/** Routes a request that has no choice. While its quota is being checked, requests what the later stages need. */
-function routeToOnly(
+/** Routes a request to the only environment. While its quota is being checked, sends the commands of later stages in advance. */
+function routeToOnlyEnvironment(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
   name: string,
@@ -125,8 +125,8 @@ function routeToOnly(
 /** A status read may be answered from the cache: stage 5 decides whether it needs a permit. */
 const needsPermit = ({ operation }: PisRequest) => !operation.readsStatus;
 
-/** Routes a new payment. */
-function routeToActive(
+/** Routes a new payment: to the requested environment, the client's only one, or the active one. */
+function routeInitiation(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
   next: Handler<RoutedRequest>,
@@ -143,10 +143,10 @@ function routeToActive(
 /**
  * Routes a request on a payment to the environment that created it.
  *
- * The cached status is read, or a permit is requested, in the same tick as the affinity, and so in the same batch, for the
- * environment where this instance last saw the payment. Only the affinity decides whether they are used (ADR 83, ADR 84).
+ * In the same tick as the affinity, and so in the same batch, it reads the cached status or requests a permit, for the environment
+ * where this instance last saw the payment. They are used only if the affinity names the same environment (ADR 83, ADR 84).
  */
-function routeToCreating(
+function routeByAffinity(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
   paymentId: string,
@@ -155,7 +155,7 @@ function routeToCreating(
   const { tenants, active, affinity, prefetchStatus, prefetchPermit } = dependencies;
   const { tenantIdsOf, otherTenants, environmentWith } = identitiesOf(request);
   const tenantIds = tenantIdsOf(request.client.tenant);
-  // With several tenants, removed ones included, the owner of the payment must be known: there is no fallback.
+  // With several tenants, including removed ones, there is no fallback: the owner of the payment must be known.
   const mustKnowOwner = tenants > 1 || otherTenants === 'recorded';
   const decide = (affinities: readonly PaymentAffinity[], prefetched?: object): RoutingDecision => {
     if (affinities.length > 0)
@@ -191,11 +191,11 @@ function passOn(
   request.recordEvent?.({ what: 'environment', environment: name, why });
   const response = next(Object.assign(request, { environment, prefetched }));
   if (!request.operation.createsPayment) return response;
-  return response.then((created) => withOwner(dependencies, request, created));
+  return response.then((created) => assignBeforeResponse(dependencies, request, created));
 }
 
-/** Returns the response to an initiation when the owner of the new payment is recorded. */
-function withOwner(
+/** Returns the response to an initiation when the environment and the owner of the new payment are recorded. */
+function assignBeforeResponse(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
   response: PisResponse,
@@ -204,7 +204,7 @@ function withOwner(
   return assignPayment(dependencies, request, response)?.then(() => response) ?? response;
 }
 
-/** Whether there is one environment and one tenant; for an existing payment, also whether there never were others. */
+/** Whether there is one environment and one tenant and, for an existing payment, never were others. */
 function hasOneChoice(
   { environments, tenants }: ChooseEnvironmentDependencies,
   request: PisRequest,

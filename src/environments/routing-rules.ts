@@ -13,7 +13,7 @@ export function routeNewPayment(request: PisRequest, active: string | undefined)
   return requireAllowed(environment, request.client.environments);
 }
 
-/** The same, whether or not the client may use the active environment. @returns `undefined` if that is unknown */
+/** Like `routeNewPayment`, without its checks. @returns `undefined` if the active environment is unknown */
 export function requestedOrActive(
   { requestedEnvironment, client }: PisRequest,
   active: string | undefined,
@@ -22,7 +22,7 @@ export function requestedOrActive(
   return client.environments.length === 1 ? client.environments[0] : active;
 }
 
-/** The reason for the choice of `routeNewPayment`. */
+/** Why `routeNewPayment` chooses its environment. */
 export function routingReason({ requestedEnvironment, client }: PisRequest): EnvironmentReason {
   if (requestedEnvironment !== undefined) return 'named';
   return client.environments.length === 1 ? 'only-one-of-client' : 'active';
@@ -83,7 +83,7 @@ function requireAllowed(environment: string, environments: readonly string[]): s
   );
 }
 
-/** The environment of the payment is not configured, here or anywhere. */
+/** The environment of the request is not configured on this instance. */
 export function notConfiguredError(): GatewayError {
   const text =
     'The environment of this request is not configured on this instance; contact the operators of the gateway.';
