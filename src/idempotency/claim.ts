@@ -35,8 +35,9 @@ export interface Claim {
   /**
    * The write-ahead mark: records before the first byte that the bank may have received the request.
    *
-   * @returns until when the first byte may be sent: milliseconds of `performance.now()`. A promise unless it is written at once.
-   *   Rejects with GatewayError DUPLICATE_IN_FLIGHT if another attempt has taken over, or STATE_UNAVAILABLE; nothing may be sent
+   * @returns until when the first byte may be sent: milliseconds of `performance.now()`. A promise unless the mark is written at
+   *   once. If nothing may be sent, rejects with GatewayError DUPLICATE_IN_FLIGHT, because another attempt has taken over, or
+   *   STATE_UNAVAILABLE
    */
   markSending(environment: string): number | Promise<number>;
   /** Like `markSending`, for `ifStateFails: allow`: continues although the state did not accept the mark. */
@@ -60,7 +61,7 @@ export interface Claim {
    * Records the bank's response in one step with another write. Never fails.
    *
    * @param after the result of the other write
-   * @returns whether the response is recorded; false also if the other write has set nothing. A promise unless that is known
+   * @returns whether the response is recorded; false if the other write has set nothing. A promise unless that is known at once
    */
   recordResponseAfter(after: Promise<boolean>, response: PisResponse): boolean | Promise<boolean>;
   /** Nothing was sent, or the bank did nothing: a repeat is executed as a new request. */
@@ -135,7 +136,7 @@ export function createClaim(
   let mayBeMarked = false;
   let wasMarkedInDoubt = false;
   let hasEnded = false;
-  /** Describes another attempt that also reached the bank. If there is one, the stored outcome of this one is in doubt. */
+  /** Describes another attempt that also reached the bank. If there is one, the stored entry is in doubt. */
   let otherAttempt: string | undefined;
   let otherInitiators: readonly string[] = [];
 
@@ -326,7 +327,7 @@ export function createClaim(
     },
     recordResponse: (response) => finish(sending && answeredEntry(sending, response)),
     recordResponseAfter(after, response) {
-      // An earlier step may still be pending and must not replace the response later; a doubt about two attempts must stay.
+      // Not if an earlier step may be pending: it would replace the response later. And a doubt about two attempts must stay.
       if (!sending || hasEnded || wasMarkedInDoubt || otherAttempt !== undefined) return false;
       const next = serialized(answeredEntry(sending, response));
       return whenKnown(

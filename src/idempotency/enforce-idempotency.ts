@@ -86,7 +86,7 @@ export function enforceIdempotency(
       const result = continueUnprotectedIfAllowed(dependencies, request, thrown);
       return respond(dependencies, request, next, { result, startedAtMs });
     };
-    const claimed = claimedWithQuota(request, ledger.claim(identity, request));
+    const claimed = resultIfAdmitted(request, ledger.claim(identity, request));
     if (claimed instanceof Promise) return claimed.then(onResult, onFailure);
     try {
       return onResult(claimed);
@@ -96,8 +96,8 @@ export function enforceIdempotency(
   };
 }
 
-/** The result of a claim that may have been made while the quota was being checked. If the quota refuses, releases the claim. */
-function claimedWithQuota(
+/** Returns the result of a claim when the quota has admitted the request. If the quota is used up, releases the claim. */
+function resultIfAdmitted(
   request: PisRequest,
   result: ClaimResult | Promise<ClaimResult>,
 ): ClaimResult | Promise<ClaimResult> {
@@ -225,26 +225,27 @@ function execute(
     }
   }
 
-  /** @returns `undefined` if it is recorded already */
+  /** @returns `undefined` if the response is recorded already */
   function recordResponse(response: PisResponse): Promise<void> | undefined {
     const { status } = response;
-    if (status !== 429 && status !== 401) return recordAnswer();
-    // The bank refuses these before it processes the request, unless it names a payment.
+    if (status !== 429 && status !== 401) return recordAsAnswered();
+    // A bank sends these before it processes the request, unless the response names a payment.
     return namesPayment(response).then((isProcessed) => {
-      if (isProcessed) return recordAnswer();
+      if (isProcessed) return recordAsAnswered();
       request.recordEvent?.({ what: 'recorded', as: 'released' });
       return claim.release();
     });
   }
 
-  function recordAnswer(): Promise<void> | undefined {
+  /** Records the response for repeats, unless it was recorded together with the owner of its payment. */
+  function recordAsAnswered(): Promise<void> | undefined {
     request.recordEvent?.({ what: 'recorded', as: 'answered' });
     if (recordedWithOwner === true) return undefined;
-    if (recordedWithOwner === false) return recordAlone();
-    return recordedWithOwner.then((isRecorded) => (isRecorded ? undefined : recordAlone()));
+    if (recordedWithOwner === false) return recordWithoutOwner();
+    return recordedWithOwner.then((isRecorded) => (isRecorded ? undefined : recordWithoutOwner()));
   }
 
-  function recordAlone(): Promise<void> {
+  function recordWithoutOwner(): Promise<void> {
     if (storedBytesOf(bankResponse) <= maxStoredBytes) return claim.recordResponse(bankResponse);
     return shortenResponse(bankResponse).then(claim.recordResponse);
   }

@@ -27,8 +27,8 @@ export interface Initiators {
    */
   add(entry: SentEntry, ttlMs: number): Tenants | Promise<Tenants>;
   /**
-   * Extends the time to live of the record, and adds the tenant if an earlier release sent the initiation, or the state has
-   * lost the record. Has no effect on other operations.
+   * Extends the time to live of the record. Adds the tenant if it is missing, because an earlier release sent the initiation or
+   * the state has lost the record. Has no effect for other operations.
    *
    * @param ttlMs milliseconds; by default as long as the record of a payment
    */
@@ -60,7 +60,7 @@ const recordShape = z.object({
 
 type InitiatorsRecord = Readonly<z.output<typeof recordShape>>;
 
-/** The tenants of a record after an initiation. @param others the stored ones without its own tenant */
+/** Computes the tenants of a record after an initiation. @param others the stored ones without that of the initiation */
 type WithTenant = (others: Tenants, stored: Tenants) => Tenants;
 
 const none: Tenants = [];
@@ -79,8 +79,12 @@ export function createInitiators(
   { keyValues, store, entryChanges }: InitiatorsDependencies,
   keptMs: number,
 ): Initiators {
-  /** @returns the other tenants in the record */
-  function change(entry: SentEntry, ttlMs: number, withTenant: WithTenant): Tenants | Promise<Tenants> {
+  /** Creates the record or changes the stored one. @returns the other tenants in the record */
+  function createOrChange(
+    entry: SentEntry,
+    ttlMs: number,
+    withTenant: WithTenant,
+  ): Tenants | Promise<Tenants> {
     const key = keyOf(entry);
     return whenKnown(writeFirst(key, entry, ttlMs), (isFirst) =>
       isFirst ? none : changeExisting(key, entry, ttlMs, withTenant),
@@ -100,20 +104,20 @@ export function createInitiators(
   ): Promise<Tenants> {
     const nowMs = Date.now();
     const raw = await keyValues.read(key);
-    if (raw === undefined) return change(entry, ttlMs, withTenant); // it expired just now
+    if (raw === undefined) return createOrChange(entry, ttlMs, withTenant); // it expired just now
     const stored = parseRecord(raw);
     const others = stored.tenants.filter((tenant) => tenant !== entry.tenant);
     const expiresAt = Math.max(stored.expiresAt, nowMs + ttlMs);
     const next: InitiatorsRecord = { tenants: withTenant(others, stored.tenants), expiresAt };
     const isChanged = await keyValues.replace(key, raw, JSON.stringify(next), expiresAt - nowMs);
-    return isChanged ? others : change(entry, ttlMs, withTenant);
+    return isChanged ? others : createOrChange(entry, ttlMs, withTenant);
   }
 
   return {
-    add: (entry, ttlMs) => change(entry, ttlMs, (others) => [...others, entry.tenant]),
+    add: (entry, ttlMs) => createOrChange(entry, ttlMs, (others) => [...others, entry.tenant]),
     async keep(entry, ttlMs = keptMs) {
       if (entry.operation !== 'initiatePayment') return;
-      await change(entry, ttlMs, (_, stored) =>
+      await createOrChange(entry, ttlMs, (_, stored) =>
         stored.includes(entry.tenant) ? stored : [entry.tenant, ...stored],
       );
     },
@@ -132,7 +136,12 @@ export function createInitiators(
     },
   };
 
-  /** @param id of the other tenant's entry @returns `running` while its request is in flight */
+  /**
+   * Whether the request of another tenant may have made the payment.
+   *
+   * @param id of its entry
+   * @returns `running` while it is in flight
+   */
   async function mayOwn(
     id: string,
     environment: string,

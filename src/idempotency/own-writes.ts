@@ -37,7 +37,7 @@ export interface OwnWrites {
   delete(id: string): void;
   /** All writes that the state should still hold. */
   all(): Iterable<OwnWrite>;
-  /** Writes that have ended, and whose outcome is not known. */
+  /** The ids of the writes that have ended, and whose outcome is not known. */
   unresolvedIds(): readonly string[];
   /** Sets the sequence number of writes; those without a new one keep theirs. */
   setSequences(sequenceOf: (id: string) => number | undefined): void;
@@ -50,23 +50,26 @@ export interface OwnWriteChange {
   readonly ttlMs?: number;
 }
 
-/** A longer response of the bank is not remembered, only its outcome. Bytes of JSON. */
+/** Of an entry with a longer text, only the outcome is remembered, without the response of the bank. Bytes of JSON. */
 const maxResponseBytes = 4_096;
 /** Estimated memory of an entry without its serialized text; a running write has no such text. Bytes. */
 const overheadBytes = 500;
 
 interface RememberedWrite extends OwnWrite {
   sequence: number;
-  /** A running write changes soon, so it is not serialized. Other texts are outside of the heap (ADR 86), if they fit there. */
+  /**
+   * The entry of a running write changes soon, so it is not serialized. That of an ended write is serialized: a handle if the text
+   * is outside of the heap (ADR 86), or the text itself if it does not fit there.
+   */
   readonly entry: LedgerEntry | string | TextHandle;
-  /** Of the serialized text. */
+  /** 0 if the entry is not serialized. */
   readonly textLength: number;
 }
 
 /** @param maxBytes bound of the memory for all entries; the oldest are dropped first */
 export function createOwnWrites(maxBytes: number): OwnWrites {
   let incompleteUntil = Number.NEGATIVE_INFINITY;
-  /** The ids of writes that have ended, and whose outcome is not known. */
+  /** As `unresolvedIds`. */
   const unresolved = new Set<string>();
   const slabs = createTextSlabs();
   const writes = new LRUCache<string, RememberedWrite>({

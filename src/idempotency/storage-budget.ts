@@ -117,6 +117,6 @@ function rateOf(bytes: number, { maxStoredPerTenant, window }: StorageBudgetSett
   return {
     perSecond: (capacity * 1_000) / window / bytes,
     burst: capacity / bytes,
-    longestAheadMs: 10 * window, // beyond it, the clock was set back; writes in progress can exceed a small budget several times
+    longestAheadMs: 10 * window, // not less: writes in progress can exceed a small budget several times
   };
 }
