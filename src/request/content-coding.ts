@@ -12,7 +12,7 @@ import type { PisResponse } from './messages.ts';
  */
 export const maxDecodedBytes = 4 * 1024 * 1024;
 
-/** Whether the body has a content coding. Nearly no body does, and needs no promise. */
+/** Whether the body has a content coding. Nearly all bodies have none, and are read without a promise. */
 export const isEncoded = ({ headers }: PisResponse): boolean =>
   headerValue(headers, 'content-encoding') !== undefined && codingsOf(headers).length > 0;
 

@@ -35,8 +35,8 @@ export interface WriteAheadMark {
    */
   mayBelongToOther(paymentId: string | undefined): false | Promise<boolean>;
   /**
-   * Records the bank's response in one step with the owner of its payment. If this fails, stage 3 records the response when it
-   * returns there.
+   * Records the bank's response in one step with the owner of its payment. If this fails, the response is recorded on its way back
+   * through stage 3.
    *
    * @param isOwnerSet the result of the write of the owner, which was started in the same tick
    */
@@ -45,13 +45,13 @@ export interface WriteAheadMark {
   readonly lateAnswerMs: number;
 }
 
-/** A permit to call the bank that was requested before the request is ready to be sent. */
+/** A permit to call the bank, requested before its request is ready to be sent. */
 export interface RequestedPermit {
   /** The name of the environment that it is for. */
   readonly environment: string;
-  /** Takes it, if it has been granted. */
+  /** Uses the permit, if it was granted and is still kept. @returns whether it is used now; if not, the call needs another one */
   take(): boolean;
-  /** The request does not take it: it goes to another call, or back to the bucket. Has no effect if it was taken. */
+  /** Gives the permit up: it goes to a call that waits, or back to the bucket. Has no effect if it was used. */
   release(): void;
 }
 
@@ -102,23 +102,21 @@ export interface PisRequest {
   /** Set by stage 2, unless the shared state cannot be read and requests continue nevertheless: see `identitiesOf`. */
   identities?: Identities | undefined;
   /**
-   * Set before stage 3, for a new payment. Stage 3 calls it when it claims the `X-Request-ID`: it requests what later stages need
-   * of the shared state, in the same tick, so that all of it shares a round trip.
+   * Set before stage 3, only for writes. Stage 3 calls it when it claims the `X-Request-ID`. It sends commands of later stages to
+   * the shared state in the same tick, so that they share the round trip of the claim.
    */
   onClaim?: ((request: PisRequest) => void) | undefined;
-  /** Set by `onClaim`: the read of the active environment. */
+  /** Set by `onClaim` for a new payment: the read of the active environment. */
   activeEnvironment?: Promise<{ readonly environment: string }> | undefined;
-  /** Set by `onClaim` or stage 4, if a permit was requested in advance. Released when the request ends. */
+  /** Set by `onClaim`, stage 4 or stage 5, if a permit was requested in advance. Released when the request ends. */
   permit?: RequestedPermit | undefined;
   /** Set by stage 3. Only for writes, which must not be sent twice. */
   writeAheadMark?: WriteAheadMark | undefined;
   /** Set by stage 4: see `RoutedRequest`. */
   environment?: Environment | undefined;
-  /** Set by stage 4: the cached status, if it was read together with the affinity. Only stage 5 can use it. */
+  /** Set by stage 4: the cached status, if its read was started there. Only stage 5 can use it. */
   prefetched?: object | undefined;
-  /**
-   * Set by stage 5. Called when the request is written to a connection of the bank, and again if it is sent once more.
-   */
+  /** Set by stage 5. Called when the request is written to a connection of the bank, and again if it is sent once more. */
   onSent?: (() => void) | undefined;
 }
 

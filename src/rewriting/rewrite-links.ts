@@ -109,7 +109,7 @@ function roleOf(parent: Role, key: string | undefined): Role {
   return key === '_links' ? 'links' : 'plain';
 }
 
-/** The index after a string's closing quotation mark: the next one behind an even number of backslashes. */
+/** The index after a string's closing quotation mark, which is the next one that an even number of backslashes precedes. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (end > 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);

@@ -22,13 +22,17 @@ export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedReq
     next(request).then((response) => {
       const rewritten = withPublicUrls(response, urlMapperFor(request));
       return rewritten instanceof Promise
-        ? rewritten.then((decoded) => rewrittenTo(publicUrl, decoded, response))
-        : rewrittenTo(publicUrl, rewritten, response);
+        ? rewritten.then((decoded) => withPublicUrlIfChanged(publicUrl, decoded, response))
+        : withPublicUrlIfChanged(publicUrl, rewritten, response);
     });
 }
 
-const rewrittenTo = (publicUrl: string, rewritten: PisResponse, response: PisResponse): PisResponse =>
-  rewritten === response ? response : { ...rewritten, publicUrl };
+/** Adds the public URL to a response whose URLs were rewritten, so that they can be brought up to date later. */
+const withPublicUrlIfChanged = (
+  publicUrl: string,
+  rewritten: PisResponse,
+  response: PisResponse,
+): PisResponse => (rewritten === response ? response : { ...rewritten, publicUrl });
 
 /**
  * Brings stored responses up to date: their links still begin with the public URL from when they were stored.
@@ -40,7 +44,7 @@ export function updatePublicUrl(publicUrl: string, segment: string): Stage<PisRe
   return (request, next) => next(request).then(update);
 }
 
-/** Brings a stored response up to date. @returns and throws as `updatePublicUrl`; a promise only if the body must be decoded */
+/** Brings one stored response up to date, as `updatePublicUrl` does. @returns a promise only if the body must be decoded */
 export type UpdatePublicUrl = (response: PisResponse) => PisResponse | Promise<PisResponse>;
 
 export function createUpdatePublicUrl(publicUrl: string, segment: string): UpdatePublicUrl {

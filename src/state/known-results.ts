@@ -1,6 +1,6 @@
 /**
- * Results that are known at once. A state in memory returns these promises, so that its callers can continue without waiting:
- * each wait takes a promise and a reaction (ADR 87).
+ * Shared promises for results that are known at once. A state in memory returns them; callers that recognise them continue without
+ * waiting, because each wait would create a promise and a reaction (ADR 87).
  */
 
 export const yes = Promise.resolve(true);
@@ -13,7 +13,7 @@ export function knownResult(result: Promise<boolean>): boolean | undefined {
   return result === no ? false : undefined;
 }
 
-/** Calls `next` with the result, at once if it is known. `fail` is not called for what `next` throws. */
+/** Calls `next` with the result: synchronously if that is known. Calls `fail` if `result` rejects, not if `next` fails. */
 export function whenKnown<Next>(
   result: Promise<boolean>,
   next: (value: boolean) => Next | Promise<Next>,

@@ -85,12 +85,12 @@ function createKeyValues(now: () => number): KeyValues {
   };
 }
 
-/** Texts that are stored for a shorter time, or until they are replaced, stay in the heap. Milliseconds. */
+/** Texts with a shorter time to live, and those that never expire, stay in the heap. Milliseconds. */
 const minOutsideMs = 60_000;
 
 /**
- * Texts, outside of the heap until they are read: most ledger entries never are. A text that is read, such as a cached status, is
- * probably read again. A lone surrogate is read back as U+FFFD.
+ * A map of texts. A text that is stored for long is outside of the heap (ADR 86) until it is read: most ledger entries never are.
+ * One that is read, such as a cached status, is probably read again. A lone surrogate is read back as U+FFFD.
  */
 function createTextMap(now: () => number): Pick<ExpiringMap<string>, 'read' | 'write' | 'remove'> {
   const slabs = createTextSlabs();
@@ -192,14 +192,14 @@ interface ExpiringMap<Value> {
   size(): number;
 }
 
-/** How many entries each write checks for expiry. */
+/** How many entries each write checks for expiry, in turn. */
 const checkedPerWrite = 4;
-/** A Map that has become full is rebuilt in one step, which takes a tenth of a second for half a million keys. */
+/** V8 rebuilds a full Map in one step, which takes a tenth of a second for half a million keys: so there are several. */
 const mapCount = 64;
 
 /**
- * Expired entries are evicted when they are read, and gradually by writes: each write checks a few entries in turn.
- * A full round takes a quarter as many writes as there are entries, and no single write is slow.
+ * Expired entries are evicted when they are read, and gradually by writes: all entries are checked during a quarter as many writes,
+ * and no single write is slow.
  *
  * The entries are columns of a table, not objects: the garbage collector would visit each object (ADR 86).
  *
@@ -210,7 +210,7 @@ export function createExpiringMap<Value>(
   now: () => number,
   discard: (value: Value) => void = () => {},
 ): ExpiringMap<Value> {
-  /** The row of each key. Most keys end with a hash, whose last character but one has 64 values. */
+  /** The row of each key, in the Map that its last character but one selects. Most keys end with a hash, where it has 64 values. */
   const maps = Array.from({ length: mapCount }, () => new Map<string, number>());
   const [shortKeys = new Map<string, number>()] = maps;
   const rowsFor = (key: string): Map<string, number> =>

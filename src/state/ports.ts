@@ -172,18 +172,19 @@ export interface SharedTokenBuckets {
   /**
    * Takes several permits, and leases some of them: leased permits may be used later.
    *
-   * The bucket never holds more than `burst` together with all leased permits, so that rate and burst also limit their use.
+   * The permits in the bucket and all leased ones together never exceed `burst`, so that rate and burst also limit the use of
+   * leased permits.
    *
    * @throws GatewayError STATE_UNAVAILABLE as above
    */
   lease(bucket: string, rate: BucketRate, request: PermitRequest): Promise<GrantedPermits>;
   /**
-   * Returns the only permit that a request without a lease was granted, unless the bucket has been used since. It is then lost:
-   * what others were told to wait would no longer be true.
+   * Gives back the permit of a request without a lease that was granted exactly one. If the bucket was used since, the permit is
+   * lost instead: the waits that were computed since then depend on it.
    *
    * @param rate  at which the permit was granted
    * @param after `GrantedPermits.after`
-   * @returns whether it was returned
+   * @returns whether it was given back
    * @throws GatewayError STATE_UNAVAILABLE as above
    */
   giveBack(bucket: string, rate: BucketRate, after: string): Promise<boolean>;
@@ -207,19 +208,20 @@ export interface PermitLease {
   readonly id: string;
   /** How many permits of it remain, without those that are returned now; all others have been used. */
   readonly held: number;
+  /** How many unused permits go back to the bucket. */
   readonly returned: number;
   /** How many of the wanted permits are for calls that wait now. They count as used. */
   readonly immediate: number;
 }
 
-/** How long a lease lasts. Longer than the time-out of Redis, so that a slow answer still contains usable permits. */
+/** How long a lease lasts, in milliseconds. Longer than the time-out of Redis: a slow answer still contains usable permits. */
 export const leaseMs = 1_000;
 
 export interface GrantedPermits {
   readonly granted: number;
-  /** Milliseconds until the next permit is available: the granted one, if it is reserved. */
+  /** Milliseconds until the granted permits may be used, or until the next one is available if none is granted; 0 = now. */
   readonly waitMs: number;
-  /** The bucket as this request has left it, for `giveBack`. */
+  /** The state of the bucket after this request, for `giveBack`. */
   readonly after: string;
 }
 

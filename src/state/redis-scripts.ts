@@ -120,7 +120,7 @@ function own.leasePermits(
   local interval, tolerance, arrival = read_bucket(key, now, per_second, burst, max_wait, longest_ahead)
   local leased, of_id = read_leases(leases, now, lease_ms, id)
   arrival = math.max(arrival, now + leased * interval) -- the bucket holds at most the permits that are not leased
-  if id then arrival = arrival - math.min(returned, math.max(0, of_id - held)) * interval end
+  if id then arrival = arrival - math.min(returned, math.max(0, of_id - held)) * interval end -- none if the lease has ended
   local wait, granted = math.max(0, arrival - tolerance - now), 0
   if wait == 0 then
     granted = math.max(0, math.min(wanted, math.floor((tolerance - (arrival - now)) / interval + 1 + 1e-6)))

@@ -1,8 +1,8 @@
 /**
  * Texts outside of the V8 heap, in slabs of equal chunks for each size class, as memcached has them (ADR 86).
  *
- * A text that is stored for hours would be copied twice by young collections and visited by every full one. A slab is one object
- * for hundreds of texts, and the garbage collector does not read it.
+ * In the heap, a text that is stored for hours would be copied twice by young collections and visited by every full one. A slab is
+ * one object for hundreds of texts, and the garbage collector does not visit its content.
  */
 
 export interface TextSlabs {
@@ -14,16 +14,17 @@ export interface TextSlabs {
   remove(handle: TextHandle): void;
 }
 
+/** The number of a chunk times the number of size classes, plus the index of its size class. */
 export type TextHandle = number;
 
-/** Of shorter texts, the chunk would cost more than it saves. V8 does not move much longer ones either. Bytes. */
+/** A chunk for a shorter text would cost more than it saves. V8 does not move much longer texts either. Bytes. */
 const minTextBytes = 128;
 const maxTextBytes = 16_384;
 const slabBytes = 256 * 1024;
 /** The length of the text, at the beginning of its chunk. Bytes. */
 const lengthBytes = 4;
 
-/** A chunk is at most a quarter longer than its text. Multiples of 8 bytes. */
+/** Bytes, in multiples of 8. A chunk is at most about a quarter longer than the text and its length. */
 const chunkSizes: readonly number[] = (() => {
   const sizes: number[] = [];
   for (let size = minTextBytes; size < (maxTextBytes + lengthBytes) * 1.25; size *= 1.25)
@@ -34,7 +35,7 @@ const chunkSizes: readonly number[] = (() => {
 interface SizeClass {
   readonly chunkBytes: number;
   readonly chunksPerSlab: number;
-  /** They are kept when they are empty: the next texts have similar sizes. */
+  /** Empty slabs are kept: the next texts have similar sizes. */
   readonly slabs: Buffer[];
   /** The numbers of the free chunks. */
   readonly free: number[];
@@ -82,7 +83,7 @@ export function createTextSlabs(): TextSlabs {
   }
 }
 
-/** @returns the number of the first new chunk; the others are free */
+/** @returns the number of the first new chunk; the others are added to the free ones */
 function addSlab({ slabs, chunksPerSlab, free }: SizeClass): number {
   const first = slabs.length * chunksPerSlab;
   slabs.push(Buffer.allocUnsafeSlow(slabBytes));
