@@ -158,7 +158,7 @@ function notCached(): GatewayError {
   );
 }
 
-/** A cached payment that is read before the environment of the request is known. */
+/** A cached payment whose read was started by stage 4. */
 class PrefetchedPayment {
   readonly paymentKey: string;
   readonly startedAt = performance.eventLoopUtilization();
@@ -183,7 +183,7 @@ interface StatusReaderDependencies {
   readonly now: Clock;
 }
 
-/** Requests a permit to call this environment, for a request that is about to. */
+/** Requests a permit as `request.permit`, for a request that is about to call this environment. */
 type PrefetchStatusPermit = (request: RoutedRequest, environment: string) => void;
 
 /** The time that the wait for another instance leaves for a call of our own before the deadline. Milliseconds. */
@@ -262,6 +262,8 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
   }
 
   /**
+   * Shares one call to the bank among equal reads at the same time.
+   *
    * @param payment what was read of it after the request had arrived; `undefined` if the shared state is unavailable
    * @param readMs how long that read took
    */

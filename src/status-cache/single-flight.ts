@@ -17,6 +17,7 @@ export interface SingleFlight {
    * Runs `fetch` in one instance only; the others wait until `lookup` finds its result.
    *
    * @param paymentKey the cached payment, whose changes are notified
+   * @param name       of the flight of this payment; flights of one name exclude each other
    */
   runAcrossInstances<Value>(paymentKey: string, name: string, steps: FlightSteps<Value>): Promise<Value>;
 }

@@ -18,7 +18,7 @@ export const createAccessLog = (log: Log): RequestObserver => ({
   },
 });
 
-/** Nearly every line: without the fields of errors, which the log would omit one by one. */
+/** The fields of nearly all lines. Without those of errors, because the log would omit them one by one. */
 const answeredFields = (record: RequestRecord): LogFields => ({
   requestId: record.requestId,
   operation: record.request?.operation,

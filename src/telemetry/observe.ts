@@ -19,7 +19,7 @@ export type StartTrace = (headers: HeaderFields) => StartedTrace;
 
 /** @param startTrace `undefined` if tracing is off: the caller's `traceparent` then reaches the bank unchanged */
 export function observe(observer: Required<RequestObserver>, startTrace?: StartTrace): Stage<PisRequest> {
-  const finishedRequests = collectFinishedRequests(observer);
+  const finishedRequests = createFinishedRequests(observer);
   return (request, next) => {
     const started = startTrace?.(request.headers);
     if (started) request.headers = started.headers;
@@ -56,8 +56,8 @@ interface FinishedRequests {
   flush(): void;
 }
 
-/** Passes the records of finished requests to the observer when the promises of this tick have settled: the responses are sent first. */
-function collectFinishedRequests(observer: Required<RequestObserver>): FinishedRequests {
+/** Passes the records of finished requests to the observer after the promises of this tick: the responses are sent first. */
+function createFinishedRequests(observer: Required<RequestObserver>): FinishedRequests {
   let records: RequestRecord[] = [];
 
   function flush(): void {

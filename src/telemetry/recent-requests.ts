@@ -63,7 +63,7 @@ interface FoundRecord {
 
 interface Ring {
   add(record: RequestRecord, sequence: number): void;
-  /** Stores a record again that has a new event. */
+  /** Stores a record again after an event was added to it. */
   replace(record: RequestRecord): void;
   /** @param id in lower case */
   find(id: string): readonly FoundRecord[];
@@ -88,7 +88,7 @@ function createRing(maxRecords: number): Ring {
       size = Math.min(size + 1, maxRecords);
     },
     replace(record) {
-      if (unusual.includes(record)) return; // contains the event already
+      if (unusual.includes(record)) return; // the same object, which contains the event already
       for (let slot = 0; slot < size; slot++) {
         const { requestId, receivedAtMs } = recordIn(slot);
         if (requestId === record.requestId && receivedAtMs === record.receivedAtMs) unusual[slot] = record;

@@ -1,8 +1,8 @@
 /**
  * Stores records of requests as numbers, in memory that is allocated once.
  *
- * As objects, the newest thousands of records would be promoted to the old generation of V8's heap and become garbage there, whose
- * collection costs more than the rest of the telemetry of a request (ADR 88).
+ * V8 would promote thousands of objects to the old generation of its heap, where they would become garbage. Its collection would
+ * cost more than the rest of a request's telemetry (ADR 88).
  */
 
 import type { TimedEvent } from '../request/request-events.ts';
@@ -31,7 +31,7 @@ export interface RecordSlots {
   read(slot: number): StoredRecord;
 }
 
-/** The positions in a slot, in numbers of 32 bits. */
+/** The positions in a slot, counted in numbers of 32 bits. */
 const position = {
   receivedAt: 0, // two of them: a number of 64 bits
   duration: 2,
@@ -46,7 +46,7 @@ const position = {
   events: 19,
 } as const;
 const idLength = 36;
-/** Enough for a payment that was sent twice. */
+/** Numbers of 32 bits: enough for a payment that was sent twice. Even, because a slot begins with a number of 64 bits. */
 const slotSize = 112;
 
 export function createRecordSlots(count: number): RecordSlots {
@@ -56,7 +56,12 @@ export function createRecordSlots(count: number): RecordSlots {
   const bytes = Buffer.from(numbers.buffer);
   const numberAt = (at: number) => numbers[at] ?? 0;
 
-  /** Writes the time, the end, and two numbers for each field. @returns the end; beyond `limit` if the event does not fit */
+  /**
+   * Writes the time and the end of the event, and two numbers for each field: its name, negative if the value is a text, and the
+   * value.
+   *
+   * @returns the end; beyond `limit` if the event does not fit
+   */
   function writeEvent(start: number, limit: number, { afterMs, event }: TimedEvent): number {
     const fields: EventFields = event;
     let at = start + 2;

@@ -41,7 +41,7 @@ export const prefetchPermit =
   (request, environment) => {
     const { operation, client } = request;
     const upstream = client.environments.includes(environment) ? upstreamOf(environment) : undefined;
-    request.permit?.release(); // of an earlier claim, or for another environment
+    request.permit?.release(); // one of an earlier claim, or for another environment
     request.permit =
       upstream?.circuitOf(operation.lane, client.tenant).effectiveState() === 'closed'
         ? upstream.limiter.prefetch({ lane: operation.lane, tenant: client.tenant })
@@ -98,7 +98,7 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
   };
 }
 
-/** The permit that was requested in advance, unless the request goes to another environment than was expected. */
+/** Returns the permit that was requested in advance. Releases it if it is for another environment than that of the request. */
 function permitFor({ environment, permit }: RoutedRequest): RequestedPermit | undefined {
   if (permit?.environment === environment.name) return permit;
   permit?.release();

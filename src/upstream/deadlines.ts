@@ -1,19 +1,19 @@
-/** One timer for the deadlines of many calls: to arm and clear one for each call costs more than everything else about it. */
+/** One timer for the deadlines of many calls: setting and clearing a timer for each call would cost more than the list does. */
 
 import { createLinkedList, type LinkedList } from '../request/linked-list.ts';
 
 /**
- * Calls `onDeadline` at that time, at most a few milliseconds late.
+ * Calls `onDeadline` at this time or a few milliseconds later, unless the process is busy.
  *
  * @param atMs milliseconds of `performance.now()`
- * @returns clears the deadline
+ * @returns a function that clears the deadline
  */
 export type SetDeadline = (atMs: number, onDeadline: () => void) => () => void;
 
 class PendingDeadline {
   readonly atMs: number;
   readonly onDeadline: () => void;
-  /** Returns whether it was still pending. */
+  /** @returns whether it was still pending */
   readonly clear: () => boolean;
 
   constructor(atMs: number, onDeadline: () => void, pending: LinkedList<PendingDeadline>) {
@@ -24,8 +24,8 @@ class PendingDeadline {
 }
 
 /**
- * The timer is armed for the earliest deadline, and stays armed if that one is cleared: nearly all calls end long before theirs. It
- * does not keep the process running.
+ * The timer is set to the earliest deadline, and stays set if that one is cleared: nearly all calls end long before theirs. It does
+ * not keep the process running.
  */
 export function createDeadlines(): SetDeadline {
   const pending = createLinkedList<PendingDeadline>();

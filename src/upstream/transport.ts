@@ -105,7 +105,7 @@ export function createTransport(
   const setDeadline = createDeadlines();
   /** How many calls have a connection or wait for one. */
   let activeCalls = 0;
-  /** The one that is late for longest comes first. */
+  /** Oldest first. */
   const lateCalls = createLinkedList<LateCall>();
   const inNextBatch = createBatchScheduler();
   const target = targetOf(environment);
@@ -181,7 +181,7 @@ export function createTransport(
           becomeLate(sending);
           sendingMark?.onDeadline();
         },
-        // The proxy destroys its request when its response closes early: the only access before there is a socket.
+        // The proxy destroys its request when its response closes early: the only way to end a request that has no socket yet.
         closeConnection: () => response.emit('close'),
       },
       setDeadline,
@@ -252,7 +252,7 @@ function targetOf({ origin }: Environment) {
 class DetachedRequest {
   readonly call: UpstreamCall;
   readonly method: string;
-  /** Empty until the proxy has started: before, it would parse a path as a URL to filter it. */
+  /** Empty until the proxy emits `start`: before that, it would parse a path as a URL for its filter. */
   url = '';
   readonly headers: NodeHeaders;
   readonly httpVersion = '1.1';
@@ -300,8 +300,8 @@ class EmptyBody extends Stream {
 }
 
 /**
- * The fields of a message by name. Inherits no names, as an object of `Object.create(null)`, but has a hidden class: the proxy and
- * Node copy and traverse it several times.
+ * The fields of a message by name. Inherits no names, like `Object.create(null)`. Unlike that, it has a hidden class, and is
+ * therefore faster to copy and to traverse, which the proxy and Node do several times.
  */
 class NodeHeaders {
   [name: string]: string | string[];

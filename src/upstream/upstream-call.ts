@@ -86,8 +86,8 @@ export interface CallHandlers {
 export const maxResponseBytes = 4 * 1024 * 1024;
 
 /**
- * What fits into the send buffer of a socket, even if the bank reads nothing. With more left to send, the connection of an early
- * response is closed: it might never become free.
+ * How many bytes fit into the send buffer of a socket, even if the bank reads nothing. If more of the request is unsent when its
+ * response arrives, the proxy closes the connection after the response: the rest might never be sent.
  */
 const maxUnconfirmedBytes = 16_384;
 

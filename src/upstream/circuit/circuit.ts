@@ -68,6 +68,7 @@ type CircuitState =
 export interface Admission {
   /** How often the circuit had opened before. The outcome of a call that was admitted before the last opening does not count. */
   readonly openings: number;
+  /** False while operators hold the circuit closed. */
   readonly isCounted: boolean;
 }
 

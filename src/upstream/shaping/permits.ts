@@ -114,11 +114,14 @@ function sharedPermits(
 const periodMs = 100;
 /** Blocks are leased only if the rate gives each instance at least this many permits per period. */
 const minPermitsPerInstance = 2;
-/** A block is leased after so many uses in this period and the one before: with less use, it costs more requests than it saves. */
+/** A block is leased after this many uses in this period and the one before: with fewer, it costs more requests than it saves. */
 const minUses = 2;
 /** A block is used only for half of its lease, so that a renewal reaches the store before the lease ends. */
 const usableMs = leaseMs / 2;
-/** How long a permit that was requested in advance is kept for its call. It is not leased: later use would exceed the rate. */
+/**
+ * How long a permit that was requested in advance is kept for its call, in milliseconds. It is not leased: with later use, the
+ * calls would exceed the rate.
+ */
 const keptMs = 50;
 
 interface LeasedPermitsDependencies {
@@ -149,13 +152,13 @@ function createLeasedPermits(
   let heldRates: PermitRates | undefined;
   /** Whether the store counts permits of this block as unused. */
   let isLeased = false;
-  /** Permits for waiting calls. They are lost unless they are used immediately. */
-  let due = 0;
+  /** Permits that `offer` gives to the waiting calls at this moment. They are not leased: unused ones are given back or lost. */
+  let offered = 0;
   let isPaymentRequested = false;
   let retryPaymentAtMs = Number.NEGATIVE_INFINITY;
   let isBlockRequested = false;
   let retryBlockAtMs = Number.NEGATIVE_INFINITY;
-  /** Permits that were requested in advance by calls that wait for the answer now, or do not need them any more. */
+  /** Permits requested in advance that have not arrived yet, and whose calls wait now or no longer need them. */
   let arriving = 0;
   let used = 0;
   let usedBefore = 0;
@@ -165,12 +168,12 @@ function createLeasedPermits(
   function take(rates: PermitRates, isPayment: boolean, waiting: number, tryAgain: () => void): number {
     const nowMs = now();
     if (nowMs >= heldUntilMs) held = 0;
-    if (due === 0 && held === 0) {
+    if (offered === 0 && held === 0) {
       const waitMs = request(rates, isPayment, waiting);
       if (waitMs === Number.POSITIVE_INFINITY) waiters.add(tryAgain);
       return waitMs;
     }
-    if (due > 0) due -= 1;
+    if (offered > 0) offered -= 1;
     else held -= 1;
     countUse(rates, nowMs);
     return 0;
@@ -192,6 +195,7 @@ function createLeasedPermits(
     let kept: GrantedPermits | undefined;
     let keptUntilMs = 0;
     let isAnswered = false;
+    /** Whether the call has used the permit, waits for any permit, or needs none. */
     let isOver = false;
     const onAnswer = (answer: GrantedPermits | undefined) => {
       isAnswered = true;
@@ -230,12 +234,17 @@ function createLeasedPermits(
     };
   }
 
-  /** @param permit `undefined` if none was granted: the calls that wait then request their own */
+  /**
+   * Offers a permit that its own call has not used to the waiting calls, or gives it back.
+   *
+   * @param permit `undefined` if none was granted: the waiting calls then request their own
+   */
   function offerOrGiveBack(rate: BucketRate, permit: GrantedPermits | undefined): void {
     const unused = offer(permit ? 1 : 0);
-    if (permit && unused > 0) buckets.giveBack(bucket, rate, permit.after).catch(() => {}); // then it is lost
+    if (permit && unused > 0) buckets.giveBack(bucket, rate, permit.after).catch(() => {}); // if this fails, the permit is lost
   }
 
+  /** Requests permits for waiting calls. @returns the result of `take` */
   function request(rates: PermitRates, isPayment: boolean, waiting: number): number {
     if (arriving > 0) return Number.POSITIVE_INFINITY;
     if (fallback.isActive()) return fallback.take(bucket, isPayment ? rates.payments : rates.others);
@@ -342,12 +351,12 @@ function createLeasedPermits(
     changeBlock(heldRates, 0, 0, Math.max(0, held - maxHeld(heldRates)));
   }
 
-  /** @returns how many of the permits nobody has used */
+  /** Offers permits to the waiting calls. @returns how many of them no call has used */
   function offer(count: number): number {
-    due = count;
+    offered = count;
     notify();
-    const unused = due;
-    due = 0;
+    const unused = offered;
+    offered = 0;
     return unused;
   }
 

@@ -41,7 +41,7 @@ export interface LimitedCall extends QueueKey {
   readonly deadlineAtMs: number;
   /** Aborted when the TPP disconnects. Has no effect once the call is admitted. */
   readonly signal?: DisconnectSignal | undefined;
-  /** What `prefetch` has returned for it. */
+  /** The permit that `prefetch` has requested for it. */
   readonly permit?: RequestedPermit | undefined;
 }
 
@@ -103,7 +103,7 @@ export function createRateLimiter(
   }
 
   function waitForAdmission({ lane, tenant, deadlineAtMs, signal, permit }: LimitedCall): Promise<void> {
-    permit?.release(); // the first call of the queue needs it
+    permit?.release(); // it goes to the first call of the queue
     const untilMs = Math.min(now() + Math.max(minQueueMs, maxWait[lane]), deadlineAtMs);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const disconnect = () => refuse(call, clientDisconnected());
@@ -221,7 +221,7 @@ export function createRateLimiter(
     if (queue.size() > 0 || adaptiveRate.pausedMs() > 0 || slots.free(lane, tenant) <= 0) return undefined;
     const rates = ratesOf(adaptiveRate.rate());
     const hasReserve = rates.others.burst < rates.payments.burst;
-    // The cache may answer a status read: meanwhile its permit must not be missing to a payment.
+    // The cache may answer a status read. Without a reserve, a payment could lack the permit until it is given back.
     if (lane === 'status' && !hasReserve) return undefined;
     return permits.prefetch?.(rates, lane === 'write');
   }
@@ -241,7 +241,7 @@ export function createRateLimiter(
   };
 }
 
-/** One timer for many times: it fires at the earliest. It stays armed if nothing waits for it any more. */
+/** One timer for many times: it fires at the earliest. It stays set if nothing waits for it any more. */
 function createTimer(onTime: () => void, now: () => number): { startAt(atMs: number): void } {
   let firesAtMs = Number.POSITIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
