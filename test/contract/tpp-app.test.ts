@@ -206,7 +206,7 @@ describe('a request whose quota is being checked', () => {
     ['refuse', 429, 'QUOTA_EXCEEDED'],
     ['admit', 503, 'STATE_UNAVAILABLE'],
   ] as const)
-    test(`gets no error of the pipeline before that: ${code}`, async () => {
+    test(`gets no error of the pipeline before the result of the check: ${code}`, async () => {
       const reached = Promise.withResolvers<void>();
       const started = startWithQuota(() => {
         reached.resolve();
@@ -229,7 +229,7 @@ describe('a request whose quota is being checked', () => {
     ['refuse', 429],
     ['admit', 413],
   ] as const)
-    test(`is refused by the quota before its body: ${status}`, async (t) => {
+    test(`gets an error about its body only if the quota admits it: ${status}`, async (t) => {
       for (const isChunked of [false, true]) {
         const started = startWithQuota(() => assert.fail('it reached the pipeline'));
         const server = createServer(started.app).listen(0, '127.0.0.1');
@@ -248,7 +248,7 @@ describe('a request whose quota is being checked', () => {
       }
     });
 
-  test('gives its permit back when it ends', async () => {
+  test('releases its permit when it ends', async () => {
     const released: string[] = [];
     const permit = { environment: 'sandbox', take: () => true, release: () => void released.push('permit') };
     for (const answer of [async () => bankResponse(), () => Promise.reject(new Error('a bug'))]) {

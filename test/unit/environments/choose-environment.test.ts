@@ -36,7 +36,7 @@ const refusalOf = async (dependencies: ReturnType<typeof dependenciesFor>, reque
   (await errorOf(() => sentTo(dependencies, request))).code;
 
 describe('the stage chooseEnvironment', () => {
-  test('adds the environment to the request, and its deadline, and changes nothing else', async () => {
+  test('adds the environment to the request, sets its deadline, and changes nothing else', async () => {
     const request = statusRead();
     const before = { ...request };
     const passed: RoutedRequest[] = [];
@@ -102,7 +102,7 @@ describe('the stage chooseEnvironment', () => {
     assert.equal(await refusalOf(dependencies, statusRead()), 'STATE_UNAVAILABLE');
   });
 
-  test('tells the stages before it the environment of a request that fails later', async () => {
+  test('sets the environment of the request even if the request fails later', async () => {
     const stage = chooseEnvironment(dependenciesFor({ affinities: [inProduction] }));
     const request = statusRead();
     await errorOf(() =>
@@ -296,12 +296,12 @@ describe('the permit that is requested in advance', () => {
       assert.deepEqual(await permitsFor(request, { affinities: [inProduction] }), ['production']);
   });
 
-  test('is for the only environment, also for a write that concerns a payment', async () => {
+  test('is for the only environment if there is one, also for a write on an existing payment', async () => {
     for (const request of [initiation(), cancellation(), authorisation()])
       assert.deepEqual(await permitsFor(request, { environments: ['bank'] }), ['bank']);
   });
 
-  test('is not requested for a status read, or if it is not known where the payment belongs', async () => {
+  test('is not requested for a status read, or if the environment of the payment is not known', async () => {
     assert.deepEqual(await permitsFor(statusRead(), { affinities: [inProduction] }), []);
     assert.deepEqual(await permitsFor(paymentRead()), []);
     const foreign = { affinities: [{ environment: 'production', tenant: 'rival' }] };
@@ -352,7 +352,7 @@ describe('the stage chooseEnvironment while the quota is being checked', () => {
     });
   }
 
-  test('refuses by the quota first if the affinity cannot be read either', async () => {
+  test('fails with QUOTA_EXCEEDED if the quota is used up and the affinity cannot be read', async () => {
     const stage = chooseEnvironment(withUnreachableState(dependenciesFor()));
     const quota = Promise.withResolvers<void>();
     const response = stage(Object.assign(statusRead(), { quota: quota.promise }), () => assert.fail());

@@ -107,7 +107,7 @@ describe('the quotas on buckets that instances share', () => {
     assert.equal((await takes[0]('bucket', rate)).remaining, 2);
   });
 
-  test('let a request start early only if the last answer left more permits than were requested since', async () => {
+  test('let a request continue before the result only if the last answer left more permits than were requested since', async () => {
     const { world, takes } = startShared();
     const check = createQuotaCheck([{ name: 'shop', quota: { rate: 1, burst: 3 } }], takes[0]);
     const startCheck = () => check(shop, () => {}) ?? assert.fail('the state is not asked');
@@ -126,7 +126,7 @@ describe('the quotas on buckets that instances share', () => {
     assert.equal(startCheck().isLikely, true, 'the bucket has been filled again');
   });
 
-  test('let each instance start at most one request early that another instance leaves no permit for', async () => {
+  test('let at most one request of each instance continue before it is refused, although another instance used the last permit', async () => {
     const { takes } = startShared();
     const quota = { rate: 1, burst: 3 };
     const checks = takes.map((take) => createQuotaCheck([{ name: 'shop', quota }], take));

@@ -49,7 +49,7 @@ describe('the first request with an X-Request-ID', () => {
   });
 
   for (const isOwnerSet of [true, false])
-    test(`has its response recorded once if it was to be recorded with the owner, which was ${isOwnerSet ? '' : 'not '}set`, async (t) => {
+    test(`has its response recorded once, ${isOwnerSet ? 'together with' : 'separately from'} the owner of its payment`, async (t) => {
       const { state, instance } = startInstance(t);
       const response = await instance.send(initiation(), async ({ writeAheadMark }) => {
         await writeAheadMark?.markSending('sandbox');
@@ -62,7 +62,7 @@ describe('the first request with an X-Request-ID', () => {
       assert.deepEqual(recorded, [{ what: 'recorded', as: 'answered' }]);
     });
 
-  test('says how long after the deadline a late response is recorded', async (t) => {
+  test('has a write-ahead mark that contains how long a late response is recorded', async (t) => {
     const { instance } = startInstance(t);
     const bank = createNextStage();
     bank.respond(created);
@@ -113,7 +113,7 @@ describe('a request whose quota is being checked', () => {
     assert.equal((await instance.send(initiation(), bank.next)).servedFrom, 'ledger');
   });
 
-  test('is refused by the quota first if the ledger is unavailable', async (t) => {
+  test('gets QUOTA_EXCEEDED if its quota is used up and the ledger is unavailable', async (t) => {
     useFakeTime(t);
     const state = createFailingState();
     const instance = createInstance(state);
@@ -161,7 +161,7 @@ describe('a repeat', () => {
     assert.equal(bank.sentCount(), 1);
   });
 
-  test('reads the active environment again with each claim, and releases the permit while it waits', async (t) => {
+  test('sends the commands of later stages again with each claim, and releases its permit while it waits', async (t) => {
     const { state, instance } = startInstance(t);
     const [bank, later] = [createNextStage(), createNextStage()];
     const first = instance.send(initiation(), bank.next);
@@ -179,7 +179,7 @@ describe('a repeat', () => {
     assert.deepEqual(seen, ['claimed', 'released', 'claimed']);
   });
 
-  test('of a request of the same instance claims nothing', async (t) => {
+  test('of a request of the same instance is answered from memory, without a claim', async (t) => {
     const { instance } = startInstance(t);
     const bank = createNextStage();
     bank.respond(created);

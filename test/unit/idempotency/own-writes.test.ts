@@ -40,7 +40,7 @@ describe('the own writes of an instance', () => {
     assert.equal(writes.entryOf('a'), undefined);
   });
 
-  test('are unresolved from their end until their outcome is known, or they are forgotten', () => {
+  test('are unresolved from the time when they are in doubt until their outcome is known or they are deleted', () => {
     const writes = createOwnWrites(1_000_000);
     for (const id of ['a', 'b', 'c']) {
       writes.set(id, serialized(sending));
@@ -53,7 +53,7 @@ describe('the own writes of an instance', () => {
     assert.deepEqual(writes.unresolvedIds(), ['c']);
   });
 
-  test('drop the oldest beyond the limit, and are then incomplete until those have expired', (t) => {
+  test('are dropped beyond the limit, oldest first, and are incomplete until the dropped ones have expired', (t) => {
     const time = useFakeTime(t);
     const writes = createOwnWrites(10_000);
     for (let index = 0; index < 10; index++)
@@ -65,7 +65,7 @@ describe('the own writes of an instance', () => {
     assert.equal(writes.isComplete(), true);
   });
 
-  test('stay as they are while others are replaced, dropped and forgotten', () => {
+  test('keep their entries while others are replaced, dropped and deleted', () => {
     const writes = createOwnWrites(100_000);
     const set = (id: string, body: string) => writes.set(id, serialized(answered(body)), { ttlMs: windowMs });
     for (let index = 0; index < 200; index++) {
@@ -90,7 +90,7 @@ describe('the own writes of an instance', () => {
     assert.deepEqual(writes.entryOf('a'), answered('{}'));
   });
 
-  test('remember of a long response only that the bank answered', () => {
+  test('contain only the outcome if the response is long', () => {
     const writes = createOwnWrites(1_000_000);
     writes.set('a', serialized(answered('x'.repeat(5_000))), { ttlMs: windowMs });
     assert.equal(writes.entryOf('a')?.step, 'happened');

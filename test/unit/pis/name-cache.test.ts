@@ -32,7 +32,7 @@ describe('a cache by name', () => {
     );
   });
 
-  test('learns a name although it was filled with others before', () => {
+  test('caches a name although it was full of other names before', () => {
     const { lowerCase, computed } = createCache();
     for (const name of manyNames) lowerCase(name);
     computed.length = 0;

@@ -83,7 +83,7 @@ describe('the expiring map', () => {
     assert.ok(largest < 300, `${largest} entries for 100 live values`);
   });
 
-  test('discards every value that is replaced, removed or evicted, once', () => {
+  test('discards each value once, when it is replaced, removed or evicted', () => {
     let nowMs = 0;
     const discarded: string[] = [];
     const map = createExpiringMap<string>(

@@ -38,7 +38,7 @@ describe('the JSON log', () => {
     });
   });
 
-  test('has objects and lists as such', () => {
+  test('contains objects and lists as JSON', () => {
     const { log, lines } = logTo('info', 'json');
     const fields = { details: { reason: 'go-live', steps: [{ ok: true }] }, errors: ['one', 'two'] };
     log('warn', 'audit', fields);
@@ -58,7 +58,7 @@ describe('the text log', () => {
     assert.equal(rest, ` INFO: request ${JSON.stringify(fields)}\n`);
   });
 
-  test('has error codes and objects on the same line', () => {
+  test('puts error codes and objects on the same line', () => {
     const { log, lines } = logTo('info', 'text');
     log('warn', 'request failed', { error: 'OUTCOME_UNKNOWN', details: { why: 'The bank said "no".' } });
 
@@ -66,7 +66,7 @@ describe('the text log', () => {
     assert.ok(lines[0]?.endsWith(` WARN: request failed ${fields}\n`), lines[0]);
   });
 
-  test('is in colour on a terminal that has colours, without what all lines share', () => {
+  test('is in colour on a terminal that has colours, and omits the fields that all lines share', () => {
     const { log, lines } = logTo('info', 'text', { instance: 'an-id', terminal: { hasColors: true } });
     log('info', 'serving', { publicUrl: 'https://gateway.example' });
     assert.ok(lines[0]?.includes(styleText('green', 'INFO', { validateStream: false })), lines[0]);

@@ -66,7 +66,7 @@ describe('the recent requests of an instance', () => {
     ]);
   });
 
-  test('report an event that follows the end of a request without an error', () => {
+  test('report an event that follows the end of a successful request', () => {
     const recentRequests = createRecentRequests();
     const [earlier, record] = [1, 2].map((ms) => requestRecord({ requestId, receivedAtMs: ms }));
     assert.ok(earlier && record);
@@ -79,7 +79,7 @@ describe('the recent requests of an instance', () => {
     );
   });
 
-  test('report every kind of event, and more of them than usual, as they were recorded', () => {
+  test('report every kind of event, also of a record with more events than fit into a slot', () => {
     const recentRequests = createRecentRequests();
     const events: readonly RequestEvent[] = [
       { what: 'ledger', verdict: 'claimed', waitedMs: 0.04 },
@@ -118,7 +118,7 @@ describe('the recent requests of an instance', () => {
     );
   });
 
-  test('keep no record as an object if its request succeeded', () => {
+  test('store the record of a successful request as numbers instead of the object', () => {
     const recentRequests = createRecentRequests();
     const events = [{ afterMs: 1, event: { what: 'permit', waitedMs: 2 } as const }];
     recentRequests.onRequestEnd(requestRecord({ requestId, events }));

@@ -29,7 +29,7 @@ describe('deadlines with one timer', () => {
     assert.ok(passed.every(({ earlyMs }) => earlyMs <= 0));
   });
 
-  test('are not reported after they were cleared, even by the report of another one', async () => {
+  test('are not reported after they were cleared, even if the callback of another one clears them', async () => {
     const { set, passed, names } = startDeadlines();
     const clear = set('cleared before', 5);
     set('first', 10, () => clearSecond());

@@ -295,7 +295,7 @@ describe('call whose permit is requested in advance', () => {
     assert.equal(buckets.requests, 0);
   });
 
-  test('exceeds the rate by no more than its permit is kept, for random arrivals', async (t) => {
+  test('exceeds the rate by at most the permits of 60 ms, for random arrivals', async (t) => {
     const random = seededRandom(17);
     const bucketsOf = slowBuckets(() => Math.floor(random() * 10));
     const maxWait = { write: 60_000, read: 60_000, status: 60_000 };
