@@ -2,6 +2,7 @@
 
 import type { z } from 'zod';
 import { closestName } from './did-you-mean.ts';
+import { variableOf } from './environment-variables.ts';
 import type { SettingPath } from './object-path.ts';
 import { anyName, namesAt, settings } from './settings.ts';
 
@@ -27,8 +28,13 @@ export const formatPath = (path: SettingPath): string =>
 /** The errors in one issue of the schema: one for each unknown key, otherwise one. */
 export function configErrorsOf(issue: z.core.$ZodIssue): readonly ConfigError[] {
   const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key));
-  if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue) }];
-  return issue.keys.map((name) => ({ path: [...path, name], message: unknownKeyMessage(name, path) }));
+  if (issue.code !== 'unrecognized_keys')
+    return [{ path, message: messageOf(issue) + variableHint(issue, path) }];
+  const advice = issue.message && `; ${issue.message}`;
+  return issue.keys.map((name) => ({
+    path: [...path, name],
+    message: unknownKeyMessage(name, path) + advice,
+  }));
 }
 
 /** The message for an issue of a setting whose schema has no message of its own. */
@@ -37,11 +43,19 @@ export function schemaErrorMessage(issue: z.core.$ZodRawIssue): string | undefin
   if (issue.code === 'invalid_value') return `expected ${formatList(issue.values.map(String))}`;
   if (issue.code === 'too_small') return `expected at least ${issue.minimum}${countUnit(issue.origin)}`;
   if (issue.code === 'too_big') return `expected at most ${issue.maximum}${countUnit(issue.origin)}`;
+  if (issue.code === 'unrecognized_keys') return ''; // Schemas may add advice.
   return undefined;
 }
 
 const messageOf = (issue: z.core.$ZodIssue) =>
   issue.code === 'invalid_type' && issue.input === undefined ? `required; ${issue.message}` : issue.message;
+
+/** For values that other programs replace: `${BANK_URL}`. */
+function variableHint({ input }: z.core.$ZodIssue, path: SettingPath): string {
+  if (typeof input !== 'string' || !input.includes('${')) return '';
+  const variable = variableOf(path);
+  return `; variables are not replaced: write the value${variable ? `, or set ${variable}` : ''}`;
+}
 
 const typeNames: Readonly<Record<string, string>> = {
   string: 'a string',

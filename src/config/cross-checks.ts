@@ -2,8 +2,9 @@
 
 import type { ReadFile } from '../certificates/file-watcher.ts';
 import type { ConfigError } from './config-errors.ts';
+import { closestName } from './did-you-mean.ts';
 import type { SettingPath } from './object-path.ts';
-import { noActiveEnvironment, shareAddress } from './resolve-defaults.ts';
+import { listenUrl, noActiveEnvironment, shareAddress } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { redisUrl } from './sections/state.ts';
 import { isLoopback } from './values.ts';
@@ -37,6 +38,7 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   noEnvironment,
   unknownActiveEnvironment,
   environmentsWithOneAddress,
+  environmentsAtTheGateway,
   certificatesWithoutKey,
   tlsForPlainHttp,
   redisAndFile,
@@ -145,10 +147,16 @@ function clientsOfUnknownEnvironments(
   { environmentNames }: CrossCheckContext,
 ): readonly ConfigError[] {
   if (environmentNames.length === 0) return [];
-  const message = `unknown environment; expected ${environmentNames.join(' or ')}`;
   return clients.flatMap(({ environments }, index) =>
     environments.flatMap((name, at) =>
-      environmentNames.includes(name) ? [] : [{ path: ['clients', index, 'environments', at], message }],
+      environmentNames.includes(name)
+        ? []
+        : [
+            {
+              path: ['clients', index, 'environments', at],
+              message: unknownEnvironment(name, environmentNames),
+            },
+          ],
     ),
   );
 }
@@ -168,10 +176,16 @@ function unknownActiveEnvironment(
   if (environmentNames.length === 0 || environmentNames.includes(active)) return [];
   const isMissing = active === noActiveEnvironment;
   if (isMissing && environmentNames.length === 1) return [];
-  const problem = isMissing ? 'required if there are several environments' : 'unknown environment';
-  return [
-    { path: ['environments', 'active'], message: `${problem}; expected ${environmentNames.join(' or ')}` },
-  ];
+  const message = isMissing
+    ? `required if there are several environments; expected ${environmentNames.join(' or ')}`
+    : unknownEnvironment(active, environmentNames);
+  return [{ path: ['environments', 'active'], message }];
+}
+
+function unknownEnvironment(name: string, known: readonly string[]): string {
+  const similar = known.length > 1 ? closestName(name, known) : undefined;
+  const hint = similar ? ` (did you mean ${similar}?)` : '';
+  return `unknown environment; expected ${known.join(' or ')}${hint}`;
 }
 
 function environmentsWithOneAddress({ environments: { all } }: Config): readonly ConfigError[] {
@@ -183,6 +197,16 @@ function environmentsWithOneAddress({ environments: { all } }: Config): readonly
       message: `same URL as environments.${other}.baseUrl; two environments cannot have the same URL`,
     };
   });
+}
+
+function environmentsAtTheGateway({ environments, listen }: Config): readonly ConfigError[] {
+  const message = 'this is the address of the gateway itself (section listen); write the address of the bank';
+  const related = ['port', 'host', 'publicUrl'].map((name) => ['listen', name]);
+  return environments.all.flatMap(({ name, origin, basePath }) =>
+    origin === listenUrl(listen) || origin + basePath === listen.publicUrl
+      ? [{ path: ['environments', name, 'baseUrl'], related, message }]
+      : [],
+  );
 }
 
 function certificatesWithoutKey({ environments }: Config): readonly ConfigError[] {

@@ -1,6 +1,5 @@
 /** Applies environment variables as settings: `PENSTOCK_LISTEN_PORT` sets `listen.port` and overrides the file. */
 
-import type { ConfigError } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
 import { isMapping, type SettingPath, valueAt, withValue } from './object-path.ts';
 import { anyName, type JsonSchema, settings } from './settings.ts';
@@ -13,12 +12,24 @@ export interface OverriddenSettings {
   /** The applied variables, each with the path of the setting that it set. */
   readonly overrides: readonly { readonly variable: string; readonly path: SettingPath }[];
   /** One error for each variable that names no setting. */
-  readonly errors: readonly (ConfigError & { readonly variable: string })[];
+  readonly errors: readonly {
+    readonly variable: string;
+    readonly path: SettingPath;
+    readonly message: string;
+  }[];
 }
 
 /** The variable that overrides a setting; `<NAME>` in it stands for the name of an environment or a tenant. */
 export const variableName = (path: readonly string[]): string =>
   ['PENSTOCK', ...path.map((part) => (part === anyName ? '<NAME>' : upperSnake(part)))].join('_');
+
+/** The variable that sets the value at this path, or the list or mapping that contains it. */
+export function variableOf(path: SettingPath): string | undefined {
+  const setting = settings.find((candidate) =>
+    candidate.path.every((part, index) => part === path[index] || (part === anyName && index < path.length)),
+  );
+  return setting && variableName(path.slice(0, setting.path.length).map(String));
+}
 
 /** @param tree the settings of the file */
 export const applyVariables = (tree: unknown, variables: EnvironmentVariables): OverriddenSettings =>

@@ -83,6 +83,10 @@ export const schemaAt = (path: SettingPath): JsonSchema | undefined =>
 /** The names allowed in the mapping at this path. */
 export function namesAt(path: SettingPath): readonly string[] {
   const node = schemaAt(path);
-  const mappings = [node, ...(node?.anyOf ?? [])];
-  return mappings.flatMap((mapping) => Object.keys(mapping?.properties ?? {}));
+  return node ? namesIn(node) : [];
 }
+
+const namesIn = ({ properties = {}, anyOf = [] }: JsonSchema): readonly string[] => [
+  ...Object.keys(properties),
+  ...anyOf.flatMap(namesIn),
+];

@@ -111,17 +111,22 @@ const isAlmost = (one: number | undefined, other: number) =>
 
 function quantity(unit: Unit, bounds: Bounds) {
   return z
-    .string({ error: `expected ${unit.expected}` })
+    .string({ error: (issue) => expectedText(unit, issue.input) })
     .meta({ unit: unit.name, pattern: unit.shape.source })
     .transform((text, context) => {
       const value = parseQuantity(unit, text);
-      if (value === undefined) return refuse(context, `expected ${unit.expected}`);
+      if (value === undefined) return refuse(context, expectedText(unit, text));
       if (value < boundOf(unit, bounds.min, 0)) return refuse(context, `expected at least ${bounds.min}`);
       if (value > boundOf(unit, bounds.max, Infinity))
         return refuse(context, `expected at most ${bounds.max}`);
       return value;
     });
 }
+
+const expectedText = (unit: Unit, given: unknown) =>
+  /^\d+(\.\d+)?$/.test(String(given))
+    ? `expected ${unit.expected}; add the unit to the number`
+    : `expected ${unit.expected}`;
 
 const boundOf = (unit: Unit, text: string | undefined, otherwise: number) =>
   (text === undefined ? undefined : parseQuantity(unit, text)) ?? otherwise;

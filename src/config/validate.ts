@@ -18,6 +18,7 @@ import {
 } from './object-path.ts';
 import { resolveDefaults } from './resolve-defaults.ts';
 import { type Config, type Settings, schema } from './schema.ts';
+import { environment } from './sections/environments.ts';
 
 export type ValidationResult =
   | ValidConfig
@@ -37,7 +38,13 @@ export function validateSettings(
   tree: unknown,
   context: Omit<CrossCheckContext, 'environmentNames' | 'isWritten'>,
 ): ValidationResult {
-  const { settings, validTree, errors, removedPaths } = parseValidPart(tree);
+  const misplaced = misplacedSections(tree);
+  const paths = misplaced.map(({ path }) => path);
+  const placedTree = paths.reduce(withoutValue, tree);
+  const { settings, validTree, errors, removedPaths } = parseValidPart(placedTree, {
+    errors: misplaced,
+    removedPaths: paths,
+  });
   if (!settings) return { kind: 'invalid', errors };
 
   const isWritten = (path: SettingPath) => valueAt(validTree, path) !== undefined;
@@ -47,7 +54,7 @@ export function validateSettings(
     validTree,
   );
   const config = resolveDefaults(schema.parse(completeTree));
-  const fullContext = { ...context, isWritten, environmentNames: environmentNamesIn(tree) };
+  const fullContext = { ...context, isWritten, environmentNames: environmentNamesIn(placedTree) };
   const isMeaningful = ({ path, related = [] }: ConfigError) =>
     ![path, ...related].some((involved) => removedPaths.some((removed) => pathsOverlap(involved, removed)));
   const crossCheckErrors = [
@@ -67,6 +74,21 @@ const environmentNamesIn = (tree: unknown) => {
   const environments = valueAt(tree, ['environments']);
   return isMapping(environments) ? Object.keys(environments).filter((name) => name !== 'active') : [];
 };
+
+/** Sections among the environments: as environments, they would get an error for each of their settings. */
+const misplacedSections = (tree: unknown): readonly ConfigError[] =>
+  environmentNamesIn(tree)
+    .filter((name) => Object.hasOwn(schema.shape, name))
+    .filter((name) => valueAt(tree, ['environments', name, 'baseUrl']) === undefined)
+    .map((name) => {
+      const forOne = Object.hasOwn(environment.shape, name)
+        ? `; for one environment, write environments.NAME.${name}`
+        : '';
+      return {
+        path: ['environments', name],
+        message: `this is a section, not an environment; move it to the top level${forOne}`,
+      };
+    });
 
 interface ValidPart {
   readonly settings?: Settings;

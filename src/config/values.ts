@@ -5,7 +5,8 @@ import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 
 /** A name that is safe in headers, metrics and keys. */
-export const plainName = () => z.string({ error: plainNameExpected }).regex(plainNames, plainNameExpected);
+export const plainName = () =>
+  z.string({ error: unlessNumber(plainNameExpected) }).regex(plainNames, plainNameExpected);
 
 export const plainNames = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
@@ -13,13 +14,19 @@ export const plainNameExpected =
   'expected a name of at most 64 letters, digits, ".", "_" and "-", beginning with a letter or digit';
 
 export const environmentName = () =>
-  z.string({ error: environmentNameExpected }).regex(environmentNames, environmentNameExpected);
+  z.string({ error: unlessNumber(environmentNameExpected) }).regex(environmentNames, environmentNameExpected);
 
 /** Names of environments are part of headers, URLs and the names of environment variables. */
 export const environmentNames = /^(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
 export const environmentNameExpected =
   'expected an environment name: at most 64 characters a-z and 0-9, separated by single hyphens';
+
+/** The message for a value that is not a string. YAML parses names of digits as numbers, without their leading zeros. */
+const unlessNumber = (expected: string) => (issue: { readonly input?: unknown }) =>
+  typeof issue.input === 'number'
+    ? `${expected}; without quotes, it is a number: write it in quotes`
+    : expected;
 
 export const host = (fallback: string) =>
   z.string({ error: hostExpected }).refine(isHost, hostExpected).default(fallback);

@@ -9,19 +9,31 @@ const redisAddress = () =>
     .string()
     .refine((text) => redisUrl(text) !== undefined, 'expected redis://host:6379/0 or rediss://host:6379/0');
 
+/** The address of a single Redis under an unknown key. */
+const unknownKey = {
+  error: ({ code }: z.core.$ZodRawIssue) =>
+    code === 'unrecognized_keys'
+      ? 'a single Redis is a URL without a mapping: redis://host:6379/0'
+      : undefined,
+};
+
 const redis = z.union(
   [
     redisAddress().transform((url) => ({ kind: 'single' as const, url })),
     z
-      .strictObject({
-        cluster: z.array(redisAddress()).min(1).describe('URLs of some nodes of the cluster.'),
-      })
+      .strictObject(
+        { cluster: z.array(redisAddress()).min(1).describe('URLs of some nodes of the cluster.') },
+        unknownKey,
+      )
       .transform(({ cluster }) => ({ kind: 'cluster' as const, urls: cluster })),
     z
-      .strictObject({
-        sentinels: z.array(redisAddress()).min(1).describe('URLs of the sentinels.'),
-        name: z.string().min(1).describe('The name of the master that the sentinels monitor.'),
-      })
+      .strictObject(
+        {
+          sentinels: z.array(redisAddress()).min(1).describe('URLs of the sentinels.'),
+          name: z.string().min(1).describe('The name of the master that the sentinels monitor.'),
+        },
+        unknownKey,
+      )
       .transform(({ sentinels, name }) => ({ kind: 'sentinels' as const, urls: sentinels, name })),
   ],
   {

@@ -40,7 +40,7 @@ port: 8080
       ':15 duplicate key; remove one of the two',
       ':15 log.level: expected trace, debug, info, warn, error, fatal or silent',
       ':16 deadlines.connect: 10s must be below deadlines.status (10s), otherwise connecting can use the whole deadline; lower it, or raise deadlines.status',
-      ':17 statusCache.finalTtl: expected a duration such as 500ms, 10s, 2min, 24h or 400d',
+      ':17 statusCache.finalTtl: expected a duration such as 500ms, 10s, 2min, 24h or 400d; add the unit to the number',
       ':17 statusCache.pendingTtl: 1min must not exceed statusCache.pendingTtlMax (15s), because it grows up to that value; lower it, or raise statusCache.pendingTtlMax',
       ':18 port: unknown key port; allowed: listen, admin, standard, clients, tenants, environments, state, idempotency, payments, statusCache, deadlines, upstream, circuit, shaping, log, tracing (did you mean listen.port?)',
     ]);
@@ -49,7 +49,9 @@ port: 8080
   test('does not report contradictions with the default of an invalid setting', () => {
     assert.deepEqual(
       errorsIn(`${minimalConfig}deadlines: { status: 20 }\nshaping: { maxWait: { status: 15s } }`),
-      [':2 deadlines.status: expected a duration such as 500ms, 10s, 2min, 24h or 400d'],
+      [
+        ':2 deadlines.status: expected a duration such as 500ms, 10s, 2min, 24h or 400d; add the unit to the number',
+      ],
     );
   });
 
@@ -90,6 +92,24 @@ port: 8080
     assert.deepEqual(errorsIn(`${minimalConfig}clients: [{ name: a, apiKey: x }]`), [
       ':2 clients[0].apiKey: unknown key apiKey; allowed: name, tenant, apiKeySha256, certificateSha256, environments, quota (did you mean apiKeySha256?)',
     ]);
+  });
+
+  test('names the environment variable that replaces a variable of the shell, without quoting the value', () => {
+    const advice = '; variables are not replaced: write the value, or set';
+    assert.deepEqual(
+      errorsIn(
+        `${minimalConfig}listen: { port: "\${PORT}" }\nstate: { redis: "\${REDIS_URL:-CANARY}" }\nclients: [{ name: "\${CLIENT}" }]`,
+      ).map((error) => error.replace(/^(:\d+ \S+) .*?(; variables|$)/, '$1$2')),
+      [
+        `:2 listen.port:${advice} PENSTOCK_LISTEN_PORT`,
+        `:3 state.redis:${advice} PENSTOCK_STATE_REDIS`,
+        `:4 clients[0].name:${advice} PENSTOCK_CLIENTS`,
+      ],
+    );
+  });
+
+  test('accepts an environment that is named like a section', () => {
+    assert.deepEqual(errorsIn('environments:\n  upstream: { baseUrl: https://a.example }'), []);
   });
 
   test('suggests active for a misspelt active', () => {

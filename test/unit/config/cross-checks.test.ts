@@ -31,6 +31,16 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':4 environments.b.baseUrl: same URL as environments.a.baseUrl; two environments cannot have the same URL',
   ],
   [
+    'a bank at the listener of the gateway, whatever its path',
+    'listen: { host: 0.0.0.0, port: 8081 }\nenvironments:\n  a: { baseUrl: http://127.0.0.1:8081/psd2 }',
+    ':3 environments.a.baseUrl: this is the address of the gateway itself (section listen); write the address of the bank',
+  ],
+  [
+    'a bank at the public URL of the gateway',
+    'listen: { publicUrl: https://pay.example/gateway }\nenvironments:\n  active: a\n  a: { baseUrl: https://pay.example/gateway/ }\n  b: { baseUrl: https://pay.example/bank }',
+    ':4 environments.a.baseUrl: this is the address of the gateway itself (section listen); write the address of the bank',
+  ],
+  [
     'the metadata service of a cloud as a bank, in any spelling',
     'environments:\n  active: a\n  a: { baseUrl: "https://0xA9FEA9FE/" }\n  b: { baseUrl: "https://[::ffff:169.254.169.254]" }',
     ':3 environments.a.baseUrl: link-local address (169.254.0.0/16, the metadata service of cloud providers); enter the URL of the bank',

@@ -97,7 +97,7 @@ describe('environment variables', () => {
         'PENSTOCK_LISTEN_PORT listen.port: expected an integer',
         'PENSTOCK_ENVIRONMENTS_STAGING_STANDARD_VERSION environments.staging.baseUrl: required; expected a URL such as https://api.bank.example/psd2',
         'PENSTOCK_STATUS_CACHE_ENABLED statusCache.enabled: expected true or false',
-        'PENSTOCK_DEADLINES_READ deadlines.read: expected a duration such as 500ms, 10s, 2min, 24h or 400d',
+        'PENSTOCK_DEADLINES_READ deadlines.read: expected a duration such as 500ms, 10s, 2min, 24h or 400d; add the unit to the number',
         'PENSTOCK_CLIENTS clients[0]: the client has no credential; set apiKeySha256 or certificateSha256',
       ],
     );
