@@ -61,7 +61,7 @@ export function createServices(config: Config, log: Log, state: State, instanceI
 
   const activeEnvironment = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinityStore(state, config.payments.rememberFor, log);
-  const encryptedState = { ...state, keyValues: withEncryption(state, config.state) };
+  const encryptedState = { ...state, ...withEncryption(state, config.state) };
   const identitiesStore = createIdentitiesStore(state);
   const withNames = createWithNames(identitiesStore);
   const ledger = createLedgerServices(state, {

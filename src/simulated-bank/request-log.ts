@@ -34,7 +34,7 @@ interface ArrivalInfo {
 }
 
 /** The log of one bank. */
-export interface RequestLog {
+export interface BankRequestLog {
   /** Records a request. @returns a function that reads its body: `undefined` if the client disconnects before its end */
   arrived(request: IncomingMessage, arrival: ArrivalInfo): () => Promise<Buffer | undefined>;
   entries(): readonly LoggedRequest[];
@@ -45,7 +45,7 @@ export interface RequestLog {
 const maxEntries = 200_000;
 
 /** @param onChange called whenever an entry was added or changed */
-export function createRequestLog(tell: () => void): RequestLog {
+export function createRequestLog(tell: () => void): BankRequestLog {
   let entries: LoggedRequest[] = [];
 
   return {

@@ -1,9 +1,10 @@
 /** Creates the state that the settings select: Redis, a SQLite file, or memory. */
 
 import type { StateSettings } from '../config/schema.ts';
+import { encryptRequestLog } from './encrypted-request-log.ts';
 import { encryptKeyValues, readEncryptionKeys } from './encryption.ts';
 import { createMemoryState } from './memory.ts';
-import type { KeyValues, State } from './ports.ts';
+import type { KeyValues, RequestLog, State } from './ports.ts';
 import { createRedisState } from './redis.ts';
 import { createSqliteState } from './sqlite.ts';
 
@@ -22,13 +23,21 @@ export function lostOnRestart({ redis, file }: StateSettings): string | undefine
   return 'the state is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment, the active environment and the audit log; set state.redis or state.file';
 }
 
-/**
- * The key-value store for data of banks and payers: encrypted, if a key file is configured.
- *
- * @throws Error that says what to change, if the key file cannot be used
- */
-export function withEncryption({ keyValues }: State, { encryptionKeyFile }: StateSettings): KeyValues {
-  return encryptionKeyFile === null
-    ? keyValues
-    : encryptKeyValues(keyValues, readEncryptionKeys(encryptionKeyFile));
+/** What of the state holds data of banks, payers and requests: encrypted, if a key file is configured. */
+export interface EncryptedState {
+  readonly keyValues: KeyValues;
+  readonly requestLog: RequestLog;
+}
+
+/** @throws Error that says what to change, if the key file cannot be used */
+export function withEncryption(
+  { keyValues, requestLog }: Pick<State, 'keyValues' | 'requestLog'>,
+  { encryptionKeyFile }: StateSettings,
+): EncryptedState {
+  if (encryptionKeyFile === null) return { keyValues, requestLog };
+  const keys = readEncryptionKeys(encryptionKeyFile);
+  return {
+    keyValues: encryptKeyValues(keyValues, keys),
+    requestLog: encryptRequestLog(requestLog, keys),
+  };
 }

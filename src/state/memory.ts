@@ -1,6 +1,7 @@
 /** State in the memory of one process: it serves a single instance, and a restart loses it. */
 
 import { done, knownResult, no, yes } from './known-results.ts';
+import { createMemoryRequestLog } from './memory-request-log.ts';
 import {
   type BucketRate,
   EpochMismatchError,
@@ -24,6 +25,7 @@ export function createMemoryState(now: () => number = () => performance.now()): 
     sets: createSets(),
     tokenBuckets: createMemoryTokenBuckets(now),
     pubsub: createPubSub(),
+    requestLog: createMemoryRequestLog(now),
     async open() {},
     problem: () => undefined,
     warnings: () => [],

@@ -15,8 +15,8 @@ export interface RedisCommand {
   readonly args: readonly (string | number | Buffer)[];
   /** The script receives the position of its key, its epoch and its sequence number before the other arguments. */
   readonly fence?: Fence | undefined;
-  /** A second key in the same slot. The script receives its position before the other arguments. */
-  readonly otherKey?: string | undefined;
+  /** More keys in the same slot. The script receives the position of the first one before the other arguments. */
+  readonly otherKeys?: readonly string[] | undefined;
   /** Executed only if this earlier command has set its value; not sent if the two are not in the same batch. */
   readonly after?: RedisCommand | undefined;
 }

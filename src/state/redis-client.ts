@@ -22,6 +22,7 @@ import {
   startupNodes,
 } from './redis-options.ts';
 import type { ReplicaCounts } from './redis-replicas.ts';
+import type { RedisReader } from './redis-request-log.ts';
 import { scripts } from './redis-scripts.ts';
 import { createRedisSubscriber } from './redis-subscriber.ts';
 
@@ -33,6 +34,7 @@ export interface RedisClient extends HealthSources, ConfirmingMasters {
   /** How many commands fit into one batch: 1 in a cluster, because the keys of a batch may belong to different nodes. */
   readonly maxBatchSize: number;
   getBuffer(key: string): Promise<Buffer | null>;
+  readonly reader: RedisReader;
   /** Connects a subscriber at the first call. */
   readonly subscribe: PubSub['subscribe'];
   onError(listener: (error: unknown) => void): void;
@@ -104,6 +106,12 @@ export function createRedisClient(
     },
     acceptsCommands: () => client.status === 'ready',
     getBuffer: (key) => client.getBuffer(key),
+    reader: {
+      getBuffer: (key) => client.getBuffer(key),
+      hlen: (key) => client.hlen(key),
+      hmgetBuffer: (key, fields) => client.hmgetBuffer(key, ...fields.map(String)),
+      hgetallBuffer: (key) => client.hgetallBuffer(key),
+    },
     subscribe: subscriber.subscribe,
     connect() {
       client.connect().catch(() => {}); // the client retries, and emits its errors
@@ -316,9 +324,9 @@ function batchExecutorOn(client: Redis | Cluster): ExecuteBatch {
 function batchArguments(commands: readonly RedisCommand[]): [number, ...RedisCommand['args'][number][]] {
   const keys = commands.map(({ key }) => key);
   const args: RedisCommand['args'][number][] = [commands.length];
-  for (const { name, fence, otherKey, after, args: own } of commands) {
+  for (const { name, fence, otherKeys = [], after, args: own } of commands) {
     const first = fence ? [keys.push(fence.key), fence.epoch, fence.sequence] : [];
-    if (otherKey !== undefined) first.push(keys.push(otherKey));
+    if (otherKeys.length > 0) first.push(keys.push(...otherKeys) - otherKeys.length + 1);
     if (after) args.push('after', commands.indexOf(after) + 1);
     args.push(name, first.length + own.length, ...first, ...own);
   }

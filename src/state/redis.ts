@@ -25,6 +25,7 @@ import { createRedisClient } from './redis-client.ts';
 import { createConfirmedWrites } from './redis-confirmation.ts';
 import { createRedisMonitor } from './redis-monitor.ts';
 import { createReplicaCounts } from './redis-replicas.ts';
+import { createRedisRequestLog } from './redis-request-log.ts';
 import { takeResultOf } from './token-bucket.ts';
 
 /** How long `open` waits for Redis to answer. Milliseconds. */
@@ -105,13 +106,14 @@ export function createRedisState(
     sets: createSets(send, sendConfirmed),
     tokenBuckets: createTokenBuckets(send, (bucket, ...args) => {
       const key = prefixed(bucket);
-      const otherKey = `${prefix}{${key}}:leases`; // the same slot of a cluster, and below the prefix
-      return sendCommand({ name: 'leasePermits', key, otherKey, args });
+      const otherKeys = [`${prefix}{${key}}:leases`]; // the same slot of a cluster, and below the prefix
+      return sendCommand({ name: 'leasePermits', key, otherKeys, args });
     }),
     pubsub: {
       publish: (channel, message) => send('PUBLISH', channel, message).then(toVoid),
       subscribe: (channel, listener) => client.subscribe(prefixed(channel), listener),
     },
+    requestLog: createRedisRequestLog({ prefix, sendCommand, reader: client.reader, withDeadline }),
     async open() {
       client.connect();
       const health = await monitor.start(openTimeoutMs);

@@ -17,6 +17,7 @@ import {
   replacedFile,
   toStateFileError,
 } from './sqlite-errors.ts';
+import { createRequestLogTables, createSqliteRequestLog, requestLogSchema } from './sqlite-request-log.ts';
 
 /** Identifies our files (PRAGMA application_id): "Pstk". */
 const applicationId = 0x5073746b;
@@ -95,6 +96,10 @@ export function createSqliteState(
     },
     tokenBuckets,
     pubsub,
+    requestLog: createSqliteRequestLog(
+      (operation) => read(({ requestLog }) => operation(requestLog)),
+      (operation) => change(({ requestLog }) => operation(requestLog)),
+    ),
     async open() {
       try {
         createIfMissing(file);
@@ -163,7 +168,7 @@ function prepareFile(file: string, database: DatabaseSync): void {
   } else if (version > schemaVersion) {
     throw newerFile(file);
   }
-  database.exec('COMMIT');
+  database.exec(`${requestLogSchema}; COMMIT`);
   if (pragma('quick_check(1)') !== 'ok') throw corruptFile(file);
   database.exec('PRAGMA journal_mode = WAL');
 }
@@ -200,7 +205,7 @@ function setFenced(
 }
 
 /**
- * The operations of `KeyValues` and `Sets`, synchronously. They throw what SQLite throws; changes must run in `transact`.
+ * The operations of `KeyValues`, `Sets` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
  *
  * @param now milliseconds since 1970; never runs backwards, not even across restarts
  */
@@ -272,6 +277,7 @@ function createTables(database: DatabaseSync, now: () => number) {
     removeMember: (key: string, member: string): void =>
       void change(() => removeFromSet.run(bytesOf(key), bytesOf(member))),
     members: (key: string): readonly string[] => listSet.all(bytesOf(key)).map(textOf),
+    requestLog: createRequestLogTables(prepare, now),
   };
 }
 

@@ -9,6 +9,7 @@ import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
+import { testRequestLog } from './request-log-contract.ts';
 import { testSets } from './sets-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
@@ -26,4 +27,5 @@ describe('the Redis cluster state', () => {
   testSets(cluster);
   testTokenBuckets(cluster);
   testPubSub(cluster);
+  testRequestLog(cluster);
 });

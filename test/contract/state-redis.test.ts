@@ -8,6 +8,7 @@ import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
+import { testRequestLog } from './request-log-contract.ts';
 import { testSets } from './sets-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
@@ -25,4 +26,5 @@ describe('the Redis state', () => {
   testSets(redis);
   testTokenBuckets(redis);
   testPubSub(redis);
+  testRequestLog(redis);
 });

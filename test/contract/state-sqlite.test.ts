@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
+import { encryptRequestLog } from '../../src/state/encrypted-request-log.ts';
 import { encryptKeyValues } from '../../src/state/encryption.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
@@ -9,6 +10,7 @@ import { temporaryFolder } from '../kit/folder.ts';
 import { testFences } from './fences-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
+import { testRequestLog } from './request-log-contract.ts';
 import { testSets } from './sets-contract.ts';
 import { createManualClock, type StateUnderTest } from './state-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
@@ -41,9 +43,16 @@ describe('the SQLite state', () => {
   testSets(sqlite());
   testTokenBuckets(sqlite());
   testPubSub(sqlite());
+  testRequestLog(sqlite());
 });
 
 describe('the encrypted SQLite state', () => {
   const keys = [randomBytes(32)] as const;
-  testKeyValues(sqlite((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, keys) })));
+  const encrypted = sqlite((state) => ({
+    ...state,
+    keyValues: encryptKeyValues(state.keyValues, keys),
+    requestLog: encryptRequestLog(state.requestLog, keys),
+  }));
+  testKeyValues(encrypted);
+  testRequestLog(encrypted);
 });

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { encryptRequestLog } from '../../../src/state/encrypted-request-log.ts';
 import { encryptKeyValues } from '../../../src/state/encryption.ts';
 import { createExpiringMap, createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { testFences } from '../../contract/fences-contract.ts';
 import { testKeyValues } from '../../contract/key-values-contract.ts';
 import { testPubSub } from '../../contract/pubsub-contract.ts';
+import { testRequestLog } from '../../contract/request-log-contract.ts';
 import { testSets } from '../../contract/sets-contract.ts';
 import { createManualClock, type StateUnderTest } from '../../contract/state-contract.ts';
 import { testTokenBuckets } from '../../contract/token-buckets-contract.ts';
@@ -31,11 +33,13 @@ describe('the memory state', () => {
   testSets(memory());
   testTokenBuckets(memory());
   testPubSub(memory());
+  testRequestLog(memory());
 });
 
 describe('the encrypted memory state', () => {
   const keys = [randomBytes(32), randomBytes(32)] as const;
   testKeyValues(memory((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, keys) })));
+  testRequestLog(memory((state) => ({ ...state, requestLog: encryptRequestLog(state.requestLog, keys) })));
 });
 
 describe('the encrypted memory state, used by clients with different current keys', () => {
@@ -43,6 +47,9 @@ describe('the encrypted memory state, used by clients with different current key
   let clients = 0;
   const nextKeys = () => (clients++ % 2 === 0 ? ([one, other] as const) : ([other, one] as const));
   testKeyValues(memory((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, nextKeys()) })));
+  testRequestLog(
+    memory((state) => ({ ...state, requestLog: encryptRequestLog(state.requestLog, nextKeys()) })),
+  );
 });
 
 describe('the expiring map', () => {
