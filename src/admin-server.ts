@@ -43,8 +43,9 @@ export function createAdminServer({
   readiness,
   reload,
 }: AdminServerDependencies): AdminServer {
-  const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, withNames } = services;
-  const { log, metrics, recentRequests, liveStats } = telemetry;
+  const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, withNames, fleet, timeline } =
+    services;
+  const { log, metrics, recentRequests } = telemetry;
   const preflight = (environment: string) => requestHandlers.current.preflight(environment);
   const sources = {
     environments: () => requestHandlers.current.environmentViews(),
@@ -61,7 +62,10 @@ export function createAdminServer({
       const [certificate] = listenerCertificate.certificates();
       return certificate ? certificateView(certificate.info, Date.now()) : null;
     },
-    recentSeconds: liveStats.recent,
+    recentSeconds: fleet.seconds,
+    instances: fleet.instances,
+    fleet: fleet.scope,
+    instanceId: services.instanceId,
   });
   const api = createAdminApi({
     ...sources,
@@ -71,6 +75,8 @@ export function createAdminServer({
     preflight,
     audit,
     recentRequests,
+    fleet,
+    timeline,
     events,
     holdCircuit: createHoldCircuit(holds, audit),
     configuration: () => redactConfig(currentConfig.value),

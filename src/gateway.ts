@@ -4,6 +4,7 @@ import type { Operator } from './admin/authenticate-operator.ts';
 import { createAdminServer } from './admin-server.ts';
 import type { ReloadReport, ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import type { Config } from './config/schema.ts';
+import { createFleetTasks } from './fleet-tasks.ts';
 import { closeServer, createListener, reportRefusedConnections, tppErrorResponse } from './http/listener.ts';
 import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { openConfiguredServer } from './http/open-configured-server.ts';
@@ -39,8 +40,8 @@ export interface Gateway {
   config(): Config;
   /** Announces the end (not ready, `Connection: close`), and continues to serve. */
   drain(): void;
-  /** Takes no new connections, waits for running requests, and closes everything. */
-  stop(): Promise<void>;
+  /** Takes no new connections, waits for running requests, and closes everything. @param why for the timeline, such as a signal */
+  stop(why?: string): Promise<void>;
 }
 
 export interface StartedGateway {
@@ -86,7 +87,12 @@ export function assembleGateway(
     },
   );
   reportRefusedConnections(listener.server, log, telemetry.metrics);
-  const listenerCertificate = watchListenerTls(config.listen.tls, listener.server, telemetry);
+  const listenerCertificate = watchListenerTls(
+    config.listen.tls,
+    listener.server,
+    telemetry,
+    services.timeline,
+  );
 
   const readiness = createReadinessCheck({
     services,
@@ -105,10 +111,7 @@ export function assembleGateway(
     reload: reloader.reload,
   });
 
-  const eventTicks = createPeriodicTask(async () => {
-    events.publish();
-    return heartbeatMs;
-  });
+  const fleetTasks = createFleetTasks({ services, requestHandlers, listenerCertificate, readiness, events });
   // A task of its own: it must not wait for the shared state.
   const filePolling = createPeriodicTask(async () => {
     await Promise.all([
@@ -125,7 +128,6 @@ export function assembleGateway(
     identitiesTask,
     services.stateHeartbeat,
     services.maintenance,
-    eventTicks,
     filePolling,
     services.loadShedding,
   ];
@@ -143,11 +145,12 @@ export function assembleGateway(
     });
   }
 
-  async function stop(): Promise<void> {
+  async function stop(why?: string): Promise<void> {
     drain();
     await Promise.all([listener.close(), closeServer(adminServer)]);
     readiness.phase = 'closed';
     for (const task of tasks) task.stop();
+    await fleetTasks.stop(why);
     requestHandlers.current.upstreams.close();
     await services.ledger.deregister();
     await services.affinity.flush().catch((thrown: unknown) => {
@@ -176,6 +179,7 @@ export function assembleGateway(
         const tppPort = await openConfiguredServer(listener.server, 'listen', { host, port, reusePort });
         for (const task of tasks) task.start();
         readiness.phase = 'serving';
+        fleetTasks.start();
         return { tppPort, adminPort, instanceId: services.ledger.instanceLeases.ownId };
       } catch (cause) {
         await stop();

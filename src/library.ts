@@ -5,7 +5,6 @@
  * gateway could refuse an ambiguous one (ADR 5). It installs no signal handlers and never exits the process.
  */
 
-import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { configuredOperators } from './admin/authenticate-operator.ts';
 import {
@@ -18,6 +17,7 @@ import {
 import type { DeepReadonly, schema } from './config/schema.ts';
 import type { environment } from './config/sections/environments.ts';
 import { assembleGateway } from './gateway.ts';
+import { newInstanceName } from './telemetry/instance-name.ts';
 import { createLog } from './telemetry/log.ts';
 import { standardOutput } from './telemetry/standard-output.ts';
 
@@ -95,7 +95,7 @@ export function createGateway({ config: source, variables, logTo }: GatewayOptio
   const { config } = valid(load(source));
   const token = adminToken(config.admin, variables);
   const { operators, generatedToken } = configuredOperators(config.admin, token);
-  const instance = randomUUID();
+  const instance = newInstanceName();
   const log = createLog(config.log, logTo ?? standardOutput(), instance);
   const gateway = assembleGateway(config, log, operators, undefined, {
     instanceId: instance,
@@ -111,7 +111,7 @@ export function createGateway({ config: source, variables, logTo }: GatewayOptio
       return restartRequired.map(({ setting }) => setting);
     },
     drain: gateway.drain,
-    stop: gateway.stop,
+    stop: () => gateway.stop(),
   };
 }
 

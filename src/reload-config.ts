@@ -15,6 +15,7 @@ import { describeWarning, exposureWarnings } from './config/warnings.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
 import type { Log } from './telemetry/log.ts';
+import type { TimelineEvent } from './telemetry/timeline.ts';
 
 /** Loads the configuration from its file and the environment variables. */
 export type LoadConfig = () => LoadedConfig;
@@ -35,7 +36,7 @@ interface ConfigReloaderDependencies {
   /** The configuration that the gateway was created with. */
   readonly start: Config;
   readonly requestHandlers: RequestHandlers;
-  readonly services: Pick<Services, 'currentConfig' | 'telemetry' | 'audit'>;
+  readonly services: Pick<Services, 'currentConfig' | 'telemetry' | 'audit' | 'timeline'>;
   /** `undefined` if the configuration has no source to load it from. */
   readonly load: LoadConfig | undefined;
 }
@@ -46,7 +47,7 @@ export function createConfigReloader({
   services,
   load,
 }: ConfigReloaderDependencies): ConfigReloader {
-  const { currentConfig, audit } = services;
+  const { currentConfig, audit, timeline } = services;
   const { log, metrics } = services.telemetry;
   let pending: Promise<unknown> = Promise.resolve();
 
@@ -78,11 +79,16 @@ export function createConfigReloader({
   }
 
   return {
-    apply,
+    async apply(next) {
+      const report = await apply(next);
+      timeline.record(timelineEventOf({ kind: 'applied', ...report }, 'program'));
+      return report;
+    },
     async reload(request) {
       const result = await loadAndApply();
       metrics.increment('penstock_config_reloads_total', { outcome: result.kind });
       logResult(result, request, log);
+      timeline.record(timelineEventOf(result, request.by === 'signal' ? request.signal : request.operator));
       if (request.by === 'operator') {
         const { operator: who, reason } = request;
         const action = 'reload configuration';
@@ -117,6 +123,15 @@ function logResult(result: ReloadResult, request: ReloadRequest, log: Log): void
     changes: changes?.join('; ') || 'none',
     restartRequired: restartRequired?.join('; ') || undefined,
   });
+}
+
+function timelineEventOf(result: ReloadResult, who: string): TimelineEvent {
+  const details = detailsOf(result);
+  const { errors, changes = [], restartRequired = [] } = details;
+  if (errors) return { kind: 'reload', who, text: `configuration not reloaded: ${errors[0]}`, details };
+  const waiting = restartRequired.length > 0 ? `; needs a restart: ${restartRequired.join('; ')}` : '';
+  const text = `configuration reloaded: ${changes.join('; ') || 'no changes'}${waiting}`;
+  return { kind: 'reload', who, text, details };
 }
 
 function detailsOf(result: ReloadResult): {

@@ -4,6 +4,7 @@ import type { Config } from './config/schema.ts';
 import { type ActiveEnvironment, createActiveEnvironment } from './environments/active-environment.ts';
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
+import { recordInTimeline } from './environments/audit-timeline.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
 import { createTakeQuota, type TakeQuota } from './http/quota.ts';
 import { createLedgerServices, type LedgerServices } from './idempotency/ledger.ts';
@@ -18,7 +19,10 @@ import type { State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
+import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
+import { newInstanceName } from './telemetry/instance-name.ts';
 import type { Log } from './telemetry/log.ts';
+import { createTimeline, type Timeline } from './telemetry/timeline.ts';
 import { createHolds, type Holds } from './upstream/circuit/holds.ts';
 import { createAdaptiveRates } from './upstream/shaping/adaptive-rate.ts';
 import { createPermitSources } from './upstream/shaping/permits.ts';
@@ -29,6 +33,10 @@ export interface Services {
   readonly currentConfig: CurrentConfig;
   readonly telemetry: Telemetry;
   readonly state: State;
+  /** The name of this instance among those that share the state; new after every start. */
+  readonly instanceId: string;
+  readonly fleet: Fleet;
+  readonly timeline: Timeline;
   readonly stateHeartbeat: StateHeartbeat;
   readonly identitiesStore: IdentitiesStore;
   readonly withNames: WithNames;
@@ -53,11 +61,19 @@ export interface CurrentConfig {
   value: Config;
 }
 
-export function createServices(config: Config, log: Log, state: State, instanceId?: string): Services {
+export function createServices(
+  config: Config,
+  log: Log,
+  state: State,
+  instanceId: string = newInstanceName(),
+): Services {
   const currentConfig: CurrentConfig = { value: config };
   const expectedInstances = () => currentConfig.value.shaping.expectedInstances;
   const telemetry = createTelemetry(log, config.tracing);
   const { metrics } = telemetry;
+
+  const timeline = createTimeline({ journals: state.journals, instance: instanceId, log });
+  const fleet = createFleet({ state, ownId: instanceId, events: fleetEvents(timeline) });
 
   const activeEnvironment = createActiveEnvironment(state, config.environments.active, log);
   const affinity = createAffinityStore(state, config.payments.rememberFor, log);
@@ -105,6 +121,7 @@ export function createServices(config: Config, log: Log, state: State, instanceI
   const maintenance = createPeriodicTask(async () => {
     logStateWarnings();
     await Promise.allSettled([
+      timeline.flush(),
       affinity.flush(),
       ledger.maintain(),
       statusCache.invalidation.flush(),
@@ -115,7 +132,7 @@ export function createServices(config: Config, log: Log, state: State, instanceI
     return stateHeartbeat.nextIntervalMs();
   });
 
-  const audit = createAuditLog(state.keyValues, log);
+  const audit = recordInTimeline(createAuditLog(state.keyValues, log), timeline);
   const resolve = createResolve({
     ...ledger,
     audit: { record: (event) => audit.record({ ...event, details: withNames(event.details) }) },
@@ -127,6 +144,9 @@ export function createServices(config: Config, log: Log, state: State, instanceI
     currentConfig,
     telemetry,
     state,
+    instanceId,
+    fleet,
+    timeline,
     stateHeartbeat,
     identitiesStore,
     withNames,
@@ -137,7 +157,7 @@ export function createServices(config: Config, log: Log, state: State, instanceI
     resolve,
     statusCache,
     holds,
-    upstream: { permits, adaptiveRates, holds },
+    upstream: { permits, adaptiveRates, holds, timeline },
     takeQuota: createTakeQuota(state.tokenBuckets),
     loadShedding: createLoadShedder(reportShedding(log, metrics)),
     maintenance,
@@ -151,6 +171,26 @@ export function createServices(config: Config, log: Log, state: State, instanceI
     },
   };
 }
+
+/** Every instance notices that another one is lost: the id makes it one entry. */
+const fleetEvents = (timeline: Timeline): FleetEvents => ({
+  onLost: ({ id, name, version, since, at, figures }) =>
+    timeline.record({
+      kind: 'lost',
+      instance: name,
+      text: `no report since ${at}: the instance was killed, has crashed, or is cut off`,
+      details: { id, version, since, lastSeen: at, figures },
+      id: `lost:${id}:${at}`,
+    }),
+  onReturned: ({ id, name, at }) =>
+    timeline.record({
+      kind: 'start',
+      instance: name,
+      text: `reports again, after an interruption since ${at}`,
+      details: { id, lastSeen: at },
+      id: `returned:${id}:${at}`,
+    }),
+});
 
 /** Logs when a warning of the state begins, and when the last one has ended. To be called every second. */
 function createWarningLog(warnings: State['warnings'], log: Log): () => void {

@@ -9,8 +9,10 @@ import { idsOf, type LossGuard } from '../idempotency/loss-guard.ts';
 import type { InDoubtWrite, InDoubtWrites } from '../idempotency/recovery.ts';
 import type { Resolve } from '../idempotency/resolve.ts';
 import type { Purge } from '../status-cache/cache-status.ts';
+import type { Fleet } from '../telemetry/fleet.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { RecentRequests } from '../telemetry/recent-requests.ts';
+import type { Timeline } from '../telemetry/timeline.ts';
 import type { HoldCircuit } from '../upstream/circuit/holds.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import { operatorOf } from './authenticate-operator.ts';
@@ -39,6 +41,8 @@ interface AdminApiDependencies {
   readonly circuits: () => readonly CircuitView[];
   readonly holdCircuit: HoldCircuit;
   readonly recentRequests: Pick<RecentRequests, 'of'>;
+  readonly fleet: Pick<Fleet, 'instances'>;
+  readonly timeline: Pick<Timeline, 'read'>;
   readonly inDoubt: Pick<InDoubtWrites, 'all'>;
   readonly resolve: Resolve;
   readonly loss: Pick<LossGuard, 'report' | 'acceptLoss'>;
@@ -71,6 +75,8 @@ export function createAdminApi({
   circuits,
   holdCircuit,
   recentRequests,
+  fleet,
+  timeline,
   inDoubt,
   resolve,
   loss,
@@ -127,6 +133,13 @@ export function createAdminApi({
         404,
         'This instance has no record of this X-Request-ID: it keeps only its most recent requests; ask the other instances.',
       );
+    },
+
+    listInstances: () => fleet.instances(),
+
+    listTimeline({ query: { from, to } }) {
+      const toMs = to === undefined ? Date.now() : Date.parse(to);
+      return timeline.read(from === undefined ? toMs - defaultTimelineMs : Date.parse(from), toMs);
     },
 
     listCircuits: circuits,
@@ -216,6 +229,7 @@ export function createAdminApi({
 }
 
 const maxAuditRecords = 100;
+const defaultTimelineMs = 24 * 3_600_000;
 
 const viewInDoubt = ({ id, entry }: InDoubtWrite) => {
   const { requestId: xRequestId, operation, environment, tenant, since, why } = entry;

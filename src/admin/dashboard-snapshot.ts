@@ -1,9 +1,11 @@
-/** The console's view of one instance: a snapshot every second, shared by all consoles, and five minutes of samples. */
+/** The console's view: a snapshot every second, shared by all consoles, and five minutes of samples. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CertificateView } from '../certificates/installed-certificates.ts';
 import type { ActiveRecord } from '../environments/active-environment.ts';
 import type { LossReport } from '../idempotency/loss-guard.ts';
+import type { FleetScope, InstanceView } from '../telemetry/fleet.ts';
+import type { ReportedCircuit } from '../telemetry/fleet-messages.ts';
 import type { SecondStats } from '../telemetry/live-stats.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import type { EnvironmentLimiterStats } from '../upstream/upstreams.ts';
@@ -26,8 +28,10 @@ export interface DashboardSources {
   readonly readiness: () => Readiness;
   readonly sharedState: () => LossReport;
   readonly listenerCertificate: () => CertificateSummary | null;
-  /** The seconds that have ended, oldest first. */
+  /** The seconds of all instances that have ended, oldest first. A second that has changed is a new object. */
   readonly recentSeconds: () => readonly SecondStats[];
+  readonly instances: () => readonly InstanceView[];
+  readonly fleet: () => FleetScope;
 }
 
 /** Whether the instance can take requests, with the reasons and warnings. */
@@ -45,6 +49,9 @@ interface Snapshot {
   /** The number of payments in doubt, of all instances; `null` while it is unknown. */
   readonly inDoubt: number | null;
   readonly readiness: Readiness;
+  readonly instances: readonly InstanceView[];
+  /** Whether `instances`, `samples` and `seconds` include all instances. */
+  readonly fleet: FleetScope;
   readonly sharedState: StateView;
   /** `null` if TPP systems use plain HTTP. */
   readonly listenerCertificate: CertificateSummary | null;
@@ -60,13 +67,16 @@ interface EnvironmentSummary {
 
 type CertificateSummary = Pick<CertificateView, 'subject' | 'notAfter' | 'daysLeft'>;
 
-/** Queues and circuits in one second. */
+/** Queues and circuits of all instances in one second. */
 interface Sample {
   /** Seconds since 1970. */
   readonly at: number;
   /** Waiting calls by environment. */
   readonly waiting: Readonly<Record<string, number>>;
-  /** The state in effect by environment and lane, such as `production write`; a hold is `held-open` or `held-closed`. */
+  /**
+   * The state in effect by environment and lane, such as `production write`: that of the instance that admits fewest calls. A
+   * hold is `held-open` or `held-closed`.
+   */
   readonly circuits: Readonly<Record<string, string>>;
 }
 
@@ -76,7 +86,8 @@ const historySeconds = 300;
 export function createDashboard(sources: DashboardSources, now: () => number = Date.now): Dashboard {
   let samples: readonly Sample[] = [];
   let last: Partial<Snapshot> = {};
-  let lastSecond = 0;
+  /** The seconds that the last refresh has seen, by their time. */
+  let lastSeconds: ReadonlyMap<number, SecondStats> = new Map();
 
   return {
     snapshot: () => ({
@@ -89,9 +100,10 @@ export function createDashboard(sources: DashboardSources, now: () => number = D
       const changed = changedFields(last, snapshot);
       last = snapshot;
       const sample = takeSample(snapshot, Math.floor(now() / 1_000));
-      samples = [...samples, sample].slice(-historySeconds);
-      const seconds = sources.recentSeconds().filter(({ at }) => at > lastSecond);
-      lastSecond = seconds.at(-1)?.at ?? lastSecond;
+      samples = [...samples.filter(({ at }) => at !== sample.at), sample].slice(-historySeconds);
+      const recent = sources.recentSeconds();
+      const seconds = recent.filter((second) => lastSeconds.get(second.at) !== second);
+      lastSeconds = new Map(recent.map((second) => [second.at, second]));
       return { ...changed, sample, seconds: seconds.slice(-historySeconds) };
     },
   };
@@ -107,6 +119,8 @@ function takeSnapshot(sources: DashboardSources): Snapshot {
     shapers: sources.shapers(),
     inDoubt: sources.inDoubt() ?? null,
     readiness: sources.readiness(),
+    instances: sources.instances(),
+    fleet: sources.fleet(),
     sharedState: viewState(sources.sharedState()),
     listenerCertificate: sources.listenerCertificate(),
   };
@@ -136,20 +150,26 @@ function changedFields(before: Partial<Snapshot>, after: Snapshot): Partial<Snap
   );
 }
 
-function takeSample({ shapers, circuits }: Snapshot, at: number): Sample {
-  return {
-    at,
-    waiting: Object.fromEntries(
-      shapers.map(({ environment, waiting: { write, read, status } }) => [
-        environment,
-        write + read + status,
-      ]),
-    ),
-    circuits: Object.fromEntries(
-      circuits.map(({ environment, lane, state, hold }) => [
-        `${environment} ${lane}`,
-        hold ? `held-${hold}` : state,
-      ]),
-    ),
-  };
+function takeSample({ shapers, circuits, instances }: Snapshot, at: number): Sample {
+  const running = instances.filter(({ status }) => status === 'up');
+  const waiting = new Map(shapers.map(({ environment }) => [environment, 0]));
+  for (const { environment, waiting: calls } of running.flatMap(({ queues }) => queues)) {
+    const known = waiting.get(environment) ?? 0;
+    waiting.set(environment, known + calls.write + calls.read + calls.status);
+  }
+  const states = new Map(circuits.map((circuit) => [circuitName(circuit), stateOf(circuit)]));
+  for (const circuit of running.flatMap((instance) => instance.circuits)) {
+    const [name, state] = [circuitName(circuit), stateOf(circuit)];
+    if (restrictionOf(state) > restrictionOf(states.get(name))) states.set(name, state);
+  }
+  return { at, waiting: Object.fromEntries(waiting), circuits: Object.fromEntries(states) };
 }
+
+type CircuitInSample = Pick<ReportedCircuit, 'environment' | 'lane' | 'state' | 'hold'>;
+
+const circuitName = ({ environment, lane }: CircuitInSample) => `${environment} ${lane}`;
+
+const stateOf = ({ state, hold }: CircuitInSample) => (hold ? `held-${hold}` : state);
+
+const statesByRestriction = ['closed', 'held-closed', 'probation', 'half-open', 'open', 'held-open'];
+const restrictionOf = (state = '') => statesByRestriction.indexOf(state);

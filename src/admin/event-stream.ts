@@ -1,6 +1,5 @@
 /** `GET /api/events`: the dashboard as server-sent events. A snapshot comes at once, then the changes every second. */
 
-import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Response } from 'express';
@@ -18,6 +17,7 @@ export interface EventStream {
 
 /** A different id at the same address means that the instance was restarted, or that a load balancer chose another one. */
 interface InstanceInfo {
+  /** Its name in log lines and in the list of instances. */
   readonly id: string;
   readonly host: string;
   readonly pid: number;
@@ -33,9 +33,9 @@ const maxUnsentBytes = 1_048_576;
 const maxReaders = 100;
 
 /** @param sources must not read from the shared state (ADR 55) */
-export function createEventStream(sources: DashboardSources): EventStream {
+export function createEventStream(sources: DashboardSources & { readonly instanceId: string }): EventStream {
   const dashboard = createDashboard(sources);
-  const instance = describeInstance();
+  const instance = describeInstance(sources.instanceId);
   const readers = new Set<ServerResponse>();
   let closed = false;
 
@@ -82,8 +82,8 @@ export function createEventStream(sources: DashboardSources): EventStream {
 /** JSON contains no line breaks, so one `data` line is enough (WHATWG HTML, server-sent events). */
 const formatEvent = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 
-const describeInstance = (): InstanceInfo => ({
-  id: randomUUID(),
+const describeInstance = (id: string): InstanceInfo => ({
+  id,
   host: hostname(),
   pid: process.pid,
   startedAt: new Date().toISOString(),

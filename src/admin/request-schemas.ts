@@ -83,6 +83,11 @@ export const severalResolutionRequest = z.strictObject(
   jsonError,
 );
 
+export const timelineQuery = z.strictObject({
+  from: time.optional().describe('By default 24 hours before `to`.'),
+  to: time.optional().describe('By default now.'),
+});
+
 /** Accepts that repeats of payments which the shared state has lost may be sent again. */
 export const acceptLossRequest = z.strictObject({ reason }, jsonError);
 

@@ -6,6 +6,7 @@
 
 import { z } from 'zod';
 import { lanes } from '../pis/operations.ts';
+import { timelineKinds } from '../telemetry/timeline.ts';
 
 const listOf = <Item extends z.ZodType>(item: Item) => z.array(item).readonly();
 
@@ -110,6 +111,71 @@ export const decisions = listOf(
     steps: listOf(z.record(z.string(), z.union([z.string(), z.number()]))).describe(
       'In order, each with `afterMs`, `what`, and its details.',
     ),
+  }),
+);
+
+export const instances = listOf(
+  z.object({
+    name: z.string().describe('As `instance` in log lines and in `penstock state`; new after every start.'),
+    id: z.string().describe('Identifies the instance: at present the same as `name`.'),
+    version: z.string(),
+    since: dateTime.describe('When it started.'),
+    ready: z.boolean(),
+    reasons: listOf(z.string()).describe('Why it is not ready, and warnings.'),
+    status: z
+      .enum(['up', 'down', 'stopped', 'unknown'])
+      .describe(
+        '`down`: no report for 2.5 seconds. `stopped`: it has announced its stop. `unknown`: the instance that responds receives no ' +
+          'reports, because the shared state is unavailable. Listed for an hour after the last report.',
+      ),
+    lastSeen: dateTime.describe('Time of the last report.'),
+    figures: z
+      .object({
+        requestsPerSecond: z.number(),
+        refusedPerSecond: z.number().describe('Responses of 4xx or 5xx that the gateway generated.'),
+        failedPerSecond: z.number().describe('Responses of 5xx by the bank.'),
+        p50Ms: z.number().nullable(),
+        p99Ms: z.number().nullable(),
+        waiting: z.int().describe('Calls that wait for a permit or a concurrency slot.'),
+        inFlight: z.int().describe('Calls to the bank in progress.'),
+        cpuPercent: z.number().describe('100 is one core.'),
+        memoryBytes: z.int().describe('Resident memory of the process.'),
+        eventLoopDelayMs: z.number().describe('The longest delay in the last second.'),
+      })
+      .describe('Of the last report. Rates and quantiles cover five seconds.'),
+    circuits: listOf(
+      z.object({
+        environment: z.string(),
+        lane: z.enum(lanes),
+        state: circuitState,
+        hold: z.enum(['open', 'closed']).nullable(),
+        cause: z
+          .object({ at: dateTime, why: z.string(), count: z.int() })
+          .nullable()
+          .describe('What opened it first.'),
+        tenants: listOf(z.string()).describe('Tenants whose circuit is not closed; at most 20.'),
+      }),
+    ).describe('The circuits that are held, or not closed for every tenant.'),
+    queues: listOf(
+      z.object({
+        environment: z.string(),
+        waiting: z.object({ write: z.int(), read: z.int(), status: z.int() }),
+        inFlight: z.int(),
+      }),
+    ),
+  }),
+);
+
+export const timelineEntries = listOf(
+  z.object({
+    at: dateTime,
+    kind: z.enum(timelineKinds),
+    instance: z.string().describe('The name of the instance that it happened on.'),
+    who: z.string().nullable().describe('The operator or the signal that caused it.'),
+    environment: z.string().nullable(),
+    lane: z.enum(lanes).nullable(),
+    text: z.string(),
+    details: z.record(z.string(), z.unknown()),
   }),
 );
 

@@ -11,6 +11,7 @@ import {
   resolutionRequest,
   severalResolutionRequest,
   switchRequest,
+  timelineQuery,
 } from './request-schemas.ts';
 import {
   auditRecords,
@@ -22,6 +23,7 @@ import {
   environments,
   inDoubt,
   inDoubtPreview,
+  instances,
   liveness,
   preflightReport,
   readiness,
@@ -30,6 +32,7 @@ import {
   severalResolved,
   stateReport,
   switchResult,
+  timelineEntries,
 } from './response-schemas.ts';
 
 export interface Route {
@@ -120,6 +123,24 @@ export const routes = {
     summary: 'Stream the data of the console as server-sent events',
     response: { description: 'A snapshot, then the changes every second.', contentType: 'text/event-stream' },
     errors: { 503: 'The instance is stopping, or the limit of 100 event streams is reached.' },
+  },
+  listInstances: {
+    method: 'get',
+    path: '/api/instances',
+    role: 'read',
+    summary: 'List the instances of the last hour: status, readiness and figures',
+    response: { description: 'The instances, by name; the same from each instance.', schema: instances },
+  },
+  listTimeline: {
+    method: 'get',
+    path: '/api/timeline',
+    role: 'read',
+    summary: 'List what changed on any instance: circuits, switches, reloads, certificates, starts and stops',
+    query: timelineQuery,
+    response: {
+      description: 'At most a thousand entries of the last seven days, newest first.',
+      schema: timelineEntries,
+    },
   },
   listDecisions: {
     method: 'get',

@@ -1,6 +1,5 @@
 /** `penstock serve`: runs the gateway until a signal stops it, and reloads the configuration on SIGHUP. */
 
-import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { configuredOperators } from '../admin/authenticate-operator.ts';
 import { UnusableConfigError } from '../config/config-errors.ts';
@@ -9,6 +8,7 @@ import { longestDeadlines } from '../config/resolve-defaults.ts';
 import type { Config } from '../config/schema.ts';
 import { assembleGateway, type Gateway, type GatewayOrigin } from '../gateway.ts';
 import { logDerived, logExposure } from '../reload-config.ts';
+import { newInstanceName } from '../telemetry/instance-name.ts';
 import { createLog, type Log, safeStack } from '../telemetry/log.ts';
 import { type Output, standardOutput } from '../telemetry/standard-output.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -30,7 +30,7 @@ export async function serve(file: string | undefined): Promise<void> {
   const { config, derived, isWritten } = validConfig(load());
   const output = standardOutput();
   const format = isWritten(['log', 'format']) || !output.terminal ? config.log.format : 'text';
-  const instance = randomUUID();
+  const instance = newInstanceName();
   const log = createLog({ ...config.log, format }, output, instance);
   output.onLinesDropped((lostLines) =>
     log('warn', 'log lines were dropped: nobody read them', { lostLines }),
@@ -67,13 +67,13 @@ export async function serve(file: string | undefined): Promise<void> {
     if (isSignalled) process.exit(exitCodes.refused);
     isSignalled = true;
     log('info', 'stopping: waiting for running requests; send the signal again to exit now', { signal });
-    shutDown(exitCodes.ok);
+    shutDown(exitCodes.ok, signal);
   };
   process.on('SIGINT', stop).on('SIGTERM', stop);
   // Also called for unhandled rejections. The state of the process is unknown: it must not continue.
   process.on('uncaughtException', (thrown) => {
     log('error', 'stopping: uncaught error', { stack: safeStack(thrown) });
-    shutDown(exitCodes.internal);
+    shutDown(exitCodes.internal, 'uncaught error');
   });
 }
 
@@ -98,9 +98,13 @@ function isUnusableConfig(thrown: unknown): boolean {
 }
 
 /** @returns waits for running requests, then exits the process; called repeatedly, with the highest exit code */
-function createShutdown(gateway: Gateway, log: Log, output: Output): (exitCode: number) => Promise<void> {
+function createShutdown(
+  gateway: Gateway,
+  log: Log,
+  output: Output,
+): (exitCode: number, why: string) => Promise<void> {
   let highestExitCode = -1;
-  return async (exitCode) => {
+  return async (exitCode, why) => {
     const isShuttingDown = highestExitCode >= 0;
     highestExitCode = Math.max(highestExitCode, exitCode);
     if (isShuttingDown) return;
@@ -108,7 +112,7 @@ function createShutdown(gateway: Gateway, log: Log, output: Output): (exitCode: 
     await setTimeout(drainNoticeMs);
     const timeoutMs = Math.max(...Object.values(longestDeadlines(gateway.config()))) + shutdownMarginMs;
     const inTime = await Promise.race([
-      gateway.stop().then(
+      gateway.stop(why).then(
         () => true,
         () => false,
       ),

@@ -10,6 +10,7 @@ import { throwKeyPairErrors, validateTls } from '../certificates/validate-key-pa
 import type { ListenSettings } from '../config/schema.ts';
 import { createCertificateLog } from '../telemetry/certificate-log.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
+import type { Timeline } from '../telemetry/timeline.ts';
 
 type ListenerTlsSettings = NonNullable<ListenSettings['tls']>;
 
@@ -51,9 +52,10 @@ export function watchListenerTls(
   tls: ListenSettings['tls'],
   server: Server,
   { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
+  timeline: Pick<Timeline, 'record'>,
 ): ListenerCertificate {
   if (!tls || !(server instanceof TlsServer)) return { certificates: () => [], refresh: async () => {} };
-  const certificateLog = createCertificateLog(log);
+  const certificateLog = createCertificateLog(log, timeline);
   const watched = watchFiles(filesOf(tls), (read) => load(tls, read), {
     onInvalid: (why) => certificateLog.onRejected('', 'listener', why),
     onChange({ options, info }) {

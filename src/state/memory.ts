@@ -6,8 +6,10 @@ import {
   type BucketRate,
   EpochMismatchError,
   type Fence,
+  type Journals,
   type KeyValues,
   type LocalTokenBuckets,
+  maxJournalTexts,
   nextSequence,
   type PubSub,
   type Sets,
@@ -23,6 +25,7 @@ export function createMemoryState(now: () => number = () => performance.now()): 
   return {
     keyValues: createKeyValues(now),
     sets: createSets(),
+    journals: createJournals(now),
     tokenBuckets: createMemoryTokenBuckets(now),
     pubsub: createPubSub(),
     requestLog: createMemoryRequestLog(now),
@@ -137,6 +140,19 @@ function createSets(): Sets {
       return done;
     },
     members: (key) => Promise.resolve([...(sets.get(key) ?? [])]),
+  };
+}
+
+function createJournals(now: () => number): Journals {
+  const journals = createExpiringMap<readonly string[]>(now);
+  return {
+    append(key, texts, ttlMs) {
+      if (texts.length === 0) return done;
+      const all = [...(journals.read(key) ?? []), ...texts.map((text) => text.toWellFormed())];
+      journals.write(key, all.slice(-maxJournalTexts), ttlMs);
+      return done;
+    },
+    read: (key) => Promise.resolve(journals.read(key) ?? []),
   };
 }
 

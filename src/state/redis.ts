@@ -7,8 +7,10 @@ import {
   type ConfirmedBy,
   EpochMismatchError,
   type Fence,
+  type Journals,
   type KeyValues,
   leaseMs,
+  maxJournalTexts,
   type Sets,
   type SharedTokenBuckets,
   type State,
@@ -104,6 +106,7 @@ export function createRedisState(
       readBytes: (key) => withDeadline(() => client.getBuffer(prefixed(key))),
     }),
     sets: createSets(send, sendConfirmed),
+    journals: createJournals(send),
     tokenBuckets: createTokenBuckets(send, (bucket, ...args) => {
       const key = prefixed(bucket);
       const otherKeys = [`${prefix}{${key}}:leases`]; // the same slot of a cluster, and below the prefix
@@ -258,6 +261,16 @@ function createSets(send: Send, sendConfirmed: Send): Sets {
     add: (key, member, confirmedBy) => (confirmedBy ? sendConfirmed : send)('SADD', key, member).then(toVoid),
     remove: (key, member) => send('SREM', key, member).then(toVoid),
     members: (key) => send('SMEMBERS', key).then((members) => asList(members).map(String)),
+  };
+}
+
+function createJournals(send: Send): Journals {
+  return {
+    append: (key, texts, ttlMs) =>
+      texts.length === 0
+        ? Promise.resolve()
+        : send('appendToJournal', key, wholeMs(ttlMs), maxJournalTexts, ...texts).then(toVoid),
+    read: (key) => send('LRANGE', key, 0, -1).then((texts) => asList(texts).map(String)),
   };
 }
 

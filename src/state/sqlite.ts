@@ -17,6 +17,7 @@ import {
   replacedFile,
   toStateFileError,
 } from './sqlite-errors.ts';
+import { createJournalRows } from './sqlite-journals.ts';
 import { createRequestLogTables, createSqliteRequestLog, requestLogSchema } from './sqlite-request-log.ts';
 
 /** Identifies our files (PRAGMA application_id): "Pstk". */
@@ -93,6 +94,10 @@ export function createSqliteState(
       add: (key, member) => change(({ addMember }) => addMember(key, member)),
       remove: (key, member) => change(({ removeMember }) => removeMember(key, member)),
       members: (key) => read(({ members }) => members(key)),
+    },
+    journals: {
+      append: (key, texts, ttlMs) => change(({ appendTexts }) => appendTexts(key, texts, ttlMs)),
+      read: (key) => read(({ textsOf }) => textsOf(key)),
     },
     tokenBuckets,
     pubsub,
@@ -205,7 +210,7 @@ function setFenced(
 }
 
 /**
- * The operations of `KeyValues`, `Sets` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
+ * The operations of `KeyValues`, `Sets`, `Journals` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
  *
  * @param now milliseconds since 1970; never runs backwards, not even across restarts
  */
@@ -225,6 +230,7 @@ function createTables(database: DatabaseSync, now: () => number) {
   const addToSet = prepare('INSERT INTO member VALUES (?, ?) ON CONFLICT DO NOTHING');
   const removeFromSet = prepare('DELETE FROM member WHERE key = ? AND text = ?');
   const listSet = prepare('SELECT text FROM member WHERE key = ?');
+  const journals = createJournalRows(prepare);
   const saveClock = prepare('UPDATE clock SET seen = max(seen, ?)');
   let clockSavedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -277,6 +283,9 @@ function createTables(database: DatabaseSync, now: () => number) {
     removeMember: (key: string, member: string): void =>
       void change(() => removeFromSet.run(bytesOf(key), bytesOf(member))),
     members: (key: string): readonly string[] => listSet.all(bytesOf(key)).map(textOf),
+    appendTexts: (key: string, texts: readonly string[], ttlMs: number): void =>
+      void change((nowMs) => journals.append(key, texts, nowMs, nowMs + ttlMs)),
+    textsOf: (key: string): readonly string[] => journals.read(key, now()).map(textOf),
     requestLog: createRequestLogTables(prepare, now),
   };
 }

@@ -1,8 +1,9 @@
-/** Logs what happens when certificate files change. */
+/** Reports what happens when certificate files change. */
 
 import type { CertificateInfo } from '../certificates/certificate-info.ts';
 import type { CertificateUse } from '../certificates/installed-certificates.ts';
 import type { Log } from './log.ts';
+import type { Timeline } from './timeline.ts';
 
 /** @param environment empty for the certificate of the listener */
 export interface CertificateLog {
@@ -12,7 +13,8 @@ export interface CertificateLog {
   onRejected(environment: string, use: CertificateUse, why: string): void;
 }
 
-export const createCertificateLog = (log: Log): CertificateLog => ({
+/** @param timeline receives the rejected files; certificate-timeline.ts notices the new ones */
+export const createCertificateLog = (log: Log, timeline: Pick<Timeline, 'record'>): CertificateLog => ({
   onRenewed: (environment, use, certificate) =>
     log('info', 'certificate replaced', {
       environment,
@@ -21,6 +23,14 @@ export const createCertificateLog = (log: Log): CertificateLog => ({
       serialNumber: certificate?.serialNumber,
       notAfter: certificate && new Date(certificate.notAfterMs).toISOString(),
     }),
-  onRejected: (environment, use, why) =>
-    log('error', 'the new certificate is not usable; the old one stays in use', { environment, use, why }),
+  onRejected(environment, use, why) {
+    const text = 'the new certificate is not usable; the old one stays in use';
+    log('error', text, { environment, use, why });
+    timeline.record({
+      kind: 'certificate',
+      text: `${text}: ${why}`,
+      environment: environment || undefined,
+      details: { event: 'rejected', use, why },
+    });
+  },
 });

@@ -1,4 +1,4 @@
-/** Statistics of each second of the last five minutes, for the console. */
+/** Statistics of each second of the last five minutes, of this instance, and their sum over several instances. */
 
 import type { CacheVerdict } from '../request/request-events.ts';
 import type { RequestObserver, RequestRecord } from './request-record.ts';
@@ -19,27 +19,40 @@ export interface SecondStats {
   readonly cache: Readonly<Record<CacheResult, number>>;
 }
 
-type CacheResult = 'hit' | 'stale' | 'shared' | 'miss' | 'bypass';
+export type CacheResult = 'hit' | 'stale' | 'shared' | 'miss' | 'bypass';
+
+/** The counts of one second, from which the statistics of several instances can be computed exactly. */
+export interface SecondCounts {
+  /** Seconds since 1970. */
+  readonly at: number;
+  readonly requests: number;
+  readonly refused: number;
+  readonly failed: number;
+  readonly cache: Readonly<Record<CacheResult, number>>;
+  /** The durations: the number of requests in each bucket that has some, by ascending bucket. */
+  readonly durations: readonly (readonly [bucket: number, count: number])[];
+}
 
 export interface LiveStats extends RequestObserver {
   /** At most the last 300 finished seconds, oldest first, without gaps. */
-  recent(): readonly SecondStats[];
+  recent(): readonly SecondCounts[];
 }
 
-const maxSeconds = 300;
+/** How many finished seconds are kept. */
+export const maxSeconds = 300;
 
 /** @param now milliseconds since 1970 */
 export function createLiveStats(now: () => number = Date.now): LiveStats {
-  const finished: SecondStats[] = [];
+  const finished: SecondCounts[] = [];
   let current = createSecond(secondOf(now()));
 
   /** If the clock was set back, the current second only lasts longer. */
   function finishSeconds(): void {
     const at = secondOf(now());
     if (at <= current.at) return;
-    finished.push(current.stats());
+    finished.push(current.counts());
     const firstEmpty = Math.max(current.at + 1, at - maxSeconds);
-    for (let empty = firstEmpty; empty < at; empty += 1) finished.push(createSecond(empty).stats());
+    for (let empty = firstEmpty; empty < at; empty += 1) finished.push(emptySecond(empty));
     finished.splice(0, finished.length - maxSeconds);
     current = createSecond(at);
   }
@@ -54,6 +67,53 @@ export function createLiveStats(now: () => number = Date.now): LiveStats {
       return [...finished];
     },
   };
+}
+
+/** A second without requests. */
+export const emptySecond = (at: number): SecondCounts => ({
+  at,
+  ...{ requests: 0, refused: 0, failed: 0 },
+  cache: { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 },
+  durations: [],
+});
+
+/** The sum of counts, of several instances or of several seconds. */
+export function sumOfCounts(at: number, all: readonly SecondCounts[]): SecondCounts {
+  const sum = (count: (one: SecondCounts) => number) => all.reduce((total, one) => total + count(one), 0);
+  const durations = new Map<number, number>();
+  for (const one of all)
+    for (const [bucket, count] of one.durations) durations.set(bucket, (durations.get(bucket) ?? 0) + count);
+  return {
+    at,
+    requests: sum(({ requests }) => requests),
+    refused: sum(({ refused }) => refused),
+    failed: sum(({ failed }) => failed),
+    cache: {
+      hit: sum(({ cache }) => cache.hit),
+      stale: sum(({ cache }) => cache.stale),
+      shared: sum(({ cache }) => cache.shared),
+      miss: sum(({ cache }) => cache.miss),
+      bypass: sum(({ cache }) => cache.bypass),
+    },
+    durations: [...durations].toSorted(([one], [other]) => one - other),
+  };
+}
+
+export function statsOfCounts({ durations, ...counts }: SecondCounts): SecondStats {
+  const { at, requests, refused, failed, cache } = counts;
+  const quantiles = { p50Ms: quantileMs(durations, 0.5), p99Ms: quantileMs(durations, 0.99) };
+  return { at, requests, refused, failed, ...quantiles, cache };
+}
+
+/** The duration that this fraction of all requests does not exceed; `null` without requests. */
+function quantileMs(durations: SecondCounts['durations'], fraction: number): number | null {
+  const total = durations.reduce((sum, [, count]) => sum + count, 0);
+  let remaining = Math.ceil(fraction * total);
+  for (const [bucket, count] of durations) {
+    remaining -= count;
+    if (remaining <= 0) return bucketMiddleMs(bucket);
+  }
+  return null;
 }
 
 const secondOf = (ms: number) => Math.floor(ms / 1_000);
@@ -72,18 +132,6 @@ function createSecond(at: number) {
   const cache = { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
   const durationBuckets = new Uint32Array(bucketCount);
 
-  /** The duration that this fraction of all requests does not exceed. */
-  function quantile(fraction: number): number | null {
-    const total = durationBuckets.reduce((sum, count) => sum + count, 0);
-    if (total === 0) return null;
-    let remaining = Math.ceil(fraction * total);
-    const bucket = durationBuckets.findIndex((count) => {
-      remaining -= count;
-      return remaining <= 0;
-    });
-    return bucketMiddleMs(bucket);
-  }
-
   return {
     at,
     add({ error, status, servedFrom, durationMs, events }: RequestRecord): void {
@@ -96,9 +144,12 @@ function createSecond(at: number) {
       }
       for (const { event } of events) if (event.what === 'cache') cache[cacheResultOf[event.verdict]] += 1;
     },
-    stats: (): SecondStats => {
-      return { at, ...counts, p50Ms: quantile(0.5), p99Ms: quantile(0.99), cache: { ...cache } };
-    },
+    counts: (): SecondCounts => ({
+      at,
+      ...counts,
+      cache: { ...cache },
+      durations: Array.from(durationBuckets.entries()).filter(([, count]) => count > 0),
+    }),
   };
 }
 
@@ -108,5 +159,5 @@ function createSecond(at: number) {
  */
 const bucketOf = (ms: number) =>
   Math.min(bucketCount - 1, Math.max(0, Math.floor(Math.log(ms / 0.01) / Math.log(1.1))));
-const bucketCount = 208;
+export const bucketCount = 208;
 const bucketMiddleMs = (bucket: number) => Math.round(0.01 * 1.1 ** (bucket + 0.5) * 100) / 100;

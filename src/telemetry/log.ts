@@ -40,7 +40,7 @@ export interface Terminal {
 /**
  * Every line names service, version and instance, so that the lines of several can be told apart.
  *
- * @param instance the id that `penstock state` shows; without it, lines do not name their source
+ * @param instance the name of this instance (instance-name.ts); without it, lines do not name their source
  */
 export function createLog({ level, format }: LogSettings, output: LogOutput, instance?: string): Log {
   const logger = pino(

@@ -7,9 +7,11 @@ import type { HeaderFields } from '../pis/headers.ts';
 import { createCertificateLog } from '../telemetry/certificate-log.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { Timeline } from '../telemetry/timeline.ts';
 import { type PrefetchPermit, prefetchPermit, type Upstream } from './call-upstream.ts';
 import type { Holds } from './circuit/holds.ts';
 import { createProbe } from './circuit/recovery.ts';
+import { reportChanges } from './circuit/report-changes.ts';
 import { type CircuitView, createCircuits } from './circuit/tenant-circuits.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { createEnvironmentConnections } from './environment-connections.ts';
@@ -24,7 +26,7 @@ export interface Upstreams {
   readonly prefetchPermit: PrefetchPermit;
   circuits(): readonly CircuitView[];
   limiters(): readonly EnvironmentLimiterStats[];
-  /** The client certificates (QWAC) and signing certificates (QSealC) in use. */
+  /** The client certificates (QWAC) and signing certificates (QSEAL) in use. */
   certificates(): readonly InstalledCertificate[];
   /** Applies changed certificate files. Never rejects. */
   pollCertificateFiles(): Promise<void>;
@@ -50,15 +52,16 @@ export interface SharedUpstreamState {
   readonly permits: PermitSources;
   readonly adaptiveRates: AdaptiveRates;
   readonly holds: Pick<Holds, 'of'>;
+  readonly timeline: Pick<Timeline, 'record'>;
 }
 
 /** @throws Error if a file that the configuration names cannot be used */
 export function createUpstreams(
   config: Config,
-  { permits, adaptiveRates, holds }: SharedUpstreamState,
+  { permits, adaptiveRates, holds, timeline }: SharedUpstreamState,
   { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
 ): Upstreams {
-  const certificateLog = createCertificateLog(log);
+  const certificateLog = createCertificateLog(log, timeline);
   const parts = new Map(
     config.environments.all.map((environment) => [environment.name, createParts(environment)] as const),
   );
@@ -66,8 +69,7 @@ export function createUpstreams(
   const circuits = createCircuits(config.circuit, {
     probes,
     holds,
-    onChange: ({ environment, lane, tenant, from, to, why }) =>
-      log('warn', 'circuit state changed', { environment, lane, tenant, from, to, why }),
+    onChange: reportChanges(log, timeline),
   });
 
   function createParts(environment: EnvironmentSettings) {

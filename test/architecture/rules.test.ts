@@ -13,7 +13,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   config: ['pis', 'request', 'certificates'],
   state: ['request', 'config'],
   'version.ts': [],
-  telemetry: ['pis', 'request', 'config', 'certificates', 'version.ts'],
+  telemetry: ['pis', 'request', 'config', 'certificates', 'state', 'version.ts'],
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
   admin: [...foundation, 'environments', 'idempotency', 'status-cache', 'upstream'],
   'pipeline.ts': [...foundation, ...parts],
@@ -27,9 +27,21 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ...[...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts', 'readiness.ts'],
     'admin-listener.ts',
   ],
+  'instance-report.ts': ['telemetry', 'upstream', 'admin', 'version.ts'],
+  'fleet-tasks.ts': [
+    ...[...foundation, 'http', 'admin', 'periodic-task.ts', 'version.ts'],
+    ...['services.ts', 'request-handler.ts', 'readiness.ts', 'instance-report.ts'],
+  ],
   'gateway.ts': [
     ...[...foundation, 'http', 'admin', 'periodic-task.ts'],
-    ...['services.ts', 'request-handler.ts', 'reload-config.ts', 'readiness.ts', 'admin-server.ts'],
+    ...[
+      'services.ts',
+      'request-handler.ts',
+      'reload-config.ts',
+      'readiness.ts',
+      'fleet-tasks.ts',
+      'admin-server.ts',
+    ],
   ],
   commands: [
     'gateway.ts',

@@ -66,6 +66,9 @@ export function startAdminApi(
     shapers: () => [],
     inDoubt: () => undefined,
     recentSeconds: () => [],
+    instances: () => [],
+    fleet: () => ({ isComplete: true, why: null }),
+    instanceId: 'host-0123456789ab',
     listenerCertificate: () => null,
     ...sources,
   });
@@ -80,6 +83,8 @@ export function startAdminApi(
     purge: async () => {},
     holdCircuit: async () => {},
     recentRequests: { of: () => [] },
+    fleet: { instances: () => [] },
+    timeline: { read: async () => [] },
     inDoubt: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },

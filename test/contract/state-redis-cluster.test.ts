@@ -6,6 +6,7 @@ import { startRedisCluster } from '../kit/redis-cluster.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { testFences } from './fences-contract.ts';
 import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
+import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
@@ -25,6 +26,7 @@ describe('the Redis cluster state', () => {
   testFences(cluster);
   testInvalidUtf8(cluster);
   testSets(cluster);
+  testJournals(cluster);
   testTokenBuckets(cluster);
   testPubSub(cluster);
   testRequestLog(cluster);

@@ -5,6 +5,7 @@ import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { testFences } from './fences-contract.ts';
 import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
+import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
@@ -24,6 +25,7 @@ describe('the Redis state', () => {
   testFences(redis);
   testInvalidUtf8(redis);
   testSets(redis);
+  testJournals(redis);
   testTokenBuckets(redis);
   testPubSub(redis);
   testRequestLog(redis);

@@ -8,6 +8,7 @@ import type { State } from '../../src/state/ports.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { testFences } from './fences-contract.ts';
+import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { testRequestLog } from './request-log-contract.ts';
@@ -41,6 +42,7 @@ describe('the SQLite state', () => {
   testKeyValues(sqlite());
   testFences(sqlite());
   testSets(sqlite());
+  testJournals(sqlite());
   testTokenBuckets(sqlite());
   testPubSub(sqlite());
   testRequestLog(sqlite());

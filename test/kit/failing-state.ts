@@ -4,7 +4,7 @@ import { GatewayError } from '../../src/request/errors.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { KeyValues, Sets, State } from '../../src/state/ports.ts';
 
-type Operation = keyof KeyValues | keyof Sets | 'publish';
+type Operation = keyof KeyValues | keyof Sets | 'publish' | 'append' | 'readJournal';
 
 export interface FailingState extends State {
   /** All operations so far, including those that failed, such as `read environment:active`. */
@@ -16,7 +16,7 @@ export interface FailingState extends State {
 
 const allOperations: readonly Operation[] = [
   ...(['read', 'write', 'writeIfAbsent', 'replace', 'remove', 'removeIf'] as const),
-  ...(['add', 'members', 'publish'] as const),
+  ...(['add', 'members', 'publish', 'append', 'readJournal'] as const),
 ];
 
 /**
@@ -25,7 +25,7 @@ const allOperations: readonly Operation[] = [
  * @param shared the store; several instances can share it and fail independently
  */
 export function createFailingState(shared: State = createMemoryState()): FailingState {
-  const { keyValues, sets, pubsub } = shared;
+  const { keyValues, sets, journals, pubsub } = shared;
   const operations: string[] = [];
   let failing: readonly Operation[] = [];
 
@@ -75,6 +75,16 @@ export function createFailingState(shared: State = createMemoryState()): Failing
       async members(key) {
         enter('members', key);
         return sets.members(key);
+      },
+    },
+    journals: {
+      async append(key, ...rest) {
+        enter('append', key);
+        return journals.append(key, ...rest);
+      },
+      async read(key) {
+        enter('readJournal', key);
+        return journals.read(key);
       },
     },
     pubsub: {

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { createDashboard, type DashboardSources } from '../../../src/admin/dashboard-snapshot.ts';
 import type { SecondStats } from '../../../src/telemetry/live-stats.ts';
 import type { CircuitView } from '../../../src/upstream/circuit/tenant-circuits.ts';
+import { instanceReport } from '../../kit/fleet-reports.ts';
 
 const second = (at: number): SecondStats => ({
   at,
@@ -51,6 +52,8 @@ const sources: DashboardSources = {
   sharedState: () => ({ status: 'ok', missing: [], isUncovered: false }),
   listenerCertificate: () => null,
   recentSeconds: () => [second(1), second(2)],
+  instances: () => [],
+  fleet: () => ({ isComplete: true, why: null }),
 };
 
 describe('the dashboard', () => {
@@ -59,27 +62,43 @@ describe('the dashboard', () => {
     assert.deepEqual([active, version, inDoubt, seconds.length, samples], ['sandbox', 3, null, 2, []]);
   });
 
-  test('samples the number of waiting calls, and a hold instead of the measured state', () => {
+  test('samples the waiting calls of all instances, and the circuit that admits fewest calls', () => {
     const held = { ...circuit, lane: 'read', hold: 'open' } as const;
+    const open = { ...circuit, cause: null, state: 'open', tenants: [] } as const;
+    const waiting = { write: 1, read: 2, status: 4 };
+    const running = {
+      ...instanceReport('one', 0),
+      queues: [{ environment: 'sandbox', waiting, inFlight: 1 }],
+      status: 'up' as const,
+      lastSeen: '',
+    };
+    const instances = () => [
+      running,
+      { ...running, circuits: [open, { ...open, lane: 'read' as const }] },
+      { ...running, circuits: [{ ...open, lane: 'status' as const }], status: 'down' as const },
+    ];
     const { sample } = createDashboard(
-      { ...sources, circuits: () => [circuit, held] },
+      { ...sources, circuits: () => [circuit, held], instances },
       () => 7_900,
     ).refresh();
     assert.deepEqual(sample, {
       at: 7,
-      waiting: { sandbox: 7 },
-      circuits: { 'sandbox write': 'closed', 'sandbox read': 'held-open' },
+      waiting: { sandbox: 14 },
+      circuits: { 'sandbox write': 'open', 'sandbox read': 'held-open' },
     });
   });
 
-  test('reports each second of traffic once', () => {
-    let seconds = [second(1), second(2)];
+  test('reports each second of traffic once, and again when it has changed', () => {
+    const [first, last] = [second(2), second(3)];
+    let seconds = [second(1), first];
     const { refresh } = createDashboard({ ...sources, recentSeconds: () => seconds });
     const newSeconds = () => refresh().seconds.map(({ at }) => at);
     assert.deepEqual(newSeconds(), [1, 2]);
     assert.deepEqual(newSeconds(), []);
-    seconds = [second(2), second(3), second(4)];
+    seconds = [first, last, second(4)];
     assert.deepEqual(newSeconds(), [3, 4]);
+    seconds = [first, last, second(4)];
+    assert.deepEqual(newSeconds(), [4]);
   });
 
   test('keeps the samples of five minutes', () => {

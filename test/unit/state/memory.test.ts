@@ -6,6 +6,7 @@ import { encryptKeyValues } from '../../../src/state/encryption.ts';
 import { createExpiringMap, createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { testFences } from '../../contract/fences-contract.ts';
+import { testJournals } from '../../contract/journals-contract.ts';
 import { testKeyValues } from '../../contract/key-values-contract.ts';
 import { testPubSub } from '../../contract/pubsub-contract.ts';
 import { testRequestLog } from '../../contract/request-log-contract.ts';
@@ -31,6 +32,7 @@ describe('the memory state', () => {
   testKeyValues(memory());
   testFences(memory());
   testSets(memory());
+  testJournals(memory());
   testTokenBuckets(memory());
   testPubSub(memory());
   testRequestLog(memory());

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CacheVerdict } from '../../../src/request/request-events.ts';
-import { createLiveStats } from '../../../src/telemetry/live-stats.ts';
+import {
+  createLiveStats,
+  emptySecond,
+  statsOfCounts,
+  sumOfCounts,
+} from '../../../src/telemetry/live-stats.ts';
 import { failedRecord, requestRecord } from '../../kit/request-records.ts';
 
 /** Statistics with a clock in seconds. `finishSecond` returns the statistics of the second that it ends. */
@@ -10,7 +15,7 @@ function startStats() {
   const stats = createLiveStats(() => clock.second * 1_000);
   const finishSecond = () => {
     clock.second += 1;
-    return stats.recent().at(-1) ?? assert.fail();
+    return statsOfCounts(stats.recent().at(-1) ?? assert.fail());
   };
   return { clock, stats, finishSecond };
 }
@@ -67,7 +72,9 @@ describe('the finished seconds', () => {
         [1_002, 0],
       ],
     );
-    assert.deepEqual(seconds[1], {
+    const empty = seconds[1] ?? assert.fail();
+    assert.deepEqual(empty, emptySecond(1_001));
+    assert.deepEqual(statsOfCounts(empty), {
       ...{ at: 1_001, requests: 0, refused: 0, failed: 0, p50Ms: null, p99Ms: null },
       cache: { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 },
     });
@@ -99,4 +106,20 @@ describe('the finished seconds', () => {
       [[1_000, 1]],
     );
   });
+});
+
+test('the sum of several instances has the quantiles of all their requests', () => {
+  const [one, other, both] = [startStats(), startStats(), startStats()];
+  for (let ms = 1; ms <= 400; ms++) {
+    const record = requestRecord({ durationMs: ms ** 1.5 }, [{ what: 'cache', verdict: 'hit' }]);
+    (ms % 7 === 0 ? one : other).stats.onRequestEnd(record);
+    both.stats.onRequestEnd(record);
+  }
+  one.stats.onRequestEnd(failedRecord('CIRCUIT_OPEN', 503));
+  both.stats.onRequestEnd(failedRecord('CIRCUIT_OPEN', 503));
+  const counts = [one, other].map(({ clock, stats }) => {
+    clock.second += 1;
+    return stats.recent().at(-1) ?? assert.fail();
+  });
+  assert.deepEqual(statsOfCounts(sumOfCounts(1_000, counts)), both.finishSecond());
 });

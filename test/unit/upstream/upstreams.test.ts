@@ -22,6 +22,7 @@ function startMetrics() {
     }),
     adaptiveRates: createAdaptiveRates(state),
     holds: createHolds(state),
+    timeline: { record: () => {} },
   };
   const create = (...names: readonly string[]) => createWith({}, ...names);
   const createWith = (sections: Sections, ...names: readonly string[]) =>

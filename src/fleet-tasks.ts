@@ -1,0 +1,99 @@
+/** Makes this instance a member of the fleet from its start to its stop: reports, the search for lost instances, the event stream. */
+
+import type { EventStream } from './admin/event-stream.ts';
+import type { ListenerCertificate } from './http/listener-tls.ts';
+import { createInstanceReport } from './instance-report.ts';
+import { createPeriodicTask } from './periodic-task.ts';
+import type { ReadinessCheck } from './readiness.ts';
+import type { RequestHandlers } from './request-handler.ts';
+import type { Services } from './services.ts';
+import { createCertificateTimeline } from './telemetry/certificate-timeline.ts';
+import { createProcessFigures } from './telemetry/process-figures.ts';
+import { version } from './version.ts';
+
+interface FleetTasks {
+  /** Sends the first report at once. */
+  start(): void;
+  /** Announces the stop. Never rejects. @param why such as a signal */
+  stop(why?: string): Promise<void>;
+}
+
+interface FleetTasksDependencies {
+  readonly services: Pick<Services, 'instanceId' | 'fleet' | 'timeline' | 'telemetry'>;
+  readonly requestHandlers: RequestHandlers;
+  readonly listenerCertificate: Pick<ListenerCertificate, 'certificates'>;
+  readonly readiness: Pick<ReadinessCheck, 'withoutCertificates'>;
+  readonly events: Pick<EventStream, 'publish'>;
+}
+
+/** Reports are sent shortly after the end of each second of the clock, and the event stream is when they have arrived. Milliseconds. */
+const reportOffsetMs = 50;
+const eventOffsetMs = 300;
+/** How often lost instances are looked for: a reader of the event stream must see one within three seconds. Milliseconds. */
+const checkEveryMs = 250;
+
+export function createFleetTasks({
+  services: { instanceId, fleet, timeline, telemetry },
+  requestHandlers,
+  listenerCertificate,
+  readiness,
+  events,
+}: FleetTasksDependencies): FleetTasks {
+  const processFigures = createProcessFigures();
+  const reportOf = createInstanceReport({
+    instanceId,
+    readiness: readiness.withoutCertificates,
+    circuits: () => requestHandlers.current.upstreams.circuits(),
+    limiters: () => requestHandlers.current.upstreams.limiters(),
+    processFigures: processFigures.read,
+  });
+  const recordCertificates = createCertificateTimeline(timeline);
+
+  function sendReport(): void {
+    const seconds = telemetry.liveStats.recent();
+    fleet.publish(reportOf(seconds), seconds);
+    recordCertificates([
+      ...listenerCertificate.certificates(),
+      ...requestHandlers.current.upstreams.certificates(),
+    ]);
+  }
+
+  const tasks = [
+    createPeriodicTask(async () => {
+      sendReport();
+      return msUntilNextSecond(reportOffsetMs);
+    }),
+    createPeriodicTask(async () => {
+      events.publish();
+      return msUntilNextSecond(eventOffsetMs);
+    }),
+    createPeriodicTask(async () => {
+      if (fleet.check()) events.publish();
+      return checkEveryMs;
+    }),
+  ];
+  let isStarted = false;
+
+  return {
+    start() {
+      isStarted = true;
+      processFigures.start();
+      const details = { version, node: process.version };
+      timeline.record({ kind: 'start', text: `version ${version} started`, details });
+      sendReport();
+      for (const task of tasks) task.start();
+    },
+    async stop(why) {
+      for (const task of tasks) task.stop();
+      processFigures.stop();
+      if (!isStarted) return;
+      isStarted = false;
+      const text = why === undefined ? 'stopped' : `stopped: ${why}`;
+      timeline.record({ kind: 'stop', text });
+      await Promise.all([fleet.stop(), timeline.close()]);
+    },
+  };
+}
+
+/** @param offsetMs behind the next full second */
+const msUntilNextSecond = (offsetMs: number) => 1_000 - (Date.now() % 1_000) + offsetMs;

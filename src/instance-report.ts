@@ -1,0 +1,88 @@
+/** What this instance reports of itself to the other instances, every second. */
+
+import type { Readiness } from './admin/dashboard-snapshot.ts';
+import type { InstanceReport, ReportedCircuit } from './telemetry/fleet-messages.ts';
+import { type SecondCounts, statsOfCounts, sumOfCounts } from './telemetry/live-stats.ts';
+import type { CircuitView } from './upstream/circuit/tenant-circuits.ts';
+import type { EnvironmentLimiterStats } from './upstream/upstreams.ts';
+import { version } from './version.ts';
+
+interface ReportSources {
+  readonly instanceId: string;
+  readonly readiness: () => Readiness;
+  readonly circuits: () => readonly CircuitView[];
+  readonly limiters: () => readonly EnvironmentLimiterStats[];
+  readonly processFigures: () => Pick<
+    InstanceReport['figures'],
+    'cpuPercent' | 'memoryBytes' | 'eventLoopDelayMs'
+  >;
+}
+
+/** The rates and quantiles cover so many seconds: with few requests, those of a single second jump. */
+const figuresOfSeconds = 5;
+const maxTenants = 20;
+const maxTextLength = 1_000;
+
+/**
+ * @param startedAt ISO 8601
+ * @returns creates the report; its argument are the seconds that have ended, oldest first
+ */
+export function createInstanceReport(
+  { instanceId, readiness, circuits, limiters, processFigures }: ReportSources,
+  startedAt: string = new Date().toISOString(),
+): (seconds: readonly SecondCounts[]) => InstanceReport {
+  return (seconds) => {
+    const { ready, reasons } = readiness();
+    const queues = limiters().map(({ environment, waiting, running }) => ({
+      environment,
+      waiting: { ...waiting },
+      inFlight: running,
+    }));
+    return {
+      id: instanceId,
+      name: instanceId,
+      version,
+      since: startedAt,
+      at: new Date().toISOString(),
+      ready,
+      reasons: reasons.map(shortened),
+      figures: {
+        ...requestFigures(seconds.slice(-figuresOfSeconds)),
+        waiting: sumOf(queues, ({ waiting: { write, read, status } }) => write + read + status),
+        inFlight: sumOf(queues, ({ inFlight }) => inFlight),
+        ...processFigures(),
+      },
+      circuits: circuits().filter(isNoteworthy).map(reportCircuit),
+      queues,
+    };
+  };
+}
+
+function requestFigures(seconds: readonly SecondCounts[]) {
+  const { requests, refused, failed, p50Ms, p99Ms } = statsOfCounts(sumOfCounts(0, seconds));
+  const perSecond = (count: number) => count / Math.max(1, seconds.length);
+  return {
+    requestsPerSecond: perSecond(requests),
+    refusedPerSecond: perSecond(refused),
+    failedPerSecond: perSecond(failed),
+    p50Ms,
+    p99Ms,
+  };
+}
+
+const isNoteworthy = ({ state, hold, tenants }: CircuitView) =>
+  state !== 'closed' || hold !== null || tenants.length > 0;
+
+const reportCircuit = ({ environment, lane, state, hold, tenants }: CircuitView): ReportedCircuit => ({
+  environment,
+  lane,
+  state,
+  hold,
+  cause: null,
+  tenants: tenants.slice(0, maxTenants).map(({ tenant }) => tenant),
+});
+
+const shortened = (text: string) => text.slice(0, maxTextLength);
+
+const sumOf = <Item>(items: readonly Item[], numberOf: (item: Item) => number) =>
+  items.reduce((sum, item) => sum + numberOf(item), 0);

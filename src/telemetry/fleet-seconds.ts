@@ -1,0 +1,89 @@
+/** The statistics of each second of the last five minutes, of all instances together. */
+
+import {
+  emptySecond,
+  maxSeconds,
+  type SecondCounts,
+  type SecondStats,
+  statsOfCounts,
+  sumOfCounts,
+} from './live-stats.ts';
+
+export interface FleetSeconds {
+  /** Adds seconds that an instance has counted. */
+  add(instance: string, counted: CountedSeconds): void;
+  /**
+   * At most 300 seconds, oldest first, without gaps: those that each of these instances has reported. A later report of a second
+   * replaces its object.
+   */
+  recent(instances: readonly string[]): readonly SecondStats[];
+}
+
+interface CountedSeconds {
+  /** The first and the last second that the instance has counted. */
+  readonly from: number;
+  readonly through: number;
+  /** Those with requests that are new. */
+  readonly seconds: readonly SecondCounts[];
+}
+
+interface InstanceSeconds {
+  from: number;
+  through: number;
+  /** Those with requests, by their time. */
+  readonly counts: Map<number, SecondCounts>;
+}
+
+/** For so long, the statistics wait for an instance that is late. Seconds. */
+const maxWait = 4;
+/** How far the clock of another instance may be ahead. Seconds. */
+const maxAhead = 5;
+
+/** @param now milliseconds since 1970 */
+export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
+  const byInstance = new Map<string, InstanceSeconds>();
+  const computed = new Map<number, SecondStats>();
+
+  const currentSecond = () => Math.floor(now() / 1_000);
+
+  function statsAt(at: number): SecondStats {
+    const known = computed.get(at);
+    if (known) return known;
+    const counts = Array.from(byInstance.values(), (one) => one.counts.get(at) ?? emptySecond(at));
+    const stats = statsOfCounts(sumOfCounts(at, counts));
+    computed.set(at, stats);
+    return stats;
+  }
+
+  function removeBefore(oldest: number): void {
+    for (const at of computed.keys()) if (at < oldest) computed.delete(at);
+    for (const [instance, { through, counts }] of byInstance) {
+      for (const at of counts.keys()) if (at < oldest) counts.delete(at);
+      if (through < oldest) byInstance.delete(instance);
+    }
+  }
+
+  return {
+    add(instance, { from, through, seconds }) {
+      const current = currentSecond();
+      const accepted = seconds.filter(({ at }) => at > current - maxSeconds && at <= current + maxAhead);
+      const known = byInstance.get(instance) ?? { from, through, counts: new Map() };
+      known.from = from;
+      known.through = through;
+      for (const second of accepted) {
+        known.counts.set(second.at, second);
+        computed.delete(second.at);
+      }
+      byInstance.set(instance, known);
+    },
+    recent(instances) {
+      const current = currentSecond();
+      const ends = instances.flatMap((instance) => byInstance.get(instance)?.through ?? []);
+      const last = Math.min(current - 1, Math.max(current - 1 - maxWait, Math.min(...ends)));
+      removeBefore(last - maxSeconds + 1);
+      const starts = Array.from(byInstance.values(), ({ from }) => from);
+      const first = Math.max(last - maxSeconds + 1, Math.min(...starts));
+      return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => statsAt(first + index));
+    },
+  };
+}

@@ -1,0 +1,282 @@
+/** Every instance shows the same instances, figures and timeline of all of them, and which ones have ended and how. */
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { callAdminApi, switchEnvironment } from '../kit/admin-api.ts';
+import { callOnce } from '../kit/call.ts';
+import { startSingleInstance } from '../kit/fleet.ts';
+import { type FleetRedis, startClusterRedis, startSingleRedis } from '../kit/fleet-redis.ts';
+import {
+  readInstances,
+  readSnapshot,
+  readStatuses,
+  readTimeline,
+  type ShownEntry,
+} from '../kit/fleet-view.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { type Sections, startBank } from '../kit/gateway.ts';
+import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
+import { skipWithoutRedisServer } from '../kit/redis.ts';
+import { initiation } from '../kit/request.ts';
+import type { TestScope } from '../kit/test-scope.ts';
+import { until } from '../kit/within.ts';
+
+/** Starts that many instances in front of two banks, and waits until each of them executes payments. */
+async function startInstances(life: TestScope, redis: FleetRedis, count: number) {
+  const [sandbox, production] = [await startBank(life), await startBank(life, { name: 'production' })];
+  const sections: Sections = {
+    environments: {
+      active: 'sandbox',
+      sandbox: { baseUrl: sandbox.baseUrl },
+      production: { baseUrl: production.baseUrl },
+    },
+    circuit: { minimumCalls: 3, openFor: '1min' },
+    shaping: { expectedInstances: count },
+    state: { redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
+  };
+  const start = () => startGatewayProcess(life, sections);
+  const instances = await Promise.all(Array.from({ length: count }, start));
+  let sentPayments = 0;
+  const pay = ({ url }: GatewayProcess) => {
+    sentPayments += 1;
+    return callOnce(url, { ...initiation, requestId: randomUUID() });
+  };
+  for (const instance of instances)
+    await until(20_000, 'the instance executes a payment', async () => (await pay(instance)).status === 201);
+  return { sandbox, sections, instances, start, pay, sentPayments: () => sentPayments };
+}
+
+const nameOf = (instance: GatewayProcess) => String(instance.logged()[0]?.instance);
+
+/** Waits until all instances show the same, and this holds. @returns what they show */
+async function sameOn<Shown>(
+  instances: readonly GatewayProcess[],
+  what: string,
+  read: (instance: GatewayProcess) => Promise<Shown>,
+  condition: (shown: Shown) => boolean,
+): Promise<Shown> {
+  let shown: readonly Shown[] = [];
+  const describeShown = () =>
+    `all instances show ${what}: ${shown.map((each) => JSON.stringify(each)).join('\n')}`;
+  await until(20_000, describeShown, async () => {
+    shown = await Promise.all(instances.map((instance) => read(instance)));
+    const [first] = shown;
+    const areEqual = shown.every((each) => JSON.stringify(each) === JSON.stringify(first));
+    return areEqual && first !== undefined && condition(first);
+  });
+  return shown[0] ?? assert.fail();
+}
+
+const kindsOf = (entries: readonly ShownEntry[], kind: string) =>
+  entries.filter((entry) => entry.kind === kind);
+
+function testFleetView(startRedis: (life: TestScope) => Promise<FleetRedis>, count: number): void {
+  test('shows the same instances, figures and timeline, whichever instance is asked', async (t) => {
+    const { sandbox, sections, instances, pay, sentPayments } = await startInstances(
+      t,
+      await startRedis(t),
+      count,
+    );
+    const names = instances.map(nameOf);
+    assert.equal(new Set(names).size, count, 'processes of one host have different names');
+
+    // Figures: each payment is counted once, on whichever instance.
+    for (let sent = 0; sent < 10; sent++) for (const instance of instances) await pay(instance);
+    await sameOn(instances, 'the payments', secondsOf, (seconds) => sumOf(seconds) === sentPayments());
+    const shown = await sameOn(
+      instances,
+      'all instances',
+      readInstances,
+      (all) => all.length === count && all.every(({ status, ready }) => status === 'up' && ready),
+    );
+    assert.deepEqual(
+      shown.map(({ name }) => name),
+      names.toSorted(),
+    );
+    for (const { figures } of shown)
+      assert.ok(
+        Number(figures.memoryBytes) > 1_000_000 && Number(figures.cpuPercent) >= 0,
+        JSON.stringify(figures),
+      );
+
+    // What operators do, each on another instance.
+    const [one = assert.fail(), other = assert.fail()] = instances;
+    const hold = { hold: 'open', reason: 'maintenance of the bank' };
+    assert.equal((await callAdminApi(one, 'PUT', '/api/circuits/production/read', hold)).status, 200);
+    await switchEnvironment(other, 'production');
+    await switchEnvironment(one, 'sandbox');
+    other.rewrite({ ...sections, deadlines: { write: '20s' } });
+    assert.equal(
+      (await callAdminApi(other, 'POST', '/api/config/reload', { reason: 'slow bank' })).status,
+      200,
+    );
+
+    // A circuit that opens on one instance.
+    await sandbox.stop();
+    await until(20_000, 'the circuit opens', async () => (await pay(one)).status === 503);
+    await sameOn(instances, 'the open circuit', readInstances, (all) => {
+      const circuits = all.find(({ name }) => name === nameOf(one))?.circuits ?? [];
+      return circuits.some((circuit) => circuit.environment === 'sandbox' && circuit.state === 'open');
+    });
+
+    const timeline = await sameOn(
+      instances,
+      'the whole timeline',
+      readTimeline,
+      (entries) => kindsOf(entries, 'start').length === count && kindsOf(entries, 'circuit').length === 1,
+    );
+    assert.deepEqual(
+      kindsOf(timeline, 'start')
+        .map(({ instance }) => instance)
+        .toSorted(),
+      names.toSorted(),
+    );
+    const summary = (['hold', 'switch', 'reload', 'circuit'] as const).flatMap((kind) =>
+      kindsOf(timeline, kind).map(({ instance, who, environment, text }) => [
+        kind,
+        instance,
+        who,
+        environment,
+        text,
+      ]),
+    );
+    const [oneName, otherName] = [nameOf(one), nameOf(other)];
+    const [held = [], ...others] = summary;
+    const opened = others.pop() ?? [];
+    assert.deepEqual(held.slice(0, 4), ['hold', oneName, 'admin', 'production']);
+    assert.match(String(held[4]), /^read circuit of production held open until .*: maintenance of the bank$/);
+    assert.deepEqual(others, [
+      ['switch', oneName, 'admin', 'sandbox', 'new payments go to sandbox instead of production: a test'],
+      [
+        'switch',
+        otherName,
+        'admin',
+        'production',
+        'new payments go to production instead of sandbox: a test',
+      ],
+      ['reload', otherName, 'admin', null, 'configuration reloaded: deadlines.write: 35s -> 20s'],
+    ]);
+    assert.deepEqual(opened.slice(0, 4), ['circuit', oneName, null, 'sandbox']);
+    assert.match(String(opened[4]), /^write circuit of sandbox, tenant \w+: opened; \d+ of \d+ calls /);
+
+    const [newest] = timeline;
+    const later = new Date(Date.parse(newest?.at ?? '') + 1).toISOString();
+    assert.deepEqual(await readTimeline(one, `?from=${later}`), []);
+  });
+
+  test('shows a killed instance as down and a stopped one as stopped, also to one that starts later', async (t) => {
+    const { instances, start } = await startInstances(t, await startRedis(t), count + 1);
+    const [one = assert.fail(), stopped = assert.fail(), killed = assert.fail(), ...more] = instances;
+    const remaining = [one, ...more];
+    const names = { stopped: nameOf(stopped), killed: nameOf(killed) };
+    await sameOn(instances, 'all instances', readStatuses, (all) => Object.keys(all).length === count + 1);
+
+    assert.equal(await killed.stop('SIGKILL'), 'SIGKILL');
+    for (const instance of remaining)
+      await until(3_000, 'the instance shows the killed one as down', async () => {
+        const { instances: listed } = await readSnapshot(instance);
+        return listed.some(({ name, status }) => name === names.killed && status === 'down');
+      });
+    assert.equal(await stopped.stop('SIGTERM'), 0);
+    const isShown = (all: Readonly<Record<string, string>>) =>
+      all[names.killed] === 'down' && all[names.stopped] === 'stopped';
+    await sameOn(remaining, 'the stopped instance', readStatuses, isShown);
+
+    const late = await start();
+    const all = [...remaining, late];
+    const statuses = await sameOn(
+      all,
+      'the same instances as the new one',
+      readStatuses,
+      (shown) =>
+        isShown(shown) && Object.values(shown).filter((status) => status === 'up').length === all.length,
+    );
+    assert.equal(Object.keys(statuses).length, count + 2);
+    const timeline = await sameOn(
+      all,
+      'the new instance in the timeline',
+      readTimeline,
+      (entries) => kindsOf(entries, 'start').length === count + 2 && kindsOf(entries, 'lost').length > 0,
+    );
+    assert.deepEqual(
+      kindsOf(timeline, 'lost').map(({ instance }) => instance),
+      [names.killed],
+    );
+    assert.deepEqual(
+      kindsOf(timeline, 'stop').map(({ instance, text }) => [instance, text]),
+      [[names.stopped, 'stopped: SIGTERM']],
+    );
+  });
+}
+
+const secondsOf = async (instance: GatewayProcess) => (await readSnapshot(instance)).seconds;
+const sumOf = (seconds: readonly { readonly requests: number }[]) =>
+  seconds.reduce((sum, { requests }) => sum + requests, 0);
+
+describe('the fleet view of two instances on one Redis', { skip: skipWithoutRedisServer }, () => {
+  testFleetView(startSingleRedis, 2);
+});
+
+describe('the fleet view of three instances on a Redis Cluster', { skip: skipWithoutRedisServer }, () => {
+  testFleetView(startClusterRedis, 3);
+});
+
+test('a single instance with a state file shows itself, and after a crash how the former process ended', async (t) => {
+  const instance = await startSingleInstance(t, { file: `${temporaryFolder(t)}/state` });
+  const former = nameOf(instance);
+  await until(20_000, 'it shows itself', async () => (await readStatuses(instance))[former] === 'up');
+  await until(20_000, 'its start is stored', async () => (await readTimeline(instance)).length > 0);
+  await instance.stop('SIGKILL');
+  await instance.start();
+  const present = nameOf(instance);
+  assert.notEqual(present, former);
+  await until(20_000, 'it shows the former process as down', async () => {
+    const statuses = await readStatuses(instance);
+    return statuses[former] === 'down' && statuses[present] === 'up';
+  });
+  await until(20_000, 'the loss is in the timeline', async () =>
+    (await readTimeline(instance)).some(({ kind, instance: name }) => kind === 'lost' && name === former),
+  );
+
+  assert.equal(await instance.stop('SIGTERM'), 0);
+  await instance.start();
+  await until(20_000, 'it shows the second process as stopped', async () => {
+    const statuses = await readStatuses(instance);
+    return statuses[former] === 'down' && statuses[present] === 'stopped';
+  });
+  assert.equal(kindsOf(await readTimeline(instance), 'lost').length, 1);
+});
+
+test('during an outage of Redis each instance shows its own figures, says so, and stores its timeline afterwards', {
+  skip: skipWithoutRedisServer,
+}, async (t) => {
+  const redis = await startSingleRedis(t, ['--appendonly', 'yes', '--appendfsync', 'always']);
+  const { instances } = await startInstances(t, redis, 2);
+  const [one = assert.fail(), other = assert.fail()] = instances;
+  await sameOn(instances, 'both instances', readStatuses, (all) => Object.keys(all).length === 2);
+  await sameOn(instances, 'both starts', readTimeline, (entries) => kindsOf(entries, 'start').length === 2);
+
+  await redis.kill();
+  await until(20_000, 'it shows only itself', async () => {
+    const { fleet, instances: listed, seconds } = await readSnapshot(one);
+    const statuses = new Map(listed.map(({ name, status }) => [name, status]));
+    return (
+      !fleet.isComplete &&
+      /shared state is unavailable/.test(fleet.why ?? '') &&
+      statuses.get(nameOf(one)) === 'up' &&
+      statuses.get(nameOf(other)) === 'unknown' &&
+      seconds.length > 0
+    );
+  });
+  assert.equal((await callAdminApi(one, 'POST', '/api/config/reload', { reason: 'a test' })).status, 200);
+  const isReload = ({ kind }: ShownEntry) => kind === 'reload';
+  assert.ok((await readTimeline(one)).some(isReload));
+
+  await redis.restart();
+  await sameOn(instances, 'both instances', readStatuses, (all) =>
+    Object.values(all).every((status) => status === 'up'),
+  );
+  const timeline = await sameOn(instances, 'the reload', readTimeline, (entries) => entries.some(isReload));
+  assert.deepEqual(kindsOf(timeline, 'lost'), [], 'no instance was lost during the outage');
+});
