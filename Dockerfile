@@ -35,10 +35,10 @@ ENV PENSTOCK_CONFIG=/etc/penstock/penstock.yaml \
 USER 1000:1000
 EXPOSE 8080 9090
 
-# Runs inside the container, so it works although the admin listener is on loopback. It reads PENSTOCK_ADMIN_PORT, not
-# admin.port of the file: set the variable if the port is not 9090.
-HEALTHCHECK --interval=15s --timeout=3s --start-period=10s \
-  CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.PENSTOCK_ADMIN_PORT ?? 9090}/health/live`, { signal: AbortSignal.timeout(2000) }).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# Runs inside the container, so it works although the admin listener is on loopback. It finds admin.port in the
+# configuration.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=15s \
+  CMD ["node", "/opt/penstock/bin/penstock.cjs", "health", "--live"]
 
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Penstock" \

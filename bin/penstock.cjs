@@ -24,6 +24,9 @@ if (major > 24 || (major === 24 && minor >= 14)) {
     process.exit(1);
   }
   const child = spawn(newer, [main, ...process.argv.slice(2)], { stdio: 'inherit' });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  // Ctrl-C reaches both processes. Two SIGINT would make the gateway exit at once, instead of draining.
+  const isFromTerminal = (signal) => signal === 'SIGINT' && process.stdin.isTTY;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.on(signal, () => isFromTerminal(signal) || child.kill(signal));
   child.on('exit', (code) => process.exit(code ?? 1));
 }

@@ -13,8 +13,8 @@ export const commandsPage = (): string =>
   page([
     '# Commands',
     generatedFrom('src/commands/command-table.ts'),
-    'In a checkout, write `npm exec penstock --` instead of `penstock`. `penstock COMMAND --help` prints what this page says ' +
-      'about a command.',
+    'In a checkout, write `npm exec penstock --` instead of `penstock`; without an installation, `npx` and the ' +
+      '[packed file](install.md#install-the-package). `penstock COMMAND --help` prints what this page says about a command.',
     table(
       ['command', 'what it does'],
       shown.map(({ name, summary }) => [`[\`${name}\`](#${anchorOf(name)})`, `${summary}.`]),
@@ -23,12 +23,12 @@ export const commandsPage = (): string =>
     'Commands for a running gateway call its admin listener. They read its address (`admin.host`, `admin.port`) from the ' +
       'configuration. With `--url` they read no configuration, and work from another machine:',
     block('PENSTOCK_ADMIN_TOKEN=… penstock circuits --url http://192.0.2.1:9090'),
-    "The operator's token comes from `--token-file`, otherwise from `PENSTOCK_ADMIN_TOKEN`, otherwise from " +
-      '`admin.tokenFile` of the configuration. The admin listener speaks plain HTTP: use it in a private network, or ' +
+    "`health` needs no token. For the others, the operator's token comes from `--token-file`, otherwise from " +
+      '`PENSTOCK_ADMIN_TOKEN`, otherwise from `admin.tokenFile` of the configuration. The admin listener speaks plain HTTP: use it in a private network, or ' +
       'through a proxy with TLS (`--url https://…`). It accepts IP addresses, `localhost` and `admin.host` as host names.',
     'Every instance has its own admin listener. Changes of the shared state (`environment use`, `circuits hold`, ' +
-      '`cache purge`, `in-doubt`, `state accept-loss`) take effect on all instances. `reload` and `explain` concern the ' +
-      'instance that you address.',
+      '`cache purge`, `in-doubt`, `state accept-loss`) take effect on all instances. `health`, `reload` and `explain` concern ' +
+      'the instance that you address.',
     '## Output and exit codes',
     'Results go to standard output, errors to standard error. With `--json`, both are JSON; an error has at least the ' +
       'member `error`.',

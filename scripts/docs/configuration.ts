@@ -22,6 +22,8 @@ const introduction = [
   'The configuration is one YAML file, named by `--config FILE` or `PENSTOCK_CONFIG`. Every setting has a default unless it ' +
     'is marked *required*. Editors complete and validate a file that begins with ' +
     '`# yaml-language-server: $schema=./penstock.schema.json`.',
+  'The file is YAML 1.2 in UTF-8: `true` and `false` are booleans, `yes` and `no` are text. Anchors (`&name`), aliases (`*name`) and merge ' +
+    'keys (`<<`) work. Variables of the shell (`$NAME`) are **not** replaced; set the environment variable of the setting instead.',
   table(
     ['command', 'purpose'],
     [
@@ -43,7 +45,9 @@ const introduction = [
     ],
   ),
   'The environment variable next to a setting overrides the file. Separate the entries of a list by commas; write a list of ' +
-    'mappings as JSON. `<NAME>` is the name of an environment or a tenant in capitals, with `_` for `-`.',
+    'mappings as JSON. `<NAME>` is the name of an environment or a tenant in capitals, with `_` for `-`: ' +
+    '`PENSTOCK_ENVIRONMENTS_PRE_PROD_BASE_URL` for the environment `pre-prod`. A variable `PENSTOCK_…` that is not the name of a ' +
+    'setting is an error.',
   'Secrets are not part of the file. They are read from separate files (settings that end in `File`, relative to the ' +
     'working directory) or from environment variables. `PENSTOCK_ADMIN_TOKEN` contains the token of the operator "admin".',
   'SIGHUP, `penstock reload` or `POST /api/config/reload` reloads the configuration of one instance without interrupting ' +

@@ -3,7 +3,7 @@
 import { type DerValue, parseObjectId, parseSequence, parseText, parseValues } from './der.ts';
 
 export interface QcStatements {
-  /** `web` is a QWAC, `seal` a QSEAL; `null` if the certificate states no type. */
+  /** `web` is a QWAC, `seal` a QSealC; `null` if the certificate states no type. */
   readonly qcType: 'web' | 'seal' | 'signature' | null;
   /** `PSP_PI`, `PSP_AI`, `PSP_AS`, `PSP_IC`. */
   readonly roles: readonly string[];

@@ -1,9 +1,10 @@
 /** The client of the admin API of a running gateway, with an operator's token. */
 
 import type { EnvironmentVariables } from '../config/environment-variables.ts';
-import { adminToken, configSource, loadConfig } from '../config/load.ts';
+import { adminToken, configSource, loadAdminSettings, loadConfig } from '../config/load.ts';
+import { listenUrl } from '../config/resolve-defaults.ts';
 import type { AdminSettings } from '../config/schema.ts';
-import type { AdminResponse } from './admin-response.ts';
+import { type AdminResponse, errorBody } from './admin-response.ts';
 import type { Options } from './command.ts';
 import { CommandError, UsageError } from './command-error.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -24,6 +25,9 @@ export interface AdminListener {
 
 type ListenerOptions = Pick<Options, 'config' | 'url' | 'tokenFile'>;
 
+/** More than the pre-flight test of a switch takes. Milliseconds. */
+const responseTimeoutMs = 60_000;
+
 /** @throws CommandError that says what to do, if the address or the token is not known */
 export const connectToGateway = (options: ListenerOptions): AdminClient =>
   createAdminClient(adminListenerOf(options));
@@ -40,44 +44,97 @@ export function adminListenerOf(
   variables?: EnvironmentVariables,
 ): AdminListener {
   if (url !== undefined) return { url: parseUrl(url), token: readToken(tokenFile, null, variables) };
-  const settings = loadAdminSettings(config, variables);
-  const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
-  return {
-    url: `http://${host}:${settings.port}`,
-    token: readToken(tokenFile, settings.tokenFile, variables),
-  };
+  const settings = validAdminSettings(config, variables);
+  return { url: urlOf(settings), token: readToken(tokenFile, settings.tokenFile, variables) };
 }
 
-export function createAdminClient({ url, token }: AdminListener): AdminClient {
+/**
+ * The address of the admin listener, for requests without a token. Errors in other sections of the configuration do not
+ * matter: somebody may have changed the file since the gateway has started.
+ *
+ * @throws CommandError if the address is not known
+ */
+export function adminUrlOf(
+  { url, config }: Pick<ListenerOptions, 'config' | 'url'>,
+  variables?: EnvironmentVariables,
+): string {
+  if (url !== undefined) return parseUrl(url);
+  return urlOf(loadAdminSettings(configSource(config, variables), variables));
+}
+
+/** @param timeoutMs for each request */
+export function createAdminClient(
+  { url, token }: AdminListener,
+  timeoutMs: number = responseTimeoutMs,
+): AdminClient {
   return async (method, path, body) => {
-    const response = await fetch(`${url}/api${path}`, {
+    const response = await send(`${url}/api${path}`, timeoutMs, {
       method,
       headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      redirect: 'error', // the token is for this address only
       ...(body !== undefined && { body: JSON.stringify(body) }),
-    }).catch((cause: unknown) => {
-      throw unavailable(`No gateway answers at ${url}${reasonOf(cause)}`, cause);
     });
-    const { ok, status } = response;
-    if (status === 204) return { ok, status, body: undefined };
-    const json: unknown = await response.json().catch((cause: unknown) => {
-      throw unavailable(`The program at ${url} is not a gateway: its response is not JSON`, cause);
-    });
-    return { ok, status, body: json };
+    if (response.ok || isRefusal(response.body)) return response;
+    throw notAGateway(url, response.status);
   };
 }
 
-const unavailable = (what: string, cause: unknown) =>
+/**
+ * Sends a request to the admin listener.
+ *
+ * @throws CommandError if no complete response arrives within `timeoutMs`, or if it is not JSON
+ */
+export async function send(
+  url: string,
+  timeoutMs: number,
+  request: RequestInit = {},
+): Promise<AdminResponse> {
+  const { ok, status, text } = await exchange(url, { ...request, signal: AbortSignal.timeout(timeoutMs) });
+  if (status === 204) return { ok, status, body: undefined };
+  const body = parseJson(text);
+  if (body === undefined) throw notAGateway(url, status);
+  return { ok, status, body };
+}
+
+async function exchange(url: string, request: RequestInit) {
+  try {
+    const response = await fetch(url, { ...request, redirect: 'error' }); // the token is for this address only
+    return { ok: response.ok, status: response.status, text: await response.text() };
+  } catch (cause) {
+    throw unavailable(`No gateway answers at ${new URL(url).origin}${reasonOf(cause)}`, cause);
+  }
+}
+
+/** Every refusal of the admin API has the member `error`. */
+const isRefusal = (body: unknown) => errorBody.safeParse(body).success;
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The error for a response that no admin listener sends. */
+export const notAGateway = (url: string, status: number): CommandError =>
+  unavailable(
+    `The program at ${new URL(url).origin} is not the admin listener of a gateway: it answered ${status}`,
+  );
+
+const unavailable = (what: string, cause?: unknown) =>
   new CommandError(
     exitCodes.unavailable,
     `${what}. Start the gateway, or name its admin listener with --url.`,
     { cause },
   );
 
-/** ` (ECONNREFUSED)`; empty if the error has no code. */
+/** Such as ` (ECONNREFUSED)` or ` (timeout)`. */
 function reasonOf(thrown: unknown): string {
-  const cause = thrown instanceof Error ? thrown.cause : undefined; // fetch itself throws `TypeError: fetch failed`
-  return cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
+  if (!(thrown instanceof Error)) return '';
+  if (thrown.name === 'TimeoutError') return ' (timeout)';
+  const { cause } = thrown; // fetch itself throws `TypeError: fetch failed`
+  if (!(cause instanceof Error)) return '';
+  return ` (${'code' in cause ? cause.code : cause.message})`;
 }
 
 function parseUrl(text: string): string {
@@ -88,7 +145,14 @@ function parseUrl(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-function loadAdminSettings(file: string | undefined, variables?: EnvironmentVariables): AdminSettings {
+function urlOf({ host, port }: AdminSettings): string {
+  if (port !== 0) return listenUrl({ host, port });
+  throw new UsageError(
+    'admin.port is 0, so the gateway listens on any free port: name its address with --url URL.',
+  );
+}
+
+function validAdminSettings(file: string | undefined, variables?: EnvironmentVariables): AdminSettings {
   const source = configSource(file, variables);
   const loaded = loadConfig(source, variables);
   if (loaded.kind === 'invalid' && source === undefined)
@@ -110,10 +174,15 @@ function readToken(
       ? adminToken({ tokenFile: configuredFile }, variables)
       : adminToken({ tokenFile: file }, {}),
   );
-  if (token !== undefined) return token;
+  if (token === undefined)
+    throw new CommandError(
+      exitCodes.permission,
+      'No operator token: set PENSTOCK_ADMIN_TOKEN, or name a file with --token-file FILE. Without configured operators, the gateway prints a token when it starts.',
+    );
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new CommandError(
     exitCodes.permission,
-    'No operator token: set PENSTOCK_ADMIN_TOKEN, or name a file with --token-file FILE. Without configured operators, the gateway prints a token when it starts.',
+    'The operator token contains a space, a line break or another character that no token has: write the token alone into the file or the variable.',
   );
 }
 

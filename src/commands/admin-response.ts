@@ -11,18 +11,34 @@ export interface AdminResponse {
   readonly body: unknown;
 }
 
-const errorBody = z.looseObject({ error: z.string() });
+/** The body of a refusal; other members are facts about it. */
+export const errorBody = z.looseObject({ error: z.string() });
 
 /**
  * The body of a success.
  *
- * @param lines what the body of a refusal reports besides the error
+ * @param lines what the body of a refusal reports in addition to the error
  * @throws CommandError with the gateway's error text, if the gateway refused
  */
 export function successBody({ ok, status, body }: AdminResponse, lines: readonly string[] = []): unknown {
   if (ok) return body;
-  const { error = `The gateway answered ${status}.`, ...data } = errorBody.safeParse(body).data ?? {};
+  const { error, ...data } = readBody(errorBody, body);
   throw new CommandError(exitCodeOf(status), error, { lines, data });
+}
+
+/**
+ * A body in the form that a command reads.
+ *
+ * @throws CommandError if it has another form, as that of a gateway of another version
+ */
+export function readBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  const read = schema.safeParse(body);
+  if (read.success) return read.data;
+  throw new CommandError(
+    exitCodes.internal,
+    'The response of the gateway has an unknown form: use the command penstock of the version that the gateway has.',
+    { cause: read.error },
+  );
 }
 
 function exitCodeOf(status: number): number {

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { successBody } from './admin-response.ts';
+import { readBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
 const circuitBody = z.object({
@@ -26,7 +26,12 @@ type CircuitBody = z.output<typeof circuitBody>;
 /** One line per lane, with its hold and the reason for its state, and one per tenant whose state is another one. */
 export async function showCircuits(call: AdminClient): Promise<CommandOutput> {
   const data = successBody(await call('GET', '/circuits'));
-  return success(z.array(circuitBody).parse(data).flatMap(formatCircuit), data);
+  const circuits = readBody(z.array(circuitBody), data);
+  const width = Math.max(...circuits.map(({ environment }) => environment.length));
+  return success(
+    circuits.flatMap((circuit) => formatCircuit(circuit, width)),
+    data,
+  );
 }
 
 interface HoldOptions {
@@ -51,12 +56,13 @@ export async function holdCircuit(
     ...(duration !== undefined && { for: duration }),
   };
   const data = successBody(await call('PUT', path, body));
-  return success(formatCircuit(circuitBody.parse(data)), data);
+  return success(formatCircuit(readBody(circuitBody, data)), data);
 }
 
-function formatCircuit(circuit: CircuitBody): readonly string[] {
+/** @param width of the column with the environment, at least */
+function formatCircuit(circuit: CircuitBody, width = 0): readonly string[] {
   const { environment, lane, state, hold, tenants } = circuit;
-  const place = `${environment.padEnd(12)} ${lane.padEnd(7)}`;
+  const place = `${environment.padEnd(Math.max(width, 12))} ${lane.padEnd(7)}`;
   const held = hold === null ? '' : `held ${hold} `;
   return [
     `${place} ${state.padEnd(10)} ${held}${explain(circuit)}`.trimEnd(),

@@ -15,7 +15,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   try {
     await createParser(execute).parseAsync(args, { from: 'user' });
   } catch (thrown) {
-    process.exitCode = reportParserError(thrown);
+    process.exitCode = reportParserError(thrown, { json: args.includes('--json') });
   }
 }
 
@@ -33,7 +33,11 @@ export function createParser(execute: Execute): Parser {
     .version(`penstock ${version}`, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .enablePositionalOptions() // a command refuses the options of other commands
-    .configureOutput({ outputError: () => {} }) // the caller prints the error that is thrown
+    .configureOutput({
+      writeOut: (text) => write(process.stdout, text),
+      writeErr: (text) => write(process.stderr, text),
+      outputError: () => {}, // the caller prints the error that is thrown
+    })
     .configureHelp({
       visibleCommands: (parser) => parser.commands.flatMap(withSubcommands).filter(isShown),
       subcommandTerm: (parser) => [pathOf(parser), ...parser.registeredArguments.map(termOf)].join(' '),
@@ -79,12 +83,17 @@ const wordsOf = ({ processedArgs }: Parser): readonly string[] =>
 function parserOption(name: OptionName): Option {
   const row = optionRow(name);
   const option = new Option(row.flags, row.description);
-  return hasValue(row) ? option.argParser(rejectFlag) : option;
+  return hasValue(row) ? option.argParser(parseValue) : option;
 }
 
-/** `--reason --confirm production` lacks a reason. */
-function rejectFlag(value: string): string {
+/**
+ * Refuses an option that occurs twice, and one without a value: `--reason --confirm production` lacks a reason.
+ *
+ * @param previous the value of the same option before
+ */
+function parseValue(value: string, previous: unknown): string {
   if (value.startsWith('--')) throw new InvalidArgumentError('The value is missing.');
+  if (previous !== undefined) throw new InvalidArgumentError('The option occurs twice.');
   return value;
 }
 
@@ -149,25 +158,28 @@ function unknownCommandMessage(parser: Parser): string | undefined {
 const withHint = (message: string, path: string) => `${message}\nSee '${`penstock ${path}`.trim()} --help'.`;
 
 /** @returns the exit code */
-function reportParserError(thrown: unknown): number {
-  if (thrown instanceof UsageError) return reportError(thrown, {});
+function reportParserError(thrown: unknown, options: Pick<Options, 'json'>): number {
+  if (thrown instanceof UsageError) return reportError(thrown, options);
   if (!(thrown instanceof CommanderError)) return reportInternalError(thrown);
   return thrown.exitCode === exitCodes.ok ? exitCodes.ok : exitCodes.usage; // the parser has printed the help
 }
 
 function reportInternalError(thrown: unknown): number {
-  process.stderr.write(`internal error: ${thrown instanceof Error ? thrown.stack : String(thrown)}\n`);
+  write(process.stderr, `internal error: ${thrown instanceof Error ? thrown.stack : String(thrown)}\n`);
   return exitCodes.internal;
 }
 
 /** @returns the exit code */
-function reportError({ message, lines, data, exitCode }: CommandError, { json }: Options): number {
+function reportError(
+  { message, lines, data, exitCode }: CommandError,
+  { json }: Pick<Options, 'json'>,
+): number {
   if (json) {
-    process.stderr.write(`${JSON.stringify({ error: message, ...data }, null, 2)}\n`);
+    write(process.stderr, `${JSON.stringify({ error: message, ...data }, null, 2)}\n`);
     return exitCode;
   }
   printLines(lines);
-  process.stderr.write(`${styleText('red', message, { stream: process.stderr })}\n`);
+  write(process.stderr, `${styleText('red', message, { stream: process.stderr })}\n`);
   return exitCode;
 }
 
@@ -193,12 +205,15 @@ function print({ lines, data, exitCode }: CommandOutput, { json }: Options): num
 }
 
 function printLines(lines: readonly string[]): void {
-  if (lines.length === 0) return;
-  process.stdout.once('error', endWithoutReader);
-  process.stdout.write(`${lines.join('\n')}\n`);
+  if (lines.length > 0) write(process.stdout, `${lines.join('\n')}\n`);
 }
 
-/** The reader of a pipe has ended, as `head` does. */
+function write(stream: NodeJS.WriteStream, text: string): void {
+  stream.once('error', endWithoutReader);
+  stream.write(text);
+}
+
+/** Ends the process without a message if the reader of the pipe has ended, as `head` does. */
 function endWithoutReader(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
   process.exit();

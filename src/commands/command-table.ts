@@ -58,6 +58,13 @@ export const commands: readonly Command[] = [
     run: async (options) => (await import('./reload.ts')).reload(await connect(options), options),
   },
   {
+    name: 'health',
+    summary: 'Ask a running gateway whether it is ready; needs no token',
+    options: ['live', 'url', 'config', 'json'],
+    example: 'health --url http://192.0.2.1:9090',
+    run: async (options) => (await import('./health.ts')).showHealth(options),
+  },
+  {
     name: 'environment',
     summary: 'Show the environments of a running gateway, and which one is active',
     options: gatewayOptions,

@@ -50,6 +50,7 @@ const optionRows = {
       "file with the operator's token (default: PENSTOCK_ADMIN_TOKEN, then admin.tokenFile of the configuration)",
   },
   json: { flags: '--json', description: 'print JSON' },
+  live: { flags: '--live', description: 'ask only whether the process responds' },
   strict: { flags: '--strict', description: 'treat warnings as errors' },
   reason: { flags: '--reason <text>', description: 'reason for the change, for the audit log' },
   confirm: {

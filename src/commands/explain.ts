@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { successBody } from './admin-response.ts';
+import { readBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
 const stepBody = z
@@ -30,7 +30,7 @@ type ReportBody = z.output<typeof reportsBody>[number];
 /** Several lines for each request with this id, newest first. */
 export async function explain(call: AdminClient, xRequestId: string): Promise<CommandOutput> {
   const data = successBody(await call('GET', `/decisions/${encodeURIComponent(xRequestId)}`));
-  return success(reportsBody.parse(data).flatMap(formatReport), data);
+  return success(readBody(reportsBody, data).flatMap(formatReport), data);
 }
 
 function formatReport(report: ReportBody): readonly string[] {
@@ -41,14 +41,17 @@ function formatReport(report: ReportBody): readonly string[] {
   const from = servedFrom === undefined ? '' : `, served from ${servedFrom}`;
   return [
     `${at}  ${operation ?? 'refused before its operation was known'}${who}${where}`,
-    ...report.steps.map(formatStep),
+    ...formatSteps(report.steps),
     `  answered ${status}${from}${error === undefined ? '' : ` ${error}`}${duration}`,
     ...(why === undefined ? [] : [`  ${why}`]),
   ];
 }
 
-/** `      12.3 ms  call  attempt=1 connection=new totalMs=11.9 status=201` */
-function formatStep({ afterMs, what, ...rest }: ReportBody['steps'][number]): string {
-  const details = Object.entries(rest).map(([name, value]) => `${name}=${value}`);
-  return `  ${afterMs.toFixed(1).padStart(8)} ms  ${[what.padEnd(15), ...details].join(' ').trimEnd()}`;
+/** A line for each step, in columns: `      12.3 ms  call  attempt=1 connection=new totalMs=11.9 status=201`. */
+function formatSteps(steps: ReportBody['steps']): readonly string[] {
+  const width = Math.max(...steps.map(({ what }) => what.length));
+  return steps.map(({ afterMs, what, ...rest }) => {
+    const details = Object.entries(rest).map(([name, value]) => `${name}=${value}`);
+    return `  ${afterMs.toFixed(1).padStart(8)} ms  ${[what.padEnd(width), ...details].join(' ').trimEnd()}`;
+  });
 }

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { InDoubtFilter } from '../admin/resolve-several.ts';
 import type { AdminClient } from './admin-client.ts';
-import { successBody } from './admin-response.ts';
+import { readBody, successBody } from './admin-response.ts';
 import { type Options, reasonIn } from './command.ts';
 import { CommandError, UsageError } from './command-error.ts';
 import { type CommandOutput, success } from './command-output.ts';
@@ -22,8 +22,11 @@ export function inDoubt(
   request?: string,
   outcome?: string,
 ): Promise<CommandOutput> {
-  const isFiltered = request === undefined || request === 'all';
-  const filter = isFiltered ? filterIn(options) : undefined;
+  const filter = filterIn(options);
+  if (filter && request !== undefined && request !== 'all')
+    throw new UsageError(
+      'A filter selects from the list, or for `all`: remove it, or the id of the request.',
+    );
   if (outcome === undefined) {
     if (request === 'all') throw new UsageError('Name the outcome: in-doubt all happened|did-not-happen');
     if (request !== undefined) return showInDoubt(call, request);
@@ -62,7 +65,7 @@ const inDoubtBody = z.array(inDoubtRequest);
 type InDoubtRequest = z.output<typeof inDoubtRequest>;
 
 const readInDoubt = async (call: AdminClient) =>
-  inDoubtBody.parse(successBody(await call('GET', '/in-doubt')));
+  readBody(inDoubtBody, successBody(await call('GET', '/in-doubt')));
 
 /** Several lines per request, oldest first. */
 async function listInDoubt(call: AdminClient): Promise<CommandOutput> {
@@ -93,14 +96,21 @@ async function findInDoubt(call: AdminClient, request: string): Promise<readonly
 const previewBody = z.object({ selection: z.string(), requests: inDoubtBody });
 
 /** The requests that match a filter, and how to resolve exactly these. */
-async function previewInDoubt(call: AdminClient, options: InDoubtFilter): Promise<CommandOutput> {
-  const query = new URLSearchParams(withoutUndefined(options));
-  const preview = previewBody.parse(successBody(await call('GET', `/in-doubt/preview?${query}`)));
+async function previewInDoubt(call: AdminClient, filter: InDoubtFilter): Promise<CommandOutput> {
+  const given = withoutUndefined(filter);
+  const query = new URLSearchParams(given);
+  const preview = readBody(previewBody, successBody(await call('GET', `/in-doubt/preview?${query}`)));
   const { selection, requests } = preview;
   if (requests.length === 0) return success(['No request in doubt matches.'], preview);
-  const next = `To resolve all ${requests.length}: penstock in-doubt all OUTCOME --selection ${selection} --reason TEXT, and the same filter.`;
+  const options = Object.entries({ ...given, selection }).map(
+    ([name, value]) => `--${name} ${quoted(value)}`,
+  );
+  const next = `To resolve all ${requests.length}: penstock in-doubt all OUTCOME ${options.join(' ')} --reason TEXT`;
   return success([...requests.flatMap(linesOf), next], preview);
 }
+
+/** As one word of a POSIX shell. */
+const quoted = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 interface ResolveSeveralOptions extends InDoubtFilter {
   readonly selection: string;
@@ -116,7 +126,10 @@ async function resolveSeveralInDoubt(
   call: AdminClient,
   options: ResolveSeveralOptions,
 ): Promise<CommandOutput> {
-  const result = severalBody.parse(successBody(await call('POST', '/in-doubt', withoutUndefined(options))));
+  const result = readBody(
+    severalBody,
+    successBody(await call('POST', '/in-doubt', withoutUndefined(options))),
+  );
   const { resolved, early, gone } = result;
   const lines = [`Resolved: ${resolved}. Resolved by others since the list: ${gone}.`];
   if (early === 0) return success(lines, result);

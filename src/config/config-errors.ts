@@ -1,10 +1,10 @@
 /** Errors in a configuration: each message says what to write instead. None quotes a value that may be a secret. */
 
 import type { z } from 'zod';
-import { closestName } from './did-you-mean.ts';
+import { closestName, containedName } from './did-you-mean.ts';
 import { variableOf } from './environment-variables.ts';
 import type { SettingPath } from './object-path.ts';
-import { anyName, namesAt, settings } from './settings.ts';
+import { anyName, namesAt, schemaAt, settings } from './settings.ts';
 
 export interface ConfigError {
   /** The setting to change. */
@@ -39,7 +39,8 @@ export function configErrorsOf(issue: z.core.$ZodIssue): readonly ConfigError[] 
 
 /** The message for an issue of a setting whose schema has no message of its own. */
 export function schemaErrorMessage(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === 'invalid_type') return `expected ${typeNames[issue.expected] ?? issue.expected}`;
+  if (issue.code === 'invalid_type')
+    return `expected ${typeNames[issue.expected] ?? issue.expected}${allowedKeys(issue)}`;
   if (issue.code === 'invalid_value') return `expected ${formatList(issue.values.map(String))}`;
   if (issue.code === 'too_small') return `expected at least ${issue.minimum}${countUnit(issue.origin)}`;
   if (issue.code === 'too_big') return `expected at most ${issue.maximum}${countUnit(issue.origin)}`;
@@ -62,15 +63,23 @@ const typeNames: Readonly<Record<string, string>> = {
   number: 'an integer', // settings with fractions are written with a unit
   int: 'an integer',
   boolean: 'true or false',
-  array: 'a list',
+  array: 'a list: [a, b], or a line that begins with "- " for each entry',
   object: 'a mapping (keys with values)',
 };
+
+/** The keys of a mapping that has only these. */
+function allowedKeys({ expected, path = [] }: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): string {
+  const at = path.map((key) => (typeof key === 'symbol' ? String(key) : key));
+  const { properties, additionalProperties } = schemaAt(at) ?? {};
+  if (expected !== 'object' || !properties || additionalProperties) return '';
+  return `; allowed: ${Object.keys(properties).join(', ')}`;
+}
 
 const countUnit = (origin: string) => (origin === 'array' ? ' entries' : '');
 
 function unknownKeyMessage(name: string, parent: SettingPath): string {
   const allowed = namesAt(parent);
-  const similar = closestName(name, allowed) ?? sameNameElsewhere(name);
+  const similar = closestName(name, allowed) ?? sameNameElsewhere(name) ?? containedName(name, allowed);
   const hint = similar ? ` (did you mean ${similar}?)` : '';
   return `unknown key ${name}; allowed: ${allowed.join(', ')}${hint}`;
 }

@@ -32,10 +32,16 @@ function unusableTokenFile(
   { adminToken, read }: CrossCheckContext,
 ): readonly ConfigError[] {
   const opened = openFile(['admin', 'tokenFile'], adminToken ? null : admin.tokenFile, read, 'secret');
-  const isEmpty = opened.content?.toString().trim() === '';
-  if (!isEmpty) return opened.errors;
-  return [{ path: opened.path, message: 'the file is empty; write the token of the operator into it' }];
+  const text = opened.content?.toString();
+  if (text?.trim() === '')
+    return [{ path: opened.path, message: 'the file is empty; write the token of the operator into it' }];
+  if (text === undefined || oneToken.test(text)) return opened.errors;
+  const message = 'the file must contain one token, without spaces and other lines';
+  return [{ path: opened.path, message }];
 }
+
+/** What a bearer token can contain, and a line break. */
+const oneToken = /^[\x21-\x7e]+\r?\n?$/;
 
 function unusableEncryptionKeys({ state }: Config, { read }: CrossCheckContext): readonly ConfigError[] {
   const { path, content, errors } = openFile(

@@ -22,7 +22,10 @@ function settingsOutOfOrder(config: Config, { isWritten }: CrossCheckContext): r
     .filter(({ lesser, greater }) => globalSetting(lesser) !== lesser || globalSetting(greater) !== greater);
   const orders = [...settingOrders, ...ownOrders];
 
-  /** The orders of two written settings. Between a default and a third setting, the order of the two ends remains. */
+  /**
+   * The orders between two written settings. If the greater setting is a default, it follows the lesser one
+   * (derive-defaults.ts); the lesser one must then be in order with what is greater than this default.
+   */
   const ordersOfWritten = (order: SettingOrder): readonly SettingOrder[] =>
     isWritten(order.greater.split('.'))
       ? [order]

@@ -1,7 +1,7 @@
 /** Cross-checks: settings that contradict each other although each is valid by itself. */
 
 import type { ReadFile } from '../certificates/file-watcher.ts';
-import type { ConfigError } from './config-errors.ts';
+import { type ConfigError, formatPath } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
 import type { SettingPath } from './object-path.ts';
 import { listenUrl, noActiveEnvironment, shareAddress } from './resolve-defaults.ts';
@@ -210,20 +210,15 @@ function environmentsAtTheGateway({ environments, listen }: Config): readonly Co
 }
 
 function certificatesWithoutKey({ environments }: Config): readonly ConfigError[] {
-  const message = 'certFile and keyFile must be set together; add the missing one';
   return environments.all.flatMap(({ name, tls }) => {
     if (!tls || (tls.certFile === undefined) === (tls.keyFile === undefined)) return [];
     const path = ['environments', name, 'tls'];
-    return [
-      {
-        path,
-        related: [
-          [...path, 'certFile'],
-          [...path, 'keyFile'],
-        ],
-        message,
-      },
-    ];
+    const [present, missing, what] =
+      tls.keyFile === undefined
+        ? ['certFile', 'keyFile', 'the private key of this certificate']
+        : ['keyFile', 'certFile', 'the certificate of this key'];
+    const message = `requires ${missing}, ${what}; add ${formatPath([...path, missing])}`;
+    return [{ path: [...path, present], related: [[...path, missing]], message }];
   });
 }
 

@@ -60,18 +60,19 @@ interface Bound {
   readonly because: string;
 }
 
+/** Resolves every setting of the orders. A default that contradicts a written setting becomes another value. */
 function deriveFromOrders(settings: Settings, isWritten: IsWritten): readonly DerivedDefault[] {
   const orders = [...settingOrders, ...ordersOfEnvironments(environmentNamesOf(settings))];
   const resolved = new Map<string, number>();
   const derived: DerivedDefault[] = [];
 
-  /** The setting itself if it is written or derived; otherwise the global setting that applies to the environment. */
+  /** The setting whose value applies: itself if it is written or derived; otherwise the global one, which an environment follows. */
   const origin = (setting: string): string =>
     isWritten(setting.split('.')) || derived.some(({ path }) => path.join('.') === setting)
       ? setting
       : globalSetting(setting);
 
-  /** A setting follows the resolved values of the greater ones, and the lesser ones that the user wrote. */
+  /** The value that applies to a setting. */
   function resolve(setting: string): number {
     const value = resolved.get(setting) ?? parsedOrDerived(setting);
     resolved.set(setting, value);
@@ -84,6 +85,7 @@ function deriveFromOrders(settings: Settings, isWritten: IsWritten): readonly De
     return derive(setting, from === setting ? Number(valueAt(settings, from.split('.'))) : resolve(from));
   }
 
+  /** Raises the default above the lesser settings that the user wrote, then lowers it below the greater settings. */
   function derive(setting: string, fallback: number): number {
     const raised = lowerBounds(setting, fallback).toSorted((one, other) => other.value - one.value)[0];
     const wanted = raised?.value ?? fallback;

@@ -15,6 +15,25 @@ export function closestName(given: string, known: readonly string[]): string | u
   return closest?.name ?? completion(text, known);
 }
 
+/** The longest known name of several words that all occur in the given name: `maxBody` for `client_max_body_size`. */
+export function containedName(given: string, known: readonly string[]): string | undefined {
+  const words = new Set(wordsOf(given));
+  const contained = known
+    .map((name) => ({ name, own: wordsOf(name) }))
+    .filter(({ own }) => own.length > 1 && own.every((word) => words.has(word)))
+    .sort((one, other) => other.own.length - one.own.length);
+  return contained[0]?.name;
+}
+
+/** The words of a name in camel case, or separated by other characters; in lower case. */
+const wordsOf = (name: string): readonly string[] =>
+  name
+    .slice(0, 100)
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== '');
+
 /** Shorter beginnings fit by chance. */
 const minCompletedLetters = 4;
 

@@ -61,7 +61,7 @@ function applyVariable(
   [variable, text = '']: readonly [string, string | undefined],
 ): OverriddenSettings {
   const setting = patterns.find(({ pattern }) => pattern.test(variable));
-  if (!setting) return { tree, overrides, errors: [...errors, unknownVariable(variable)] };
+  if (!setting) return { tree, overrides, errors: [...errors, unknownVariable(variable, tree)] };
   const name = nameIn(setting.path[0] ?? '', setting.pattern.exec(variable)?.[1] ?? '', tree);
   const path = setting.path.map((part) => (part === anyName ? name : part));
   const value = parseValue(text, setting.schema);
@@ -82,10 +82,38 @@ function nameIn(section: string, capitals: string, tree: unknown): string {
   return names.find((name) => upperSnake(name) === capitals) ?? capitals.toLowerCase().replaceAll('_', '-');
 }
 
-function unknownVariable(variable: string): OverriddenSettings['errors'][number] {
-  const similar = closestName(variable, [...settings.map(({ path }) => variableName(path)), ...notSettings]);
-  const hint = similar ? `did you mean ${similar}?` : 'docs/configuration.md lists the variables';
+function unknownVariable(variable: string, tree: unknown): OverriddenSettings['errors'][number] {
+  const known = [...settings.flatMap(({ path }) => variablesOf(path, tree)), ...notSettings];
+  const similar = closestName(variable, known);
+  const [first, ...others] = similar === undefined ? withSameEnd(variable, known) : [similar];
+  const hint =
+    first === undefined || others.length >= maxSuggestions
+      ? 'docs/configuration.md lists the variables'
+      : `did you mean ${[first, ...others].join(' or ')}?`;
   return { variable, path: [], message: `unknown environment variable; ${hint}` };
+}
+
+const maxSuggestions = 3;
+
+/**
+ * The shortest variables that end with the same words: `PENSTOCK_LISTEN_PORT` and `PENSTOCK_ADMIN_PORT`, but not
+ * `PENSTOCK_LISTEN_REUSE_PORT`, for `PENSTOCK_PORT`.
+ */
+function withSameEnd(variable: string, known: readonly string[]): readonly string[] {
+  const found = known.filter((name) => name.endsWith(variable.replace(/^PENSTOCK/, '')));
+  const fewestWords = Math.min(...found.map(wordsIn));
+  return found.filter((name) => wordsIn(name) === fewestWords);
+}
+
+const wordsIn = (name: string) => name.split('_').length;
+
+/** The variables of a setting: one for each environment or tenant of the file if it is a setting of these. */
+function variablesOf([section = '', ...rest]: readonly string[], tree: unknown): readonly string[] {
+  const named = valueAt(tree, [section]);
+  const [key, ...inner] = rest;
+  if (key !== anyName || !isMapping(named)) return [variableName([section, ...rest])];
+  const names = Object.keys(named).filter((name) => isMapping(named[name]));
+  return names.map((name) => variableName([section, name, ...inner]));
 }
 
 /** Converts the text to the type of the setting. Other text stays a string, and the schema then rejects it. */

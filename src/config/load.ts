@@ -1,5 +1,6 @@
 /** Loads the configuration: the file, then environment variables. The only module that reads `process.env`. */
 
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { type ReadFile, readFromDisk } from '../certificates/file-watcher.ts';
@@ -13,8 +14,9 @@ import {
   type SettingOrigin,
   sortedTexts,
 } from './error-locations.ts';
-import { isMapping, isWithin, type SettingPath } from './object-path.ts';
+import { isMapping, isWithin, type SettingPath, valueAt } from './object-path.ts';
 import type { AdminSettings } from './schema.ts';
+import { admin } from './sections/admin.ts';
 import { type ValidConfig, validateSettings } from './validate.ts';
 import { configWarnings } from './warnings.ts';
 import { readYaml } from './yaml-text.ts';
@@ -71,6 +73,22 @@ export const loadSettingsAndFiles = (
 ): LoadedConfig => loadText(stringify(settings), undefined, variables, readFromDisk);
 
 /**
+ * The section admin of a configuration, even if other sections contain errors. An invalid section has its defaults.
+ *
+ * @param file  like that of `loadConfig`
+ */
+export function loadAdminSettings(
+  file: string | undefined,
+  variables: EnvironmentVariables = process.env,
+): AdminSettings {
+  const loaded = loadConfig(file, variables);
+  if (loaded.kind === 'valid') return loaded.config.admin;
+  const source = readSource(file);
+  const { tree } = applyVariables('error' in source ? {} : readYaml(source.text).tree, variables);
+  return admin.safeParse(valueAt(tree, ['admin'])).data ?? admin.parse({});
+}
+
+/**
  * The bearer token of the operator "admin": from `PENSTOCK_ADMIN_TOKEN`, otherwise from `admin.tokenFile`, without the
  * line break at the end of the file.
  *
@@ -92,9 +110,19 @@ export function adminToken(
 export const nodeFlags = (): string => [process.env.NODE_OPTIONS, ...process.execArgv].join(' ');
 
 function load(file: string | undefined, variables: EnvironmentVariables, read?: ReadFile): LoadedConfig {
+  if (file === undefined && !hasSettings(variables)) return { kind: 'invalid', errors: [nothingConfigured] };
   const source = readSource(file);
   if ('error' in source) return { kind: 'invalid', errors: [source.error] };
   return loadText(source.text, file, variables, read);
+}
+
+const nothingConfigured =
+  'no configuration file: name one with --config FILE or PENSTOCK_CONFIG, or set environment variables such as ' +
+  'PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL';
+
+function hasSettings(variables: EnvironmentVariables): boolean {
+  const { overrides, errors } = applyVariables({}, variables);
+  return overrides.length + errors.length > 0;
 }
 
 function loadText(
@@ -115,7 +143,7 @@ function loadText(
   // If the text is not valid YAML, the parser may have skipped parts of it, which would cause false errors.
   const settingErrors = result.kind === 'invalid' && yaml.isReadable ? result.errors : [];
   const errors = sortedTexts([
-    ...yaml.errors.map(({ line, message }) => errorAtLine(file, line, { path: [], message })),
+    ...yaml.errors.map(({ line, path, message }) => errorAtLine(file, line, { path, message })),
     ...settingErrors.map((error) => locateError(error, sources)),
     ...overridden.errors.map((error) => errorInVariable(error.variable, error)),
   ]);
@@ -129,10 +157,18 @@ function loadText(
   };
 }
 
+/** A larger file is another one, such as a log. */
+const maxConfigBytes = 16 * 1024 * 1024;
+
 function readSource(file: string | undefined): { readonly text: string } | { readonly error: string } {
   if (file === undefined) return { text: '' };
   try {
-    return { text: readFileSync(file, 'utf8') };
+    const content = readFileSync(file);
+    if (content.length > maxConfigBytes)
+      return { error: `${file}: larger than 16MiB, so this is not a configuration file; correct the path` };
+    if (!isUtf8(content) || content.includes(0))
+      return { error: `${file}: not a text in UTF-8; save it in this encoding, or correct the path` };
+    return { text: content.toString() };
   } catch (cause) {
     return { error: `${readErrorText(cause, file)}; correct the path of the configuration file` };
   }

@@ -1,5 +1,6 @@
 /** Masks the secrets in a configuration before it is shown to operators. */
 
+import { settingsInFileSyntax } from './file-syntax.ts';
 import type { Config } from './schema.ts';
 
 /** Shown instead of a secret. */
@@ -15,8 +16,11 @@ export const secretNames: ReadonlySet<string> = new Set(['apiKeySha256', 'tokenS
 export const maskText = (text: string, mask: string = secretMask): string =>
   text.replace(/(?<=:\/\/)[^/?#]*(?=@)/, mask);
 
-/** A copy in which the hashes of secrets, and the credentials in URLs, are masked. */
-export const redactConfig = (config: Config): unknown => redactValue(config, '');
+/**
+ * Every effective setting with the names, units and structure of the configuration file. The hashes of secrets, and the
+ * credentials in URLs, are masked.
+ */
+export const redactConfig = (config: Config): unknown => redactValue(settingsInFileSyntax(config), '');
 
 function redactValue(value: unknown, name: string): unknown {
   if (secretNames.has(name)) return secretMask;

@@ -11,6 +11,8 @@ export interface Unit {
   readonly factors: Readonly<Record<string, number>>;
   /** For error messages: `a duration such as 500ms`. */
   readonly expected: string;
+  /** The units of other programs, in lower case, each with ours. Only for suggestions. */
+  readonly aliases: Readonly<Record<string, string>>;
 }
 
 /** Smallest and largest value allowed, written like the setting itself. */
@@ -25,6 +27,13 @@ export const durations: Unit = {
   shape: /^(\d{1,15}) ?(ms|s|min|h|d)$/,
   factors: { ms: 1, s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 },
   expected: 'a duration such as 500ms, 10s, 2min, 24h or 400d',
+  aliases: {
+    ...aliases('ms', 'msec', 'millis', 'milliseconds'),
+    ...aliases('s', 'sec', 'secs', 'second', 'seconds'),
+    ...aliases('min', 'm', 'mins', 'minute', 'minutes'),
+    ...aliases('h', 'hr', 'hrs', 'hour', 'hours'),
+    ...aliases('d', 'day', 'days'),
+  },
 };
 
 /** In bytes. */
@@ -33,6 +42,7 @@ export const sizes: Unit = {
   shape: /^(\d{1,15}) ?(B|KiB|MiB|GiB)$/,
   factors: { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
   expected: 'a size such as 512B, 64KiB or 1MiB',
+  aliases: { ...aliases('KiB', 'k', 'kb'), ...aliases('MiB', 'm', 'mb'), ...aliases('GiB', 'g', 'gb') },
 };
 
 /** In tokens per second. */
@@ -41,6 +51,11 @@ export const rates: Unit = {
   shape: /^(\d{1,9}(?:\.\d{1,9})?) ?(\/s|\/min|\/h)$/,
   factors: { '/s': 1, '/min': 1 / 60, '/h': 1 / 3600 },
   expected: 'a rate such as 50/s, 100/min or 10/h',
+  aliases: {
+    ...aliases('/s', '/sec', '/second', 'r/s', 'rps'),
+    ...aliases('/min', '/m', '/minute', 'r/m', 'rpm'),
+    ...aliases('/h', '/hour'),
+  },
 };
 
 /** As a fraction from 0 to 1. */
@@ -49,6 +64,7 @@ export const percentages: Unit = {
   shape: /^(\d{1,3}(?:\.\d{1,9})?) ?(%)$/,
   factors: { '%': 1 / 100 },
   expected: 'a percentage such as 50%',
+  aliases: aliases('%', 'percent'),
 };
 
 /** Every kind of quantity, by its name in the documentation. */
@@ -123,10 +139,28 @@ function quantity(unit: Unit, bounds: Bounds) {
     });
 }
 
-const expectedText = (unit: Unit, given: unknown) =>
-  /^\d+(\.\d+)?$/.test(String(given))
-    ? `expected ${unit.expected}; add the unit to the number`
-    : `expected ${unit.expected}`;
+function expectedText(unit: Unit, given: unknown): string {
+  const expected = `expected ${unit.expected}`;
+  if (/^\d+(\.\d+)?$/.test(String(given))) return `${expected}; add the unit to the number`;
+  const similar = similarQuantity(unit, String(given));
+  return similar === undefined ? expected : `${expected} (did you mean ${similar}?)`;
+}
+
+/** What a number with the unit of another program means: `35s` for `35 sec`, and `1500ms` for `1.5s`. */
+function similarQuantity(unit: Unit, text: string): string | undefined {
+  const [, number, given = ''] = /^(\d{1,9}(?:\.\d{1,3})?) ?([A-Za-z/%]{1,12})$/.exec(text) ?? [];
+  const name = given.toLowerCase();
+  const known = Object.keys(unit.factors).find((each) => each.toLowerCase() === name) ?? unit.aliases[name];
+  const factor = known === undefined ? undefined : unit.factors[known];
+  if (factor === undefined) return undefined;
+  const value = Number(number) * factor;
+  const similar = formatQuantity(unit, value);
+  return isAlmost(parseQuantity(unit, similar), value) ? similar : undefined;
+}
+
+function aliases(name: string, ...others: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(others.map((other) => [other, name]));
+}
 
 const boundOf = (unit: Unit, text: string | undefined, otherwise: number) =>
   (text === undefined ? undefined : parseQuantity(unit, text)) ?? otherwise;

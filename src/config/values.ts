@@ -64,7 +64,15 @@ export const overriding = <Inner extends z.ZodType>(
     .meta({ defaultText: `as in ${section}` })
     .describe(field.description ?? '');
 
-export const flag = (fallback: boolean) => z.boolean().default(fallback);
+export const flag = (fallback: boolean) =>
+  z
+    .boolean({
+      error: ({ input }) =>
+        /^(y|yes|n|no|on|off)$/i.test(String(input))
+          ? 'expected true or false, not yes, no, on or off'
+          : undefined,
+    })
+    .default(fallback);
 
 /** SHA-256 of a secret, in lower-case hex. The error message does not quote the value: it may be the secret itself. */
 export const secretHash = () =>

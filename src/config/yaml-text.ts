@@ -2,6 +2,7 @@
 
 import {
   Document,
+  type ErrorCode,
   isAlias,
   isMap,
   isScalar,
@@ -10,6 +11,7 @@ import {
   type Node,
   type ParsedNode,
   parseDocument,
+  visit,
 } from 'yaml';
 import type { SettingPath } from './object-path.ts';
 
@@ -17,32 +19,96 @@ export interface YamlText {
   readonly tree: unknown;
   /** Whether the text was YAML at all; if not, the tree may lack parts of it. */
   readonly isReadable: boolean;
-  readonly errors: readonly { readonly line: number; readonly message: string }[];
+  readonly errors: readonly YamlError[];
   /** The line number, from 1, of the value at a path, or of its closest existing parent. */
   lineOf(path: SettingPath): number;
+}
+
+export interface YamlError {
+  readonly line: number;
+  /** The setting, if the error concerns one. */
+  readonly path: SettingPath;
+  readonly message: string;
 }
 
 /** Parses one YAML document. Never throws; problems are among the errors. */
 export function readYaml(text: string): YamlText {
   const lineCounter = new LineCounter();
-  const document = parseDocument(text, { lineCounter, uniqueKeys: true, prettyErrors: false });
+  const document = parseDocument(text, { lineCounter, uniqueKeys: false, merge: true, prettyErrors: false });
   const lineAt = (offset: number) => lineCounter.linePos(offset).line;
   const syntaxErrors = [...document.errors, ...document.warnings].map(({ code, message, pos }) => ({
     line: lineAt(pos[0]),
-    message:
-      code === 'DUPLICATE_KEY'
-        ? 'duplicate key; remove one of the two'
-        : `not valid YAML: ${withoutSource(message)}`,
+    path: [],
+    message: `not valid YAML: ${adviceOn[code] ?? withoutSource(message)}`,
+  }));
+  const duplicates = duplicateKeys(document.contents, []).map(({ path, offset, firstOffset }) => ({
+    line: lineAt(offset),
+    path,
+    message: `duplicate key, which is already in line ${lineAt(firstOffset)}; remove one of the two`,
   }));
 
-  const content = contentOf(document);
+  const aliasErrors = unknownAliases(document).map((offset) => ({
+    line: lineAt(offset),
+    path: [],
+    message: 'not valid YAML: no anchor has this name; write a text that begins with * in quotes',
+  }));
+  const content = aliasErrors.length === 0 ? contentOf(document) : {};
+  const contentErrors = content.error === undefined ? [] : [{ line: 1, path: [], message: content.error }];
+  const unreadable = [...syntaxErrors, ...aliasErrors, ...contentErrors];
   return {
     tree: content.tree,
-    isReadable: content.error === undefined && document.errors.every(({ code }) => code === 'DUPLICATE_KEY'),
-    errors:
-      content.error === undefined ? syntaxErrors : [...syntaxErrors, { line: 1, message: content.error }],
+    isReadable: unreadable.length === 0,
+    errors: [...unreadable, ...duplicates],
     lineOf: (path) => lineAt(offsetOf(document, path)),
   };
+}
+
+/** Where the parser's message is written for programmers. */
+const adviceOn: Partial<Record<ErrorCode, string>> = {
+  MULTIPLE_DOCS: 'the file contains several documents; remove the lines ---, or all documents but one',
+  TAB_AS_INDENT: 'tabs are not allowed as indentation; use spaces',
+};
+
+interface DuplicateKey {
+  readonly path: SettingPath;
+  readonly offset: number;
+  readonly firstOffset: number;
+}
+
+/** Each key that occurs before in the same mapping. Merge keys (`<<`) may occur repeatedly. */
+function duplicateKeys(node: ParsedNode | null, path: SettingPath): readonly DuplicateKey[] {
+  if (isSeq<ParsedNode>(node))
+    return node.items.flatMap((item, index) => duplicateKeys(item, [...path, index]));
+  if (!isMap<ParsedNode, ParsedNode | null>(node)) return [];
+  const firstOffsets = new Map<string, number>();
+  return node.items.flatMap(({ key, value }) => {
+    const inner = duplicateKeys(value, [...path, nameOf(key)]);
+    if (!isScalar(key) || nameOf(key) === mergeKey) return inner;
+    const [offset] = key.range;
+    const firstOffset = firstOffsets.get(nameOf(key));
+    if (firstOffset !== undefined) return [{ path: [...path, nameOf(key)], offset, firstOffset }, ...inner];
+    firstOffsets.set(nameOf(key), offset);
+    return inner;
+  });
+}
+
+const mergeKey = '<<';
+
+/** Empty for a key that is a list or a mapping. */
+function nameOf(key: ParsedNode): string {
+  if (!isScalar(key)) return '';
+  return typeof key.value === 'symbol' ? mergeKey : String(key.value); // the library parses `<<` to a symbol
+}
+
+/** The offsets of aliases without an anchor above them. */
+function unknownAliases(document: Document.Parsed): readonly number[] {
+  const offsets: number[] = [];
+  visit(document, {
+    Alias(_key, alias) {
+      if (!alias.resolve(document)) offsets.push(alias.range?.[0] ?? 0);
+    },
+  });
+  return offsets;
 }
 
 /**
@@ -80,12 +146,12 @@ function addComments(node: Node | null, path: SettingPath, commentOf: (path: Set
 /** The parser's message up to the colon. A piece of the text follows it, which may be a secret. */
 const withoutSource = (message: string) => message.replace(/: .*/s, '');
 
-/** Resolves aliases, which fails if there are suspiciously many. */
+/** Resolves aliases and merge keys, which fails if there are suspiciously many. */
 function contentOf(document: Document.Parsed): { tree?: unknown; error?: string } {
   try {
     return { tree: document.toJS() ?? {} };
   } catch {
-    return { error: 'not valid YAML: too many aliases' };
+    return { error: 'not valid YAML: too many aliases, or a merge key (<<) whose value is not a mapping' };
   }
 }
 
@@ -93,7 +159,7 @@ function offsetOf(document: Document.Parsed, path: SettingPath): number {
   let node: ParsedNode | null | undefined = document.contents;
   let offset = 0;
   for (const key of path) {
-    const child = childOf(isAlias(node) ? (node.resolve(document) as ParsedNode | undefined) : node, key);
+    const child = childOf(document, resolved(document, node), key);
     if (!child) return offset;
     offset = child.offset;
     node = child.node;
@@ -107,14 +173,37 @@ interface Child {
 }
 
 /** The child under a key. Of a duplicate name the later one: its value is in effect. */
-function childOf(node: ParsedNode | null | undefined, key: string | number): Child | undefined {
+function childOf(
+  document: Document.Parsed,
+  node: ParsedNode | null | undefined,
+  key: string | number,
+): Child | undefined {
   if (isSeq<ParsedNode>(node)) {
     const item = node.items[Number(key)];
     return item && { offset: item.range[0], node: item };
   }
   if (!isMap<ParsedNode, ParsedNode | null>(node)) return undefined;
-  const pair = node.items.findLast(
-    (candidate) => isScalar(candidate.key) && String(candidate.key.value) === String(key),
-  );
-  return pair && { offset: pair.key.range[0], node: pair.value };
+  const pairOf = (name: string) => node.items.findLast((candidate) => nameOf(candidate.key) === name);
+  const pair = pairOf(String(key));
+  return pair
+    ? { offset: pair.key.range[0], node: pair.value }
+    : mergedChildOf(document, pairOf(mergeKey)?.value, key);
 }
+
+/** The child under a key of the mappings that a merge key names. */
+function mergedChildOf(
+  document: Document.Parsed,
+  merged: ParsedNode | null | undefined,
+  key: string | number,
+): Child | undefined {
+  const sources = isSeq<ParsedNode>(merged) ? merged.items : [merged];
+  for (const source of sources) {
+    const child = childOf(document, resolved(document, source), key);
+    if (child) return child;
+  }
+  return undefined;
+}
+
+/** The node that an alias stands for; any other node itself. */
+const resolved = (document: Document.Parsed, node: ParsedNode | null | undefined) =>
+  isAlias(node) ? (node.resolve(document) as ParsedNode | undefined) : node;

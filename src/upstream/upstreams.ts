@@ -26,7 +26,7 @@ export interface Upstreams {
   readonly prefetchPermit: PrefetchPermit;
   circuits(): readonly CircuitView[];
   limiters(): readonly EnvironmentLimiterStats[];
-  /** The client certificates (QWAC) and signing certificates (QSEAL) in use. */
+  /** The client certificates (QWAC) and signing certificates (QSealC) in use. */
   certificates(): readonly InstalledCertificate[];
   /** Applies changed certificate files. Never rejects. */
   pollCertificateFiles(): Promise<void>;

@@ -100,7 +100,7 @@ describe('compose.yaml', () => {
     assert.equal(at(datasources, 'datasources', 0, 'url'), 'http://prometheus:9090');
   });
 
-  test('gives each operator a token of their own, which a comment states', () => {
+  test('gives each operator and the client a secret of their own, which a comment states', () => {
     const lines = textOf('deploy/compose/penstock.yaml').split('\n');
     const tokens = lines.flatMap((line) => /# token: (\S+)$/.exec(line)?.[1] ?? []);
     const hashes = tokens.map((token) => createHash('sha256').update(token).digest('hex'));
@@ -110,6 +110,12 @@ describe('compose.yaml', () => {
         hashes,
       );
     assert.equal(new Set(tokens).size, 2);
+    const [key = ''] = lines.flatMap((line) => /# X-API-Key: (\S+)$/.exec(line)?.[1] ?? []);
+    for (const { clients } of configs)
+      assert.deepEqual(
+        clients.map(({ apiKeySha256 }) => apiKeySha256),
+        [createHash('sha256').update(key).digest('hex')],
+      );
     for (const gateway of gateways) assert.equal(variablesOf(gateway).PENSTOCK_ADMIN_TOKEN, undefined);
   });
 

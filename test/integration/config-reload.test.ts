@@ -114,10 +114,10 @@ describe('a reload (H5)', () => {
       const { deadlines, idempotency } = await readAdminApi(served, '/api/config');
       return JSON.stringify([deadlines, idempotency]);
     };
-    assert.match(await values(), /"connect":450,.*"write":900.*"wait":450,/);
+    assert.match(await values(), /"connect":"450ms",.*"write":"900ms".*"wait":"450ms",/);
 
     await reload(served, sections);
-    assert.match(await values(), /"connect":2000,.*"write":35000.*"wait":2000,/);
+    assert.match(await values(), /"connect":"2s",.*"write":"35s".*"wait":"2s",/);
   });
 
   test('logs the settings that need a restart, and applies the others', async (t) => {

@@ -98,10 +98,10 @@ describe('the container image', () => {
   test('serves a payment and the console, reports that it is healthy, and stops with code 0', async (t) => {
     const bank = await startBank(t);
     const [port, adminPort] = [await freePort(), await freePort()];
+    const environments = `environments: { sandbox: { baseUrl: "${bank.baseUrl}" } }`;
     const settings = {
-      PENSTOCK_CONFIG: writeConfigFile(t, `environments: { sandbox: { baseUrl: "${bank.baseUrl}" } }`),
+      PENSTOCK_CONFIG: writeConfigFile(t, `${environments}\nadmin: { port: ${adminPort} }\n`),
       PENSTOCK_LISTEN_PORT: String(port),
-      PENSTOCK_ADMIN_PORT: String(adminPort),
     };
     const gateway = runImage(t, undefined, settings);
     await gateway.waitForOutput('"serving"');
@@ -118,7 +118,7 @@ describe('the container image', () => {
     assert.equal(await runInImage(t, healthcheck, settings).exitCode(), 0);
     gateway.kill('SIGTERM');
     assert.equal(await gateway.exitCode(), 0);
-    assert.equal(await runInImage(t, healthcheck, settings).exitCode(), 1);
+    assert.equal(await runInImage(t, healthcheck, settings).exitCode(), 69);
   });
 
   test('validates a configuration: docker run IMAGE check', async (t) => {

@@ -5,7 +5,9 @@ import { file, host, plainName, port, secretHash } from '../values.ts';
 
 const operator = z.strictObject({
   name: plainName().describe('The name of the operator in the audit log.'),
-  tokenSha256: secretHash().describe('SHA-256 of the bearer token, in hex.'),
+  tokenSha256: secretHash().describe(
+    'SHA-256 of the bearer token: 64 hex digits (printf %s "$TOKEN" | sha256sum).',
+  ),
   role: z
     .enum(['read', 'operate'])
     .default('read')

@@ -17,10 +17,14 @@ const client = z.strictObject({
     .describe('The owner of the payments: clients of one tenant see the same payments and cached responses.'),
   apiKeySha256: secretHash()
     .optional()
-    .describe('SHA-256 of the key that the client sends as X-API-Key, in hex.'),
+    .describe(
+      'SHA-256 of the key that the client sends as X-API-Key: 64 hex digits (printf %s "$KEY" | sha256sum).',
+    ),
   certificateSha256: fingerprint()
     .optional()
-    .describe("SHA-256 fingerprint of the client's TLS certificate."),
+    .describe(
+      "SHA-256 fingerprint of the client's TLS certificate: 64 hex digits, with or without colons (openssl x509 -in client.crt -noout -fingerprint -sha256).",
+    ),
   environments: z
     .array(environmentName())
     .min(1, 'expected at least one environment; remove the setting to allow all of them')

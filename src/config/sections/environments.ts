@@ -17,8 +17,12 @@ import { shapingOverrides } from './shaping.ts';
 import { deadlineOverrides } from './upstream.ts';
 
 const tls = z.strictObject({
-  certFile: file().optional().describe('The client certificate (QWAC) with its chain, in PEM format.'),
-  keyFile: file().optional().describe('The private key of the certificate, in PEM format.'),
+  certFile: file()
+    .optional()
+    .describe('The client certificate (QWAC) with its chain, in PEM format; requires keyFile.'),
+  keyFile: file()
+    .optional()
+    .describe('The private key of the certificate, in PEM format; requires certFile.'),
   caFile: file()
     .optional()
     .meta({ defaultText: 'the CA certificates of Node' })
@@ -90,7 +94,7 @@ export const environments = z
       .optional()
       .meta({ defaultText: 'the only one' })
       .describe(
-        'The environment that receives new payments when the state is new. Later, operators switch it (`penstock environment use`), and the state stores it.',
+        'The environment that receives new payments when the state is new; required if there are several environments. Later, operators switch it (`penstock environment use`), and the state stores it.',
       ),
   })
   .catchall(environment)
@@ -98,7 +102,8 @@ export const environments = z
   .prefault({})
   .meta({ propertyNames: { pattern: environmentNames.source } })
   .describe(
-    'The environments of the bank, by name, such as sandbox and production; at least one is required.',
+    'The environments of the bank, by name, such as sandbox and production; at least one is required. A name has at most ' +
+      '64 characters a-z and 0-9, separated by single hyphens. `active` is the setting below, and cannot be a name.',
   );
 
 const environmentExpected = (name: PropertyKey | undefined) => {

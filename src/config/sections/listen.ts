@@ -45,7 +45,14 @@ export const listen = z
       'Allows several processes on one host to share the port (SO_REUSEPORT); requires state.redis.',
     ),
     trustedProxies: z
-      .array(z.string().refine(isNetwork, 'expected an IP address or a network such as 10.0.0.0/8'))
+      .array(
+        z
+          .string()
+          .refine(
+            isNetwork,
+            'expected an IP address, or a network with the length of its prefix, such as 10.0.0.0/8',
+          ),
+      )
       .default([])
       .describe(
         'The addresses or networks of proxies whose X-Forwarded-For is trusted. It is used only to log the network that refused requests come from.',

@@ -49,8 +49,10 @@ export const state = z
       .nullable()
       .prefault(null)
       .describe(
-        'The Redis that all instances share: a URL, { cluster: [..] } or { sentinels: [..], name }. ' +
-          'Set a URL with a password in the environment variable.',
+        'The Redis that all instances share: a URL (redis://host:6379/0, or rediss:// for TLS); ' +
+          '{ cluster: [URL, ..] } with some nodes of a cluster; or { sentinels: [URL, ..], name: MASTER } with the ' +
+          'sentinels (usually port 26379) and the name of the master that they monitor. ' +
+          'URLs with a password are allowed in the environment variable only, a mapping as JSON.',
       ),
     file: file()
       .nullable()

@@ -33,6 +33,8 @@ test('penstock environment shows, refuses and performs switches, and penstock au
   };
   const served = await startGatewayProcess(t, { environments });
 
+  assert.equal((await run(served, 'health', '--live')).stdout, 'live\n');
+  assert.match((await run(served, 'health')).stdout, /^ready\n/);
   const before = await run(served, 'environment');
   assert.deepEqual(before, {
     exitCode: 0,
@@ -86,7 +88,10 @@ test('penstock in-doubt lists and resolves a request in doubt, which updates the
   );
   const [id = ''] = stdout.split('\n');
   const listed = await run(served, 'in-doubt', '--environment', 'sandbox', '--why', 'outcome_unknown');
-  assert.match(listed.stdout, /\nTo resolve all 1: penstock in-doubt all OUTCOME --selection [0-9a-f]{16} /);
+  assert.match(
+    listed.stdout,
+    /\nTo resolve all 1: penstock in-doubt all OUTCOME --environment sandbox --why outcome_unknown --selection [0-9a-f]{16} --reason TEXT\n/,
+  );
   const blind = await run(
     served,
     'in-doubt',

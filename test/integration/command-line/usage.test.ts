@@ -76,10 +76,26 @@ describe('the command line', () => {
     assert.match(error, /^1 error in the configuration:\n/);
     assert.equal(errors.length, 1);
 
+    const misspelt = await penstock(t, ['check', '--json', '--cofnig', file]);
+    assert.deepEqual([misspelt.exitCode, misspelt.stdout], [64, '']);
+    assert.match(
+      JSON.parse(misspelt.stderr).error,
+      /^unknown option '--cofnig'\n\(Did you mean --config\?\)/,
+    );
+
     const url = `http://127.0.0.1:${await freePort()}`;
     const nobody = await penstock(t, ['circuits', '--json', '--url', url], { PENSTOCK_ADMIN_TOKEN: 'x' });
     assert.deepEqual([nobody.exitCode, nobody.stdout], [69, '']);
     assert.match(JSON.parse(nobody.stderr).error, new RegExp(`^No gateway answers at ${url} `));
+  });
+
+  test('ends without a message if the reader of its output has ended', async (t) => {
+    for (const args of ['openapi', '--help', 'help environment use']) {
+      const line = `{ ${process.execPath} src/main.ts ${args}; echo "exit code $?" >&2; } | true`;
+      const command = startCommand(t, 'bash', ['-c', line]);
+      assert.equal(await command.exitCode(), 0);
+      assert.equal(command.stderr(), 'exit code 0\n', args);
+    }
   });
 
   test('says what to set if it knows neither the gateway nor a token', async (t) => {

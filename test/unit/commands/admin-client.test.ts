@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { stringify } from 'yaml';
-import { adminListenerOf, createAdminClient } from '../../../src/commands/admin-client.ts';
+import { adminListenerOf, adminUrlOf, createAdminClient } from '../../../src/commands/admin-client.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { freePort, listen } from '../../kit/ports.ts';
 
@@ -50,11 +50,28 @@ describe('the client of the admin API', () => {
       t,
       (_request, response) => void response.end('<html>another program</html>'),
     );
-    const message = new RegExp(`The program at ${page.url} is not a gateway`);
-    await assert.rejects(createAdminClient(page)('GET', '/environments'), { message, exitCode: 69 });
+    const other = await serveAdmin(t, (_request, response) => {
+      response.writeHead(404).end('{"tppMessages":[]}');
+    });
+    for (const [listener, status] of [
+      [page, 200],
+      [other, 404],
+    ] as const)
+      await assert.rejects(createAdminClient(listener)('GET', '/environments'), {
+        message: `The program at ${listener.url} is not the admin listener of a gateway: it answered ${status}. Start the gateway, or name its admin listener with --url.`,
+        exitCode: 69,
+      });
     const url = `http://127.0.0.1:${await freePort()}`;
     await assert.rejects(createAdminClient({ url, token: 'secret' })('GET', '/environments'), {
       message: `No gateway answers at ${url} (ECONNREFUSED). Start the gateway, or name its admin listener with --url.`,
+      exitCode: 69,
+    });
+  });
+
+  test('does not wait for a response forever', async (t) => {
+    const silent = await serveAdmin(t, () => {});
+    await assert.rejects(createAdminClient(silent, 1)('GET', '/environments'), {
+      message: /^No gateway answers at .* \(timeout\)\./,
       exitCode: 69,
     });
   });
@@ -79,6 +96,33 @@ describe('the address and the token of the admin listener', () => {
     const sections = { environments: { sandbox: { baseUrl: 'https://bank.example' } } };
     const config = fileWith(t, stringify({ ...sections, admin: { host: '::1', port: 9191, tokenFile } }));
     assert.deepEqual(adminListenerOf({ config }, {}), { url: 'http://[::1]:9191', token: 'secret' });
+    const everywhere = fileWith(t, stringify({ ...sections, admin: { host: '0.0.0.0', tokenFile } }));
+    assert.equal(adminListenerOf({ config: everywhere }, {}).url, 'http://127.0.0.1:9090');
+  });
+
+  test('require --url if the gateway chooses its port', (t) => {
+    const sections = { environments: { sandbox: { baseUrl: 'https://bank.example' } }, admin: { port: 0 } };
+    const config = fileWith(t, stringify(sections));
+    assert.throws(() => adminListenerOf({ config }, { PENSTOCK_ADMIN_TOKEN: 'secret' }), {
+      message: /^admin\.port is 0, .* --url URL\.$/,
+      exitCode: 64,
+    });
+  });
+
+  test('refuse a token that no header can contain, without quoting it', (t) => {
+    for (const text of ['two words', 'two\nlines', 'naïve'])
+      assert.throws(() => adminListenerOf({ url: 'http://a', tokenFile: fileWith(t, text) }, {}), {
+        message:
+          /^The operator token contains a space, a line break or another character that no token has: /,
+        exitCode: 77,
+      });
+  });
+
+  test('need no token and no valid configuration for a health check', (t) => {
+    const config = fileWith(t, 'admin: { port: 9191 }\nlisten: { port: nowhere }');
+    assert.equal(adminUrlOf({ config }, {}), 'http://127.0.0.1:9191');
+    assert.equal(adminUrlOf({ url: 'http://192.0.2.1:9090/' }, {}), 'http://192.0.2.1:9090');
+    assert.equal(adminUrlOf({}, {}), 'http://127.0.0.1:9090');
   });
 
   test('come from --url and --token-file, without a configuration', (t) => {

@@ -72,6 +72,10 @@ describe('the command line', () => {
       'environment use production --reason --force',
       "option '--reason <text>' argument '--force' is invalid. The value is missing.\nSee 'penstock environment use --help'.",
     ],
+    [
+      'environment use production --reason a --reason b',
+      "option '--reason <text>' argument 'b' is invalid. The option occurs twice.\nSee 'penstock environment use --help'.",
+    ],
     ['environment use', "missing required argument 'name'\nSee 'penstock environment use --help'."],
     [
       'circuits hold production pay open',

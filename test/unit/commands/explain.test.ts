@@ -16,7 +16,7 @@ const report = {
   durationMs: 3.4,
   steps: [
     { afterMs: 0.2, what: 'ledger', verdict: 'claimed', waitedMs: 0.1 },
-    { afterMs: 3.1, what: 'circuit-refused', state: 'open' },
+    { afterMs: 3.1, what: 'circuit-refused-for-tenant', state: 'open' },
   ],
 };
 
@@ -26,8 +26,8 @@ describe('penstock explain', () => {
     assert.deepEqual(await explain(call, 'an-id'), {
       lines: [
         '2026-01-31T12:00:00.000Z  initiatePayment by shop of merchants in sandbox',
-        '       0.2 ms  ledger          verdict=claimed waitedMs=0.1',
-        '       3.1 ms  circuit-refused state=open',
+        '       0.2 ms  ledger                     verdict=claimed waitedMs=0.1',
+        '       3.1 ms  circuit-refused-for-tenant state=open',
         '  answered 503 CIRCUIT_OPEN, after 3.4 ms',
         '  The circuit is open.',
       ],

@@ -61,6 +61,7 @@ describe('penstock in-doubt', () => {
     for (const wrong of [
       () => inDoubt(call, {}, request.id, 'happened'),
       () => inDoubt(call, { tenant: 'shop' }),
+      () => inDoubt(call, filter, request.id),
       () => inDoubt(call, filter, 'all'),
       () => inDoubt(call, { ...filter, reason }, 'all', 'happened'),
       () => inDoubt(call, { selection: 'abc', reason }, 'all', 'happened'),
@@ -73,11 +74,16 @@ describe('penstock in-doubt', () => {
 describe('penstock in-doubt with a filter', () => {
   test('lists the requests that match, and the selection that resolves exactly these', async () => {
     const { call, calls } = fakeAdminClient(200, { selection: 'abc', requests: [request] });
-    const { lines, exitCode } = await inDoubt(call, filter);
+    const { lines, exitCode } = await inDoubt(call, { ...filter, why: "the bank's 504" });
     assert.equal(exitCode, 0);
     assert.equal(lines[0], 'attempt.id');
-    assert.match(lines.at(-1) ?? '', /^To resolve all 1: penstock in-doubt all .*--selection abc/);
-    assert.deepEqual(calls, [['GET', '/in-doubt/preview?environment=production&tenant=shop&why=504']]);
+    assert.equal(
+      lines.at(-1),
+      "To resolve all 1: penstock in-doubt all OUTCOME --environment production --tenant shop --why 'the bank'\\''s 504' --selection abc --reason TEXT",
+    );
+    assert.deepEqual(calls, [
+      ['GET', '/in-doubt/preview?environment=production&tenant=shop&why=the+bank%27s+504'],
+    ]);
   });
 
   test('reports that nothing matches', async () => {

@@ -31,13 +31,13 @@ port: 8080
 
     assert.deepEqual(errors, [
       ':2 listen.prot: unknown key prot; allowed: host, port, publicUrl, errorPageUrl, maxBody, reusePort, trustedProxies, tls (did you mean port?)',
-      ':3 listen.maxBody: expected a size such as 512B, 64KiB or 1MiB',
+      ':3 listen.maxBody: expected a size such as 512B, 64KiB or 1MiB (did you mean 1MiB?)',
       ':6 admin.port: the admin listener has the same address and port as the public API (listen.port); set another port',
       ':8 clients[0]: the client has no credential; set apiKeySha256 or certificateSha256',
       ':9 clients[0].environments[0]: unknown environment; expected sandbox',
       ':11 environments.active: unknown environment; expected sandbox',
       ':12 environments.sandbox.baseUrl: http: is allowed on loopback only, because payments would be sent unencrypted; use https:',
-      ':15 duplicate key; remove one of the two',
+      ':15 log.level: duplicate key, which is already in line 14; remove one of the two',
       ':15 log.level: expected trace, debug, info, warn, error, fatal or silent',
       ':16 deadlines.connect: 10s must be below deadlines.status (10s), otherwise connecting can use the whole deadline; lower it, or raise deadlines.status',
       ':17 statusCache.finalTtl: expected a duration such as 500ms, 10s, 2min, 24h or 400d; add the unit to the number',
@@ -84,8 +84,89 @@ port: 8080
     assert.match(errorsIn('a: 1\n---\nb: 2')[0] ?? '', /^:\d not valid YAML: /);
   });
 
+  test('reports several documents, unknown anchors and merge keys without a mapping in words for users', () => {
+    const documents = 'the file contains several documents; remove the lines ---, or all documents but one';
+    assert.deepEqual(errorsIn('a: 1\n---\nb: 2'), [`:2 not valid YAML: ${documents}`]);
+    assert.deepEqual(errorsIn(`${minimalConfig}log: *level`), [
+      ':2 not valid YAML: no anchor has this name; write a text that begins with * in quotes',
+    ]);
+    assert.match(errorsIn(`${minimalConfig}log: { <<: 1 }`)[0] ?? '', /merge key \(<<\) whose value/);
+    assert.match(errorsIn('a: &a { <<: *a }')[0] ?? '', /^:1 not valid YAML: /);
+  });
+
+  test('reports a repeated key of each mapping with its path and both lines', () => {
+    assert.deepEqual(
+      errorsIn(`environments:
+  sandbox:
+    baseUrl: https://a.example
+    "baseUrl": https://b.example
+    tls: { caFile: a, caFile: b }
+clients:
+  - { name: a, apiKeySha256: ${'ab12'.repeat(16)}, name: b }
+`).map((error) => error.replace(/; remove.*/, '')),
+      [
+        ':4 environments.sandbox.baseUrl: duplicate key, which is already in line 3',
+        ':5 environments.sandbox.tls.caFile: duplicate key, which is already in line 5',
+        ':7 clients[0].name: duplicate key, which is already in line 7',
+      ],
+    );
+  });
+
+  test('reports an error in a merged mapping on its line', () => {
+    const text = `environments:
+  active: a
+  a: &bank
+    baseUrl: https://a.example
+    probePath: x
+  b:
+    <<: *bank
+    baseUrl: https://b.example
+`;
+    assert.deepEqual(
+      errorsIn(text).map((error) => error.replace(/: .*/, '')),
+      [':5 environments.a.probePath', ':5 environments.b.probePath'],
+    );
+  });
+
   test('reports a file that is not a mapping', () => {
-    assert.match(errorsIn('- a list')[0] ?? '', /^:1 expected a mapping \(keys with values\)/);
+    assert.match(
+      errorsIn('- a list')[0] ?? '',
+      /^:1 expected a mapping \(keys with values\); allowed: listen, /,
+    );
+  });
+
+  test('names the keys of a mapping, and the form of a list', () => {
+    const hash = 'ab12'.repeat(16);
+    assert.deepEqual(
+      errorsIn(`${minimalConfig}deadlines: 10s\nclients: [{ name: a, apiKeySha256: ${hash}, quota: 600 }]`),
+      [
+        ':2 deadlines: expected a mapping (keys with values); allowed: connect, status, read, write',
+        ':3 clients[0].quota: expected a mapping (keys with values); allowed: rate, burst',
+      ],
+    );
+    assert.deepEqual(errorsIn(`${minimalConfig}clients: { name: a }`), [
+      ':2 clients: expected a list: [a, b], or a line that begins with "- " for each entry',
+    ]);
+    assert.deepEqual(errorsIn(`${minimalConfig}tenants: shop`), [
+      ':2 tenants: expected a mapping (keys with values)',
+    ]);
+  });
+
+  test('suggests a key whose words are all in the unknown key', () => {
+    assert.match(
+      errorsIn(`${minimalConfig}listen: { client_max_body_size: 1MiB }`)[0] ?? '',
+      /\(did you mean maxBody\?\)$/,
+    );
+  });
+
+  test('says that yes and no are not booleans', () => {
+    for (const value of ['yes', 'No', 'on', 'OFF'])
+      assert.deepEqual(errorsIn(`${minimalConfig}statusCache: { enabled: ${value} }`), [
+        ':2 statusCache.enabled: expected true or false, not yes, no, on or off',
+      ]);
+    assert.deepEqual(errorsIn(`${minimalConfig}statusCache: { enabled: 1 }`), [
+      ':2 statusCache.enabled: expected true or false',
+    ]);
   });
 
   test('lists the allowed keys of an entry, and suggests the one that begins with the unknown key', () => {

@@ -49,7 +49,7 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   [
     'a client certificate without a key',
     'environments: { a: { baseUrl: https://a.example, tls: { certFile: x } } }',
-    ':1 environments.a.tls: certFile and keyFile must be set together; add the missing one',
+    ':1 environments.a.tls.certFile: requires keyFile, the private key of this certificate; add environments.a.tls.keyFile',
   ],
   [
     'TLS settings for a plain http: address',

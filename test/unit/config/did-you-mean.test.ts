@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { closestName } from '../../../src/config/did-you-mean.ts';
+import { closestName, containedName } from '../../../src/config/did-you-mean.ts';
 
 const known = ['host', 'port', 'publicUrl', 'maxBody', 'reusePort'];
 
@@ -24,5 +24,18 @@ describe('the suggestion for a misspelt name', () => {
     assert.equal(closestName('timeout', known), undefined);
     assert.equal(closestName('', known), undefined);
     assert.equal(closestName('x'.repeat(1_000_000), known), undefined);
+  });
+});
+
+describe('the suggestion for a name with more words', () => {
+  test('is the longest known name of several words that all occur in it', () => {
+    for (const name of ['client_max_body_size', 'maxBodyBytes', 'body.max'])
+      assert.equal(containedName(name, known), 'maxBody', name);
+    assert.equal(containedName('max_body_of_tenant', ['maxBody', 'maxBodyOfTenant']), 'maxBodyOfTenant');
+  });
+
+  test('is missing if only some words occur, or the known name is a single word', () => {
+    assert.equal(containedName('max_size', known), undefined);
+    assert.equal(containedName('server_port', known), undefined);
   });
 });

@@ -96,7 +96,7 @@ describe('environment variables', () => {
       [
         'PENSTOCK_LISTEN_PORT listen.port: expected an integer',
         'PENSTOCK_ENVIRONMENTS_STAGING_STANDARD_VERSION environments.staging.baseUrl: required; expected a URL such as https://api.bank.example/psd2',
-        'PENSTOCK_STATUS_CACHE_ENABLED statusCache.enabled: expected true or false',
+        'PENSTOCK_STATUS_CACHE_ENABLED statusCache.enabled: expected true or false, not yes, no, on or off',
         'PENSTOCK_DEADLINES_READ deadlines.read: expected a duration such as 500ms, 10s, 2min, 24h or 400d; add the unit to the number',
         'PENSTOCK_CLIENTS clients[0]: the client has no credential; set apiKeySha256 or certificateSha256',
       ],
@@ -108,6 +108,24 @@ describe('environment variables', () => {
       'PENSTOCK_LISTN_PORT unknown environment variable; did you mean PENSTOCK_LISTEN_PORT?',
       'PENSTOCK_XYZZY unknown environment variable; docs/configuration.md lists the variables',
     ]);
+  });
+
+  test('suggests the variables of the environments in the file, and those that end with the same words', () => {
+    for (const [name, suggested] of [
+      ['PENSTOCK_ENVIRONMENTS_SANDBOX_BASEURL', 'PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL'],
+      ['PENSTOCK_BASE_URL', 'PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL'],
+      ['PENSTOCK_PORT', 'PENSTOCK_LISTEN_PORT or PENSTOCK_ADMIN_PORT'],
+      ['PENSTOCK_REDIS', 'PENSTOCK_STATE_REDIS'],
+      ['PENSTOCK_TOKEN', 'PENSTOCK_ADMIN_TOKEN'],
+    ] as const)
+      assert.deepEqual(errorsIn(minimalConfig, { [name]: '1' }), [
+        `${name} unknown environment variable; did you mean ${suggested}?`,
+      ]);
+    const banks = ['a', 'b', 'c', 'd'].map((name) => `${name}: { baseUrl: https://${name}.example }`);
+    assert.match(
+      errorsIn(`environments: { active: a, ${banks.join(', ')} }`, { PENSTOCK_BASE_URL: '1' }).join(),
+      /docs\/configuration\.md lists the variables$/,
+    );
   });
 
   test('ignores variables of other programs and those that are not settings', () => {

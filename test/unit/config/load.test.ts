@@ -1,10 +1,17 @@
 /** Loading the configuration from a file and environment variables. */
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { adminToken, configSource, loadConfig } from '../../../src/config/load.ts';
+import {
+  adminToken,
+  configSource,
+  type LoadedConfig,
+  loadAdminSettings,
+  loadConfig,
+} from '../../../src/config/load.ts';
 import { longestDeadlines } from '../../../src/config/resolve-defaults.ts';
 import type { StandardSettings } from '../../../src/config/schema.ts';
 import type { PathRules } from '../../../src/pis/operations.ts';
@@ -13,6 +20,8 @@ import { withFile } from '../../kit/folder.ts';
 import { loadValid, minimalConfig } from './load-text.ts';
 
 const shippedFile = (name: string) => fileURLToPath(new URL(`../../../config/${name}`, import.meta.url));
+
+const errorOf = (loaded: LoadedConfig) => (loaded.kind === 'invalid' ? loaded.errors.join('\n') : '');
 
 describe('loading a configuration', () => {
   test('reads the file of the command line, or else the file of PENSTOCK_CONFIG', () => {
@@ -36,10 +45,53 @@ describe('loading a configuration', () => {
       loadConfig(undefined, { PENSTOCK_ENVIRONMENTS_A_BASE_URL: 'https://a.example' }).kind,
       'valid',
     );
-    const empty = loadConfig(undefined, {});
-    assert.match(
-      empty.kind === 'invalid' ? (empty.errors[0] ?? '') : '',
-      /^configuration environments: no environment is configured/,
+    const incomplete = loadConfig(undefined, { PENSTOCK_LISTEN_PORT: '1' });
+    assert.match(errorOf(incomplete), /^configuration environments: no environment is configured/);
+  });
+
+  test('says how to name a configuration if there is neither a file nor a variable', () => {
+    const empty = loadConfig(undefined, { PENSTOCK_ADMIN_TOKEN: 'x', PENSTOCK_CONFIG: '' });
+    assert.match(errorOf(empty), /^no configuration file: name one with --config FILE or PENSTOCK_CONFIG, /);
+  });
+
+  test('reports a file that cannot be a configuration: a folder, another encoding, or a huge one', () => {
+    withFile('', (file) => {
+      const folder = join(file, '..');
+      assert.equal(
+        errorOf(loadConfig(folder, {})),
+        `EISDIR: ${folder}; correct the path of the configuration file`,
+      );
+      writeFileSync(file, Buffer.from(minimalConfig, 'utf16le'));
+      assert.match(errorOf(loadConfig(file, {})), /: not a text in UTF-8; save it in this encoding/);
+      writeFileSync(file, Buffer.from([0x61, 0x3a, 0x20, 0xff]));
+      assert.match(errorOf(loadConfig(file, {})), /: not a text in UTF-8/);
+      writeFileSync(file, Buffer.alloc(16 * 1024 * 1024 + 1, '#'));
+      assert.match(errorOf(loadConfig(file, {})), /: larger than 16MiB/);
+    });
+  });
+
+  test('reads files of Windows: with a byte order mark, and with CR LF', () => {
+    const text = `${minimalConfig}listen: { port: 81 }\ndeadlines:\n  write: 20s\n`;
+    const config = loadValid(`\uFEFF${text.replaceAll('\n', '\r\n')}`);
+    assert.deepEqual([config.listen.port, config.deadlines.write], [81, 20_000]);
+  });
+
+  test('resolves anchors, aliases and merge keys', () => {
+    const config = loadValid(`environments:
+  active: sandbox
+  sandbox: &bank
+    baseUrl: https://sandbox.bank.test/psd2
+    deadlines: { read: 20s }
+  production:
+    <<: *bank
+    baseUrl: https://api.bank.test/psd2
+`);
+    assert.deepEqual(
+      config.environments.all.map(({ name, origin, deadlines }) => [name, origin, deadlines.read]),
+      [
+        ['sandbox', 'https://sandbox.bank.test', 20_000],
+        ['production', 'https://api.bank.test', 20_000],
+      ],
     );
   });
 
@@ -165,5 +217,19 @@ describe('the token of the operator "admin"', () => {
     withFile('\n', (file) =>
       assert.throws(() => adminToken(adminWith(file), {}), /the secret in .* is empty/),
     );
+  });
+});
+
+describe('the settings of the admin listener', () => {
+  test('are loaded although another section is invalid, and from variables if the file cannot be read', () => {
+    withFile('admin: { port: 9191 }\nlisten: { port: nowhere }\n', (file) => {
+      assert.equal(loadAdminSettings(file, {}).port, 9191);
+      assert.equal(loadAdminSettings(file, { PENSTOCK_ADMIN_PORT: '9292' }).port, 9292);
+      writeFileSync(file, 'admin: [');
+      assert.equal(loadAdminSettings(file, { PENSTOCK_ADMIN_PORT: '9292' }).port, 9292);
+      writeFileSync(file, 'admin: { port: nowhere }');
+      assert.equal(loadAdminSettings(file, {}).port, 9090);
+    });
+    assert.equal(loadAdminSettings('/nowhere/penstock.yaml', {}).port, 9090);
   });
 });

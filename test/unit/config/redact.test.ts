@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { settingsInFileSyntax } from '../../../src/config/file-syntax.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { redactConfig } from '../../../src/config/redact.ts';
 import { configOf } from '../../kit/gateway.ts';
@@ -40,6 +41,13 @@ describe('the redacted configuration', () => {
 
   test('leaves all other settings unchanged, including addresses without credentials', () => {
     const config = configOf({ environments, state: { redis: 'redis://redis.example:6379/0' } });
-    assert.deepEqual(redactConfig(config), JSON.parse(JSON.stringify(config)));
+    assert.deepEqual(redactConfig(config), settingsInFileSyntax(config));
+  });
+
+  test('has the units and the structure of the file', () => {
+    const text = redactedText({ deadlines: { write: '20s' }, listen: { maxBody: '2MiB' } });
+    assert.match(text, /"deadlines":\{"connect":"2s","status":"10s","read":"15s","write":"20s"\}/);
+    assert.match(text, /"maxBody":"2MiB"/);
+    assert.match(text, /"environments":\{"active":"sandbox","sandbox":\{"baseUrl":"https:/);
   });
 });

@@ -33,10 +33,26 @@ describe('durations', () => {
   });
 
   test('refuses a duration without a known unit, and gives examples', () => {
-    for (const text of ['', 's', '1.5s', '-1s', '1e3s', '10 sec', '10S', '1h30min', ' 1s', '٣s'])
+    for (const text of ['', 's', '-1s', '1e3s', '1h30min', ' 1s', '٣s', '1.5ms', '5 fortnights'])
       assert.equal(
         messageOf(duration('1s').safeParse(text)),
         'expected a duration such as 500ms, 10s, 2min, 24h or 400d',
+      );
+  });
+
+  test('suggests a duration for another unit, for capitals, and for a fraction', () => {
+    for (const [text, similar] of [
+      ['35 sec', '35s'],
+      ['10S', '10s'],
+      ['1.5s', '1500ms'],
+      ['5m', '5min'],
+      ['2 hours', '2h'],
+      ['0.5d', '12h'],
+      ['100msec', '100ms'],
+    ])
+      assert.equal(
+        messageOf(duration('1s').safeParse(text)),
+        `expected a duration such as 500ms, 10s, 2min, 24h or 400d (did you mean ${similar}?)`,
       );
   });
 
@@ -122,8 +138,16 @@ describe('sizes', () => {
   });
 
   test('refuses a size in a unit that may mean 1000 or 1024', () => {
-    for (const text of ['1MB', '1M', '1kB', '1mib'])
-      assert.equal(messageOf(size('1MiB').safeParse(text)), 'expected a size such as 512B, 64KiB or 1MiB');
+    for (const [text, similar] of [
+      ['1MB', '1MiB'],
+      ['1M', '1MiB'],
+      ['1kB', '1KiB'],
+      ['1mib', '1MiB'],
+    ])
+      assert.equal(
+        messageOf(size('1MiB').safeParse(text)),
+        `expected a size such as 512B, 64KiB or 1MiB (did you mean ${similar}?)`,
+      );
   });
 
   test('refuses a size of zero', () => {
@@ -147,6 +171,10 @@ describe('rates', () => {
     assert.equal(
       messageOf(rate('1/s').safeParse('50')),
       'expected a rate such as 50/s, 100/min or 10/h; add the unit to the number',
+    );
+    assert.equal(
+      messageOf(rate('1/s').safeParse('600rpm')),
+      'expected a rate such as 50/s, 100/min or 10/h (did you mean 10/s?)',
     );
   });
 });
