@@ -278,11 +278,12 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     for (let before = payment; ; before = await store.tryRead(key.paymentKey)) {
       const cached = reason === 'miss' && before && freshResponse(before, key, noLimits);
       if (cached) return respondFromCache(request, cached);
-      const { joined, result } = singleFlight.run(`${key.paymentKey} ${key.variant} ${reason}`, () =>
+      const lead = () =>
         reason === 'miss' && before && readMs <= maxReadMs
           ? fetchAcrossInstances(fetch, before)
-          : fetchStatus(fetch, before),
-      );
+          : fetchStatus(fetch, before);
+      const name = `${key.paymentKey} ${key.variant} ${reason}`;
+      const { joined, result } = singleFlight.run(name, request.deadlineAtMs, lead);
       const landed = await result;
       if (!joined) return respond(request, landed);
       if (!landed.shareable) return bypass(fetch, await store.tryRead(key.paymentKey));

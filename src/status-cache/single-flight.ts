@@ -8,9 +8,15 @@ import type { ChangeWaiter } from '../state/change-waiter.ts';
 import type { KeyValues } from '../state/ports.ts';
 
 export interface SingleFlight {
-  /** Runs `lead`, or joins the flight of this name that is in progress: its `result` is the leader's. */
+  /**
+   * Runs `lead`, or joins the flight of this name that is in progress: its `result` is the leader's. A flight that may last beyond
+   * the deadline of the caller is not joined: the leader may have arrived later, or with a longer deadline before a reload.
+   *
+   * @param deadlineAtMs of the caller: milliseconds of `performance.now()`
+   */
   run<Value>(
     name: string,
+    deadlineAtMs: number,
     lead: () => Promise<Value>,
   ): { readonly joined: boolean; readonly result: Promise<Value> };
   /**
@@ -32,19 +38,31 @@ interface FlightSteps<Value> {
   readonly waitUntilMs: number;
 }
 
+interface Flight {
+  readonly result: Promise<unknown>;
+  /** That of its leader. */
+  readonly deadlineAtMs: number;
+}
+
+/** Requests that arrive together may overtake each other: so much later may the deadline of the leader be. Milliseconds. */
+const maxLaterMs = 100;
 /** The lease of an instance that dies expires after this time, which limits the wait of the others. Milliseconds. */
 const leaseMs = 3_000;
 
 /** @param changes notifications of changed payments */
 export function createSingleFlight(keyValues: KeyValues, changes: ChangeWaiter): SingleFlight {
-  const flights = new Map<string, Promise<unknown>>();
+  const flights = new Map<string, Flight>();
 
-  function run<Value>(name: string, lead: () => Promise<Value>) {
+  function run<Value>(name: string, deadlineAtMs: number, lead: () => Promise<Value>) {
     const running = flights.get(name);
     // All flights of one name have one type: the name contains the kind of the result.
-    if (running) return { joined: true, result: running as Promise<Value> };
-    const result = lead().finally(() => flights.delete(name));
-    flights.set(name, result);
+    if (running && running.deadlineAtMs <= deadlineAtMs + maxLaterMs)
+      return { joined: true, result: running.result as Promise<Value> };
+    const result = lead().finally(() => {
+      if (flights.get(name) === flight) flights.delete(name); // not a later one with an earlier deadline
+    });
+    const flight: Flight = { result, deadlineAtMs };
+    flights.set(name, flight);
     return { joined: false, result };
   }
 

@@ -5,6 +5,8 @@ import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { initiation, statusRead } from '../kit/request.ts';
+import { type StubResponse, startStubBank, statusResponse } from '../kit/stub-bank.ts';
+import { until } from '../kit/within.ts';
 
 /** The sandbox has short deadlines; production has the global ones, which are longer than a test may wait. */
 async function start(t: TestContext) {
@@ -54,5 +56,26 @@ describe('the deadlines of an environment', () => {
     const headers = [...initiation.headers, inEnvironment('production')];
     const { status } = await call(gateway.url, { ...initiation, headers });
     assert.equal(status, 201);
+  });
+});
+
+describe('a shorter deadline after a reload', () => {
+  test('ends a status read although an equal one with the longer deadline is still waiting', async (t) => {
+    const gate = Promise.withResolvers<StubResponse>();
+    t.after(() => gate.resolve(statusResponse('ACTC'))); // before the gateway stops, which waits for its requests
+    const bank = await startStubBank(t, () => gate.promise);
+    const sectionsWith = (status: string) => ({
+      environments: { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl } },
+      deadlines: { status },
+    });
+    const gateway = await startGateway(t, sectionsWith('5min'));
+    const patient = call(gateway.url, statusRead);
+    await until(5_000, 'the bank receives the first read', () => bank.requests.length === 1);
+
+    await gateway.reload(sectionsWith('300ms'));
+    const { status } = await call(gateway.url, { ...statusRead, maxMs: 20_000 });
+    assert.ok(status === 504 || status === 503, `status ${status}`); // 503 if a busy machine has sent nothing in time
+    gate.resolve(statusResponse('ACTC'));
+    assert.equal((await patient).status, 200);
   });
 });

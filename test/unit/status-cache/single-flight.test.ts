@@ -76,6 +76,23 @@ describe('equal reads at the same time', () => {
     assert.equal(fetches, 1);
   });
 
+  test('sends another request if the one in progress may last beyond the deadline of the read', async (t) => {
+    const { bank, open, fetches } = slowBank(() => bankStatusResponse('ACTC'));
+    t.after(() => open());
+    const { send } = createCacheInstance(createMemoryState(), bank);
+    const patient = send(statusRead({ withinMs: 60_000 }));
+    await setImmediate();
+    const impatient = send(statusRead({ withinMs: 500 }));
+    await setImmediate();
+    assert.equal(fetches(), 2);
+    const other = send(statusRead({ withinMs: 60_000 }));
+    await setImmediate();
+    open();
+    for (const answer of await Promise.all([patient, impatient, other]))
+      assert.equal(statusIn(answer), 'ACTC');
+    assert.equal(fetches(), 2, 'a later read joins one of them');
+  });
+
   test('fetches several payments independently', async () => {
     const { bank, open, fetches } = slowBank(() => bankStatusResponse('ACTC'));
     const { send } = createCacheInstance(createMemoryState(), bank);
