@@ -89,9 +89,11 @@ function createRing(maxRecords: number): Ring {
     },
     replace(record) {
       if (unusual.includes(record)) return; // the same object, which contains the event already
+      // Many calls may end late at the same time, when the bank recovers: so only the records that may be this one are read.
       for (let slot = 0; slot < size; slot++) {
-        const { requestId, receivedAtMs } = recordIn(slot);
-        if (requestId === record.requestId && receivedAtMs === record.receivedAtMs) unusual[slot] = record;
+        const receivedAtMs = unusual[slot]?.receivedAtMs ?? slots.receivedAtMs(slot);
+        if (receivedAtMs !== record.receivedAtMs) continue;
+        if (recordIn(slot).requestId === record.requestId) unusual[slot] = record;
       }
     },
     find(id) {

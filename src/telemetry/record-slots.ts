@@ -29,6 +29,8 @@ export interface RecordSlots {
   write(slot: number, record: RequestRecord): boolean;
   /** @param slot one whose last `write` succeeded */
   read(slot: number): StoredRecord;
+  /** `receivedAtMs` of the record in a slot, which costs much less than `read`. @param slot as in `read` */
+  receivedAtMs(slot: number): number;
 }
 
 /** The positions in a slot, counted in numbers of 32 bits. */
@@ -55,6 +57,7 @@ export function createRecordSlots(count: number): RecordSlots {
   const times = new Float64Array(numbers.buffer);
   const bytes = Buffer.from(numbers.buffer);
   const numberAt = (at: number) => numbers[at] ?? 0;
+  const receivedAtMs = (slot: number) => times[(slot * slotSize) / 2] ?? 0;
 
   /**
    * Writes the time and the end of the event, and two numbers for each field: its name, negative if the value is a text, and the
@@ -128,7 +131,7 @@ export function createRecordSlots(count: number): RecordSlots {
       const end = numberAt(start + position.eventsEnd);
       for (let at = start + position.events; at < end; at = numberAt(at + 1)) events.push(readEvent(at));
       return {
-        receivedAtMs: times[start / 2] ?? 0,
+        receivedAtMs: receivedAtMs(slot),
         requestId: bytes.toString('latin1', idStart, idStart + idLength),
         operation: nameAt('operation'),
         client: nameAt('client'),
@@ -140,6 +143,7 @@ export function createRecordSlots(count: number): RecordSlots {
         events,
       };
     },
+    receivedAtMs,
   };
 }
 

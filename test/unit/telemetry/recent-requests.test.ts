@@ -79,6 +79,19 @@ describe('the recent requests of an instance', () => {
     );
   });
 
+  test('report a late event only for its own request, not for another one of the same time', () => {
+    const recentRequests = createRecentRequests();
+    const record = requestRecord({ requestId });
+    const otherId = 'abcdef00-0000-4000-8000-00000000000a';
+    for (const each of [record, requestRecord({ requestId: otherId })]) recentRequests.onRequestEnd(each);
+    const event = { what: 'recorded', as: 'answered' } as const;
+    recentRequests.onLateEvent(event, { ...record, events: [{ afterMs: 3, event }] });
+    assert.deepEqual(
+      [requestId, otherId].map((id) => recentRequests.of(id).map(({ steps }) => steps.length)),
+      [[1], [requestRecord().events.length]],
+    );
+  });
+
   test('report every kind of event, also of a record with more events than fit into a slot', () => {
     const recentRequests = createRecentRequests();
     const events: readonly RequestEvent[] = [
