@@ -18,7 +18,7 @@ import type { DeepReadonly, schema } from './config/schema.ts';
 import type { environment } from './config/sections/environments.ts';
 import { assembleGateway } from './gateway.ts';
 import { newInstanceName } from './telemetry/instance-name.ts';
-import { createLog } from './telemetry/log.ts';
+import { createLog, type LogOutput } from './telemetry/log.ts';
 import { standardOutput } from './telemetry/standard-output.ts';
 
 export interface GatewayOptions {
@@ -29,7 +29,10 @@ export interface GatewayOptions {
    * `PENSTOCK_` are read. Default: those of the process.
    */
   readonly variables?: Readonly<Record<string, string | undefined>>;
-  /** Receives each line of the log, with its line break. Default: standard output, without waiting for its reader. */
+  /**
+   * Receives each line of the log, with its line break. A line for which it throws, for example because the disk is full, is
+   * lost. Default: standard output, without waiting for its reader.
+   */
   readonly logTo?: { write(line: string): void };
 }
 
@@ -96,7 +99,7 @@ export function createGateway({ config: source, variables, logTo }: GatewayOptio
   const token = adminToken(config.admin, variables);
   const { operators, generatedToken } = configuredOperators(config.admin, token);
   const instance = newInstanceName();
-  const log = createLog(config.log, logTo ?? standardOutput(), instance);
+  const log = createLog(config.log, logTo ? withoutErrors(logTo) : standardOutput(), instance);
   const gateway = assembleGateway(config, log, operators, undefined, {
     instanceId: instance,
     loadConfig: () => load(source),
@@ -114,6 +117,15 @@ export function createGateway({ config: source, variables, logTo }: GatewayOptio
     stop: () => gateway.stop(),
   };
 }
+
+/** The gateway logs outside of requests, too, where an error would end the process. */
+const withoutErrors = (output: NonNullable<GatewayOptions['logTo']>): LogOutput => ({
+  write(line) {
+    try {
+      output.write(line);
+    } catch {} // there is nowhere to report it
+  },
+});
 
 const loadSource = (source: GatewayOptions['config'], variables: GatewayOptions['variables']) =>
   typeof source === 'string'

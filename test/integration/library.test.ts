@@ -38,6 +38,25 @@ describe('the library', () => {
     assert.ok(lines.some((line) => line.includes('"initiatePayment"') && line.endsWith('\n')));
   });
 
+  test('serves requests although the destination of its log throws', async (t) => {
+    const bank = await startBank(t);
+    const config = settingsFor(bank.baseUrl);
+    let isDiskFull = false;
+    let lost = 0;
+    const write = () => {
+      if (!isDiskFull) return;
+      lost++;
+      throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    };
+    const gateway = createGateway({ config, variables: noVariables, logTo: { write } });
+    t.after(gateway.stop);
+    const { tppPort } = await gateway.start();
+    isDiskFull = true;
+    for (let count = 0; count < 2; count++)
+      assert.equal((await call(`http://127.0.0.1:${tppPort}`, initiation)).status, 201);
+    assert.ok(lost >= 2);
+  });
+
   test('keeps its configuration if a reload is refused', async (t) => {
     const bank = await startBank(t);
     const config = writeConfigFile(t, stringify(settingsFor(bank.baseUrl)));
