@@ -76,6 +76,15 @@ export function createServices(
   const fleet = createFleet({ state, ownId: instanceId, events: fleetEvents(timeline) });
 
   const activeEnvironment = createActiveEnvironment(state, config.environments.active, log);
+  metrics.addGaugeSource('penstock_active_environment', () => {
+    const active = activeEnvironment.known()?.environment;
+    if (active === undefined) return [];
+    const names = new Set([...currentConfig.value.environments.all.map(({ name }) => name), active]);
+    return Array.from(names, (environment) => ({
+      labels: { environment },
+      value: Number(environment === active),
+    }));
+  });
   const affinity = createAffinityStore(state, config.payments.rememberFor, log);
   const encryptedState = { ...state, ...withEncryption(state, config.state) };
   const identitiesStore = createIdentitiesStore(state);

@@ -105,14 +105,24 @@ export const metricsTable = {
     help: 'Responses to initiations withheld because the bank returned a paymentId that belongs, or may belong, to another tenant.',
     labels: ['environment'],
   },
+  penstock_active_environment: {
+    kind: 'gauge',
+    help: 'The active environment, which receives new payments: 1 for the active one, 0 for the others. Without values until the instance has read it from the shared state.',
+    labels: ['environment'],
+  },
   penstock_circuit_state: {
     kind: 'gauge',
-    help: 'Measured state of each circuit: 1 for the current state. Closed if it is closed for any tenant.',
+    help: 'State in effect of each circuit: 1 for the current state. A circuit that operators hold is in the state of the hold. Otherwise, it is closed if it is closed for any tenant.',
     labels: ['environment', 'lane', 'state'],
+  },
+  penstock_circuit_held: {
+    kind: 'gauge',
+    help: 'Whether operators hold the circuit open or closed: 1 for the value of `as` in which they hold it.',
+    labels: ['environment', 'lane', 'as'],
   },
   penstock_circuit_open_tenants: {
     kind: 'gauge',
-    help: 'Tenants whose calls are refused because their circuit is open or half-open.',
+    help: 'Tenants whose calls are refused because their circuit is open or half-open; 0 while operators hold the circuit closed.',
     labels: ['environment', 'lane'],
   },
   penstock_queue_wait_seconds: {

@@ -12,7 +12,7 @@ import { type PrefetchPermit, prefetchPermit, type Upstream } from './call-upstr
 import type { Holds } from './circuit/holds.ts';
 import { createProbe } from './circuit/recovery.ts';
 import { reportChanges } from './circuit/report-changes.ts';
-import { type CircuitView, createCircuits } from './circuit/tenant-circuits.ts';
+import { type CircuitView, createCircuits, stateInEffect } from './circuit/tenant-circuits.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { createEnvironmentConnections } from './environment-connections.ts';
 import type { AdaptiveRates } from './shaping/adaptive-rate.ts';
@@ -143,17 +143,25 @@ function addGaugeSources(
 ): () => void {
   const removals = [
     metrics.addGaugeSource('penstock_circuit_state', () =>
-      circuits().flatMap(({ environment, lane, state }) =>
-        circuitStates.map((each) => ({
-          labels: { environment, lane, state: each },
-          value: Number(each === state),
+      circuits().flatMap((circuit) =>
+        circuitStates.map((state) => ({
+          labels: { environment: circuit.environment, lane: circuit.lane, state },
+          value: Number(state === stateInEffect(circuit)),
+        })),
+      ),
+    ),
+    metrics.addGaugeSource('penstock_circuit_held', () =>
+      circuits().flatMap(({ environment, lane, hold }) =>
+        (['open', 'closed'] as const).map((as) => ({
+          labels: { environment, lane, as },
+          value: Number(hold === as),
         })),
       ),
     ),
     metrics.addGaugeSource('penstock_circuit_open_tenants', () =>
-      circuits().map(({ environment, lane, tenants }) => ({
+      circuits().map(({ environment, lane, hold, tenants }) => ({
         labels: { environment, lane },
-        value: tenants.filter(({ state }) => state === 'open' || state === 'half-open').length,
+        value: hold === 'closed' ? 0 : tenants.filter(isRefused).length,
       })),
     ),
     metrics.addGaugeSource('penstock_queue_length', () =>
@@ -182,6 +190,8 @@ function addGaugeSources(
     for (const remove of removals) remove();
   };
 }
+
+const isRefused = ({ state }: Pick<CircuitView, 'state'>) => state === 'open' || state === 'half-open';
 
 const getProbePath = (
   { basePath, probePath }: EnvironmentSettings,

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { callAdminApi, readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { jsonOf } from '../kit/call.ts';
+import { parsePrometheus } from '../kit/prometheus.ts';
 import { apiKeyOf, startTwoEnvironments } from '../kit/two-environments.ts';
 
 const active = '/api/environments/active';
@@ -23,6 +24,25 @@ describe('an operator', () => {
     );
     await switchEnvironment(gateway, 'production');
     assert.equal((await readAdminApi(gateway, '/api/environments')).active, 'production');
+  });
+
+  test('sees the active environment in the metrics', async (t) => {
+    const { gateway } = await startTwoEnvironments(t);
+    const activeIn = async () => {
+      const metrics = parsePrometheus((await callAdminApi(gateway, 'GET', '/metrics')).text);
+      return metrics
+        .get('penstock_active_environment')
+        ?.samples.map(({ labels, value }) => [labels.environment, value]);
+    };
+    assert.deepEqual(await activeIn(), [
+      ['sandbox', 1],
+      ['production', 0],
+    ]);
+    await switchEnvironment(gateway, 'production');
+    assert.deepEqual(await activeIn(), [
+      ['sandbox', 0],
+      ['production', 1],
+    ]);
   });
 
   test('cannot switch to an environment that is down, sees the reason, and can force the switch', async (t) => {

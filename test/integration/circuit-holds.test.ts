@@ -8,12 +8,26 @@ import { ask, circuitOf, loggedCircuitChanges } from '../kit/circuits.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { startInstances } from '../kit/instances.ts';
+import { parsePrometheus } from '../kit/prometheus.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { until } from '../kit/within.ts';
 
 const path = '/api/circuits/sandbox/write';
 const circuit = { minimumCalls: 3, openFor: '100ms' };
+
+/** The value of a sample of the lane `write` with this label. */
+async function sampleOf(
+  listener: Parameters<typeof callAdminApi>[0],
+  metric: string,
+  label: Readonly<Record<string, string>>,
+): Promise<number | undefined> {
+  const metrics = parsePrometheus((await callAdminApi(listener, 'GET', '/metrics')).text);
+  const wanted = Object.entries({ lane: 'write', ...label });
+  return metrics
+    .get(metric)
+    ?.samples.find(({ labels }) => wanted.every(([name, value]) => labels[name] === value))?.value;
+}
 
 describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, () => {
   test('open stops all calls of the lane on both instances until it is lifted, and is recorded in the audit log', async (t) => {
@@ -34,6 +48,10 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
     for (const instance of [here, there]) {
       const { state, hold, reason, until: end } = await circuitOf(instance, 'write');
       assert.deepEqual([state, hold, reason], ['closed', 'open', 'the bank has called']);
+      assert.equal(await sampleOf(instance, 'penstock_circuit_state', { state: 'closed' }), 0);
+      assert.equal(await sampleOf(instance, 'penstock_circuit_state', { state: 'open' }), 1);
+      assert.equal(await sampleOf(instance, 'penstock_circuit_held', { as: 'open' }), 1);
+      assert.equal(await sampleOf(instance, 'penstock_circuit_held', { as: 'closed' }), 0);
       assert.ok(Math.abs(Date.parse(end ?? '') - Date.now() - 600_000) < 20_000, `${end}`);
       const refused = await ask(instance, 'write');
       assertRefused(refused, 503, 'CIRCUIT_OPEN', 'SERVICE_UNAVAILABLE');
@@ -50,6 +68,8 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
       async () => (await circuitOf(here, 'write')).hold === null,
     );
     assert.equal((await ask(here, 'write')).status, 201);
+    assert.equal(await sampleOf(here, 'penstock_circuit_state', { state: 'closed' }), 1);
+    assert.equal(await sampleOf(here, 'penstock_circuit_held', { as: 'open' }), 0);
 
     const records = JSON.parse((await callAdminApi(here, 'GET', '/api/audit')).text);
     const auditLog = JSON.stringify(records);

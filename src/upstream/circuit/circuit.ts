@@ -28,7 +28,7 @@ export interface Circuit {
   complete(admission: Admission, outcome: CallOutcome): void;
   /** The measured state, regardless of a hold. */
   view(): MeasuredState;
-  /** For the record of a refused request: the measured state, or `held open`. */
+  /** The measured state, unless a hold replaces it: a circuit that is held closed is `closed`. */
   effectiveState(): MeasuredState['state'] | 'held open';
   isClosed(): boolean;
   /** Whether it is closed, without active calls and without calls in the window. */
@@ -205,7 +205,11 @@ export function createCircuit(
         reason: state.kind === 'closed' ? null : openedBecause,
       };
     },
-    effectiveState: () => (holdOf(id) ? 'held open' : state.kind),
+    effectiveState() {
+      const hold = holdOf(id);
+      if (!hold) return state.kind;
+      return hold.as === 'open' ? 'held open' : 'closed';
+    },
     isClosed: () => state.kind === 'closed',
     isIdle: () => state.kind === 'closed' && activeCalls === 0 && failures.counts().calls === 0,
     counts: failures.counts,

@@ -50,6 +50,10 @@ interface TenantCircuitView extends MeasuredState {
   readonly tenant: string;
 }
 
+/** The state in effect: that of the hold if there is one, otherwise the measured state. */
+export const stateInEffect = ({ hold, state }: Pick<CircuitView, 'hold' | 'state'>): MeasuredState['state'] =>
+  hold ?? state;
+
 /** A change of the measured state for one tenant. */
 export interface CircuitChange extends CircuitId, StateChange {
   readonly tenant: string;

@@ -37,11 +37,12 @@ function startMetrics() {
       shared,
       { log: () => {}, metrics },
     );
+  const { holds } = shared;
   const values = async (name: string) =>
     parsePrometheus(await metrics.text())
       .get(name)
       ?.samples.map(({ labels, value }) => [...Object.values(labels), value]);
-  return { metrics, create, createWith, values };
+  return { metrics, holds, create, createWith, values };
 }
 
 describe('the gauges of the upstreams', () => {
@@ -54,6 +55,24 @@ describe('the gauges of the upstreams', () => {
       ['sandbox', 'write', 'half-open', 0],
       ['sandbox', 'write', 'probation', 0],
     ]);
+  });
+
+  test('show a circuit that operators hold in the state of the hold, and that it is held', async () => {
+    const { create, holds, values } = startMetrics();
+    create('sandbox');
+    const valuesOf = async (name: string, lane: string) =>
+      (await values(name))?.filter((sample) => sample[1] === lane && sample.at(-1) === 1).map((sample) => sample[2]);
+    const hold = { environment: 'sandbox', reason: 'maintenance', untilMs: Date.now() + 60_000 };
+    await holds.hold({ ...hold, lane: 'write', as: 'open' });
+    await holds.hold({ ...hold, lane: 'read', as: 'closed' });
+    assert.deepEqual(await valuesOf('penstock_circuit_state', 'write'), ['open']);
+    assert.deepEqual(await valuesOf('penstock_circuit_held', 'write'), ['open']);
+    assert.deepEqual(await valuesOf('penstock_circuit_state', 'read'), ['closed']);
+    assert.deepEqual(await valuesOf('penstock_circuit_held', 'read'), ['closed']);
+    assert.deepEqual(await valuesOf('penstock_circuit_held', 'status'), []);
+    await holds.release({ environment: 'sandbox', lane: 'write' });
+    assert.deepEqual(await valuesOf('penstock_circuit_state', 'write'), ['closed']);
+    assert.deepEqual(await valuesOf('penstock_circuit_held', 'write'), []);
   });
 
   test('show queues, running calls, the rate and the pause of each environment', async () => {

@@ -141,6 +141,16 @@ describe('circuit held by operators', () => {
     assert.equal(fixture.circuit.view().state, 'closed');
   });
 
+  test('is in the state of the hold, as far as requests are concerned, and in the measured state after it', async (t) => {
+    const fixture = startCircuit(t, 'write');
+    await fixture.fail();
+    const states = ([undefined, 'closed', 'open'] as const).map((as) => {
+      fixture.hold = as && hold(as, fixture.time.now() + 1_000);
+      return fixture.circuit.effectiveState();
+    });
+    assert.deepEqual(states, ['open', 'closed', 'held open']);
+  });
+
   test('held closed while a trial call waits on probation, admits another trial after the hold', async (t) => {
     const fixture = startCircuit(t, 'write');
     await fixture.fail();
