@@ -8,7 +8,7 @@ export interface SecondStats {
   /** Seconds since 1970. */
   readonly at: number;
   readonly requests: number;
-  /** Responses of 4xx or 5xx that the gateway generated. */
+  /** Errors of the gateway, except 404: a TPP that asks for what does not exist is not a problem of the gateway or the bank. */
   readonly refused: number;
   /** Responses of 5xx by the bank. */
   readonly failed: number;
@@ -136,7 +136,7 @@ function createSecond(at: number) {
     at,
     add({ error, status, servedFrom, durationMs, events }: RequestRecord): void {
       counts.requests += 1;
-      if (error) counts.refused += 1;
+      if (error) counts.refused += Number(status !== 404);
       else if (status >= 500 && servedFrom === 'bank') counts.failed += 1;
       if (durationMs !== undefined) {
         const bucket = bucketOf(durationMs);

@@ -1,6 +1,7 @@
 /** Request records as the observe stage creates them. */
 
 import { randomUUID } from 'node:crypto';
+import type { ErrorCode } from '../../src/request/errors.ts';
 import type { RequestEvent } from '../../src/request/request-events.ts';
 import type { RequestRecord } from '../../src/telemetry/request-record.ts';
 
@@ -27,7 +28,7 @@ export function requestRecord(
 }
 
 /** A payment that the gateway failed. */
-export const failedRecord = (code: 'CIRCUIT_OPEN' | 'OUTCOME_UNKNOWN' | 'QUOTA_EXCEEDED', status: number) =>
+export const failedRecord = (code: ErrorCode, status: number) =>
   requestRecord({
     status,
     servedFrom: undefined,

@@ -33,6 +33,15 @@ describe('the statistics of a second', () => {
     assert.deepEqual({ requests, refused, failed }, { requests: 6, refused: 2, failed: 1 });
   });
 
+  test('count a 404 neither as refused nor as failed, whether the gateway or the bank sent it', () => {
+    const { stats, finishSecond } = startStats();
+    stats.onRequestEnd(requestRecord({ status: 404 }));
+    stats.onRequestEnd(failedRecord('PAYMENT_UNKNOWN', 404));
+    stats.onRequestEnd(failedRecord('PATH_UNKNOWN', 404));
+    const { requests, refused, failed } = finishSecond();
+    assert.deepEqual({ requests, refused, failed }, { requests: 3, refused: 0, failed: 0 });
+  });
+
   test('contain the median and the 99th percentile of the duration within 5 %', () => {
     const { stats, finishSecond } = startStats();
     for (let ms = 1; ms <= 1_000; ms++) stats.onRequestEnd(requestRecord({ durationMs: ms }));
