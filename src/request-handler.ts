@@ -186,7 +186,8 @@ async function runPreflight(
 ): Promise<PreflightReport> {
   const { agent, headers } = await upstreams.preflight(environment.name);
   try {
-    return await preflight({ url: environment.baseUrl + environment.probePath, agent, headers });
+    const { baseUrl, probePath, probeExpects: expects } = environment;
+    return await preflight({ url: baseUrl + probePath, agent, headers, expects });
   } finally {
     agent.destroy();
   }

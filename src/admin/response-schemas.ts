@@ -84,6 +84,10 @@ export const preflightReport = z.object({
       step: z.enum(['dns', 'tcp', 'tls', 'certificate', 'answer']),
       ok: z.boolean(),
       detail: z.string(),
+      remark: z
+        .string()
+        .optional()
+        .describe('What to know about a step that passed, or what to do about one that failed.'),
     }),
   ),
 });

@@ -13,7 +13,11 @@ const environmentsBody = z.object({
 
 const switchBody = z.object({
   preflight: z
-    .object({ steps: z.array(z.object({ step: z.string(), ok: z.boolean(), detail: z.string() })) })
+    .object({
+      steps: z.array(
+        z.object({ step: z.string(), ok: z.boolean(), detail: z.string(), remark: z.string().optional() }),
+      ),
+    })
     .optional(),
 });
 
@@ -48,5 +52,8 @@ export async function useEnvironment(
 
 function formatSteps(body: unknown): readonly string[] {
   const steps = readBody(switchBody, body).preflight?.steps ?? [];
-  return steps.map(({ step, ok, detail }) => `${ok ? 'ok    ' : 'FAILED'} ${step.padEnd(12)} ${detail}`);
+  return steps.flatMap(({ step, ok, detail, remark }) => [
+    `${ok ? 'ok    ' : 'FAILED'} ${step.padEnd(12)} ${detail}`,
+    ...(remark === undefined ? [] : [`${''.padEnd(19)} ${remark}`]),
+  ]);
 }

@@ -12,6 +12,8 @@ export interface PreflightStep {
   readonly step: 'dns' | 'tcp' | 'tls' | 'certificate' | 'answer';
   readonly ok: boolean;
   readonly detail: string;
+  /** What an operator should know about this step, although it passed, or what to do if it failed. */
+  readonly remark?: string;
 }
 
 export interface PreflightReport {
@@ -24,13 +26,18 @@ export interface Probe {
   /** Opens a new connection with the settings of the environment. */
   readonly agent: Agent;
   readonly headers?: HeaderFields;
+  /** The statuses of 400 to 499 that the check accepts: `probeExpects`. */
+  readonly expects?: readonly number[];
 }
 
 /** For the whole check. */
 const timeoutMs = 5_000;
 
-/** Resolves the host name, connects, checks the certificate, and expects a final status below 500. Never rejects. */
-export function preflight({ url, agent, headers = [] }: Probe): Promise<PreflightReport> {
+/**
+ * Resolves the host name, connects, checks the certificate, and expects a final status below 500 that is neither 401 nor 403: with
+ * these, the bank refuses the gateway itself, and would refuse its payments as well. Never rejects.
+ */
+export function preflight({ url, agent, headers = [], expects = [] }: Probe): Promise<PreflightReport> {
   const steps: PreflightStep[] = [];
   const secure = url.startsWith('https:');
   const hasHostname = isIP(hostWithoutBrackets(new URL(url).hostname)) === 0;
@@ -56,8 +63,7 @@ export function preflight({ url, agent, headers = [] }: Probe): Promise<Prefligh
     });
     request.on('response', (response) => {
       response.resume().on('error', () => {});
-      const status = response.statusCode ?? 0;
-      finish({ step: 'answer', ok: status >= 200 && status < 500, detail: `status ${status}` });
+      finish(answerStep(response.statusCode ?? 0, expects));
     });
     request.on('upgrade', ({ statusCode }, socket: Socket) => {
       socket.destroy();
@@ -70,6 +76,25 @@ export function preflight({ url, agent, headers = [] }: Probe): Promise<Prefligh
     request.end();
   });
 }
+
+/** @param expects the statuses of 400 to 499 that the environment expects */
+function answerStep(status: number, expects: readonly number[]): PreflightStep {
+  const answer = { step: 'answer', detail: `status ${status}` } as const;
+  if (expects.includes(status)) return { ...answer, ok: true, detail: `status ${status}, as expected` };
+  if (status === 401 || status === 403) return { ...answer, ok: false, remark: refusedRemark(status) };
+  const isFinal = status >= 200 && status < 500;
+  if (!isFinal || status < 300) return { ...answer, ok: isFinal };
+  return { ...answer, ok: true, remark: status === 404 ? unknownPathRemark : otherStatusRemark };
+}
+
+const refusedRemark = (status: 401 | 403) =>
+  `The bank refuses the gateway. Check the client certificate, the signature and probePath. If the bank always answers so, set probeExpects: [${status}].`;
+
+const unknownPathRemark =
+  'The bank does not know probePath. The connection works; whether the bank accepts payments is not known.';
+
+const otherStatusRemark =
+  'The bank did not answer the probe with 2xx. The connection works; whether the bank accepts payments is not known.';
 
 interface ProbeTarget {
   /** False for an IP address. */

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { callAdminApi, readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { jsonOf } from '../kit/call.ts';
 import { parsePrometheus } from '../kit/prometheus.ts';
+import { startStubBank } from '../kit/stub-bank.ts';
 import { apiKeyOf, startTwoEnvironments } from '../kit/two-environments.ts';
 
 const active = '/api/environments/active';
@@ -60,6 +61,45 @@ describe('an operator', () => {
 
     assert.equal((await callAdminApi(gateway, 'PUT', active, { ...order, force: true })).status, 200);
     assert.equal((await readAdminApi(gateway, '/api/environments')).active, 'production');
+  });
+
+  for (const status of [401, 403]) {
+    test(`cannot switch to an environment that refuses the gateway with ${status} without force, unless that is expected`, async (t) => {
+      const bank = await startStubBank(t, () => ({ status }));
+      const startWith = async (probeExpects: readonly number[]) => {
+        const { gateway } = await startTwoEnvironments(t, {
+          environments: {
+            active: 'sandbox',
+            sandbox: { baseUrl: `${bank.baseUrl}/sandbox` },
+            production: { baseUrl: bank.baseUrl, probeExpects },
+          },
+        });
+        return async (force: boolean) => {
+          const order = { environment: 'production', reason: 'go-live', confirm: 'production', force };
+          const reply = await callAdminApi(gateway, 'PUT', active, order);
+          return { status: reply.status, preflight: jsonOf(reply).preflight };
+        };
+      };
+      const switchUnexpected = await startWith([]);
+      const refused = await switchUnexpected(false);
+      assert.equal(refused.status, 409);
+      const [, step] = Object(refused.preflight).steps;
+      assert.deepEqual([step.step, step.ok, step.detail], ['answer', false, `status ${status}`]);
+      assert.equal((await switchUnexpected(true)).status, 200);
+
+      const switchExpected = await startWith([status]);
+      assert.equal((await switchExpected(false)).status, 200);
+    });
+  }
+
+  test('can switch to an environment that does not know probePath, and sees a remark', async (t) => {
+    const { gateway } = await startTwoEnvironments(t); // the simulated bank answers 404
+    const path = '/api/environments/production/preflight';
+    const { ok, steps } = jsonOf(await callAdminApi(gateway, 'POST', path));
+    assert.ok(Array.isArray(steps));
+    assert.deepEqual([ok, steps.at(-1).detail], [true, 'status 404']);
+    assert.match(steps.at(-1).remark, /does not know probePath/);
+    await switchEnvironment(gateway, 'production');
   });
 
   test('cannot switch to production without confirmation, and no pre-flight runs', async (t) => {

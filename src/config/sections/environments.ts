@@ -44,6 +44,8 @@ const signing = z.strictObject({
     .describe('The signature algorithm; it must match the type of the key.'),
 });
 
+const statusExpected = 'expected a status from 400 to 499, such as 401';
+
 export const environment = z.strictObject(
   {
     baseUrl: webAddress()
@@ -79,6 +81,12 @@ export const environment = z.strictObject(
       .default('/')
       .describe(
         'The path after baseUrl that the gateway requests to check whether the bank is available again; any status below 500 means available.',
+      ),
+    probeExpects: z
+      .array(z.int({ error: statusExpected }).min(400, statusExpected).max(499, statusExpected))
+      .prefault([])
+      .describe(
+        'The statuses from 400 to 499 that the pre-flight of a switch accepts for probePath, such as `[401]` if the bank requires a token on every path. Otherwise, 401 and 403 fail the pre-flight, and other statuses of 4xx are a remark.',
       ),
     shaping: shapingOverrides.optional().describe('Overrides of the global section shaping.'),
     deadlines: deadlineOverrides.optional().describe('Overrides of the global section deadlines.'),

@@ -64,6 +64,16 @@ describe('penstock environment use', () => {
     assert.deepEqual(calls, [['PUT', '/environments/active', options]]);
   });
 
+  test('prints the remark of a step below it', async () => {
+    const remark = 'The bank does not know probePath.';
+    const answer = { step: 'answer', ok: true, detail: 'status 404', remark };
+    const { call } = fakeAdminClient(200, { preflight: { ok: true, steps: [answer] } });
+    assert.deepEqual((await useEnvironment(call, options)).lines.slice(0, 2), [
+      'ok     answer       status 404',
+      `                    ${remark}`,
+    ]);
+  });
+
   test('does not send other options of the command line', async () => {
     const { call, calls } = fakeAdminClient(200, {});
     await useEnvironment(call, Object.assign({ config: 'penstock.yaml' }, options));

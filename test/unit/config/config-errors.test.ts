@@ -75,6 +75,14 @@ port: 8080
     ]);
   });
 
+  test('reports a status that the pre-flight of an environment cannot expect', () => {
+    const expected = 'expected a status from 400 to 499, such as 401';
+    assert.deepEqual(
+      errorsIn('environments:\n  s: { baseUrl: https://a.example, probeExpects: [401, 200, 500, "403"] }'),
+      [1, 2, 3].map((index) => `:2 environments.s.probeExpects[${index}]: ${expected}`),
+    );
+  });
+
   test('reports YAML syntax errors with their line, and no other errors', () => {
     assert.deepEqual(
       errorsIn('listen: { port: 1\nlog: [').map((error) => error.replace(/: .*/, '')),

@@ -26,12 +26,17 @@ const status =
     void response.writeHead(code).end();
 
 /** @param ca the trusted certificate authority */
-async function runPreflight(t: TestContext, url: string, ca = certificate): Promise<PreflightReport> {
+async function runPreflight(
+  t: TestContext,
+  url: string,
+  ca = certificate,
+  expects: readonly number[] = [],
+): Promise<PreflightReport> {
   const agent = url.startsWith('https:')
     ? new TlsAgent({ ca, keepAlive: true })
     : new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
-  return within(10_000, 'the report', preflight({ url, agent }));
+  return within(10_000, 'the report', preflight({ url, agent, expects }));
 }
 
 /** Names of the steps; a failed step has a `!`. */
@@ -63,9 +68,46 @@ describe('a preflight check', () => {
     assert.match(report.steps[0]?.detail ?? '', /^(127\.0\.0\.1|::1)$/);
   });
 
-  for (const code of [301, 401, 404, 499]) {
-    test(`succeeds if the status is ${code}`, async (t) => {
-      assert.equal((await runPreflight(t, await startServer(t, status(code)))).ok, true);
+  for (const code of [200, 204]) {
+    test(`succeeds without a remark if the status is ${code}`, async (t) => {
+      const report = await runPreflight(t, await startServer(t, status(code)));
+      assert.deepEqual([report.ok, report.steps.at(-1)?.remark], [true, undefined]);
+    });
+  }
+
+  for (const code of [301, 400, 404, 499]) {
+    test(`succeeds with a remark if the status is ${code}`, async (t) => {
+      const report = await runPreflight(t, await startServer(t, status(code)));
+      assert.equal(report.ok, true);
+      assert.match(report.steps.at(-1)?.remark ?? '', /whether the bank accepts payments is not known/);
+    });
+  }
+
+  for (const code of [401, 403]) {
+    test(`fails at the step answer if the status is ${code}, and says how to expect it`, async (t) => {
+      const report = await runPreflight(t, await startServer(t, status(code)), certificate, [404]);
+      assert.deepEqual(
+        [report.ok, stepsOf(report), lastOf(report)],
+        [false, ['tcp', '!answer'], `status ${code}`],
+      );
+      assert.ok(report.steps.at(-1)?.remark?.includes(`probeExpects: [${code}]`));
+    });
+  }
+
+  for (const code of [401, 403, 404]) {
+    test(`succeeds without a remark if the environment expects the status ${code}`, async (t) => {
+      const report = await runPreflight(t, await startServer(t, status(code)), certificate, [404, code]);
+      assert.deepEqual([report.ok, lastOf(report)], [true, `status ${code}, as expected`]);
+      assert.equal(report.steps.at(-1)?.remark, undefined);
+    });
+  }
+
+  for (const code of [401, 403, 404]) {
+    test(`never calls a bank ready that answers ${code}`, async (t) => {
+      for (const expects of [[], [code]]) {
+        const report = await runPreflight(t, await startServer(t, status(code)), certificate, expects);
+        assert.doesNotMatch(JSON.stringify(report), /ready/i);
+      }
     });
   }
 
