@@ -55,6 +55,8 @@ export function createAdminApp({ host, operators, log, api }: AdminAppDependenci
     if (safeMethods.has(request.method)) next();
     else requireOperate(request, response, next);
   });
+  for (const path of new Set(routeEntries.map(([, route]) => route.path)))
+    app.all(expressPath(path), rejectMethod(path));
   app.use((_request, response) => {
     response.status(404).json({ error: 'Not found.' });
   });
@@ -75,7 +77,18 @@ const parseBody: RequestHandler = (request, _response, next) => {
   next();
 };
 
-const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+/** RFC 9110 section 9.2.1. */
+const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+/** Answers 405 with `Allow`, also to OPTIONS (RFC 9110 section 10.2.1). */
+function rejectMethod(path: string): RequestHandler {
+  const methods = routeEntries.filter(([, route]) => route.path === path).map(([, { method }]) => method);
+  const allowed = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : method.toUpperCase()));
+  const allow = allowed.join(', ');
+  return (_request, response) => {
+    response.status(405).set('Allow', allow).json({ error: `Method not allowed; allowed: ${allow}.` });
+  };
+}
 
 /** `/in-doubt/{id}` as Express writes it: `/in-doubt/:id`. */
 const expressPath = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1');

@@ -220,7 +220,25 @@ describe('the admin API', () => {
       const { body } = await supertest(app).get(path).set(asOperator).expect(404);
       assert.deepEqual(body, { error: 'Not found.' });
     }
-    await supertest(app).put('/api/environments').set(asOperator).send(switchToProduction).expect(404);
-    await supertest(app).get('/api/environments/active').set(asOperator).expect(404);
+  });
+
+  test('answers 405 with Allow to other methods of a known path, also to OPTIONS', async () => {
+    const { app } = startAdminApi();
+    for (const [method, path, allow] of [
+      ['options', '/api/environments', 'GET, HEAD'],
+      ['put', '/api/environments', 'GET, HEAD'],
+      ['get', '/api/environments/active', 'PUT'],
+      ['options', '/api/in-doubt', 'GET, HEAD, POST'],
+      ['options', '/api/in-doubt/some-id', 'POST'],
+      ['patch', '/api/circuits/sandbox/write', 'PUT'],
+      ['delete', '/health/live', 'GET, HEAD'],
+    ] as const) {
+      const { headers, body } = await supertest(app)[method](path).set(asOperator).expect(405);
+      assert.equal(headers.allow, allow, `${method} ${path}`);
+      assert.deepEqual(body, { error: `Method not allowed; allowed: ${allow}.` });
+    }
+    await supertest(app).options('/api/environments').set(asReader).expect(405);
+    await supertest(app).options('/nothing').set(asReader).expect(404);
+    await supertest(app).options('/api/environments').expect(401);
   });
 });

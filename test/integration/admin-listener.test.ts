@@ -185,7 +185,7 @@ describe('the admin listener with a token', () => {
       '/api/environments/active',
       '/api/environments/active?environment=sandbox&reason=x',
     ]) {
-      assert.equal((await callAdminApi(gateway, 'GET', path)).status, 404);
+      assert.equal((await callAdminApi(gateway, 'GET', path)).status, 405);
     }
     assert.equal((await readAdminApi(gateway, '/api/environments')).version, 1);
   });
