@@ -211,8 +211,18 @@ export function createAdminApi({
 
     verifyAuditLog: () => audit.verify(),
 
-    async purgeStatusCache({ query, response }) {
-      await purge(query);
+    async purgeStatusCache({ query: { reason, ...selection }, response }) {
+      const { environment, payment: paymentId } = selection;
+      if (environment !== undefined && environments().every(({ name }) => name !== environment))
+        throw new AdminRefusal(404, 'Unknown environment.');
+      const purged = purge(selection);
+      const outcome = await purged.then(
+        () => 'done',
+        () => 'failed',
+      );
+      const details = { environment, paymentId, reason };
+      await audit.record({ who: operatorOf(response).name, action: 'purge status cache', outcome, details });
+      await purged;
       response.status(204).end();
     },
 

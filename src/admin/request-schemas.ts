@@ -94,10 +94,11 @@ export const acceptLossRequest = z.strictObject({ reason }, jsonError);
 /** Makes this instance load its configuration again. */
 export const reloadRequest = z.strictObject({ reason: reason.optional() }, jsonError);
 
-/** Without `payment`, the gateway removes all cached statuses, which only causes extra reads at the bank. */
+/** A purge of all cached statuses only causes extra reads at the bank, so it needs no confirmation. */
 export const purgeQuery = z.strictObject({
-  environment: z.string().optional(),
-  payment: z.string().min(1).optional(),
+  environment: z.string().min(1).optional().describe('Only this environment; otherwise all.'),
+  payment: z.string().min(1).optional().describe('Only this payment; otherwise all.'),
+  reason: reason.optional().describe('For the audit log.'),
 });
 
 /** All errors of a request in one text. */

@@ -244,10 +244,10 @@ export const routes = {
     method: 'delete',
     path: '/api/status-cache',
     role: 'operate',
-    summary: 'Purge the cached status of a payment, or all cached statuses',
+    summary: 'Purge the cached status of a payment, of an environment, or all cached statuses',
     query: purgeQuery,
     response: { description: 'Purged on all instances.', status: 204 },
-    errors: stateUnavailable,
+    errors: { 404: 'Unknown environment.', ...stateUnavailable },
   },
   showConfiguration: {
     method: 'get',

@@ -112,8 +112,8 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'cache purge',
-    summary: 'Remove cached payment statuses on all instances: of one payment, or all',
-    options: ['payment', 'environment', ...gatewayOptions],
+    summary: 'Remove cached payment statuses on all instances: of one payment, of an environment, or all',
+    options: ['payment', 'environment', 'reason', ...gatewayOptions],
     example: 'cache purge --payment 8f2c1d --environment production',
     run: async (options) => (await import('./cache.ts')).purgeCache(await connect(options), options),
   },

@@ -2,6 +2,7 @@
 
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
 import { headerValues } from '../pis/headers.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { RoutedRequest } from '../request/messages.ts';
@@ -27,6 +28,13 @@ export interface CacheKeys {
   refreshSecret(): Promise<void>;
   /** Replaces the secret: all cached responses become unreachable. @throws GatewayError STATE_UNAVAILABLE */
   rotateSecret(): Promise<void>;
+  /**
+   * Changes the secret of one environment: its cached responses become unreachable.
+   *
+   * @param environmentId the identity of the environment
+   * @throws GatewayError STATE_UNAVAILABLE
+   */
+  rotateSecretOf(environmentId: string): Promise<void>;
 }
 
 /**
@@ -52,12 +60,47 @@ const maxCachedVariants = 2_000;
 const secretKey = 'status:secret';
 const channel = 'status-secret';
 const generateSecret = () => randomBytes(32).toString('base64');
-/** Any other value was not written by a gateway, and is replaced. */
-const isSecret = /^[\w+/]{43}=$/;
+
+/** The secret as it is stored, and parsed. */
+interface StoredSecret {
+  readonly raw: string;
+  /** For the environments without a salt. */
+  readonly common: string;
+  /** By identity of the environment; only environments that were purged have one. */
+  readonly salts: ReadonlyMap<string, string>;
+}
+
+const saltsShape = z.record(z.string(), z.string());
+
+/** `SECRET`, or `SECRET SALTS` with the salts in JSON. Any other value was not written by a gateway, and is replaced. */
+function parseSecret(raw: string): StoredSecret | undefined {
+  const [, common, json = '{}'] = /^([\w+/]{43}=)(?: (\{.*\}))?$/.exec(raw) ?? [];
+  if (common === undefined) return undefined;
+  try {
+    return { raw, common, salts: new Map(Object.entries(saltsShape.parse(JSON.parse(json)))) };
+  } catch {
+    return undefined;
+  }
+}
+
+const newSecret = (): StoredSecret => {
+  const common = generateSecret();
+  return { raw: common, common, salts: new Map() };
+};
+
+function withSalt({ common, salts }: StoredSecret, environmentId: string): StoredSecret {
+  const next = new Map(salts).set(environmentId, generateSecret());
+  return { raw: `${common} ${JSON.stringify(Object.fromEntries(next))}`, common, salts: next };
+}
+
+function secretFor({ common, salts }: StoredSecret, environmentId: string): string {
+  const salt = salts.get(environmentId);
+  return salt === undefined ? common : common + salt;
+}
 
 /** Cache keys under a secret of the installation. The first instance generates it and stores it in the shared state. */
 export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>): CacheKeys {
-  let secret: string | undefined;
+  let secret: StoredSecret | undefined;
   /**
    * A cache, because two HMACs cost more than the rest of a cache hit. Its keys are the secret and all hashed values, one per
    * line: no value can contain a line break.
@@ -67,19 +110,34 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
 
   async function refreshSecret(): Promise<void> {
     const before = secret;
-    const stored = await keyValues.read(secretKey);
+    const raw = await keyValues.read(secretKey);
     if (secret !== before) return; // rotated during the read, which may have returned the old one
-    if (stored !== undefined && !isSecret.test(stored)) return rotateSecret();
-    const generated = generateSecret();
-    if (stored !== undefined) secret = stored;
-    else if (await keyValues.writeIfAbsent(secretKey, generated)) secret = generated;
+    if (raw === secret?.raw && raw !== undefined) return;
+    const stored = raw === undefined ? undefined : parseSecret(raw);
+    if (raw !== undefined && !stored) return rotateSecret();
+    const generated = newSecret();
+    if (stored) secret = stored;
+    else if (await keyValues.writeIfAbsent(secretKey, generated.raw)) secret = generated;
     else await refreshSecret();
   }
 
   async function rotateSecret(): Promise<void> {
-    const generated = generateSecret();
-    await keyValues.write(secretKey, generated);
-    secret = generated;
+    const generated = newSecret();
+    await keyValues.write(secretKey, generated.raw);
+    await use(generated);
+  }
+
+  async function rotateSecretOf(environmentId: string): Promise<void> {
+    const raw = await keyValues.read(secretKey);
+    const stored = raw === undefined ? undefined : parseSecret(raw);
+    if (!stored) return rotateSecret();
+    const salted = withSalt(stored, environmentId);
+    if (await keyValues.replace(secretKey, stored.raw, salted.raw)) return use(salted);
+    return rotateSecretOf(environmentId); // another instance has changed it
+  }
+
+  async function use(changed: StoredSecret): Promise<void> {
+    secret = changed;
     await pubsub.publish(channel, '').catch(() => {});
   }
 
@@ -101,20 +159,22 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
   return {
     refreshSecret,
     rotateSecret,
+    rotateSecretOf,
     of(request, fields) {
       if (secret === undefined) return undefined;
-      const { variant, credential } = variantOf(secret, request, fields);
-      return { paymentKey: paymentKeyIn(request), variant, credential };
+      const environmentId = environmentIdIn(request);
+      const { variant, credential } = variantOf(secretFor(secret, environmentId), request, fields);
+      return { paymentKey: paymentKeyOf(environmentId, request.operation.paymentId ?? ''), variant, credential };
     },
   };
 }
 
 /** The key of the payment of a request. */
 export const paymentKeyIn = (request: RoutedRequest): string =>
-  paymentKeyOf(
-    identitiesOf(request).environmentIdOf(request.environment.name),
-    request.operation.paymentId ?? '',
-  );
+  paymentKeyOf(environmentIdIn(request), request.operation.paymentId ?? '');
+
+const environmentIdIn = (request: RoutedRequest) =>
+  identitiesOf(request).environmentIdOf(request.environment.name);
 
 const createKeyedHash = (secret: string) => (parts: readonly string[]) =>
   createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url').slice(0, 22);

@@ -85,7 +85,7 @@ export function createStatusCacheServices(
 }
 
 /**
- * Invalidates one payment, or all payments if none is named; without an environment, in every environment.
+ * Invalidates one payment, or all payments if none is named: in one environment, or in every environment if none is named.
  *
  * @throws GatewayError STATE_UNAVAILABLE
  */
@@ -124,9 +124,12 @@ export function createStatusCache(
     observePayment: createObservePayment({ store, invalidation, now }),
     ifStateFails: idempotency.ifStateFails,
     async purge({ environment, payment }) {
-      if (payment === undefined) return cacheKeys.rotateSecret();
-      const names = environment === undefined ? environments.all.map(({ name }) => name) : [environment];
       const { environmentIdOf } = identities.current() ?? namesAsIdentities;
+      if (payment === undefined)
+        return environment === undefined
+          ? cacheKeys.rotateSecret()
+          : cacheKeys.rotateSecretOf(environmentIdOf(environment));
+      const names = environment === undefined ? environments.all.map(({ name }) => name) : [environment];
       const keys = names.map((name) => paymentKeyOf(environmentIdOf(name), payment));
       await Promise.all(keys.map((key) => invalidation.invalidate(key)));
     },

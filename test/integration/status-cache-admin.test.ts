@@ -17,10 +17,17 @@ const readOf = (payment: string, ...headers: readonly (readonly [string, string]
 const read = ({ url }: Pick<GatewayUnderTest, 'url'>, payment: string) => call(url, readOf(payment));
 const isHit = ({ header }: Reply) => header('Cache-Status')?.startsWith('penstock; hit;') === true;
 
-/** Two instances that both serve two payments from the cache. */
-async function startWithCachedPayments(t: TestContext) {
+/** A list of objects in JSON. */
+const jsonListOf = ({ text }: Reply): readonly Readonly<Record<string, unknown>>[] => JSON.parse(text);
+
+/** Two instances that both serve two payments from the cache, in the first environment. */
+async function startWithCachedPayments(t: TestContext, names: readonly string[] = ['sandbox']) {
   const bank = await startStubBank(t, () => statusResponse('ACCC'));
-  const instances = await startInstances(t, bank, await sharedRedisUrl(t));
+  const environments = {
+    active: names[0],
+    ...Object.fromEntries(names.map((name) => [name, { baseUrl: `${bank.baseUrl}/${name}` }])),
+  };
+  const instances = await startInstances(t, bank, await sharedRedisUrl(t), { environments });
   for (const instance of instances) {
     for (const payment of ['one', 'two']) await read(instance, payment);
   }
@@ -51,10 +58,47 @@ describe('DELETE /api/status-cache', { skip: skipWithoutRedis }, () => {
     });
   }
 
-  test('does not purge a payment of another environment', async (t) => {
-    const [here, there] = await startWithCachedPayments(t);
-    await callAdminApi(here, 'DELETE', '/api/status-cache?payment=one&environment=production');
-    assert.ok(isHit(await read(there, 'one')));
+  for (const query of ['?environment=production', '?environment=production&payment=one']) {
+    test(`purges nothing of another environment: ${query}`, async (t) => {
+      const environments = ['sandbox', 'production'] as const;
+      const readIn = (instance: GatewayUnderTest, environment: string) =>
+        call(instance.url, readOf('one', ['Penstock-Environment', environment]));
+      const [here, there] = await startWithCachedPayments(t, environments);
+      for (const environment of environments) await readIn(there, environment);
+      assert.equal((await callAdminApi(here, 'DELETE', `/api/status-cache${query}`)).status, 204);
+      await until(
+        2_000,
+        'production is purged on the other instance',
+        async () => !isHit(await readIn(there, 'production')),
+      );
+      assert.ok(isHit(await readIn(there, 'sandbox')));
+      assert.ok(isHit(await readIn(here, 'sandbox')));
+    });
+  }
+
+  test('refuses an unknown environment and purges nothing', async (t) => {
+    const [here] = await startWithCachedPayments(t);
+    for (const query of ['?environment=sandbx', '?environment=sandbx&payment=one'])
+      assert.equal((await callAdminApi(here, 'DELETE', `/api/status-cache${query}`)).status, 404);
+    assert.ok(isHit(await read(here, 'one')));
+    assert.deepEqual(jsonListOf(await callAdminApi(here, 'GET', '/api/audit')), []);
+  });
+
+  test('is recorded in the audit log, with what was purged and why', async (t) => {
+    const [here] = await startWithCachedPayments(t);
+    for (const query of ['?payment=one&environment=sandbox&reason=ticket%204711', ''])
+      await callAdminApi(here, 'DELETE', `/api/status-cache${query}`);
+    const records = jsonListOf(await callAdminApi(here, 'GET', '/api/audit'));
+    assert.deepEqual(
+      records.map(({ who, action, outcome, details }) => ({ who, action, outcome, details })),
+      [
+        { who: 'admin', action: 'purge status cache', outcome: 'done', details: {} },
+        {
+          ...{ who: 'admin', action: 'purge status cache', outcome: 'done' },
+          details: { environment: 'sandbox', paymentId: 'one', reason: 'ticket 4711' },
+        },
+      ],
+    );
   });
 
   for (const query of ['?paymnet=one', '?payment=', '?payment=one&payment=two']) {

@@ -17,9 +17,11 @@ describe('penstock cache purge', () => {
     assert.deepEqual(calls, [['DELETE', '/status-cache']]);
   });
 
-  test('refuses an environment without a payment: the gateway would ignore it', async () => {
+  test('removes all cached statuses of an environment, with the reason for the audit log', async () => {
     const { call, calls } = fakeAdminClient(204, undefined);
-    await assert.rejects(purgeCache(call, { environment: 'sandbox' }), { exitCode: 64 });
-    assert.deepEqual(calls, []);
+    const { lines, data } = await purgeCache(call, { environment: 'sandbox', reason: 'new certificate' });
+    assert.deepEqual(lines, ['Removed all cached statuses in sandbox, on all instances.']);
+    assert.deepEqual(data, { purged: { environment: 'sandbox' } });
+    assert.deepEqual(calls, [['DELETE', '/status-cache?environment=sandbox&reason=new+certificate']]);
   });
 });
