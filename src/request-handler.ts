@@ -4,6 +4,7 @@ import type { RequestListener } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { EnvironmentView } from './admin/response-schemas.ts';
 import { certificateView } from './certificates/installed-certificates.ts';
+import { isProduction } from './config/production.ts';
 import { longestDeadlines } from './config/resolve-defaults.ts';
 import type { Config, EnvironmentSettings } from './config/schema.ts';
 import { type PreflightReport, preflight } from './environments/preflight.ts';
@@ -172,6 +173,7 @@ function viewEnvironments(
       name,
       baseUrl,
       standardVersion,
+      production: isProduction(name),
       circuits: circuits.filter(({ environment }) => environment === name),
       certificate: certificateFor('qwac'),
       signingCertificate: certificateFor('qseal'),

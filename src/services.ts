@@ -146,6 +146,7 @@ export function createServices(
     ...ledger,
     audit: { record: (event) => audit.record({ ...event, details: withNames(event.details) }) },
     affinity,
+    environmentNameOf: (environment) => withNames({ environment }).environment,
     windowMs: () => currentConfig.value.idempotency.window,
   });
 

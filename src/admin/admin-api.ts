@@ -1,5 +1,6 @@
 /** The handlers of the admin API: one for each route of routes.ts. */
 
+import type { z } from 'zod';
 import type { ReloadRequest, ReloadResult } from '../config/config-changes.ts';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { AuditLog } from '../environments/audit-log.ts';
@@ -18,7 +19,10 @@ import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import { operatorOf } from './authenticate-operator.ts';
 import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
+import { exportFileName, inDoubtCsv, type ListedInDoubt } from './in-doubt-export.ts';
+import { type InDoubtFilter, matches } from './in-doubt-filter.ts';
 import { openapiYaml } from './openapi/document.ts';
+import type { inDoubtQuery } from './request-schemas.ts';
 import { previewInDoubt, resolveSeveral } from './resolve-several.ts';
 import type { EnvironmentView } from './response-schemas.ts';
 import type { AdminApi } from './routes.ts';
@@ -82,6 +86,11 @@ export function createAdminApi({
   loss,
   events,
 }: AdminApiDependencies): AdminApi {
+  async function listInDoubt(query: z.output<typeof inDoubtQuery>) {
+    const [filter, now] = [filterOf(query), Date.now()];
+    return (await inDoubt.all()).filter(({ entry }) => matches(entry, filter, now)).map(viewInDoubt);
+  }
+
   return {
     getLiveness: () => ({ status: 'live' }),
 
@@ -153,21 +162,33 @@ export function createAdminApi({
       return find() ?? circuit; // a reload may have removed it
     },
 
-    listInDoubt: async () => (await inDoubt.all()).map(viewInDoubt),
+    listInDoubt: ({ query }) => listInDoubt(query),
 
-    async previewInDoubt({ query }) {
-      const { selection, writes } = await previewInDoubt(inDoubt, query);
+    async exportInDoubt({ query: { format, ...query }, response }) {
+      const requests = await listInDoubt(query);
+      const fileName = exportFileName(format, Date.now());
+      response.set('Content-Disposition', `attachment; filename="${fileName}"`).type(format);
+      response.send(
+        format === 'csv'
+          ? inDoubtCsv(requests).map((line) => `${line}\r\n`).join('')
+          : `${JSON.stringify(requests, null, 2)}\n`,
+      );
+    },
+
+    async previewInDoubt({ query: { environment, ...query } }) {
+      const { selection, writes } = await previewInDoubt(inDoubt, { ...filterOf(query), environment });
       return { selection, requests: writes.map(viewInDoubt) };
     },
 
     async resolveSeveralInDoubt({ body, response }) {
-      const { selection, outcome, reason, confirm, ...filter } = body;
+      const { selection, outcome, reason, confirm, environment, ...query } = body;
       const who = operatorOf(response).name;
+      const filter = { ...filterOf(query), environment };
       const resolution = { who, filter, selection, outcome, reason, confirm };
       const result = await resolveSeveral({ inDoubt, resolve, audit }, resolution);
       switch (result.kind) {
         case 'unconfirmed':
-          throw new AdminRefusal(409, `Nothing was resolved: confirm must be "${filter.environment}".`);
+          throw new AdminRefusal(409, `Nothing was resolved: confirm must be "${environment}".`);
         case 'changed':
           throw new AdminRefusal(
             409,
@@ -185,6 +206,11 @@ export function createAdminApi({
           return { id, outcome: body.outcome };
         case 'unknown':
           throw new AdminRefusal(404, 'No request in doubt has this id.');
+        case 'unconfirmed':
+          throw new AdminRefusal(
+            409,
+            `Not resolved: the gateway sends a repeat to the bank, so confirm must be "${result.environment}".`,
+          );
         case 'foreign-payment':
           throw new AdminRefusal(409, 'This payment belongs to another tenant; nothing was changed.');
         case 'too-early':
@@ -241,7 +267,21 @@ export function createAdminApi({
 const maxAuditRecords = 100;
 const defaultTimelineMs = 24 * 3_600_000;
 
-const viewInDoubt = ({ id, entry }: InDoubtWrite) => {
-  const { requestId: xRequestId, operation, environment, tenant, since, why } = entry;
-  return { id, xRequestId, operation, environment, tenant, since: new Date(since).toISOString(), why };
-};
+const filterOf = ({ olderThan: olderThanMs, ...rest }: z.output<typeof inDoubtQuery>): InDoubtFilter => ({
+  ...rest,
+  ...(olderThanMs !== undefined && { olderThanMs }),
+});
+
+function viewInDoubt({ id, entry }: InDoubtWrite): ListedInDoubt {
+  const { requestId: xRequestId, operation, environment, tenant, since, listenedUntil, why } = entry;
+  return {
+    id,
+    xRequestId,
+    operation,
+    environment,
+    tenant,
+    since: new Date(since).toISOString(),
+    lateAnswerUntil: new Date(listenedUntil).toISOString(),
+    why,
+  };
+}

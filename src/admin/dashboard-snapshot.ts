@@ -61,6 +61,8 @@ interface EnvironmentSummary {
   readonly name: string;
   readonly baseUrl: string;
   readonly standardVersion: string;
+  /** Real money moves there. */
+  readonly production: boolean;
   readonly certificate: CertificateSummary | null;
   readonly signingCertificate: CertificateSummary | null;
 }
@@ -131,12 +133,14 @@ const summarizeEnvironment = ({
   name,
   baseUrl,
   standardVersion,
+  production,
   certificate,
   signingCertificate,
 }: EnvironmentSummary): EnvironmentSummary => ({
   name,
   baseUrl,
   standardVersion,
+  production,
   certificate,
   signingCertificate,
 });

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { duration } from '../config/units.ts';
-import { isPaymentId } from '../pis/operations.ts';
+import { isPaymentId, operations } from '../pis/operations.ts';
 
 /** Control characters (such as those of terminals), line ends, and characters that change the text direction (UAX 9). */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
@@ -50,6 +50,10 @@ export const resolutionRequest = z
       outcome: z.enum(['happened', 'did-not-happen']),
       paymentId: z.string().refine(isPaymentId, 'expected the paymentId as the bank returned it').optional(),
       reason,
+      confirm: z
+        .string()
+        .optional()
+        .describe('The name of the environment again; required for did-not-happen in production.'),
     },
     jsonError,
   )
@@ -58,23 +62,42 @@ export const resolutionRequest = z
     error: 'expected none: a request that did not happen has created no payment',
   });
 
+/** The operations whose outcome at the bank can be in doubt. */
+const writeOperations = operations.filter(({ lane }) => lane === 'write').map(({ name }) => name);
+
 const time = z.iso.datetime({ offset: true, error: 'expected a time such as 2026-11-21T01:00:00Z' });
 
 /** Which requests in doubt: all conditions must hold. */
 const inDoubtFilter = {
-  environment: z.string({ error: 'expected the name of an environment' }).min(1),
+  environment: z.string().min(1).optional(),
   tenant: z.string().min(1).optional(),
+  operation: z.enum(writeOperations, { error: `expected ${writeOperations.join(', ')}` }).optional(),
+  requestId: z.string().min(1).optional().describe('The X-Request-ID, in any letter case.'),
+  olderThan: duration('10min').unwrap().optional().describe('The minimum age of the requests.'),
   from: time.optional().describe('The earliest time of the requests.'),
   to: time.optional().describe('The latest time of the requests.'),
   why: z.string().min(1).optional().describe('A part of the reason, in any letter case.'),
 };
 
-export const previewQuery = z.strictObject(inDoubtFilter);
+export const inDoubtQuery = z.strictObject(inDoubtFilter);
+
+export const exportQuery = z.strictObject({
+  ...inDoubtFilter,
+  format: z.enum(['csv', 'json'], { error: 'expected csv or json' }).default('csv'),
+});
+
+/** The requests are in one environment, because its name confirms the resolution. */
+const severalFilter = {
+  ...inDoubtFilter,
+  environment: z.string({ error: 'expected the name of an environment' }).min(1),
+};
+
+export const previewQuery = z.strictObject(severalFilter);
 
 /** Resolves all requests in doubt that match, if they are those of the preview. */
 export const severalResolutionRequest = z.strictObject(
   {
-    ...inDoubtFilter,
+    ...severalFilter,
     selection: z.string({ error: 'expected the selection of a preview' }),
     outcome: z.enum(['happened', 'did-not-happen']),
     reason,

@@ -4,31 +4,27 @@
  */
 
 import { hash } from 'node:crypto';
-import { isConfirmed } from '../environments/switch-environment.ts';
+import { isConfirmed } from '../config/production.ts';
 import type { InDoubtWrite, InDoubtWrites } from '../idempotency/recovery.ts';
 import type { Resolution, Resolve } from '../idempotency/resolve.ts';
 import type { AuditRecorder } from '../request/audit-event.ts';
 import { asGatewayError } from '../request/errors.ts';
+import { type InDoubtFilter, matches } from './in-doubt-filter.ts';
 
-export interface InDoubtFilter {
+/** All requests are in one environment, so that its name confirms the resolution. */
+export interface SeveralFilter extends InDoubtFilter {
   readonly environment: string;
-  readonly tenant?: string | undefined;
-  /** Bounds of the time of the request, both included, in ISO 8601. */
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-  /** A part of the reason, in any letter case. */
-  readonly why?: string | undefined;
 }
 
 export interface InDoubtPreview {
-  /** Identifies exactly these requests. */
+  /** Identifies exactly these requests, and the time of the preview, from which their age is counted. */
   readonly selection: string;
   /** Oldest first. */
   readonly writes: readonly InDoubtWrite[];
 }
 
 export interface SeveralResolution extends Pick<Resolution, 'who' | 'outcome' | 'reason'> {
-  readonly filter: InDoubtFilter;
+  readonly filter: SeveralFilter;
   /** Of the preview that the operator has seen. */
   readonly selection: string;
   /** The name of the environment again, as confirmation; required for production. */
@@ -48,15 +44,19 @@ interface Dependencies {
   readonly audit: AuditRecorder;
 }
 
-/** @throws GatewayError STATE_UNAVAILABLE */
+/** @param atMs milliseconds since 1970 @throws GatewayError STATE_UNAVAILABLE */
 export async function previewInDoubt(
   inDoubt: Pick<InDoubtWrites, 'all'>,
-  filter: InDoubtFilter,
+  filter: SeveralFilter,
+  atMs: number = Date.now(),
 ): Promise<InDoubtPreview> {
-  const writes = (await inDoubt.all()).filter(({ entry }) => matches(entry, filter));
+  const writes = (await inDoubt.all()).filter(({ entry }) => matches(entry, filter, atMs));
   const ids = writes.map(({ id }) => id).toSorted();
-  return { selection: hash('sha256', ids.join(' '), 'hex').slice(0, 16), writes };
+  return { selection: `${hash('sha256', ids.join(' '), 'hex').slice(0, 16)}-${atMs.toString(36)}`, writes };
 }
+
+/** The time of the preview; NaN if the selection is not one of `previewInDoubt`. */
+const timeOf = (selection: string) => Number.parseInt(selection.split('-')[1] ?? '', 36);
 
 /**
  * Writes an audit record, also if the resolution is refused, and one for each resolved request.
@@ -67,7 +67,7 @@ export async function resolveSeveral(
   { inDoubt, resolve, audit }: Dependencies,
   resolution: SeveralResolution,
 ): Promise<SeveralOutcome> {
-  const { who, outcome, reason, filter, selection } = resolution;
+  const { who, outcome, reason, filter, selection, confirm } = resolution;
   const record = (recordedOutcome: string, result: object) =>
     audit.record({
       who,
@@ -85,26 +85,16 @@ export async function resolveSeveral(
   }
 
   async function attempt(): Promise<SeveralOutcome> {
-    if (!isConfirmed(filter.environment, resolution.confirm)) return { kind: 'unconfirmed' };
-    const preview = await previewInDoubt(inDoubt, filter);
+    if (!isConfirmed(filter.environment, confirm)) return { kind: 'unconfirmed' };
+    const preview = await previewInDoubt(inDoubt, filter, timeOf(selection));
     if (preview.selection !== selection) return { kind: 'changed' };
     const count = { resolved: 0, early: 0, gone: 0 };
     for (const { id } of preview.writes) {
-      const { kind } = await resolve({ id, who, outcome, reason });
+      const { kind } = await resolve({ id, who, outcome, reason, confirm });
       if (kind === 'resolved') count.resolved += 1;
       else if (kind === 'too-early') count.early += 1;
       else count.gone += 1;
     }
     return { kind: 'done', ...count };
   }
-}
-
-function matches({ environment, tenant, since, why }: InDoubtWrite['entry'], filter: InDoubtFilter): boolean {
-  return (
-    environment === filter.environment &&
-    (filter.tenant === undefined || tenant === filter.tenant) &&
-    (filter.from === undefined || since >= Date.parse(filter.from)) &&
-    (filter.to === undefined || since <= Date.parse(filter.to)) &&
-    (filter.why === undefined || why.toLowerCase().includes(filter.why.toLowerCase()))
-  );
 }

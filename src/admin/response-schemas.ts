@@ -60,6 +60,9 @@ const environment = z.object({
   name: z.string(),
   baseUrl: z.string(),
   standardVersion: z.string(),
+  production: z
+    .boolean()
+    .describe('Real money moves there: some changes must be confirmed by the name of the environment.'),
   circuits,
   certificate: certificate.nullable().describe('The client certificate for TLS to the bank.'),
   signingCertificate: certificate.nullable().describe('The certificate that requests are signed with.'),
@@ -190,13 +193,18 @@ export const inDoubt = listOf(
     operation: z.string(),
     environment: z.string(),
     tenant: z.string(),
-    since: dateTime,
+    since: dateTime.describe('When the request was received.'),
+    lateAnswerUntil: dateTime.describe(
+      'Until then, the response of the bank may still arrive, and did-not-happen is refused.',
+    ),
     why: z.string(),
   }),
 );
 
 export const inDoubtPreview = z.object({
-  selection: z.string().describe('Identifies exactly the requests of this preview.'),
+  selection: z
+    .string()
+    .describe('Identifies exactly the requests of this preview, and the time from which their age is counted.'),
   requests: inDoubt,
 });
 

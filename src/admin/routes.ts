@@ -4,7 +4,9 @@ import type { Response } from 'express';
 import type { z } from 'zod';
 import {
   acceptLossRequest,
+  exportQuery,
   holdRequest,
+  inDoubtQuery,
   previewQuery,
   purgeQuery,
   reloadRequest,
@@ -53,7 +55,7 @@ export interface Route {
 
 type ResponseShape =
   | { readonly description: string; readonly schema: z.ZodType }
-  | { readonly description: string; readonly contentType: string }
+  | { readonly description: string; readonly contentType: string | readonly string[] }
   | { readonly description: string; readonly status: 204 };
 
 const stateUnavailable = { 503: 'The shared state is unavailable.' };
@@ -171,7 +173,20 @@ export const routes = {
     path: '/api/in-doubt',
     role: 'read',
     summary: 'List the requests in doubt: the bank may or may not have executed them',
+    query: inDoubtQuery,
     response: { description: 'The requests in doubt, oldest first.', schema: inDoubt },
+    errors: stateUnavailable,
+  },
+  exportInDoubt: {
+    method: 'get',
+    path: '/api/in-doubt/export',
+    role: 'read',
+    summary: 'Export the requests in doubt as a file, in CSV or JSON',
+    query: exportQuery,
+    response: {
+      description: 'The requests that match, oldest first. In CSV, no value can become a formula.',
+      contentType: ['text/csv', 'application/json'],
+    },
     errors: stateUnavailable,
   },
   previewInDoubt: {
@@ -204,7 +219,7 @@ export const routes = {
     response: { description: 'Resolved.', schema: resolution },
     errors: {
       404: 'No request in doubt has this id.',
-      409: 'The bank may still execute the request (see Retry-After), or the payment belongs to another tenant.',
+      409: 'The bank may still execute the request (see Retry-After), the payment belongs to another tenant, or the confirmation is missing.',
       ...stateUnavailable,
     },
   },

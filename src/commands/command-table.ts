@@ -9,7 +9,15 @@ import { type Command, type OptionName, type Options, reasonIn } from './command
 /** Options of the commands for a running gateway. */
 const gatewayOptions: readonly OptionName[] = ['url', 'tokenFile', 'config', 'json'];
 
-const filterOptions: readonly OptionName[] = ['environment', 'tenant', 'from', 'to', 'why'];
+const filterOptions: readonly OptionName[] = [
+  'environment',
+  'tenant',
+  'operation',
+  'olderThan',
+  'from',
+  'to',
+  'why',
+];
 
 const lanes = ['write', 'read', 'status'];
 
@@ -133,12 +141,12 @@ export const commands: readonly Command[] = [
       { syntax: '[outcome]', description: 'what the bank says', choices: outcomes },
     ],
     usage: [
-      '[--environment <name> [filter]] [options]',
+      '[filter] [--csv] [options]',
       '<request> [options]',
       '<request> <outcome> --reason <text> [options]',
       'all <outcome> --environment <name> [filter] --selection <selection> --reason <text> [options]',
     ],
-    options: ['reason', 'payment', ...filterOptions, 'selection', 'confirm', ...gatewayOptions],
+    options: ['reason', 'payment', ...filterOptions, 'selection', 'confirm', 'csv', ...gatewayOptions],
     example: "in-doubt 99391c7e-ad88-49ec-a2ad-99ddcb1f7721 did-not-happen --reason 'the bank, ticket 4711'",
     run: async (options, request, outcome) =>
       (await import('./in-doubt.ts')).inDoubt(await connect(options), options, request, outcome),

@@ -51,6 +51,7 @@ const optionRows = {
   },
   json: { flags: '--json', description: 'print JSON' },
   live: { flags: '--live', description: 'ask only whether the process responds' },
+  csv: { flags: '--csv', description: 'print CSV, for a spreadsheet' },
   strict: { flags: '--strict', description: 'treat warnings as errors' },
   reason: { flags: '--reason <text>', description: 'reason for the change, for the audit log' },
   confirm: {
@@ -62,6 +63,8 @@ const optionRows = {
   payment: { flags: '--payment <payment-id>', description: "the bank's id of the payment" },
   environment: { flags: '--environment <name>', description: 'only this environment' },
   tenant: { flags: '--tenant <name>', description: 'only this tenant' },
+  operation: { flags: '--operation <name>', description: 'only this operation, such as initiatePayment' },
+  olderThan: { flags: '--older-than <duration>', description: 'only requests older than this, such as 10min' },
   from: {
     flags: '--from <time>',
     description: 'only requests since this time, such as 2026-11-21T01:00:00Z',

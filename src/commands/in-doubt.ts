@@ -1,7 +1,7 @@
-/** `penstock in-doubt`: lists requests in doubt, and resolves one of them, or all that match a filter. */
+/** `penstock in-doubt`: lists and exports requests in doubt, and resolves one of them, or all that match a filter. */
 
 import { z } from 'zod';
-import type { InDoubtFilter } from '../admin/resolve-several.ts';
+import { inDoubtCsv } from '../admin/in-doubt-export.ts';
 import type { AdminClient } from './admin-client.ts';
 import { readBody, successBody } from './admin-response.ts';
 import { type Options, reasonIn } from './command.ts';
@@ -10,8 +10,8 @@ import { type CommandOutput, success } from './command-output.ts';
 import { exitCodes } from './exit-codes.ts';
 
 /**
- * Selects what the arguments ask for: without any, lists all requests; with `--environment`, those that match the filter;
- * with an id, one request; with an outcome, resolves what the first argument names.
+ * Selects what the arguments ask for: without any, lists the requests that match the filter; with an id, one request; with an
+ * outcome, resolves what the first argument names.
  *
  * @param request  the id of a request in doubt, its `X-Request-ID`, or `all`
  * @param outcome  `happened` or `did-not-happen`
@@ -23,19 +23,20 @@ export function inDoubt(
   outcome?: string,
 ): Promise<CommandOutput> {
   const filter = filterIn(options);
-  if (filter && request !== undefined && request !== 'all')
+  const { environment, selection, confirm } = options;
+  if (!isEmpty(filter) && request !== undefined && request !== 'all')
     throw new UsageError(
       'A filter selects from the list, or for `all`: remove it, or the id of the request.',
     );
   if (outcome === undefined) {
     if (request === 'all') throw new UsageError('Name the outcome: in-doubt all happened|did-not-happen');
+    if (options.csv) return exportInDoubt(call, filter, request);
     if (request !== undefined) return showInDoubt(call, request);
-    return filter ? previewInDoubt(call, filter) : listInDoubt(call);
+    return environment === undefined ? listInDoubt(call, filter) : previewInDoubt(call, filter);
   }
   const reason = reasonIn(options);
   if (request !== 'all') return resolveInDoubt(call, { ...options, request: request ?? '', outcome, reason });
-  const { selection, confirm } = options;
-  if (filter === undefined) throw new UsageError('Name the environment: --environment NAME');
+  if (environment === undefined) throw new UsageError('Name the environment: --environment NAME');
   if (selection === undefined)
     throw new UsageError(
       'List the requests with the same filter first, and name its selection: --selection SELECTION',
@@ -43,13 +44,20 @@ export function inDoubt(
   return resolveSeveralInDoubt(call, { ...filter, selection, outcome, reason, confirm });
 }
 
-/** @returns `undefined` if the command line has no filter */
-function filterIn({ environment, tenant, from, to, why }: Options): InDoubtFilter | undefined {
-  if (environment !== undefined) return { environment, tenant, from, to, why };
-  const isPartial = [tenant, from, to, why].some((value) => value !== undefined);
-  if (isPartial) throw new UsageError('A filter needs an environment: --environment NAME');
-  return undefined;
-}
+type Filter = Readonly<Record<string, string | undefined>>;
+
+/** The members of the filter, as the admin API names them. */
+const filterIn = ({ environment, tenant, operation, olderThan, from, to, why }: Options): Filter => ({
+  environment,
+  tenant,
+  operation,
+  olderThan,
+  from,
+  to,
+  why,
+});
+
+const isEmpty = (filter: Filter) => Object.keys(withoutUndefined(filter)).length === 0;
 
 const inDoubtRequest = z.object({
   id: z.string(),
@@ -58,30 +66,51 @@ const inDoubtRequest = z.object({
   environment: z.string(),
   tenant: z.string(),
   since: z.string(),
+  lateAnswerUntil: z.string(),
   why: z.string(),
 });
 const inDoubtBody = z.array(inDoubtRequest);
 
 type InDoubtRequest = z.output<typeof inDoubtRequest>;
 
-const readInDoubt = async (call: AdminClient) =>
-  readBody(inDoubtBody, successBody(await call('GET', '/in-doubt')));
-
-/** Several lines per request, oldest first. */
-async function listInDoubt(call: AdminClient): Promise<CommandOutput> {
-  const requests = await readInDoubt(call);
-  return success(requests.length === 0 ? ['No request is in doubt.'] : requests.flatMap(linesOf), requests);
+async function readInDoubt(call: AdminClient, filter: Filter = {}): Promise<readonly InDoubtRequest[]> {
+  const query = new URLSearchParams(withoutUndefined(filter)).toString();
+  const path = `/in-doubt${query === '' ? '' : `?${query}`}`;
+  return readBody(inDoubtBody, successBody(await call('GET', path)));
 }
 
-const linesOf = ({ id, xRequestId, operation, environment, tenant, since, why }: InDoubtRequest) => [
-  id,
-  `  ${operation} of ${tenant} in ${environment}, X-Request-ID ${xRequestId}, ${since}`,
-  `  ${why}`,
-];
+/** Several lines per request, oldest first. */
+async function listInDoubt(call: AdminClient, filter: Filter): Promise<CommandOutput> {
+  const requests = await readInDoubt(call, filter);
+  return success(requests.length === 0 ? [noneFound(filter)] : requests.flatMap(linesOf), requests);
+}
+
+const noneFound = (filter: Filter) =>
+  isEmpty(filter) ? 'No request is in doubt.' : 'No request in doubt matches.';
+
+function linesOf(request: InDoubtRequest): readonly string[] {
+  const { id, xRequestId, operation, environment, tenant, since, lateAnswerUntil, why } = request;
+  return [
+    id,
+    `  ${operation} of ${tenant} in ${environment}, X-Request-ID ${xRequestId}, ${since}`,
+    `  ${why}`,
+    ...(Date.parse(lateAnswerUntil) > Date.now()
+      ? [`  The response of the bank may still arrive until ${lateAnswerUntil}.`]
+      : []),
+  ];
+}
+
+/** The requests that match the filter, or one request, in CSV. */
+async function exportInDoubt(call: AdminClient, filter: Filter, request?: string): Promise<CommandOutput> {
+  const requests =
+    request === undefined ? await readInDoubt(call, filter) : await findInDoubt(call, request);
+  return success(inDoubtCsv(requests), requests);
+}
 
 async function showInDoubt(call: AdminClient, request: string): Promise<CommandOutput> {
   const found = await findInDoubt(call, request);
-  return success(found.flatMap(linesOf), found);
+  const explanations = new Set(found.map(({ xRequestId }) => `See also: penstock explain ${xRequestId}`));
+  return success([...found.flatMap(linesOf), ...explanations], found);
 }
 
 /** Those with this id or `X-Request-ID`; several tenants may use the same. @throws CommandError if there is none */
@@ -96,40 +125,34 @@ async function findInDoubt(call: AdminClient, request: string): Promise<readonly
 const previewBody = z.object({ selection: z.string(), requests: inDoubtBody });
 
 /** The requests that match a filter, and how to resolve exactly these. */
-async function previewInDoubt(call: AdminClient, filter: InDoubtFilter): Promise<CommandOutput> {
+async function previewInDoubt(call: AdminClient, filter: Filter): Promise<CommandOutput> {
   const given = withoutUndefined(filter);
   const query = new URLSearchParams(given);
   const preview = readBody(previewBody, successBody(await call('GET', `/in-doubt/preview?${query}`)));
   const { selection, requests } = preview;
-  if (requests.length === 0) return success(['No request in doubt matches.'], preview);
+  if (requests.length === 0) return success([noneFound(filter)], preview);
   const options = Object.entries({ ...given, selection }).map(
-    ([name, value]) => `--${name} ${quoted(value)}`,
+    ([name, value]) => `--${kebabCase(name)} ${quoted(value)}`,
   );
   const next = `To resolve all ${requests.length}: penstock in-doubt all OUTCOME ${options.join(' ')} --reason TEXT`;
   return success([...requests.flatMap(linesOf), next], preview);
 }
 
+/** `olderThan` as an option: `older-than`. */
+const kebabCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
 /** As one word of a POSIX shell. */
 const quoted = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
-interface ResolveSeveralOptions extends InDoubtFilter {
-  readonly selection: string;
-  readonly outcome: string;
-  readonly reason: string;
-  readonly confirm?: string | undefined;
-}
 
 const severalBody = z.object({ resolved: z.number(), early: z.number(), gone: z.number() });
 
 /** The exit code is 1 if requests stay in doubt. */
 async function resolveSeveralInDoubt(
   call: AdminClient,
-  options: ResolveSeveralOptions,
+  request: Filter,
 ): Promise<CommandOutput> {
-  const result = readBody(
-    severalBody,
-    successBody(await call('POST', '/in-doubt', withoutUndefined(options))),
-  );
+  const response = await call('POST', '/in-doubt', withoutUndefined(request));
+  const result = readBody(severalBody, successBody(response));
   const { resolved, early, gone } = result;
   const lines = [`Resolved: ${resolved}. Resolved by others since the list: ${gone}.`];
   if (early === 0) return success(lines, result);
@@ -148,12 +171,14 @@ interface ResolveOptions {
   /** The bank's id of the payment, if the bank created one. */
   readonly payment?: string | undefined;
   readonly reason: string;
+  /** The name of the environment; required for `did-not-happen` in production. */
+  readonly confirm?: string | undefined;
 }
 
 /** Records what the bank says about a request in doubt. */
 async function resolveInDoubt(
   call: AdminClient,
-  { request, outcome, payment, reason }: ResolveOptions,
+  { request, outcome, payment, reason, confirm }: ResolveOptions,
 ): Promise<CommandOutput> {
   const found = await findInDoubt(call, request);
   const [{ id = request } = {}, another] = found;
@@ -168,7 +193,7 @@ async function resolveInDoubt(
       },
     );
   }
-  const body = { outcome, reason, ...(payment !== undefined && { paymentId: payment }) };
+  const body = withoutUndefined({ outcome, reason, paymentId: payment, confirm });
   const data = successBody(await call('POST', `/in-doubt/${encodeURIComponent(id)}`, body));
   return success([outcomeText(outcome)], data);
 }

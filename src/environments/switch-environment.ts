@@ -1,5 +1,6 @@
 /** Switches the active environment: preflight check, confirmation, audit record. */
 
+import { isConfirmed } from '../config/production.ts';
 import type { AuditRecorder } from '../request/audit-event.ts';
 import { asGatewayError } from '../request/errors.ts';
 import type { ActiveEnvironment } from './active-environment.ts';
@@ -28,13 +29,6 @@ export type SwitchOutcome =
 /** @throws GatewayError STATE_UNAVAILABLE; the environment may have been switched nevertheless */
 export type SwitchEnvironment = (request: SwitchRequest) => Promise<SwitchOutcome>;
 
-/** Real money moves there, so a single click must not be enough. */
-const needsConfirmation = 'production';
-
-/** @param confirm the name that the operator typed */
-export const isConfirmed = (environment: string, confirm: string | undefined): boolean =>
-  environment !== needsConfirmation || confirm === environment;
-
 interface SwitchDependencies {
   readonly active: ActiveEnvironment;
   readonly audit: AuditRecorder;
@@ -58,7 +52,7 @@ export function createSwitchEnvironment({ active, audit, preflight }: SwitchDepe
 
   async function attempt({ environment, confirm, force }: SwitchRequest): Promise<SwitchOutcome> {
     if (!isConfirmed(environment, confirm)) {
-      return { kind: 'refused', why: `switching to ${needsConfirmation} must be confirmed by its name` };
+      return { kind: 'refused', why: `switching to ${environment} must be confirmed by its name` };
     }
     const report = await preflight(environment);
     if (!report) return { kind: 'refused', why: 'unknown environment' };

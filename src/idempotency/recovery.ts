@@ -136,6 +136,9 @@ interface InDoubtDependencies {
   readonly log: Log;
 }
 
+/** So many entries are read in one batch of commands. */
+const namesPerBatch = 100;
+
 export function createInDoubtWrites({
   store,
   unresolvedIndex,
@@ -153,9 +156,9 @@ export function createInDoubtWrites({
 
   async function readInDoubt(names: readonly string[]): Promise<readonly InDoubtWrite[]> {
     const found: InDoubtWrite[] = [];
-    for (const name of names) {
-      const write = await inDoubtWriteOf(name);
-      if (write) found.push(write);
+    for (let read = 0; read < names.length; read += namesPerBatch) {
+      const batch = await Promise.all(names.slice(read, read + namesPerBatch).map(inDoubtWriteOf));
+      found.push(...batch.filter((write) => write !== undefined));
     }
     return found;
   }

@@ -1,5 +1,6 @@
 /** Resolution of a write in doubt by an operator who knows its outcome from the bank. */
 
+import { isConfirmed } from '../config/production.ts';
 import type { AuditEvent, AuditRecorder } from '../request/audit-event.ts';
 import type { PendingWrites } from '../state/pending-writes.ts';
 import { happenedEntry, type InDoubtEntry, isInDoubt, serialized } from './ledger-entry.ts';
@@ -15,12 +16,16 @@ export interface Resolution {
   readonly paymentId?: string | undefined;
   /** For the audit log. */
   readonly reason: string;
+  /** The name of the environment, as confirmation; required for `did-not-happen` in production. */
+  readonly confirm?: string | undefined;
 }
 
 export type ResolveResult =
   | { readonly kind: 'resolved' }
   /** No write with this name is in doubt. */
   | { readonly kind: 'unknown' }
+  /** `did-not-happen` in production without its name. */
+  | { readonly kind: 'unconfirmed'; readonly environment: string }
   /** The payment belongs to another tenant. */
   | { readonly kind: 'foreign-payment' }
   /** The bank may still execute the request. */
@@ -43,6 +48,8 @@ interface ResolveDependencies {
     ): boolean | Promise<boolean>;
   };
   readonly audit: AuditRecorder;
+  /** The current name of an environment. */
+  readonly environmentNameOf: (environmentId: string) => string;
   /** How long the resolved entry is stored for repeats, in milliseconds. */
   readonly windowMs: () => number;
 }
@@ -54,6 +61,7 @@ export function createResolve({
   notifyChanged,
   affinity,
   audit,
+  environmentNameOf,
   windowMs,
 }: ResolveDependencies): Resolve {
   return async (resolution) => {
@@ -62,6 +70,9 @@ export function createResolve({
     const stored = await store.read(id);
     const entry = stored?.entry;
     if (!stored || !isInDoubt(entry) || entry.attempt !== attempt) return { kind: 'unknown' };
+    const environment = environmentNameOf(entry.environment);
+    if (outcome === 'did-not-happen' && !isConfirmed(environment, resolution.confirm))
+      return { kind: 'unconfirmed', environment };
     const leftMs = entry.listenedUntil - Date.now();
     if (outcome === 'did-not-happen' && leftMs > 0)
       return { kind: 'too-early', seconds: Math.ceil(leftMs / 1_000) };

@@ -45,6 +45,7 @@ export async function startSampleDashboard(
         name,
         baseUrl: 'https://bank.example',
         standardVersion: '1.3.11',
+        production: name === 'production',
         certificate,
         signingCertificate: null,
       })),

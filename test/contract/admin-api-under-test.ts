@@ -26,8 +26,20 @@ const operators = [
 
 const none = { circuits: [], certificate: null, signingCertificate: null };
 export const bankEnvironments = [
-  { name: 'sandbox', baseUrl: 'https://sandbox.bank.example', standardVersion: '1.3.11', ...none },
-  { name: 'production', baseUrl: 'https://bank.example/psd2', standardVersion: '1.3.6', ...none },
+  {
+    name: 'sandbox',
+    baseUrl: 'https://sandbox.bank.example',
+    standardVersion: '1.3.11',
+    production: false,
+    ...none,
+  },
+  {
+    name: 'production',
+    baseUrl: 'https://bank.example/psd2',
+    standardVersion: '1.3.6',
+    production: true,
+    ...none,
+  },
 ];
 
 export const passedPreflight: PreflightReport = {

@@ -102,7 +102,7 @@ function createForceField() {
   );
 }
 
-function createStep({ step, ok, detail }) {
+function createStep({ step, ok, detail, remark }) {
   const mark = h(
     'span',
     { class: 'mark', role: 'img', 'aria-label': ok ? 'passed' : 'failed' },
@@ -113,6 +113,6 @@ function createStep({ step, ok, detail }) {
     { 'data-level': ok ? 'good' : 'bad' },
     mark,
     ` ${stepLabels[step] ?? step}`,
-    h('span', { class: 'detail' }, detail),
+    h('span', { class: 'detail' }, remark ? `${detail}. ${remark}` : detail),
   );
 }

@@ -55,7 +55,9 @@ function successResponse({ response }: Route) {
   if ('status' in response) return { [response.status]: { description } };
   const content =
     'contentType' in response
-      ? { [response.contentType]: { schema: { type: 'string' } } }
+      ? Object.fromEntries(
+          [response.contentType].flat().map((contentType) => [contentType, { schema: { type: 'string' } }]),
+        )
       : { 'application/json': { schema: jsonSchema(response.schema) } };
   return { 200: { description, content } };
 }

@@ -30,20 +30,28 @@ async function startThree(t: Parameters<typeof startInstance>[0]) {
     return kind === 'too-early' ? { kind, seconds: 1 } : { kind };
   };
   const audit = { record: async (event: AuditEvent) => void events.push(event) };
-  return { from, inDoubt, dependencies: { inDoubt, resolve, audit }, events, resolutions, results };
+  return { time, from, inDoubt, dependencies: { inDoubt, resolve, audit }, events, resolutions, results };
 }
 
 const isoOf = (ms: number) => new Date(ms).toISOString();
 const given = { who: 'olga', outcome: 'did-not-happen', reason: 'ticket 4711' } as const;
 
 describe('a filter of requests in doubt', () => {
-  test('selects by environment, tenant, time and reason', async (t) => {
+  test('selects by environment, tenant, operation, X-Request-ID, age, time and reason', async (t) => {
     const { from, inDoubt } = await startThree(t);
     for (const [filter, expected] of [
       [{ environment: 'sandbox' }, ['shop the bank answered 504', 'shop OUTCOME_UNKNOWN: no answer']],
       [{ environment: 'production' }, ['rival the bank answered 504']],
       [{ environment: 'sandbox', tenant: 'rival' }, []],
       [{ environment: 'sandbox', why: 'outcome_unknown' }, ['shop OUTCOME_UNKNOWN: no answer']],
+      [{ environment: 'sandbox', operation: 'cancelPayment' }, []],
+      [
+        { environment: 'sandbox', operation: 'initiatePayment', why: '504' },
+        ['shop the bank answered 504'],
+      ],
+      [{ environment: 'sandbox', requestId: 'SHOP the bank answered 504' }, ['shop the bank answered 504']],
+      [{ environment: 'sandbox', olderThanMs: 2.5 * 3_600_000 }, ['shop the bank answered 504']],
+      [{ environment: 'sandbox', olderThanMs: 3 * 3_600_000 + 1 }, []],
       [{ environment: 'sandbox', from: isoOf(from + 1) }, ['shop OUTCOME_UNKNOWN: no answer']],
       [{ environment: 'sandbox', to: isoOf(from) }, ['shop the bank answered 504']],
     ] as const) {
@@ -66,12 +74,26 @@ describe('the resolution of several requests in doubt', () => {
     assert.deepEqual(outcome, { kind: 'done', resolved: 1, early: 1, gone: 0 });
     assert.deepEqual(
       resolutions,
-      writes.map(({ id }) => ({ id, ...given })),
+      writes.map(({ id }) => ({ id, ...given, confirm: undefined })),
     );
     const details = { ...filter, reason: given.reason, selection, ...outcome };
     assert.deepEqual(events, [
       { who: 'olga', action: 'resolve in-doubt requests', outcome: 'did-not-happen', details },
     ]);
+  });
+
+  test('counts the age from the time of the preview, so that a request that grows old enough since then changes nothing', async (t) => {
+    const { inDoubt, dependencies, resolutions, time } = await startThree(t);
+    const filter = { environment: 'sandbox', olderThanMs: 2.5 * 3_600_000 };
+    const { selection, writes } = await previewInDoubt(inDoubt, filter);
+    time.skip(3_600_000);
+    assert.equal((await previewInDoubt(inDoubt, filter)).writes.length, 2);
+    const outcome = await resolveSeveral(dependencies, { ...given, filter, selection });
+    assert.deepEqual(outcome, { kind: 'done', resolved: 1, early: 0, gone: 0 });
+    assert.deepEqual(
+      resolutions.map(({ id }) => id),
+      writes.map(({ id }) => id),
+    );
   });
 
   test('is refused and audited if other requests match than in the preview', async (t) => {
@@ -98,6 +120,9 @@ describe('the resolution of several requests in doubt', () => {
     assert.deepEqual(resolutions, []);
     const confirmed = { ...given, filter, selection, confirm: 'production' };
     assert.equal((await resolveSeveral(dependencies, confirmed)).kind, 'done');
-    assert.equal(resolutions.length, 1);
+    assert.deepEqual(
+      resolutions.map(({ confirm }) => confirm),
+      ['production'],
+    );
   });
 });

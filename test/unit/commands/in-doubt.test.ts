@@ -10,6 +10,7 @@ const request = {
   operation: 'initiatePayment',
   ...filter,
   since: '2026-11-22T03:00:00.000Z',
+  lateAnswerUntil: '2026-11-22T03:02:35.000Z',
 };
 const other = { ...request, id: 'other.id', xRequestId: '0c7a4c5c-0c4b-4a6e-9d3a-0d6a2f1b7c11' };
 const reason = 'the bank, ticket 4711';
@@ -29,6 +30,36 @@ describe('penstock in-doubt', () => {
     assert.deepEqual(calls, [['GET', '/in-doubt']]);
   });
 
+  test('lists the requests that match a filter without an environment', async () => {
+    const { call, calls } = fakeAdminClient(200, []);
+    const options = { tenant: 'shop', operation: 'cancelPayment', olderThan: '10min' };
+    assert.deepEqual((await inDoubt(call, options)).lines, ['No request in doubt matches.']);
+    assert.deepEqual(calls, [['GET', '/in-doubt?tenant=shop&operation=cancelPayment&olderThan=10min']]);
+  });
+
+  test('says until when the response of the bank may still arrive', async () => {
+    const lateAnswerUntil = new Date(Date.now() + 3_600_000).toISOString();
+    const { call } = fakeAdminClient(200, [{ ...request, lateAnswerUntil }]);
+    assert.match((await inDoubt(call, {})).lines[3] ?? '', new RegExp(`may still arrive until ${lateAnswerUntil}`));
+  });
+
+  test('names the command that explains a request', async () => {
+    const { call } = fakeAdminClient(200, [request]);
+    const { lines } = await inDoubt(call, {}, request.id);
+    assert.equal(lines.at(-1), `See also: penstock explain ${request.xRequestId}`);
+  });
+
+  test('prints the requests that match as CSV', async () => {
+    const { call, calls } = fakeAdminClient(200, [request]);
+    const { lines, data } = await inDoubt(call, { ...filter, csv: true });
+    assert.deepEqual(lines, [
+      '"since","xRequestId","operation","environment","tenant","why","lateAnswerUntil","id"',
+      `"${request.since}","${request.xRequestId}","initiatePayment","production","shop","504","${request.lateAnswerUntil}","attempt.id"`,
+    ]);
+    assert.deepEqual(data, [request]);
+    assert.deepEqual(calls, [['GET', '/in-doubt?environment=production&tenant=shop&why=504']]);
+  });
+
   test('shows the request with this id or X-Request-ID, and fails if there is none', async () => {
     const { call } = fakeAdminClient(200, [other, request]);
     for (const given of [request.id, request.xRequestId, request.xRequestId.toUpperCase()])
@@ -41,9 +72,10 @@ describe('penstock in-doubt', () => {
       'GET /in-doubt': [other, request],
       'POST /in-doubt/attempt.id': { id: request.id, outcome: 'happened' },
     });
-    const { lines } = await inDoubt(call, { reason, payment: 'p-1' }, request.xRequestId, 'happened');
+    const options = { reason, payment: 'p-1', confirm: 'production' };
+    const { lines } = await inDoubt(call, options, request.xRequestId, 'happened');
     assert.deepEqual(lines, ['Resolved: happened. The gateway answers a repeat with this outcome.']);
-    const body = { outcome: 'happened', reason, paymentId: 'p-1' };
+    const body = { outcome: 'happened', reason, paymentId: 'p-1', confirm: 'production' };
     assert.deepEqual(calls.at(-1), ['POST', '/in-doubt/attempt.id', body]);
   });
 
@@ -56,11 +88,10 @@ describe('penstock in-doubt', () => {
     assert.deepEqual(calls, [['GET', '/in-doubt']]);
   });
 
-  test('refuses an outcome without a reason, and a filter without an environment', async () => {
+  test('refuses an outcome without a reason, and to resolve several without an environment and a selection', async () => {
     const { call, calls } = fakeAdminClient(200, []);
     for (const wrong of [
       () => inDoubt(call, {}, request.id, 'happened'),
-      () => inDoubt(call, { tenant: 'shop' }),
       () => inDoubt(call, filter, request.id),
       () => inDoubt(call, filter, 'all'),
       () => inDoubt(call, { ...filter, reason }, 'all', 'happened'),

@@ -86,6 +86,7 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
     audit: {
       record: async ({ who, outcome, details }) => void auditEvents.push({ who, outcome, ...details }),
     },
+    environmentNameOf: (environmentId) => environmentId,
     windowMs: () => config.idempotency.window,
   });
   const dependencies = createIdempotencyDependencies(config, services, resolve);

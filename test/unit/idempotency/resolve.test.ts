@@ -27,6 +27,37 @@ async function putInDoubt(instance: Instance, request?: PisRequest) {
   return claim;
 }
 
+describe('a write in doubt in production', () => {
+  async function startInProduction(t: Parameters<typeof startInstance>[0]) {
+    const { time, state, instance } = startInstance(t);
+    const claim = await instance.claim();
+    await claim.markSending('production');
+    await claim.markInDoubt('no answer');
+    time.skip(lateAnswerMs + 10_000);
+    const { id } = await inDoubtWriteOf(state);
+    const resolve = (outcome: 'happened' | 'did-not-happen', confirm?: string) =>
+      instance.resolve({ ...given, id, outcome, confirm });
+    return { state, instance, resolve };
+  }
+
+  test('is resolved as did-not-happen only with the name of the environment', async (t) => {
+    const { state, instance, resolve } = await startInProduction(t);
+    for (const confirm of [undefined, '', 'sandbox', 'Production'])
+      assert.deepEqual(await resolve('did-not-happen', confirm), {
+        kind: 'unconfirmed',
+        environment: 'production',
+      });
+    assert.equal((await entryOf(state))?.step, 'in-doubt');
+    assert.deepEqual(instance.auditEvents, []);
+    assert.deepEqual(await resolve('did-not-happen', 'production'), { kind: 'resolved' });
+  });
+
+  test('is resolved as happened without it, because no repeat is sent to the bank', async (t) => {
+    const { resolve } = await startInProduction(t);
+    assert.deepEqual(await resolve('happened'), { kind: 'resolved' });
+  });
+});
+
 describe('a write in doubt that is resolved as happened', () => {
   const outcome = 'happened';
 
