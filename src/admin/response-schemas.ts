@@ -23,6 +23,20 @@ export const readiness = z.object({
 
 const circuitState = z.enum(['closed', 'open', 'half-open', 'probation']);
 
+const circuitCause = z
+  .object({
+    at: dateTime.describe('When the first call failed.'),
+    why: z.string().describe('Why it failed.'),
+    xRequestId: z.string(),
+    operation: z.string(),
+    tenant: z.string(),
+    openedAt: dateTime,
+    count: z.int().describe('How many calls had failed when the circuit opened.'),
+    calls: z.int().describe('How many calls had been counted until then.'),
+  })
+  .nullable()
+  .describe('The first failed call of those that opened the circuit; stays until the circuit is closed.');
+
 export const circuit = z.object({
   environment: z.string(),
   lane: z.enum(lanes),
@@ -32,12 +46,14 @@ export const circuit = z.object({
   hold: z.enum(['open', 'closed']).nullable(),
   until: dateTime.nullable().describe('End of the hold, or time of the next probe.'),
   reason: z.string().nullable().describe('Reason of the hold, or why the circuit opened.'),
+  cause: circuitCause,
   tenants: listOf(
     z.object({
       tenant: z.string(),
       state: circuitState,
       until: dateTime.nullable().describe('Time of the next probe.'),
       reason: z.string().nullable().describe('Why the circuit opened.'),
+      cause: circuitCause,
     }),
   ).describe('The tenants whose circuit is not closed, as measured.'),
 });

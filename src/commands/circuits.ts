@@ -5,6 +5,16 @@ import type { AdminClient } from './admin-client.ts';
 import { readBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
+const causeBody = z.object({
+  at: z.string(),
+  why: z.string(),
+  xRequestId: z.string(),
+  operation: z.string(),
+  tenant: z.string(),
+  count: z.number(),
+  calls: z.number(),
+});
+
 const circuitBody = z.object({
   environment: z.string(),
   lane: z.string(),
@@ -12,18 +22,20 @@ const circuitBody = z.object({
   hold: z.string().nullable(),
   until: z.string().nullable(),
   reason: z.string().nullable(),
+  cause: causeBody.nullable(),
   tenants: z.array(
     z.object({
       tenant: z.string(),
       state: z.string(),
       until: z.string().nullable(),
       reason: z.string().nullable(),
+      cause: causeBody.nullable(),
     }),
   ),
 });
 type CircuitBody = z.output<typeof circuitBody>;
 
-/** One line per lane, with its hold and the reason for its state, and one per tenant whose state is another one. */
+/** One line per lane, with its hold and the reason for its state, and one per tenant whose state is another one; below it, the cause. */
 export async function showCircuits(call: AdminClient): Promise<CommandOutput> {
   const data = successBody(await call('GET', '/circuits'));
   const circuits = readBody(z.array(circuitBody), data);
@@ -66,9 +78,22 @@ function formatCircuit(circuit: CircuitBody, width = 0): readonly string[] {
   const held = hold === null ? '' : `held ${hold} `;
   return [
     `${place} ${state.padEnd(10)} ${held}${explain(circuit)}`.trimEnd(),
+    ...causeLines(circuit),
     ...tenants
       .filter((each) => each.state !== state)
-      .map((each) => `${place} ${each.state.padEnd(10)} for ${each.tenant} ${explain(each)}`.trimEnd()),
+      .flatMap((each) => [
+        `${place} ${each.state.padEnd(10)} for ${each.tenant} ${explain(each)}`.trimEnd(),
+        ...causeLines(each),
+      ]),
+  ];
+}
+
+function causeLines({ cause }: Pick<CircuitBody, 'cause'>): readonly string[] {
+  if (!cause) return [];
+  const { at, operation, tenant, xRequestId, why, count, calls } = cause;
+  return [
+    `  cause: ${at}, ${operation} of ${tenant}, X-Request-ID ${xRequestId}: ${why}`,
+    `  ${count} of ${calls} calls had failed when it opened`,
   ];
 }
 

@@ -15,7 +15,8 @@ import type {
 import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { Admission, Circuit } from './circuit/circuit.ts';
-import { classifyError, classifyStatus } from './circuit/classify-outcome.ts';
+import { type CallOutcome, classifyError, classifyStatus } from './circuit/classify-outcome.ts';
+import type { FailedCall } from './circuit/first-failure.ts';
 import type { RateLimiter } from './shaping/rate-limiter.ts';
 import { LateResponseError, type OutboundRequest, type Transport } from './transport.ts';
 import type { BankResponse } from './upstream-call.ts';
@@ -77,11 +78,15 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
       return { status, headers, body, servedFrom: 'bank', environment: environment.name, upstreamMs };
     };
     const onResponse = (response: BankResponse): PisResponse => {
-      circuit.complete(admission, classifyStatus(response.status));
+      const outcome = classifyStatus(response.status);
+      const failed = isFailure(outcome) ? failedCall(request, `the bank answered ${response.status}`) : undefined;
+      circuit.complete(admission, outcome, failed);
       return toResponse(response);
     };
     const onError = (thrown: unknown): Promise<PisResponse> => {
-      circuit.complete(admission, classifyError(thrown));
+      const outcome = classifyError(thrown);
+      const failed = isFailure(outcome) ? failedCall(request, describeError(thrown)) : undefined;
+      circuit.complete(admission, outcome, failed);
       // The idempotency stage answers the TPP at the deadline, and still needs the late response.
       if (thrown instanceof LateResponseError) return thrown.response.then(toResponse);
       return sentAtMs === undefined ? refuse(thrown) : Promise.reject(thrown);
@@ -96,6 +101,22 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
     const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal, permit };
     return limiter.run(call, send).then(onResponse, onError);
   };
+}
+
+const isFailure = (outcome: CallOutcome) => outcome === 'failure' || outcome === 'unreachable';
+
+const failedCall = ({ requestId, operation, client }: RoutedRequest, why: string): FailedCall => ({
+  xRequestId: requestId,
+  operation: operation.name,
+  tenant: client.tenant,
+  why,
+});
+
+/** `UPSTREAM_UNREACHED: The bank is unreachable; nothing was sent. Try again later. (ECONNREFUSED)` */
+function describeError(thrown: unknown): string {
+  const { code, message, cause } = asGatewayError(thrown);
+  const systemCode = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
+  return `${code}: ${message}${systemCode}`;
 }
 
 /** Returns the permit that was requested in advance. Releases it if it is for another environment than that of the request. */

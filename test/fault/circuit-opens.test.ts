@@ -29,6 +29,13 @@ const failures: Readonly<Record<string, Failure>> = {
   },
 };
 
+/** Why the first call failed, as operators see it. */
+const causes: Readonly<Record<string, RegExp>> = {
+  'answers 503': /^the bank answered 503$/,
+  'times out': /^OUTCOME_UNKNOWN: The bank did not respond before the deadline\.$/,
+  'refuses connections': /^UPSTREAM_UNREACHED: The bank is unreachable.* \(ECONNREFUSED\)$/,
+};
+
 const minimumCalls = 5;
 const sections = {
   statusCache: { enabled: false },
@@ -48,12 +55,15 @@ describe('the circuit of a bank', { concurrency: 3 }, () => {
       test(`that ${failure} stops the calls of the lane ${lane} after ${minimumCalls} failures, until a probe succeeds`, async (t) => {
         const { bank, gateway } = await startGatewayWithBank(t, sections);
         const end = await begin(bank);
+        const requestIds: (string | undefined)[] = [];
         for (let calls = 0; calls < minimumCalls; calls++) {
           assert.equal((await circuitOf(gateway, lane)).state, 'closed', `after ${calls} failures`);
-          await ask(gateway, lane);
+          requestIds.push((await ask(gateway, lane)).header('X-Request-ID'));
         }
-        const { state, reason } = await circuitOf(gateway, lane);
+        const { state, reason, cause } = await circuitOf(gateway, lane);
         assert.deepEqual([state, reason], ['open', '5 of 5 calls failed']);
+        assert.deepEqual([cause?.xRequestId, cause?.count], [requestIds[0], minimumCalls]);
+        assert.match(cause?.why ?? '', causes[failure] ?? assert.fail());
 
         const reached = bank.requests.length;
         const replies = await askInTurn(t, 20, (agent) => ask(gateway, lane, agent));
@@ -72,9 +82,11 @@ describe('the circuit of a bank', { concurrency: 3 }, () => {
         await end();
         await waitForCircuit(gateway, lane, lane === 'write' ? 'probation' : 'closed');
         assert.equal(probesAt(bank) - probed, 1, 'one probe after it is back');
+        if (lane === 'write') assert.deepEqual((await circuitOf(gateway, lane)).cause, cause, 'on probation');
         const { status } = await ask(gateway, lane);
         assert.equal(status, lane === 'write' ? 201 : 404);
-        assert.equal((await circuitOf(gateway, lane)).state, 'closed');
+        const closed = await circuitOf(gateway, lane);
+        assert.deepEqual([closed.state, closed.cause], ['closed', null]);
         const open = `${lane}: closed > open`;
         assert.equal(loggedCircuitChanges(gateway).filter((change) => change === open).length, 1);
       });

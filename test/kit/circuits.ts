@@ -28,6 +28,7 @@ export interface ShownCircuit {
   readonly hold: string | null;
   readonly until: string | null;
   readonly reason: string | null;
+  readonly cause: { readonly xRequestId: string; readonly why: string; readonly count: number } | null;
   /** Those whose circuit is not closed. */
   readonly tenants: readonly { readonly tenant: string; readonly state: string }[];
 }

@@ -7,6 +7,7 @@ import type { CircuitSettings } from '../../config/schema.ts';
 import { type GatewayError, retryLater } from '../../request/errors.ts';
 import type { CallOutcome, ProbeOutcome } from './classify-outcome.ts';
 import { createFailureWindow, type WindowCounts } from './failure-window.ts';
+import { type CircuitCause, createFirstFailure, type FailedCall } from './first-failure.ts';
 import type { CircuitId, Hold } from './holds.ts';
 import { createRecovery } from './recovery.ts';
 
@@ -24,8 +25,8 @@ export interface Circuit {
    * @throws GatewayError CIRCUIT_OPEN; the earlier admission must still be completed
    */
   renew(earlier: Admission): Admission;
-  /** Ends a call, and counts its outcome. */
-  complete(admission: Admission, outcome: CallOutcome): void;
+  /** Ends a call, and counts its outcome. @param failed what operators should know of a call that failed */
+  complete(admission: Admission, outcome: CallOutcome, failed?: FailedCall): void;
   /** The measured state, regardless of a hold. */
   view(): MeasuredState;
   /** The measured state, unless a hold replaces it: a circuit that is held closed is `closed`. */
@@ -35,9 +36,9 @@ export interface Circuit {
   isIdle(): boolean;
   counts(): WindowCounts;
   /** Opens a closed circuit because of calls of other tenants. */
-  open(why: string): void;
+  open(why: string, cause: CircuitCause | undefined): void;
   /** Puts a closed circuit on probation: one call at a time until one succeeds. */
-  startProbation(why: string): void;
+  startProbation(why: string, cause: CircuitCause | undefined): void;
   /** Stops the timers, and reports a change to closed if it is not closed. Outcomes of active calls no longer count. */
   close(): void;
 }
@@ -48,6 +49,8 @@ export interface MeasuredState {
   readonly until: string | null;
   /** Why the circuit opened. */
   readonly reason: string | null;
+  /** Why it opened first, since it was closed. */
+  readonly cause: CircuitCause | null;
 }
 
 /** A change of the measured state. */
@@ -55,6 +58,8 @@ export interface StateChange {
   readonly from: CircuitState['kind'];
   readonly to: CircuitState['kind'];
   readonly why: string;
+  /** As in `MeasuredState`; `null` if the circuit is closed now. */
+  readonly cause: CircuitCause | null;
 }
 
 type CircuitState =
@@ -84,6 +89,8 @@ interface CircuitDependencies {
 
 export interface CircuitEvents {
   readonly onChange: (change: StateChange) => void;
+  /** A call failed while the circuit was closed; it is counted next. */
+  readonly onFailedCall: (failed: FailedCall) => void;
   /** A call was counted while the circuit was closed. */
   readonly onOutcome: (outcome: CountedOutcome) => void;
   /** A failure is in the window; the circuit has not decided yet whether to open. */
@@ -103,6 +110,7 @@ export function createCircuit(
   let openings = 0;
   let whileClosed: Admission = { openings, isCounted: true };
   let openedBecause = '';
+  let cause: CircuitCause | undefined;
   let activeCalls = 0;
   let isShutDown = false;
 
@@ -110,10 +118,11 @@ export function createCircuit(
     onFailure: events.onFailure,
     onThreshold(failed, total) {
       if (state.kind !== 'closed') return; // the circuits of all tenants have just opened
-      open(`${failed} of ${total} calls failed`);
+      open(`${failed} of ${total} calls failed`, firstFailure.causeOf(failed, total));
       events.onOpened();
     },
   });
+  const firstFailure = createFirstFailure(settings.window, now, wall);
   const recovery = createRecovery({
     openForMs: settings.openFor,
     probe,
@@ -122,6 +131,7 @@ export function createCircuit(
     onProbeResult(outcome) {
       if (outcome === 'failure') return open('the probe failed');
       failures.reset();
+      firstFailure.reset();
       const next: CircuitState =
         id.lane === 'write' ? { kind: 'probation', trial: undefined } : { kind: 'closed' };
       changeState(next, 'the probe succeeded');
@@ -129,16 +139,19 @@ export function createCircuit(
   });
 
   function changeState(next: CircuitState, why: string): void {
+    if (next.kind === 'closed') cause = undefined;
     reportChange(next.kind, why);
     state = next;
   }
 
   function reportChange(to: CircuitState['kind'], why: string): void {
     const from = state.kind;
-    if (from !== to && !isShutDown) events.onChange({ from, to, why });
+    if (from !== to && !isShutDown) events.onChange({ from, to, why, cause: cause ?? null });
   }
 
-  function open(why: string): void {
+  /** @param newCause counts only if the circuit is closed: the first cause stays */
+  function open(why: string, newCause?: CircuitCause): void {
+    if (state.kind === 'closed') cause = newCause;
     openings += 1;
     whileClosed = { openings, isCounted: true };
     openedBecause = why;
@@ -167,13 +180,17 @@ export function createCircuit(
     }
   }
 
-  function count(admission: Admission, outcome: CallOutcome): void {
+  function count(admission: Admission, outcome: CallOutcome, failed?: FailedCall): void {
     const isTrial = state.kind === 'probation' && state.trial === admission;
     if (isTrial) state = { kind: 'probation', trial: undefined };
     if (isShutDown || outcome === 'neutral' || !admission.isCounted || admission.openings !== openings)
       return;
     if (outcome === 'success') recovery.reset();
     if (state.kind === 'closed') {
+      if (failed) {
+        firstFailure.record(failed);
+        events.onFailedCall(failed);
+      }
       failures.record(outcome === 'success' ? 'success' : 'failure');
       events.onOutcome(outcome);
     }
@@ -193,9 +210,9 @@ export function createCircuit(
       if (renewed !== earlier) count(earlier, 'neutral');
       return renewed;
     },
-    complete(admission, outcome) {
+    complete(admission, outcome, failed) {
       activeCalls -= 1;
-      count(admission, outcome);
+      count(admission, outcome, failed);
     },
     view() {
       const untilMs = state.kind === 'open' ? wall() + Math.max(0, state.untilMs - now()) : undefined;
@@ -203,6 +220,7 @@ export function createCircuit(
         state: state.kind,
         until: untilMs === undefined ? null : new Date(untilMs).toISOString(),
         reason: state.kind === 'closed' ? null : openedBecause,
+        cause: cause ?? null,
       };
     },
     effectiveState() {
@@ -214,13 +232,15 @@ export function createCircuit(
     isIdle: () => state.kind === 'closed' && activeCalls === 0 && failures.counts().calls === 0,
     counts: failures.counts,
     open,
-    startProbation(why) {
+    startProbation(why, newCause) {
       openedBecause = why;
+      cause = newCause;
       changeState({ kind: 'probation', trial: undefined }, why);
     },
     close() {
       recovery.close();
       failures.close();
+      cause = undefined;
       reportChange('closed', 'the configuration was reloaded');
       isShutDown = true;
     },

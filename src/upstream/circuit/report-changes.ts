@@ -17,8 +17,9 @@ export function reportChanges(log: Log, timeline: Pick<Timeline, 'record'>): (ch
   }
 
   return (change) => {
-    const { environment, lane, tenant, from, to, why } = change;
-    log('warn', 'circuit state changed', { environment, lane, tenant, from, to, why });
+    const { environment, lane, tenant, from, to, why, cause } = change;
+    const first = cause && { requestId: cause.xRequestId, cause: cause.why };
+    log('warn', 'circuit state changed', { environment, lane, tenant, from, to, why, ...first });
     if (isProbeOnly(change)) return;
     if (changes.push(change) === 1) setImmediate(record);
   };
@@ -31,7 +32,7 @@ const isProbeOnly = ({ from, to }: CircuitChange) =>
 const maxTenants = 20;
 
 function entryOf(first: CircuitChange, others: readonly CircuitChange[]) {
-  const { environment, lane, from, to, why } = first;
+  const { environment, lane, from, to, why, cause } = first;
   const tenants = [first, ...others].map(({ tenant }) => tenant);
   const whose = others.length === 0 ? `tenant ${first.tenant}` : `${tenants.length} tenants`;
   return {
@@ -39,7 +40,7 @@ function entryOf(first: CircuitChange, others: readonly CircuitChange[]) {
     environment,
     lane,
     text: `${lane} circuit of ${environment}, ${whose}: ${changeTexts[to]}; ${why}`,
-    details: { from, to, why, tenants: tenants.slice(0, maxTenants) },
+    details: { from, to, why, tenants: tenants.slice(0, maxTenants), ...(cause && { cause }) },
   } as const;
 }
 

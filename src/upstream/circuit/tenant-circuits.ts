@@ -16,6 +16,7 @@ import {
 } from './circuit.ts';
 import type { ProbeOutcome } from './classify-outcome.ts';
 import { createFailureWindow } from './failure-window.ts';
+import { type CircuitCause, causeOfLane, createFirstFailure } from './first-failure.ts';
 import type { CircuitId, Hold, Holds } from './holds.ts';
 import type { Probe } from './recovery.ts';
 
@@ -42,6 +43,8 @@ export interface CircuitView extends CircuitId {
   readonly until: string | null;
   /** Reason of the hold, or why the circuit opened. */
   readonly reason: string | null;
+  /** Why the circuits opened first; `null` if the measured state is closed. */
+  readonly cause: CircuitCause | null;
   /** The tenants whose circuit is not closed. */
   readonly tenants: readonly TenantCircuitView[];
 }
@@ -116,11 +119,17 @@ export function createTenantCircuits(
 
   /** Counts the calls of all tenants for which no connection was made. */
   const connections = createFailureWindow(settings, now, {
-    onThreshold: (failures, calls) => openAll(`${failures} of ${calls} calls could not connect`),
+    onThreshold: (failures, calls) =>
+      openAll(`${failures} of ${calls} calls could not connect`, firstFailure.causeOf(failures, calls)),
   });
+  /** Of all tenants. */
+  const firstFailure = createFirstFailure(settings.window, now, wall);
   const sharedProbe = shareProbe(() => probe(id.lane), {
     reusableMs: settings.openFor / 2,
-    onSuccess: connections.reset,
+    onSuccess() {
+      connections.reset();
+      firstFailure.reset();
+    },
     now,
   });
 
@@ -134,6 +143,7 @@ export function createTenantCircuits(
       holdOf,
       events: {
         onChange: (change) => onChange({ ...id, tenant, ...change }),
+        onFailedCall: firstFailure.record,
         onOutcome: recordConnection,
         onFailure: openAllIfAllFail,
         onOpened: removeIdle,
@@ -142,15 +152,15 @@ export function createTenantCircuits(
       wall,
     });
     if (isShutDown) circuit.close();
-    else if (connections.isOpen() || (circuits.size > 0 && !anyClosed())) startWithoutCalls(circuit);
+    else if (connections.isOpen() || (circuits.size > 0 && !anyClosed())) startWithoutCalls(circuit, laneCause());
     circuits.set(tenant, circuit);
     return circuit;
   }
 
   /** For a tenant without calls in the window, while the circuits of the others are not closed. */
-  function startWithoutCalls(circuit: Circuit): void {
-    if (connections.isOpen()) circuit.open('connections to the bank fail');
-    else circuit.startProbation('open for every other tenant');
+  function startWithoutCalls(circuit: Circuit, cause: CircuitCause | undefined): void {
+    if (connections.isOpen()) circuit.open('connections to the bank fail', cause);
+    else circuit.startProbation('open for every other tenant', cause);
   }
 
   function recordConnection(outcome: CountedOutcome): void {
@@ -165,16 +175,20 @@ export function createTenantCircuits(
     const counts = closed.map((circuit) => circuit.counts()).filter(({ calls }) => calls > 0);
     const sum = (name: 'failures' | 'calls') => counts.reduce((total, each) => total + each[name], 0);
     if (counts.length < 2 || sum('calls') < settings.minimumCalls) return; // a single circuit opens by itself
-    openAll(`${sum('failures')} of ${sum('calls')} calls of ${counts.length} tenants failed`);
+    const [failed, total] = [sum('failures'), sum('calls')];
+    openAll(
+      `${failed} of ${total} calls of ${counts.length} tenants failed`,
+      firstFailure.causeOf(failed, total),
+    );
   }
 
   /** Opens the circuits of all tenants. Removes idle ones instead: `create` decides how the next call of such a tenant starts. */
-  function openAll(why: string): void {
+  function openAll(why: string, cause: CircuitCause | undefined): void {
     removeIdle();
     const closed = [...circuits.values()].filter((circuit) => circuit.isClosed());
     for (const circuit of closed) {
-      if (circuit.counts().calls > 0) circuit.open(why);
-      else startWithoutCalls(circuit); // its first calls are in progress
+      if (circuit.counts().calls > 0) circuit.open(why, cause);
+      else startWithoutCalls(circuit, cause); // its first calls are in progress
     }
   }
 
@@ -185,6 +199,12 @@ export function createTenantCircuits(
       circuit.close();
     }
   }
+
+  const laneCause = (views = [...circuits.values()].map((circuit) => circuit.view())) =>
+    causeOfLane(
+      views.flatMap(({ cause }) => cause ?? []),
+      settings.window,
+    );
 
   const anyClosed = () => [...circuits.values()].some((circuit) => circuit.isClosed());
 
@@ -200,6 +220,7 @@ export function createTenantCircuits(
         hold: hold?.as ?? null,
         until: hold ? new Date(hold.untilMs).toISOString() : measured.until,
         reason: hold?.reason ?? measured.reason,
+        cause: (measured.state !== 'closed' && laneCause(views)) || null,
         tenants: views.filter(({ state }) => state !== 'closed'),
       };
     },
@@ -221,7 +242,7 @@ function isHealthy(circuit: Circuit): boolean {
   return calls > 0 && !isFailing;
 }
 
-const closedState: MeasuredState = { state: 'closed', until: null, reason: null };
+const closedState: MeasuredState = { state: 'closed', until: null, reason: null, cause: null };
 
 const stateOrder = ['closed', 'probation', 'half-open', 'open'] as const;
 

@@ -4,8 +4,8 @@ import { holdCircuit, showCircuits } from '../../../src/commands/circuits.ts';
 import { fakeAdminClient } from './fake-admin-client.ts';
 
 const until = '2026-11-21T01:02:03.000Z';
-const open = { state: 'open', until, reason: '10 of 10 calls failed' };
-const lane = { environment: 'sandbox', hold: null, until: null, reason: null, tenants: [] };
+const open = { state: 'open', until, reason: '10 of 10 calls failed', cause: null };
+const lane = { environment: 'sandbox', hold: null, until: null, reason: null, cause: null, tenants: [] };
 
 test('penstock circuits shows each tenant whose circuit is in another state than the lane', async () => {
   const body = [
@@ -20,6 +20,24 @@ test('penstock circuits shows each tenant whose circuit is in another state than
     `sandbox      write   open       for shop until ${until} 10 of 10 calls failed`,
     `sandbox      read    open       until ${until} 10 of 10 calls failed`,
     `sandbox      status  closed     held open until ${until} maintenance`,
+  ]);
+});
+
+test('penstock circuits shows the first failed call of an open circuit', async () => {
+  const cause = {
+    at: '2026-11-21T01:00:00.000Z',
+    why: 'the bank answered 503',
+    xRequestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+    operation: 'initiatePayment',
+    tenant: 'shop',
+    count: 12,
+    calls: 20,
+  };
+  const body = [{ ...lane, ...open, lane: 'write', cause }];
+  const { lines } = await showCircuits(fakeAdminClient(200, body).call);
+  assert.deepEqual(lines.slice(1), [
+    '  cause: 2026-11-21T01:00:00.000Z, initiatePayment of shop, X-Request-ID 99391c7e-ad88-49ec-a2ad-99ddcb1f7721: the bank answered 503',
+    '  12 of 20 calls had failed when it opened',
   ]);
 });
 

@@ -11,6 +11,7 @@ import {
   classifyStatus,
   type ProbeOutcome,
 } from '../../../../src/upstream/circuit/classify-outcome.ts';
+import type { FailedCall } from '../../../../src/upstream/circuit/first-failure.ts';
 import type { Hold } from '../../../../src/upstream/circuit/holds.ts';
 import {
   type CircuitChange,
@@ -56,6 +57,7 @@ export function startCircuit(
   const time = simulateTime(t);
   const reached: string[] = [];
   const changes: CircuitChange[] = [];
+  let calls = 0;
   const place = { environment: 'sandbox', lane };
 
   const circuits = createTenantCircuits(
@@ -87,13 +89,16 @@ export function startCircuit(
     },
     begin(tenant = 'shop') {
       const { promise, resolve } = Promise.withResolvers<CallResult>();
-      const result = callThrough(circuits.of(tenant), async () => {
+      calls += 1;
+      const called = { xRequestId: `call ${calls}`, operation: 'anOperation', tenant };
+      const send = async () => {
         reached.push(lane);
         const outcome = await promise;
         if (typeof outcome === 'string') throw new GatewayError(outcome, 'simulated');
         return { status: outcome };
-      }).then(({ status }) => String(status), describeError);
-      return { end: resolve, result };
+      };
+      const response = callThrough(circuits.of(tenant), send, undefined, called);
+      return { end: resolve, result: response.then(({ status }) => String(status), describeError) };
     },
     async fail(times = 10) {
       for (let count = 0; count < times; count++) await fixture.call('UPSTREAM_UNREACHED');
@@ -104,25 +109,35 @@ export function startCircuit(
   return fixture;
 }
 
-/** Makes a call, as call-upstream.ts does. @param permit what the call waits for before it is sent */
+/**
+ * Makes a call, as call-upstream.ts does.
+ *
+ * @param permit what the call waits for before it is sent
+ * @param called what operators should know of the call
+ */
 export async function callThrough(
   circuit: Circuit,
   send: () => Promise<{ readonly status: number }>,
   permit?: Promise<void>,
+  called: Omit<FailedCall, 'why'> = { xRequestId: 'a call', operation: 'anOperation', tenant: 'shop' },
 ): Promise<{ readonly status: number }> {
   let admission = circuit.admit();
   let outcome: CallOutcome = 'neutral';
+  let why = '';
   try {
     if (permit) await permit;
     admission = circuit.renew(admission);
     const response = await send();
     outcome = classifyStatus(response.status);
+    why = `status ${response.status}`;
     return response;
   } catch (thrown) {
     outcome = classifyError(thrown);
+    why = asGatewayError(thrown).code;
     throw thrown;
   } finally {
-    circuit.complete(admission, outcome);
+    const isFailure = outcome === 'failure' || outcome === 'unreachable';
+    circuit.complete(admission, outcome, isFailure ? { ...called, why } : undefined);
   }
 }
 

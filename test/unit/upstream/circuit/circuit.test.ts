@@ -107,10 +107,13 @@ describe('open circuit', () => {
     const id = { environment: 'sandbox', lane: 'write' };
     const reason = '10 of 10 calls failed';
     const until = new Date(time.now() + 10_000).toISOString();
-    const measured = { state: 'open', until, reason };
+    const openedAt = new Date(time.now()).toISOString();
+    const call = { xRequestId: 'call 1', operation: 'anOperation', tenant: 'shop', why: 'UPSTREAM_UNREACHED' };
+    const cause = { ...call, at: openedAt, openedAt, count: 10, calls: 10 };
+    const measured = { state: 'open', until, reason, cause };
     const tenants = [{ tenant: 'shop', ...measured }];
     assert.deepEqual(circuits.view(), { ...id, ...measured, hold: null, tenants });
-    assert.deepEqual(changes, [{ ...id, tenant: 'shop', from: 'closed', to: 'open', why: reason }]);
+    assert.deepEqual(changes, [{ ...id, tenant: 'shop', from: 'closed', to: 'open', why: reason, cause }]);
   });
 });
 
