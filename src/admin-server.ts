@@ -62,6 +62,7 @@ export function createAdminServer({
       const [certificate] = listenerCertificate.certificates();
       return certificate ? certificateView(certificate.info, Date.now()) : null;
     },
+    links: () => currentConfig.value.admin.links,
     recentSeconds: fleet.seconds,
     instances: fleet.instances,
     fleet: fleet.scope,

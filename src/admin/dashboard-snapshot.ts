@@ -28,6 +28,8 @@ export interface DashboardSources {
   readonly readiness: () => Readiness;
   readonly sharedState: () => LossReport;
   readonly listenerCertificate: () => CertificateSummary | null;
+  /** `admin.links`. */
+  readonly links: () => LinkTemplates;
   /** The seconds of all instances that have ended, oldest first. A second that has changed is a new object. */
   readonly recentSeconds: () => readonly SecondStats[];
   readonly instances: () => readonly InstanceView[];
@@ -55,6 +57,13 @@ interface Snapshot {
   readonly sharedState: StateView;
   /** `null` if TPP systems use plain HTTP. */
   readonly listenerCertificate: CertificateSummary | null;
+  readonly links: LinkTemplates;
+}
+
+/** Addresses with placeholders such as `{environment}`; `null` if none is configured. */
+interface LinkTemplates {
+  readonly grafana: string | null;
+  readonly traces: string | null;
 }
 
 interface EnvironmentSummary {
@@ -125,6 +134,7 @@ function takeSnapshot(sources: DashboardSources): Snapshot {
     fleet: sources.fleet(),
     sharedState: viewState(sources.sharedState()),
     listenerCertificate: sources.listenerCertificate(),
+    links: sources.links(),
   };
 }
 

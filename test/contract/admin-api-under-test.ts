@@ -82,6 +82,7 @@ export function startAdminApi(
     fleet: () => ({ isComplete: true, why: null }),
     instanceId: 'host-0123456789ab',
     listenerCertificate: () => null,
+    links: () => ({ grafana: null, traces: null }),
     ...sources,
   });
   const api = createAdminApi({

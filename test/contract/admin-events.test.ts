@@ -81,7 +81,12 @@ describe('GET /api/events', () => {
 
   test('sends a snapshot of the last five minutes at once, and asks proxies not to buffer', async (t) => {
     const seconds = Array.from({ length: 400 }, (_, index) => second(index));
-    const { url } = await serve(t, { recentSeconds: () => seconds, inDoubt: () => 2 });
+    const links = { grafana: 'https://grafana.example/?var-environment={environment}', traces: null };
+    const { url } = await serve(t, {
+      recentSeconds: () => seconds,
+      inDoubt: () => 2,
+      links: () => links,
+    });
     const { response, nextEvent } = await watch(url, asReader);
     assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
     assert.equal(response.headers.get('x-accel-buffering'), 'no');
@@ -90,6 +95,7 @@ describe('GET /api/events', () => {
     assert.equal(name, 'snapshot');
     assert.deepEqual(data.operator, { name: 'rita', role: 'read' });
     assert.deepEqual([data.inDoubt, data.active, data.circuits, data.shapers], [2, null, [], []]);
+    assert.deepEqual(data.links, links);
     assert.deepEqual(
       data.environments,
       bankEnvironments.map(({ circuits: _, ...one }) => one),

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { file, host, plainName, port, secretHash } from '../values.ts';
+import { links } from './admin-links.ts';
 
 const operator = z.strictObject({
   name: plainName().describe('The name of the operator in the audit log.'),
@@ -34,6 +35,7 @@ export const admin = z
       .describe(
         'The operators. If there are none and no token is set, a token is generated and printed at each start; this is possible on loopback only.',
       ),
+    links,
   })
   .prefault({})
   .describe('The admin listener and its operators.');

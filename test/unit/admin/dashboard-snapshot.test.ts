@@ -22,6 +22,7 @@ const circuit: CircuitView = {
   hold: null,
   until: null,
   reason: null,
+  cause: null,
   tenants: [],
 };
 
@@ -29,6 +30,7 @@ const sandbox = {
   name: 'sandbox',
   baseUrl: 'https://bank.example',
   standardVersion: '1.3.11',
+  production: false,
   certificate: null,
   signingCertificate: null,
 };
@@ -51,6 +53,7 @@ const sources: DashboardSources = {
   readiness: () => ({ ready: true, reasons: [] }),
   sharedState: () => ({ status: 'ok', missing: [], isUncovered: false }),
   listenerCertificate: () => null,
+  links: () => ({ grafana: null, traces: null }),
   recentSeconds: () => [second(1), second(2)],
   instances: () => [],
   fleet: () => ({ isComplete: true, why: null }),

@@ -83,6 +83,23 @@ port: 8080
     );
   });
 
+  test('reports links of the console that are no web address, contain credentials, or have an unknown placeholder', () => {
+    const errorsOf = (grafana: string) => errorsIn(`${minimalConfig}admin:\n  links:\n    grafana: ${grafana}`);
+    const expected =
+      ':4 admin.links.grafana: expected an address with http: or https:, such as https://grafana.example.com/?name={environment}';
+    for (const wrong of ['"javascript:alert(1)"', '/d/penstock', 'https://', 'grafana.example', '3000'])
+      assert.deepEqual(errorsOf(wrong), [expected], wrong);
+    assert.deepEqual(errorsOf('https://olga:secret@grafana.example/'), [
+      ':4 admin.links.grafana: everybody who can sign in sees this address: remove the credentials',
+    ]);
+    assert.deepEqual(errorsOf('"https://grafana.example/?a={enviroment}&b={xRequestId}"'), [
+      ':4 admin.links.grafana: unknown placeholder {enviroment}; known: {environment}',
+      ':4 admin.links.grafana: unknown placeholder {xRequestId}; known: {environment}',
+    ]);
+    const traces = 'https://jaeger.example/search?tags={"penstock.request_id":"{xRequestId}"}';
+    assert.deepEqual(errorsOf(`null\n    traces: '${traces}'`), []);
+  });
+
   test('reports YAML syntax errors with their line, and no other errors', () => {
     assert.deepEqual(
       errorsIn('listen: { port: 1\nlog: [').map((error) => error.replace(/: .*/, '')),
