@@ -16,7 +16,7 @@ const introduction = [
     'error type of RFC 9209. `Retry-After` contains the seconds to wait before a repeat. If the operators have set ' +
     '`listen.errorPageUrl`, `Link` with `rel="help"` leads to the section of the code.',
   'Two rules prevent double payments: repeat a request only with the same `X-Request-ID`, and do not initiate a payment again ' +
-    'while the outcome of the first request is unknown.',
+    'while the outcome of the first request is unknown. [Submit payments reliably](callers/submit-payments.md) explains them.',
 ];
 const tableHead = ['code', 'HTTP status', 'message code', 'can the bank have received the request', 'retry'];
 
