@@ -142,8 +142,10 @@ function outcomeOf(answer: Answer | undefined, isFirst: boolean): Outcome | unde
   if (!answer) return undefined;
   const { status, headers, body } = answer;
   const code = headers.get('Penstock-Error');
-  if (code === 'DUPLICATE_MISMATCH') throw new Error('This X-Request-ID was stored for two different requests.');
-  if (code !== null) return isFirst && correctionNeeded.has(code) ? { kind: 'rejected', status, code } : undefined;
+  if (code === 'DUPLICATE_MISMATCH')
+    throw new Error('This X-Request-ID was stored for two different requests.');
+  if (code !== null)
+    return isFirst && correctionNeeded.has(code) ? { kind: 'rejected', status, code } : undefined;
   if (status >= 500 || status === 401 || status === 429) return undefined;
   if (status >= 300) return { kind: 'rejected', status, code: 'of the bank' };
   return { kind: 'accepted', paymentId: JSON.parse(body).paymentId };

@@ -170,7 +170,9 @@ export function createAdminApi({
       response.set('Content-Disposition', `attachment; filename="${fileName}"`).type(format);
       response.send(
         format === 'csv'
-          ? inDoubtCsv(requests).map((line) => `${line}\r\n`).join('')
+          ? inDoubtCsv(requests)
+              .map((line) => `${line}\r\n`)
+              .join('')
           : `${JSON.stringify(requests, null, 2)}\n`,
       );
     },

@@ -86,7 +86,10 @@ function rejectMethod(path: string): RequestHandler {
   const allowed = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : method.toUpperCase()));
   const allow = allowed.join(', ');
   return (_request, response) => {
-    response.status(405).set('Allow', allow).json({ error: `Method not allowed; allowed: ${allow}.` });
+    response
+      .status(405)
+      .set('Allow', allow)
+      .json({ error: `Method not allowed; allowed: ${allow}.` });
   };
 }
 

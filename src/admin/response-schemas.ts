@@ -220,7 +220,9 @@ export const inDoubt = listOf(
 export const inDoubtPreview = z.object({
   selection: z
     .string()
-    .describe('Identifies exactly the requests of this preview, and the time from which their age is counted.'),
+    .describe(
+      'Identifies exactly the requests of this preview, and the time from which their age is counted.',
+    ),
   requests: inDoubt,
 });
 

@@ -64,7 +64,10 @@ const optionRows = {
   environment: { flags: '--environment <name>', description: 'only this environment' },
   tenant: { flags: '--tenant <name>', description: 'only this tenant' },
   operation: { flags: '--operation <name>', description: 'only this operation, such as initiatePayment' },
-  olderThan: { flags: '--older-than <duration>', description: 'only requests older than this, such as 10min' },
+  olderThan: {
+    flags: '--older-than <duration>',
+    description: 'only requests older than this, such as 10min',
+  },
   from: {
     flags: '--from <time>',
     description: 'only requests since this time, such as 2026-11-21T01:00:00Z',

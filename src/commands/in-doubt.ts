@@ -102,8 +102,7 @@ function linesOf(request: InDoubtRequest): readonly string[] {
 
 /** The requests that match the filter, or one request, in CSV. */
 async function exportInDoubt(call: AdminClient, filter: Filter, request?: string): Promise<CommandOutput> {
-  const requests =
-    request === undefined ? await readInDoubt(call, filter) : await findInDoubt(call, request);
+  const requests = request === undefined ? await readInDoubt(call, filter) : await findInDoubt(call, request);
   return success(inDoubtCsv(requests), requests);
 }
 
@@ -147,10 +146,7 @@ const quoted = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.repl
 const severalBody = z.object({ resolved: z.number(), early: z.number(), gone: z.number() });
 
 /** The exit code is 1 if requests stay in doubt. */
-async function resolveSeveralInDoubt(
-  call: AdminClient,
-  request: Filter,
-): Promise<CommandOutput> {
+async function resolveSeveralInDoubt(call: AdminClient, request: Filter): Promise<CommandOutput> {
   const response = await call('POST', '/in-doubt', withoutUndefined(request));
   const result = readBody(severalBody, successBody(response));
   const { resolved, early, gone } = result;

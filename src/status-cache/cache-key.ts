@@ -164,7 +164,11 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
       if (secret === undefined) return undefined;
       const environmentId = environmentIdIn(request);
       const { variant, credential } = variantOf(secretFor(secret, environmentId), request, fields);
-      return { paymentKey: paymentKeyOf(environmentId, request.operation.paymentId ?? ''), variant, credential };
+      return {
+        paymentKey: paymentKeyOf(environmentId, request.operation.paymentId ?? ''),
+        variant,
+        credential,
+      };
     },
   };
 }

@@ -79,7 +79,9 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
     };
     const onResponse = (response: BankResponse): PisResponse => {
       const outcome = classifyStatus(response.status);
-      const failed = isFailure(outcome) ? failedCall(request, `the bank answered ${response.status}`) : undefined;
+      const failed = isFailure(outcome)
+        ? failedCall(request, `the bank answered ${response.status}`)
+        : undefined;
       circuit.complete(admission, outcome, failed);
       return toResponse(response);
     };

@@ -201,7 +201,10 @@ test('the example for callers gives up for exactly the errors that the error ref
   const listed = /correctionNeeded = new Set\(\[([^\]]*)\]\)/.exec(program)?.[1] ?? assert.fail();
   const codes = [...listed.matchAll(/'(\w+)'/g)].map(([, code]) => code);
   const expected = Object.entries(errorDescriptions)
-    .filter(([code, { retry }]) => retry === 'after a correction' && !['NOT_CACHED', 'DUPLICATE_MISMATCH'].includes(code))
+    .filter(
+      ([code, { retry }]) =>
+        retry === 'after a correction' && !['NOT_CACHED', 'DUPLICATE_MISMATCH'].includes(code),
+    )
     .map(([code]) => code);
   assert.deepEqual(codes.toSorted(), expected.toSorted());
 });

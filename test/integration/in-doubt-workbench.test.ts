@@ -86,7 +86,10 @@ test('lists and exports the requests in doubt that match a filter, on an instanc
   );
   const [head, line, end, ...more] = csv.text.split('\r\n');
   assert.equal(head, '"since","xRequestId","operation","environment","tenant","why","lateAnswerUntil","id"');
-  assert.ok(line?.includes(`"${live}","initiatePayment","production","anonymous","the bank answered 504"`), line);
+  assert.ok(
+    line?.includes(`"${live}","initiatePayment","production","anonymous","the bank answered 504"`),
+    line,
+  );
   assert.deepEqual([end, more], ['', []]);
 
   const json = await callAdminApi(other, 'GET', '/api/in-doubt/export?format=json&environment=production');

@@ -33,9 +33,11 @@ function template(known: readonly string[]) {
 }
 
 /** The console links to nothing else: `javascript:` would run in the page. */
-const isWebAddress = (text: string) => /^https?:\/\//.test(text) && URL.canParse(text);
+function isWebAddress(text: string): boolean {
+  return /^https?:\/\//.test(text) && URL.canParse(text);
+}
 
-const hasNoCredentials = (text: string) => {
+function hasNoCredentials(text: string): boolean {
   const url = URL.parse(text);
-  return url?.username === '' && url.password === '';
-};
+  return !url || `${url.username}${url.password}` === '';
+}

@@ -44,11 +44,7 @@ const storedPerWindow = 10;
  * @param now milliseconds of a monotonic clock
  * @param wall milliseconds since 1970
  */
-export function createFirstFailure(
-  windowMs: number,
-  now: () => number,
-  wall: () => number,
-): FirstFailure {
+export function createFirstFailure(windowMs: number, now: () => number, wall: () => number): FirstFailure {
   let recorded: readonly RecordedCall[] = [];
 
   /** Without the calls that have left the window. */

@@ -152,7 +152,8 @@ export function createTenantCircuits(
       wall,
     });
     if (isShutDown) circuit.close();
-    else if (connections.isOpen() || (circuits.size > 0 && !anyClosed())) startWithoutCalls(circuit, laneCause());
+    else if (connections.isOpen() || (circuits.size > 0 && !anyClosed()))
+      startWithoutCalls(circuit, laneCause());
     circuits.set(tenant, circuit);
     return circuit;
   }

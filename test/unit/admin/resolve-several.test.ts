@@ -23,7 +23,7 @@ async function startThree(t: Parameters<typeof startInstance>[0]) {
   const { inDoubt } = createInstance(state).services;
   const events: AuditEvent[] = [];
   const resolutions: Resolution[] = [];
-  const results: ResolveResult['kind'][] = [];
+  const results: ('resolved' | 'too-early')[] = [];
   const resolve = async (resolution: Resolution): Promise<ResolveResult> => {
     resolutions.push(resolution);
     const kind = results.shift() ?? 'resolved';
@@ -45,10 +45,7 @@ describe('a filter of requests in doubt', () => {
       [{ environment: 'sandbox', tenant: 'rival' }, []],
       [{ environment: 'sandbox', why: 'outcome_unknown' }, ['shop OUTCOME_UNKNOWN: no answer']],
       [{ environment: 'sandbox', operation: 'cancelPayment' }, []],
-      [
-        { environment: 'sandbox', operation: 'initiatePayment', why: '504' },
-        ['shop the bank answered 504'],
-      ],
+      [{ environment: 'sandbox', operation: 'initiatePayment', why: '504' }, ['shop the bank answered 504']],
       [{ environment: 'sandbox', requestId: 'SHOP the bank answered 504' }, ['shop the bank answered 504']],
       [{ environment: 'sandbox', olderThanMs: 2.5 * 3_600_000 }, ['shop the bank answered 504']],
       [{ environment: 'sandbox', olderThanMs: 3 * 3_600_000 + 1 }, []],

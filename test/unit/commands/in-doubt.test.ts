@@ -40,7 +40,10 @@ describe('penstock in-doubt', () => {
   test('says until when the response of the bank may still arrive', async () => {
     const lateAnswerUntil = new Date(Date.now() + 3_600_000).toISOString();
     const { call } = fakeAdminClient(200, [{ ...request, lateAnswerUntil }]);
-    assert.match((await inDoubt(call, {})).lines[3] ?? '', new RegExp(`may still arrive until ${lateAnswerUntil}`));
+    assert.match(
+      (await inDoubt(call, {})).lines[3] ?? '',
+      new RegExp(`may still arrive until ${lateAnswerUntil}`),
+    );
   });
 
   test('names the command that explains a request', async () => {

@@ -84,7 +84,8 @@ port: 8080
   });
 
   test('reports links of the console that are no web address, contain credentials, or have an unknown placeholder', () => {
-    const errorsOf = (grafana: string) => errorsIn(`${minimalConfig}admin:\n  links:\n    grafana: ${grafana}`);
+    const errorsOf = (grafana: string) =>
+      errorsIn(`${minimalConfig}admin:\n  links:\n    grafana: ${grafana}`);
     const expected =
       ':4 admin.links.grafana: expected an address with http: or https:, such as https://grafana.example.com/?name={environment}';
     for (const wrong of ['"javascript:alert(1)"', '/d/penstock', 'https://', 'grafana.example', '3000'])

@@ -61,7 +61,9 @@ describe('the gauges of the upstreams', () => {
     const { create, holds, values } = startMetrics();
     create('sandbox');
     const valuesOf = async (name: string, lane: string) =>
-      (await values(name))?.filter((sample) => sample[1] === lane && sample.at(-1) === 1).map((sample) => sample[2]);
+      (await values(name))
+        ?.filter((sample) => sample[1] === lane && sample.at(-1) === 1)
+        .map((sample) => sample[2]);
     const hold = { environment: 'sandbox', reason: 'maintenance', untilMs: Date.now() + 60_000 };
     await holds.hold({ ...hold, lane: 'write', as: 'open' });
     await holds.hold({ ...hold, lane: 'read', as: 'closed' });

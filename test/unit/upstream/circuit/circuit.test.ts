@@ -108,7 +108,12 @@ describe('open circuit', () => {
     const reason = '10 of 10 calls failed';
     const until = new Date(time.now() + 10_000).toISOString();
     const openedAt = new Date(time.now()).toISOString();
-    const call = { xRequestId: 'call 1', operation: 'anOperation', tenant: 'shop', why: 'UPSTREAM_UNREACHED' };
+    const call = {
+      xRequestId: 'call 1',
+      operation: 'anOperation',
+      tenant: 'shop',
+      why: 'UPSTREAM_UNREACHED',
+    };
     const cause = { ...call, at: openedAt, openedAt, count: 10, calls: 10 };
     const measured = { state: 'open', until, reason, cause };
     const tenants = [{ tenant: 'shop', ...measured }];
