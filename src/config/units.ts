@@ -141,8 +141,9 @@ function quantity(unit: Unit, bounds: Bounds) {
 
 function expectedText(unit: Unit, given: unknown): string {
   const expected = `expected ${unit.expected}`;
-  if (/^\d+(\.\d+)?$/.test(String(given))) return `${expected}; add the unit to the number`;
-  const similar = similarQuantity(unit, String(given));
+  const text = typeof given === 'object' ? '' : String(given); // an object may have no text
+  if (/^\d+(\.\d+)?$/.test(text)) return `${expected}; add the unit to the number`;
+  const similar = similarQuantity(unit, text);
   return similar === undefined ? expected : `${expected} (did you mean ${similar}?)`;
 }
 
