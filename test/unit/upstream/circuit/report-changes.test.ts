@@ -17,6 +17,7 @@ function start() {
 const opened: CircuitChange = {
   ...{ environment: 'sandbox', lane: 'write', tenant: 'shop', from: 'closed', to: 'open' },
   why: '10 of 10 calls failed',
+  cause: null,
 };
 
 test('the changes of several tenants at once are one entry of the timeline, and a log line each', async () => {
@@ -33,6 +34,25 @@ test('the changes of several tenants at once are one entry of the timeline, and 
   );
   assert.deepEqual(recorded[0]?.details?.tenants, ['shop', 'bookshop', 'baker']);
   assert.equal(logged.length, 4);
+});
+
+test('the first failed call is in the log and in the timeline', async () => {
+  const { recorded, logged, report } = start();
+  const cause = {
+    xRequestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+    operation: 'initiatePayment',
+    tenant: 'shop',
+    why: 'the bank answered 503',
+    at: '2026-11-21T01:00:00.000Z',
+    openedAt: '2026-11-21T01:00:02.000Z',
+    count: 10,
+    calls: 10,
+  };
+  report({ ...opened, cause });
+  await setImmediate();
+  const { cause: _, ...change } = opened;
+  assert.deepEqual(logged, [{ ...change, requestId: cause.xRequestId, cause: cause.why }]);
+  assert.deepEqual(recorded[0]?.details?.cause, cause);
 });
 
 test('the probes of an open circuit are in the log only', async () => {
