@@ -14,7 +14,7 @@ import type { AuthenticateClient } from './authenticate-client.ts';
 import { createBodyMemoryBudget } from './body-memory-budget.ts';
 import { ClientDisconnect } from './client-disconnect.ts';
 import type { CheckQuota, PendingQuota } from './quota.ts';
-import { incompleteRequest, readBody, refuseOversizedBody } from './read-body.ts';
+import { arrivedBody, incompleteRequest, readBody, refuseOversizedBody } from './read-body.ts';
 import type { RequestHead } from './request-head.ts';
 
 interface RequestReaderSettings {
@@ -32,7 +32,7 @@ interface RequestReaderSettings {
 
 /**
  * @param addField adds a field to the response, also to that of an error
- * @returns the request; a promise if it has a body, or if it must wait for the check of its quota. If it need not wait for a check
+ * @returns the request; a promise if it must wait for its body, or for the check of its quota. If it need not wait for a check
  *   that is under way, the check is `quota` of the request
  * @throws GatewayError; the bank has received nothing
  */
@@ -88,7 +88,12 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     incoming: IncomingMessage,
     head: RequestHead,
   ): PisRequest | Promise<PisRequest> => {
-    if (head.announcesBody) return readBody(request, incoming, maxBodyBytes, memory);
+    if (head.announcesBody) {
+      const body = arrivedBody(incoming, maxBodyBytes);
+      if (!body) return readBody(request, incoming, maxBodyBytes, memory);
+      request.body = body;
+      return request;
+    }
     if (incoming.destroyed) return Promise.reject(incompleteRequest(incoming.errored));
     return request;
   };
