@@ -161,7 +161,7 @@ export function createTransport(
           onEnd();
           const event = callEvent(attemptNumber, startedAtMs, connection);
           outbound.recordEvent?.({ ...event, status: bankResponse.status });
-          inNextBatch(() => sending.resolve(bankResponse));
+          sending.resolve(bankResponse);
         },
         onFailure(error, connection) {
           onEnd();
@@ -185,6 +185,7 @@ export function createTransport(
         closeConnection: () => response.emit('close'),
       },
       setDeadline,
+      inNextBatch,
     );
     void proxy(asMessage(new DetachedRequest(outbound, call)), asResponse(response));
   }

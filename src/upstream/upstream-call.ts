@@ -12,6 +12,7 @@ import {
   withoutFields,
 } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
+import type { BatchScheduler } from '../request/batch-scheduler.ts';
 import { createBodyBuffer } from '../request/body-buffer.ts';
 import { asGatewayError, type GatewayError, outcomeUnknown, stateUnavailable } from '../request/errors.ts';
 import type { SetDeadline } from './deadlines.ts';
@@ -91,11 +92,13 @@ export const maxResponseBytes = 4 * 1024 * 1024;
  */
 const maxUnconfirmedBytes = 16_384;
 
+/** @param inNextBatch how responses are passed on: those that arrive together continue together (ADR 63) */
 export const createUpstreamCall = (
   limits: CallLimits,
   handlers: CallHandlers,
   setDeadline: SetDeadline,
-): UpstreamCall => new Call(limits, handlers, setDeadline);
+  inNextBatch: BatchScheduler,
+): UpstreamCall => new Call(limits, handlers, setDeadline, inNextBatch);
 
 type Phase = 'waiting' | 'connecting' | 'marking' | 'sent' | 'responding' | 'ended';
 
@@ -103,6 +106,7 @@ class Call implements UpstreamCall {
   readonly #limits: CallLimits;
   readonly #handlers: CallHandlers;
   readonly #setDeadline: SetDeadline;
+  readonly #inNextBatch: BatchScheduler;
   readonly #startedAtMs = performance.now();
   #phase: Phase = 'waiting';
   /** Clears the deadline or, after it, the end of the wait for a late response. */
@@ -111,16 +115,23 @@ class Call implements UpstreamCall {
   #isLate = false;
   #errorWhileMarking: unknown;
   #request: ClientRequest | undefined;
+  #response: IncomingMessage | undefined;
   #socket: Socket | undefined;
   /** How many bytes the socket had received before this call. */
   #bytesReadBefore = 0;
   #connectMs: number | undefined;
   #firstByteMs: number | undefined;
 
-  constructor(limits: CallLimits, handlers: CallHandlers, setDeadline: SetDeadline) {
+  constructor(
+    limits: CallLimits,
+    handlers: CallHandlers,
+    setDeadline: SetDeadline,
+    inNextBatch: BatchScheduler,
+  ) {
     this.#limits = limits;
     this.#handlers = handlers;
     this.#setDeadline = setDeadline;
+    this.#inNextBatch = inNextBatch;
     this.#clearDeadline = setDeadline(limits.deadlineAtMs, () => this.#onDeadline());
   }
 
@@ -150,6 +161,7 @@ class Call implements UpstreamCall {
     if (this.#phase === 'ended') return;
     if (this.#phase === 'marking') return this.#failAfterMarking(unsolicitedResponse);
     this.#phase = 'responding';
+    this.#response = response;
     this.#firstByteMs = performance.now() - this.#startedAtMs;
     const status = response.statusCode ?? 0;
     if (status === 101) return this.#fail(protocolChanged()); // Node emits no `upgrade` if the response lacks the fields of one
@@ -162,13 +174,27 @@ class Call implements UpstreamCall {
     // necessary: Node does not reuse a connection before its request is written.
     const isAlmostSent = (this.#socket?.writableLength ?? 0) <= maxUnconfirmedBytes;
     if (isAlmostSent && response.listenerCount('close') > 0) response.removeAllListeners('close');
+    this.#inNextBatch(() => this.#readBody(response, headers));
+  }
+
+  /** Nearly every body is complete in the next batch. Otherwise waits for the rest. */
+  #readBody(response: IncomingMessage, headers: HeaderFields): void {
+    if (this.#phase === 'ended') return;
+    if (response.complete && response.readableLength <= maxResponseBytes) {
+      this.#onComplete(response, headers, response.read() ?? emptyBody);
+      return;
+    }
+    if (response.destroyed) {
+      this.#fail(incompleteResponse(response.errored)); // its events were emitted before
+      return;
+    }
     const body = createBodyBuffer();
     response.on('data', (chunk: Buffer) => {
       if (body.append(chunk) > maxResponseBytes) this.#fail(tooLongResponse());
     });
     response.on('end', () => {
-      if (this.#end())
-        this.#handlers.onResponse({ status, headers, body: body.toBuffer() }, this.#connectionInfo());
+      if (this.#phase !== 'ended')
+        this.#inNextBatch(() => this.#onComplete(response, headers, body.toBuffer()));
     });
     response.on('error', (cause) => this.#fail(incompleteResponse(cause)));
     response.on('close', () => {
@@ -176,9 +202,16 @@ class Call implements UpstreamCall {
     });
   }
 
+  #onComplete({ statusCode = 0 }: IncomingMessage, headers: HeaderFields, body: Buffer): void {
+    if (this.#end()) this.#handlers.onResponse({ status: statusCode, headers, body }, this.#connectionInfo());
+  }
+
   onError(cause: unknown) {
     if (this.#phase === 'marking') return this.#failAfterMarking(cause);
-    if (this.#phase === 'responding') return this.#fail(incompleteResponse(cause));
+    if (this.#phase === 'responding') {
+      if (this.#response?.complete) return; // the next batch passes it on, whatever happens to its connection
+      return this.#fail(incompleteResponse(cause));
+    }
     if (this.#phase !== 'sent') return this.#fail(bankUnreachable(cause));
     const isFirstOnConnection = !this.#request?.reusedSocket;
     this.#fail(
@@ -324,6 +357,7 @@ const useOf = cacheByName((field): 'forwarded' | 'transfer-encoding' | 'connecti
 });
 
 const noOptions: readonly string[] = [];
+const emptyBody = Buffer.alloc(0);
 
 const protocolChanged = () =>
   malformedResponse(

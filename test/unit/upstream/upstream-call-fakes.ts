@@ -6,6 +6,7 @@ import { type ClientRequest, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { afterEach, beforeEach, mock } from 'node:test';
 import { TLSSocket } from 'node:tls';
+import type { BatchScheduler } from '../../../src/request/batch-scheduler.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { SetDeadline } from '../../../src/upstream/deadlines.ts';
 import {
@@ -26,8 +27,12 @@ export interface CallUnderTest {
   readonly closedCount: () => number;
 }
 
-/** Starts a call with a deadline in `totalMs` and a connect timeout of 100 ms. @param sendingMark of a write */
-export function startCall(totalMs = 1_000, sendingMark?: OutboundSendingMark): CallUnderTest {
+/** Starts a call with a deadline in `totalMs` and a connect timeout of 100 ms. @param sendingMark of a write @param inNextBatch at once by default */
+export function startCall(
+  totalMs = 1_000,
+  sendingMark?: OutboundSendingMark,
+  inNextBatch: BatchScheduler = (run) => run(),
+): CallUnderTest {
   const outcomes: (BankResponse | GatewayError)[] = [];
   let closed = 0;
   let sent = 0;
@@ -45,6 +50,7 @@ export function startCall(totalMs = 1_000, sendingMark?: OutboundSendingMark): C
       },
     },
     setFakeDeadline,
+    inNextBatch,
   );
   return { call, outcomes, sentCount: () => sent, closedCount: () => closed };
 }

@@ -257,6 +257,77 @@ describe('call whose response has begun', () => {
   });
 });
 
+describe('call whose response is passed on in the next batch', () => {
+  const begin = () => {
+    const batch: (() => void)[] = [];
+    const started = startCall(1_000, undefined, (run) => void batch.push(run));
+    started.call.onConnection(requestOn(connectedSocket()));
+    const response = responseHead(201);
+    started.call.onResponse(response);
+    const runBatch = () => {
+      for (const run of batch.splice(0)) run();
+    };
+    return { started, response, runBatch };
+  };
+
+  test('reads a body that is complete by then, and ends the response', async () => {
+    for (const text of ['hello', '']) {
+      const { started, response, runBatch } = begin();
+      if (text) response.push(text);
+      completeResponse(response);
+      assert.equal(started.outcomes.length, 0);
+      const ended = once(response, 'end'); // Node then releases the connection
+      runBatch();
+      await ended;
+      assert.deepEqual(started.outcomes, [{ status: 201, headers: [], body: Buffer.from(text) }]);
+    }
+  });
+
+  test('waits for the rest of a body that is not complete by then', async () => {
+    const { started, response, runBatch } = begin();
+    response.push('hel');
+    runBatch();
+    response.push('lo');
+    completeResponse(response);
+    await once(response, 'end');
+    assert.equal(started.outcomes.length, 0);
+    runBatch();
+    assert.deepEqual(started.outcomes, [{ status: 201, headers: [], body: Buffer.from('hello') }]);
+  });
+
+  test('is passed on although the connection fails after its last byte', () => {
+    const { started, response, runBatch } = begin();
+    completeResponse(response);
+    started.call.onError(reset);
+    runBatch();
+    assert.deepEqual(started.outcomes, [{ status: 201, headers: [], body: Buffer.from('') }]);
+  });
+
+  test('fails if it was cut off before, whether the connection reports an error or not', async () => {
+    const { started, response, runBatch } = begin();
+    response.push('hel');
+    response.destroy();
+    await once(response, 'close');
+    runBatch();
+    assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', 'http_response_incomplete']);
+
+    const other = begin();
+    other.started.call.onError(reset);
+    other.runBatch();
+    assert.deepEqual(failure(other.started), ['UPSTREAM_MALFORMED', 'http_response_incomplete']);
+  });
+
+  test('fails if its body is longer than 4 MiB', async () => {
+    const { started, response, runBatch } = begin();
+    response.push(Buffer.alloc(maxResponseBytes + 1));
+    completeResponse(response);
+    runBatch();
+    await once(response, 'end');
+    runBatch();
+    assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', 'http_response_body_size']);
+  });
+});
+
 for (const codings of [['gzip, chunked'], ['chunked, gzip'], ['chunked', 'chunked'], ['gzip'], ['']]) {
   test(`a call fails and closes its connection after a response with Transfer-Encoding: ${codings.join(' and ')}`, () => {
     const started = startCall();

@@ -121,6 +121,7 @@ export function createFakeBank(scheduler: Scheduler, network: SimulatedProcess):
           closeConnection() {},
         },
         setFakeDeadline,
+        (run) => run(),
       );
 
       async function respond(): Promise<void> {
