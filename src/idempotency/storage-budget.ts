@@ -12,7 +12,7 @@ import { performance } from 'node:perf_hooks';
 import { retryLater } from '../request/errors.ts';
 import type { BucketRate, TokenBuckets } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import type { BoundCounter, Metrics } from '../telemetry/metrics.ts';
 
 export interface StorageBudget {
   /** Counts an entry that was stored for a tenant. @param bytes of its text; 0 if only other records remain of the request */
@@ -40,6 +40,7 @@ interface Account {
   /** The name contains the limit: a raised limit takes effect at once, with a full bucket. */
   readonly bucket: string;
   readonly maxStoredPerTenant: number;
+  readonly storedBytes: BoundCounter;
   /** Counted, but not taken from the bucket yet. */
   pendingBytes: number;
   refusedUntilMs: number;
@@ -50,7 +51,7 @@ interface Account {
 export function createStorageBudget(
   buckets: Pick<TokenBuckets, 'reserve'>,
   settings: () => StorageBudgetSettings,
-  { metrics, log }: { readonly metrics: Pick<Metrics, 'increment'>; readonly log: Log },
+  { metrics, log }: { readonly metrics: Pick<Metrics, 'increment' | 'counter'>; readonly log: Log },
   now: () => number = () => performance.now(),
 ): StorageBudget {
   /** By tenant. */
@@ -63,6 +64,7 @@ export function createStorageBudget(
     const account: Account = {
       bucket: `bucket:stored:${maxStoredPerTenant}:${tenant}`,
       maxStoredPerTenant,
+      storedBytes: metrics.counter('penstock_stored_bytes_total', { tenant }),
       pendingBytes: 0,
       refusedUntilMs: Number.NEGATIVE_INFINITY,
       loggedAtMs: Number.NEGATIVE_INFINITY,
@@ -94,7 +96,7 @@ export function createStorageBudget(
   return {
     countEntry(tenant, bytes) {
       const account = accountOf(tenant);
-      metrics.increment('penstock_stored_bytes_total', { tenant }, bytes + overheadBytes);
+      account.storedBytes.value += bytes + overheadBytes;
       account.pendingBytes += bytes + overheadBytes;
       if (account.pendingBytes >= minTakenBytes) void takePending(tenant, account);
     },

@@ -28,6 +28,9 @@ export function createRequestMetrics(
   const verdictsOf = remember((operation, environment, verdict) =>
     metrics.counter('penstock_status_reads_total', { operation, environment, verdict }),
   );
+  const ledgerVerdictsOf = remember((operation, verdict) =>
+    metrics.counter('penstock_ledger_verdicts_total', { operation, verdict }),
+  );
   const waitsOf = remember((environment, lane) =>
     metrics.histogram('penstock_queue_wait_seconds', { environment, lane }),
   );
@@ -40,7 +43,7 @@ export function createRequestMetrics(
     const { operation, lane } = request;
     switch (event.what) {
       case 'ledger':
-        metrics.increment('penstock_ledger_verdicts_total', { operation, verdict: event.verdict });
+        ledgerVerdictsOf(operation, event.verdict).value += 1;
         break;
       case 'cache':
         verdictsOf(operation, environment, event.verdict).value += 1;

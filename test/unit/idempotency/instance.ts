@@ -68,7 +68,7 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
       isUpgraded: false,
     }),
     storageBudget: createStorageBudget(state.tokenBuckets, () => idempotency, {
-      metrics: { increment: () => {} },
+      metrics: { increment: () => {}, counter: () => ({ value: 0 }) },
       log,
     }),
     countDuplicate: () => void logged.push('metric: penstock_duplicate_attempts_total'),

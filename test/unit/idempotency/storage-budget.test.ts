@@ -5,6 +5,7 @@ import { createStorageBudget } from '../../../src/idempotency/storage-budget.ts'
 import { GatewayError, stateUnavailable } from '../../../src/request/errors.ts';
 import { createMemoryTokenBuckets } from '../../../src/state/memory.ts';
 import type { TokenBuckets } from '../../../src/state/ports.ts';
+import type { BoundCounter } from '../../../src/telemetry/metrics.ts';
 import { settleTasks } from './fake-time.ts';
 import { bankResponse, createInstance, entryOf, errorCodeOf, startInstance } from './instance.ts';
 import { createNextStage } from './next-stage.ts';
@@ -35,15 +36,28 @@ function startBudgets() {
       {
         metrics: {
           increment: (name, labels, by = 1) => {
-            const key = `${name} ${Object.values(labels).join()}`;
-            metrics.set(key, (metrics.get(key) ?? 0) + by);
+            counterIn(metrics, name, labels).value += by;
           },
+          counter: (name, labels) => counterIn(metrics, name, labels),
         },
         log: (level, message) => void logged.push(`${level}: ${message}`),
       },
       now,
     );
   return { world, metrics, logged, create };
+}
+
+/** A counter whose value is an entry of the map. */
+function counterIn(metrics: Map<string, number>, name: string, labels: object): BoundCounter {
+  const key = `${name} ${Object.values(labels).join()}`;
+  return {
+    get value() {
+      return metrics.get(key) ?? 0;
+    },
+    set value(value) {
+      metrics.set(key, value);
+    },
+  };
 }
 
 type Budget = ReturnType<ReturnType<typeof startBudgets>['create']>;
