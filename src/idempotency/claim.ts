@@ -11,17 +11,17 @@ import { EpochMismatchError, type Fence, UnconfirmedError } from '../state/ports
 import type { Log } from '../telemetry/log.ts';
 import type { Initiators } from './initiators.ts';
 import {
-  type AnsweredEntry,
   answeredEntry,
   type ClaimedEntry,
   isInDoubt,
   type LedgerEntry,
   type SendingEntry,
   type SerializedEntry,
+  sendingEntry,
   serialized,
   withOtherAttempt,
 } from './ledger-entry.ts';
-import { attemptName, type LedgerStore, type StoredEntry, type UnresolvedIndex } from './ledger-store.ts';
+import { attemptName, type LedgerStore, type UnresolvedIndex } from './ledger-store.ts';
 import type { LossGuard } from './loss-guard.ts';
 import type { OwnWriteChange, OwnWrites } from './own-writes.ts';
 import { logInDoubt } from './recovery.ts';
@@ -111,98 +111,183 @@ const sendWithinMs = 1_000;
 
 const none: readonly string[] = [];
 
-export function createClaim(
-  {
-    store,
-    unresolvedIndex,
-    pendingWrites,
-    releasedAttempts,
-    countUnconfirmed,
-    initiators,
-    ownWrites,
-    lossGuard,
-    reportDuplicate,
-    storageBudget,
-    notifyChanged,
-    log,
-  }: ClaimDependencies,
-  { id, entry: claimed, tenantName, sequence, lateAnswerMs, windowMs }: ClaimTerms,
-): Claim {
-  const { entry } = claimed;
-  const name = attemptName(id, entry.attempt);
-  let { raw } = claimed;
-  let sending: SendingEntry | undefined;
-  let isIndexed = false;
-  let mayBeMarked = false;
-  let wasMarkedInDoubt = false;
-  let hasEnded = false;
-  /** Describes another attempt that also reached the bank. If there is one, the stored entry is in doubt. */
-  let otherAttempt: string | undefined;
-  let otherInitiators: readonly string[] = [];
+/** `undefined` if the claim is released. */
+type Outcome = SerializedEntry | undefined;
 
-  const sendingEntry = (environment: string): SendingEntry => {
-    return { ...entry, step: 'sending', environment, listenedUntil: Date.now() + lateAnswerMs };
-  };
+/** A class, because a factory would create two dozen functions for each payment. */
+export class ClaimedAttempt implements Claim {
+  readonly #dependencies: ClaimDependencies;
+  readonly #terms: ClaimTerms;
+  readonly #entry: ClaimedEntry;
+  readonly #name: string;
+  /** The stored text. */
+  #raw: string;
+  #sending: SerializedEntry<SendingEntry> | undefined = undefined;
+  #isIndexed = false;
+  #mayBeMarked = false;
+  #wasMarkedInDoubt = false;
+  #hasEnded = false;
+  /** Describes another attempt that also reached the bank. If there is one, the stored entry is in doubt. */
+  #otherAttempt: string | undefined = undefined;
+  #otherInitiators = none;
+
+  constructor(dependencies: ClaimDependencies, terms: ClaimTerms) {
+    const { id, entry, sequence } = terms;
+    this.#dependencies = dependencies;
+    this.#terms = terms;
+    this.#entry = entry.entry;
+    this.#name = attemptName(id, entry.entry.attempt);
+    this.#raw = entry.raw;
+    dependencies.ownWrites.set(id, entry, { sequence });
+  }
+
+  sendingTo(): string | undefined {
+    return this.#sending?.entry.environment;
+  }
+
+  markSending(environment: string): number | Promise<number> {
+    const startedAtMs = performance.now();
+    const { lossGuard } = this.#dependencies;
+    const next = this.#sendingEntry(environment);
+    if (lossGuard.isAllowed()) return this.#mark(next, startedAtMs);
+    // this instance may have been suspended since the claim
+    return lossGuard.waitUntilAllowed().then(() => this.#mark(next, startedAtMs));
+  }
+
+  markSendingUnrecorded(environment: string): number {
+    if (this.#hasEnded) throw stateUnavailable(); // as in `markSending`
+    this.#sending = this.#sendingEntry(environment);
+    this.#remember(this.#sending, { sequence: Number.POSITIVE_INFINITY });
+    return performance.now() + sendWithinMs;
+  }
+
+  mayBelongToOther(
+    paymentId: string | undefined,
+    ownTenants: readonly string[],
+    waitMs: number,
+  ): false | Promise<boolean> {
+    const others = this.#otherInitiators.filter((tenant) => !ownTenants.includes(tenant));
+    if (!this.#sending || others.length === 0) return false;
+    return this.#dependencies.initiators.mayBelongTo(others, this.#sending.entry, paymentId, waitMs);
+  }
+
+  recordResponse(response: PisResponse): Promise<void> {
+    this.#hasEnded = true;
+    return this.#recordStep(this.#sending && answeredEntry(this.#sending, response));
+  }
+
+  recordResponseAfter(after: Promise<boolean>, response: PisResponse): boolean | Promise<boolean> {
+    // Not if an earlier step may be pending: it would replace the response later. And a doubt about two attempts must stay.
+    if (!this.#sending || this.#hasEnded || this.#wasMarkedInDoubt || this.#otherAttempt !== undefined)
+      return false;
+    const { id, windowMs } = this.#terms;
+    const next = answeredEntry(this.#sending, response);
+    return whenKnown(
+      this.#dependencies.store.replace(id, this.#raw, next, ttlOf(next, windowMs), undefined, after),
+      (isStored) => {
+        if (!isStored) return false;
+        this.#hasEnded = true;
+        this.#remember(next, { ttlMs: windowMs });
+        this.#onChanged(next, next);
+        return true;
+      },
+      () => false, // `recordResponse` retries
+    );
+  }
+
+  release(): Promise<void> {
+    if (this.#mayBeMarked) {
+      const { releasedAttempts, storageBudget } = this.#dependencies;
+      releasedAttempts.add(this.#name);
+      // its initiator stays recorded
+      if (this.#entry.operation === 'initiatePayment') storageBudget.countEntry(this.#terms.tenantName, 0);
+    }
+    this.#hasEnded = true;
+    return this.#recordStep();
+  }
+
+  markInDoubt(why: string): Promise<void> {
+    // After `recordResponse` and `release` the outcome is known, even if the state has not accepted it yet.
+    if (!this.#sending || this.#wasMarkedInDoubt || this.#hasEnded) return Promise.resolve();
+    this.#wasMarkedInDoubt = true;
+    return this.#recordStep(serialized({ ...this.#sending.entry, step: 'in-doubt', why }));
+  }
+
+  #sendingEntry(environment: string): SerializedEntry<SendingEntry> {
+    const { entry, lateAnswerMs } = this.#terms;
+    return sendingEntry(entry, environment, Date.now() + lateAnswerMs);
+  }
 
   /** Changes this instance's own writes, unless they contain another attempt with the same id. */
-  function remember(next: SerializedEntry | undefined, change?: OwnWriteChange): void {
+  #remember(next: SerializedEntry | undefined, change?: OwnWriteChange): void {
+    const { ownWrites } = this.#dependencies;
+    const { id } = this.#terms;
     const known = ownWrites.entryOf(id);
-    if (known && known.attempt !== entry.attempt) return;
+    if (known && known.attempt !== this.#entry.attempt) return;
     if (next) ownWrites.set(id, next, change);
     else ownWrites.delete(id);
   }
 
-  function mark(next: SerializedEntry<SendingEntry>, startedAtMs: number): number | Promise<number> {
-    if (hasEnded) return Promise.reject(stateUnavailable()); // the deadline has passed, and the claim is released
+  #mark(next: SerializedEntry<SendingEntry>, startedAtMs: number): number | Promise<number> {
+    if (this.#hasEnded) return Promise.reject(stateUnavailable()); // the deadline has passed, and the claim is released
+    const { lossGuard, store, unresolvedIndex, initiators, countUnconfirmed } = this.#dependencies;
+    const { id, lateAnswerMs, windowMs } = this.#terms;
     let fence: Fence;
     try {
       fence = lossGuard.fenceOf(id);
     } catch (refusal) {
       return Promise.reject(refusal);
     }
-    remember(next, { sequence: Number.POSITIVE_INFINITY }); // so that a loss during this write restores the mark
-    mayBeMarked = true;
-    const onMarked = (isReplaced: boolean, others: readonly string[]): number | Promise<number> => {
-      if (!isReplaced) return Promise.reject(takenOverError());
-      raw = next.raw;
-      otherInitiators = others;
-      isIndexed = true;
-      if (!lossGuard.isCurrent(id, fence)) return Promise.reject(stateUnavailable()); // the state may have lost the mark since
-      if (!hasEnded) remember(next, { sequence: fence.sequence });
-      sending = next.entry;
-      return startedAtMs + sendWithinMs;
-    };
-    const onFailure = (thrown: unknown): never => {
-      if (thrown instanceof UnconfirmedError) countUnconfirmed();
-      if (thrown instanceof EpochMismatchError) lossGuard.recheck();
-      throw thrown;
-    };
-    const replaced = store.replaceConfirmed(id, raw, next, fence);
-    const indexed = unresolvedIndex.addConfirmed(name);
+    this.#remember(next, { sequence: Number.POSITIVE_INFINITY }); // so that a loss during this write restores the mark
+    this.#mayBeMarked = true;
+    const replaced = store.replaceConfirmed(id, this.#raw, next, fence);
+    const indexed = unresolvedIndex.addConfirmed(this.#name);
     const others =
-      entry.operation === 'initiatePayment' ? initiators.add(next.entry, lateAnswerMs + windowMs) : none;
+      this.#entry.operation === 'initiatePayment'
+        ? initiators.add(next.entry, lateAnswerMs + windowMs)
+        : none;
     const isReplaced = knownResult(replaced);
     if (isReplaced !== undefined && indexed === done && !(others instanceof Promise))
-      return onMarked(isReplaced, others);
+      return this.#onMarked(next, startedAtMs, fence, isReplaced, others);
     return Promise.all([replaced, indexed, others]).then(
-      ([isReplaced, , others]) => onMarked(isReplaced, others),
-      onFailure,
+      ([isReplaced, , others]) => this.#onMarked(next, startedAtMs, fence, isReplaced, others),
+      (thrown: unknown) => {
+        if (thrown instanceof UnconfirmedError) countUnconfirmed();
+        if (thrown instanceof EpochMismatchError) lossGuard.recheck();
+        throw thrown;
+      },
     );
   }
 
-  function finish(next?: AnsweredEntry): Promise<void> {
-    hasEnded = true;
-    return recordStep(next);
+  #onMarked(
+    next: SerializedEntry<SendingEntry>,
+    startedAtMs: number,
+    fence: Fence,
+    isReplaced: boolean,
+    others: readonly string[],
+  ): number | Promise<number> {
+    const { lossGuard } = this.#dependencies;
+    if (!isReplaced) return Promise.reject(takenOverError());
+    this.#raw = next.raw;
+    this.#otherInitiators = others;
+    this.#isIndexed = true;
+    if (!lossGuard.isCurrent(this.#terms.id, fence)) return Promise.reject(stateUnavailable()); // the state may have lost the mark since
+    if (!this.#hasEnded) this.#remember(next, { sequence: fence.sequence });
+    this.#sending = next;
+    return startedAtMs + sendWithinMs;
   }
 
   /** The step stays pending until the state has accepted it. */
-  function recordStep(nextEntry?: LedgerEntry): Promise<void> {
-    const next = nextEntry && serialized(nextEntry);
-    const staysUnresolved = isInDoubt(nextEntry);
-    if (staysUnresolved && sending) logInDoubt(log, sending, nextEntry.why);
-    remember(next, staysUnresolved ? {} : { ttlMs: windowMs });
-    return pendingWrites.addAndFlush(name, () =>
-      staysUnresolved && !isIndexed ? unresolvedIndex.add(name).then(() => advance(next)) : advance(next),
+  #recordStep(next?: SerializedEntry): Promise<void> {
+    const { pendingWrites, unresolvedIndex, log } = this.#dependencies;
+    const entry = next?.entry;
+    const staysUnresolved = isInDoubt(entry);
+    if (staysUnresolved && this.#sending) logInDoubt(log, this.#sending.entry, entry.why);
+    this.#remember(next, staysUnresolved ? {} : { ttlMs: this.#terms.windowMs });
+    return pendingWrites.addAndFlush(this.#name, () =>
+      staysUnresolved && !this.#isIndexed
+        ? unresolvedIndex.add(this.#name).then(() => this.#advance(next))
+        : this.#advance(next),
     );
   }
 
@@ -210,67 +295,67 @@ export function createClaim(
    * Replaces the entry by its next step, or releases it. Leaves it alone if it no longer belongs to this attempt: an
    * instance that found this one dead may have taken it over, or an operator may have resolved it.
    */
-  function advance(outcome: SerializedEntry | undefined): Promise<void> {
-    if (!outcome && otherAttempt !== undefined) {
-      onAdvanced(outcome); // the other attempt may have paid: the entry stays in doubt
+  #advance(outcome: Outcome): Promise<void> {
+    if (!outcome && this.#otherAttempt !== undefined) {
+      this.#onAdvanced(outcome); // the other attempt may have paid: the entry stays in doubt
       return Promise.resolve();
     }
-    const next = withDuplicate(outcome);
-    const isChanged = next ? store.replace(id, raw, next, ttlOf(next.entry)) : store.release(id, raw);
+    const { store } = this.#dependencies;
+    const { id, windowMs } = this.#terms;
+    const next = this.#withDuplicate(outcome);
+    const isChanged = next
+      ? store.replace(id, this.#raw, next, ttlOf(next, windowMs))
+      : store.release(id, this.#raw);
     if (isChanged === yes) {
-      onChanged(outcome, next);
+      this.#onChanged(outcome, next);
       return done;
     }
-    return isChanged.then((isDone) => (isDone ? onChanged(outcome, next) : onChangedByOther(outcome, next)));
+    return isChanged.then((isDone) =>
+      isDone ? this.#onChanged(outcome, next) : this.#onChangedByOther(outcome, next),
+    );
   }
 
-  function onChanged(outcome: SerializedEntry | undefined, next: SerializedEntry | undefined): void {
+  #onChanged(outcome: Outcome, next: Outcome): void {
     if (next) {
-      raw = next.raw;
-      storageBudget.countEntry(tenantName, raw.length);
+      this.#raw = next.raw;
+      this.#dependencies.storageBudget.countEntry(this.#terms.tenantName, next.raw.length);
     }
-    onAdvanced(outcome);
+    this.#onAdvanced(outcome);
   }
-
-  const ttlOf = (next: LedgerEntry) => (isInDoubt(next) ? undefined : windowMs);
 
   /** An attempt leaves the index only after the state has accepted its resolved entry. */
-  function onAdvanced(outcome: SerializedEntry | undefined): void {
-    notifyChanged(id);
-    if (sending && !isInDoubt(outcome?.entry) && otherAttempt === undefined)
-      void pendingWrites.addAndFlush(`open ${name}`, () => unresolvedIndex.remove(name));
+  #onAdvanced(outcome: Outcome): void {
+    const { notifyChanged, pendingWrites, unresolvedIndex } = this.#dependencies;
+    notifyChanged(this.#terms.id);
+    if (this.#sending && !isInDoubt(outcome?.entry) && this.#otherAttempt === undefined)
+      void pendingWrites.addAndFlush(`open ${this.#name}`, () => unresolvedIndex.remove(this.#name));
   }
 
-  function withDuplicate(next: SerializedEntry | undefined): SerializedEntry | undefined {
-    if (!next || otherAttempt === undefined || next.entry.step === 'claimed') return next;
-    return serialized(withOtherAttempt(next.entry, otherAttempt));
+  #withDuplicate(next: Outcome): Outcome {
+    if (!next || this.#otherAttempt === undefined || next.entry.step === 'claimed') return next;
+    return serialized(withOtherAttempt(next.entry, this.#otherAttempt));
   }
 
-  async function onChangedByOther(
-    outcome: SerializedEntry | undefined,
-    next: SerializedEntry | undefined,
-  ): Promise<void> {
-    const stored = await store.read(id);
-    if (stored?.entry?.attempt === entry.attempt) {
-      if (stored.entry.step !== 'claimed') otherAttempt = stored.entry.otherAttempt;
+  async #onChangedByOther(outcome: Outcome, next: Outcome): Promise<void> {
+    const { store, reportDuplicate } = this.#dependencies;
+    const stored = await store.read(this.#terms.id);
+    if (stored?.entry?.attempt === this.#entry.attempt) {
+      if (stored.entry.step !== 'claimed') this.#otherAttempt = stored.entry.otherAttempt;
       const isResolved = stored.entry.step === 'happened' || stored.entry.step === 'answered';
       if (!isResolved) {
-        raw = stored.raw;
-        await advance(outcome);
+        this.#raw = stored.raw;
+        await this.#advance(outcome);
         return;
       }
-      if (stored.entry.step === 'happened') logContradiction(next?.entry); // otherwise an earlier try succeeded unnoticed
-    } else if (stored) await onOtherAttempt(stored, next?.entry);
-    else if (next && !(await restore(next))) {
-      await advance(next);
+      if (stored.entry.step === 'happened') this.#logContradiction(next?.entry); // otherwise an earlier try succeeded unnoticed
+    } else if (stored) {
+      // The state lost this attempt, or an operator released it, and a repeat has made another one.
+      if (next && next.entry.step !== 'claimed') await reportDuplicate(this.#terms.id, stored, next.entry);
+    } else if (next && !(await this.#restore(next))) {
+      await this.#advance(next);
       return;
     }
-    onAdvanced(outcome);
-  }
-
-  /** The state lost this attempt, or an operator released it, and a repeat has made another one. */
-  async function onOtherAttempt(stored: StoredEntry, next: LedgerEntry | undefined): Promise<void> {
-    if (next && next.step !== 'claimed') await reportDuplicate(id, stored, next);
+    this.#onAdvanced(outcome);
   }
 
   /**
@@ -278,85 +363,35 @@ export function createClaim(
    *
    * @returns false if there is an entry again
    */
-  async function restore(next: SerializedEntry): Promise<boolean> {
-    if (Date.now() - entry.since > windowMs) return true; // the entry expired as intended
+  async #restore(next: SerializedEntry): Promise<boolean> {
+    const { store, unresolvedIndex, storageBudget, log } = this.#dependencies;
+    const { id, tenantName, windowMs } = this.#terms;
+    if (Date.now() - this.#entry.since > windowMs) return true; // the entry expired as intended
     const staysUnresolved = isInDoubt(next.entry);
-    if (staysUnresolved) await unresolvedIndex.add(name);
-    const ttlMs = ttlOf(next.entry);
+    if (staysUnresolved) await unresolvedIndex.add(this.#name);
+    const ttlMs = ttlOf(next, windowMs);
     const isStored = (await store.create(id, next, ttlMs)) || (await store.replaceReleased(id, next, ttlMs));
     if (!isStored) return false;
-    raw = next.raw;
-    storageBudget.countEntry(tenantName, raw.length);
-    if (staysUnresolved) await unresolvedIndex.add(name); // a scan that found no entry may have removed it
-    const { requestId, operation, tenant } = entry;
-    const message = 'the ledger entry of a payment was lost or released; stored it again';
-    log('error', message, { requestId, operation, tenant });
+    this.#raw = next.raw;
+    storageBudget.countEntry(tenantName, next.raw.length);
+    if (staysUnresolved) await unresolvedIndex.add(this.#name); // a scan that found no entry may have removed it
+    const { requestId, operation, tenant } = this.#entry;
+    const fields = { requestId, operation, tenant };
+    log('error', 'the ledger entry of a payment was lost or released; stored it again', fields);
     return true;
   }
 
-  function logContradiction(next: LedgerEntry | undefined): void {
+  #logContradiction(next: LedgerEntry | undefined): void {
     if (next?.step !== 'answered') return;
-    const { requestId, operation, tenant } = entry;
+    const { requestId, operation, tenant } = this.#entry;
     if (operation === 'cancelPayment' && next.status < 300) return; // both say that the payment is cancelled
     const fields = { requestId, operation, tenant, environment: next.environment, status: next.status };
-    log('error', 'the bank responded to a request that was already resolved with another outcome', fields);
+    const message = 'the bank responded to a request that was already resolved with another outcome';
+    this.#dependencies.log('error', message, fields);
   }
-
-  ownWrites.set(id, claimed, { sequence });
-
-  return {
-    sendingTo: () => sending?.environment,
-    markSending(environment) {
-      const startedAtMs = performance.now();
-      const next = serialized(sendingEntry(environment));
-      if (!lossGuard.isAllowed())
-        // this instance may have been suspended since the claim
-        return lossGuard.waitUntilAllowed().then(() => mark(next, startedAtMs));
-      return mark(next, startedAtMs);
-    },
-    markSendingUnrecorded(environment) {
-      if (hasEnded) throw stateUnavailable(); // as in `markSending`
-      sending = sendingEntry(environment);
-      remember(serialized(sending), { sequence: Number.POSITIVE_INFINITY });
-      return performance.now() + sendWithinMs;
-    },
-    mayBelongToOther(paymentId, ownTenants, waitMs) {
-      const others = otherInitiators.filter((tenant) => !ownTenants.includes(tenant));
-      if (!sending || others.length === 0) return false;
-      return initiators.mayBelongTo(others, sending, paymentId, waitMs);
-    },
-    recordResponse: (response) => finish(sending && answeredEntry(sending, response)),
-    recordResponseAfter(after, response) {
-      // Not if an earlier step may be pending: it would replace the response later. And a doubt about two attempts must stay.
-      if (!sending || hasEnded || wasMarkedInDoubt || otherAttempt !== undefined) return false;
-      const next = serialized(answeredEntry(sending, response));
-      return whenKnown(
-        store.replace(id, raw, next, ttlOf(next.entry), undefined, after),
-        (isStored) => {
-          if (!isStored) return false;
-          hasEnded = true;
-          remember(next, { ttlMs: windowMs });
-          onChanged(next, next);
-          return true;
-        },
-        () => false, // `recordResponse` retries
-      );
-    },
-    release() {
-      if (mayBeMarked) {
-        releasedAttempts.add(name);
-        if (entry.operation === 'initiatePayment') storageBudget.countEntry(tenantName, 0); // its initiator stays recorded
-      }
-      return finish();
-    },
-    markInDoubt(why) {
-      // After `finish` the outcome is known, even if the state has not accepted it yet.
-      if (!sending || wasMarkedInDoubt || hasEnded) return Promise.resolve();
-      wasMarkedInDoubt = true;
-      return recordStep({ ...sending, step: 'in-doubt', why });
-    },
-  };
 }
+
+const ttlOf = ({ entry }: SerializedEntry, windowMs: number) => (isInDoubt(entry) ? undefined : windowMs);
 
 function takenOverError(): GatewayError {
   const text =

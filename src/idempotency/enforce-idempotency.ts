@@ -8,9 +8,10 @@
 
 import type { Config } from '../config/schema.ts';
 import { asGatewayError, errorTable, GatewayError, outcomeUnknown } from '../request/errors.ts';
-import { identitiesOf } from '../request/identities.ts';
+import { type Identities, identitiesOf } from '../request/identities.ts';
 import type { Client, PisRequest, PisResponse, WriteAheadMark } from '../request/messages.ts';
 import { namesPayment } from '../request/payment-id.ts';
+import type { RecordEvent } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -83,7 +84,7 @@ export function enforceIdempotency(
       );
     };
     const onFailure = (thrown: unknown) => {
-      const result = continueUnprotectedIfAllowed(dependencies, request, thrown);
+      const result = continueUnprotectedIfAllowed(dependencies, request.requestId, thrown);
       return respond(dependencies, request, next, { result, startedAtMs });
     };
     const claimed = resultIfAdmitted(request, ledger.claim(identity, request));
@@ -149,7 +150,7 @@ function respond(
     case 'unprotected':
       return next(request);
     case 'claimed':
-      return execute(dependencies, result.claim, request, next);
+      return new Execution(dependencies, result.claim, request).run(request, next);
     case 'answered': {
       const stored = storedResponse(result.entry, environmentNameOf(result.entry.environment));
       return Promise.resolve(dependencies.updateResponse(replay(stored, request.client)));
@@ -169,111 +170,134 @@ function respond(
  * Executes the request, and records the outcome before the TPP gets a response. At the deadline the TPP gets OUTCOME_UNKNOWN if
  * the request was sent; the call continues, and a later response of the bank is recorded for repeats.
  */
-function execute(
-  dependencies: IdempotencyDependencies,
-  claim: Claim,
-  request: PisRequest,
-  next: Handler<PisRequest>,
-): Promise<PisResponse> {
-  const { maxStoredBytes, storageBudget, ifStateFails, lateAnswerMs, waitMs } = dependencies;
-  const { tenant } = request.client;
-  const { environmentIdOf, environmentNameOf, tenantIdsOf } = identitiesOf(request);
-  const { promise, resolve, reject } = Promise.withResolvers<PisResponse>();
-  let bankResponse: PisResponse;
-  let isLate = false;
-  let recordedWithOwner: boolean | Promise<boolean> = false;
+class Execution implements WriteAheadMark {
+  readonly lateAnswerMs: number;
+  readonly #dependencies: IdempotencyDependencies;
+  readonly #claim: Claim;
+  readonly #requestId: string;
+  readonly #tenant: string;
+  readonly #identities: Identities;
+  readonly #recordEvent: RecordEvent | undefined;
+  readonly #response = Promise.withResolvers<PisResponse>();
+  #isLate = false;
+  #recordedWithOwner: boolean | Promise<boolean> = false;
 
-  const writeAheadMark: WriteAheadMark = {
-    lateAnswerMs,
-    markSending(environment) {
-      try {
-        storageBudget.check(tenant); // again: other writes of the tenant were stored while this one waited in the queue
-      } catch (refusal) {
-        return Promise.reject(refusal);
-      }
-      const environmentId = environmentIdOf(environment);
-      const marked = claim.markSending(environmentId);
-      if (ifStateFails === 'refuse' || !(marked instanceof Promise)) return marked;
-      return marked.catch((thrown: unknown) => {
-        continueUnprotectedIfAllowed(dependencies, request, thrown);
-        return claim.markSendingUnrecorded(environmentId);
-      });
-    },
-    onDeadline() {
-      const environmentId = claim.sendingTo();
-      if (environmentId === undefined) return; // an unsent request fails by itself at the deadline
-      isLate = true;
-      const error = outcomeUnknown(environmentNameOf(environmentId));
-      request.recordEvent?.({ what: 'recorded', as: 'in-doubt' });
-      claim.markInDoubt(reasonText(error)).then(() => reject(error), reject);
-    },
-    recordWithOwner(response, isOwnerSet) {
-      if (storedBytesOf(response) > maxStoredBytes) return;
-      recordedWithOwner = claim.recordResponseAfter(isOwnerSet, response);
-    },
-    mayBelongToOther: (paymentId) => claim.mayBelongToOther(paymentId, tenantIdsOf(tenant), waitMs),
-  };
+  constructor(dependencies: IdempotencyDependencies, claim: Claim, request: PisRequest) {
+    this.lateAnswerMs = dependencies.lateAnswerMs;
+    this.#dependencies = dependencies;
+    this.#claim = claim;
+    this.#requestId = request.requestId;
+    this.#tenant = request.client.tenant;
+    this.#identities = identitiesOf(request);
+    this.#recordEvent = request.recordEvent;
+  }
 
-  function onResponse(response: PisResponse): void {
-    bankResponse = response;
+  run(request: PisRequest, next: Handler<PisRequest>): Promise<PisResponse> {
+    request.writeAheadMark = this;
     try {
-      const recorded = recordResponse(response);
-      if (recorded) recorded.then(onRecorded, onFailure);
-      else onRecorded();
+      this.#dependencies.storageBudget.check(this.#tenant);
+      next(request).then(
+        (response) => this.#onResponse(response),
+        (thrown: unknown) => this.#onFailure(thrown),
+      );
     } catch (thrown) {
-      onFailure(thrown);
+      this.#onFailure(thrown);
+    }
+    return this.#response.promise;
+  }
+
+  markSending(environment: string): number | Promise<number> {
+    const { storageBudget, ifStateFails } = this.#dependencies;
+    try {
+      storageBudget.check(this.#tenant); // again: other writes of the tenant were stored while this one waited in the queue
+    } catch (refusal) {
+      return Promise.reject(refusal);
+    }
+    const environmentId = this.#identities.environmentIdOf(environment);
+    const marked = this.#claim.markSending(environmentId);
+    if (ifStateFails === 'refuse' || !(marked instanceof Promise)) return marked;
+    return marked.catch((thrown: unknown) => {
+      continueUnprotectedIfAllowed(this.#dependencies, this.#requestId, thrown);
+      return this.#claim.markSendingUnrecorded(environmentId);
+    });
+  }
+
+  onDeadline(): void {
+    const environmentId = this.#claim.sendingTo();
+    if (environmentId === undefined) return; // an unsent request fails by itself at the deadline
+    this.#isLate = true;
+    const error = outcomeUnknown(this.#identities.environmentNameOf(environmentId));
+    this.#recordEvent?.({ what: 'recorded', as: 'in-doubt' });
+    const { reject } = this.#response;
+    this.#claim.markInDoubt(reasonText(error)).then(() => reject(error), reject);
+  }
+
+  recordWithOwner(response: PisResponse, isOwnerSet: Promise<boolean>): void {
+    if (storedBytesOf(response) > this.#dependencies.maxStoredBytes) return;
+    this.#recordedWithOwner = this.#claim.recordResponseAfter(isOwnerSet, response);
+  }
+
+  mayBelongToOther(paymentId: string | undefined): false | Promise<boolean> {
+    const ownTenants = this.#identities.tenantIdsOf(this.#tenant);
+    return this.#claim.mayBelongToOther(paymentId, ownTenants, this.#dependencies.waitMs);
+  }
+
+  #onResponse(response: PisResponse): void {
+    try {
+      const recorded = this.#recordOutcome(response);
+      const onFailure = (thrown: unknown) => this.#onFailure(thrown);
+      if (recorded) recorded.then(() => this.#onRecorded(response), onFailure);
+      else this.#onRecorded(response);
+    } catch (thrown) {
+      this.#onFailure(thrown);
     }
   }
 
   /** @returns `undefined` if the response is recorded already */
-  function recordResponse(response: PisResponse): Promise<void> | undefined {
+  #recordOutcome(response: PisResponse): Promise<void> | undefined {
     const { status } = response;
-    if (status !== 429 && status !== 401) return recordAsAnswered();
+    if (status !== 429 && status !== 401) return this.#recordAsAnswered(response);
     // A bank sends these before it processes the request, unless the response names a payment.
     return namesPayment(response).then((isProcessed) => {
-      if (isProcessed) return recordAsAnswered();
-      request.recordEvent?.({ what: 'recorded', as: 'released' });
-      return claim.release();
+      if (isProcessed) return this.#recordAsAnswered(response);
+      this.#recordEvent?.({ what: 'recorded', as: 'released' });
+      return this.#claim.release();
     });
   }
 
   /** Records the response for repeats, unless it was recorded together with the owner of its payment. */
-  function recordAsAnswered(): Promise<void> | undefined {
-    request.recordEvent?.({ what: 'recorded', as: 'answered' });
-    if (recordedWithOwner === true) return undefined;
-    if (recordedWithOwner === false) return recordWithoutOwner();
-    return recordedWithOwner.then((isRecorded) => (isRecorded ? undefined : recordWithoutOwner()));
+  #recordAsAnswered(response: PisResponse): Promise<void> | undefined {
+    this.#recordEvent?.({ what: 'recorded', as: 'answered' });
+    const recorded = this.#recordedWithOwner;
+    if (recorded === true) return undefined;
+    if (recorded === false) return this.#recordWithoutOwner(response);
+    return recorded.then((isRecorded) => (isRecorded ? undefined : this.#recordWithoutOwner(response)));
   }
 
-  function recordWithoutOwner(): Promise<void> {
-    if (storedBytesOf(bankResponse) <= maxStoredBytes) return claim.recordResponse(bankResponse);
-    return shortenResponse(bankResponse).then(claim.recordResponse);
+  #recordWithoutOwner(response: PisResponse): Promise<void> {
+    if (storedBytesOf(response) <= this.#dependencies.maxStoredBytes)
+      return this.#claim.recordResponse(response);
+    return shortenResponse(response).then((shortened) => this.#claim.recordResponse(shortened));
   }
 
-  function onRecorded(): void {
-    if (isLate) request.recordEvent?.({ what: 'late-answer', status: bankResponse.status });
-    else resolve(bankResponse);
+  #onRecorded(response: PisResponse): void {
+    if (this.#isLate) this.#recordEvent?.({ what: 'late-answer', status: response.status });
+    else this.#response.resolve(response);
   }
 
-  function onFailure(thrown: unknown): void {
+  #onFailure(thrown: unknown): void {
     const error = asGatewayError(thrown);
-    const mayHaveReached = claim.sendingTo() !== undefined && errorTable[error.code].reachedBank === 'maybe';
-    request.recordEvent?.({ what: 'recorded', as: mayHaveReached ? 'in-doubt' : 'released' });
+    const { reject } = this.#response;
+    const mayHaveReached =
+      this.#claim.sendingTo() !== undefined && errorTable[error.code].reachedBank === 'maybe';
+    this.#recordEvent?.({ what: 'recorded', as: mayHaveReached ? 'in-doubt' : 'released' });
     try {
-      const recorded = mayHaveReached ? claim.markInDoubt(reasonText(error)) : claim.release();
+      const recorded = mayHaveReached ? this.#claim.markInDoubt(reasonText(error)) : this.#claim.release();
       recorded.then(() => reject(thrown), reject);
     } catch (bug) {
       reject(bug);
     }
   }
-
-  try {
-    storageBudget.check(tenant);
-    next(Object.assign(request, { writeAheadMark })).then(onResponse, onFailure);
-  } catch (thrown) {
-    onFailure(thrown);
-  }
-  return promise;
 }
 
 /** The reason shown to operators. */
@@ -286,7 +310,7 @@ interface Unprotected {
 /** Continues without the ledger and logs a warning if `idempotency.ifStateFails` allows it; rethrows otherwise. */
 function continueUnprotectedIfAllowed(
   { ifStateFails, log }: IdempotencyDependencies,
-  { requestId }: PisRequest,
+  requestId: string,
   thrown: unknown,
 ): Unprotected {
   const { code, message } = asGatewayError(thrown);

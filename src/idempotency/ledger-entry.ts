@@ -48,7 +48,7 @@ const entryShape = z.discriminatedUnion('step', [
     ...sentFields,
     step: z.literal('answered'),
     status: z.number(),
-    headers: z.array(z.tuple([z.string(), z.string()])),
+    headers: z.array(z.tuple([z.string(), z.string()]).readonly()).readonly(),
     body: z.base64(),
     /** The public URL in its links, if it has links of the gateway. */
     publicUrl: z.string().optional(),
@@ -94,13 +94,36 @@ export function claimedEntry(
   };
 }
 
+/** The entry of a request that is about to be sent. @param listenedUntil milliseconds since 1970 */
+export function sendingEntry(
+  claimed: SerializedEntry<ClaimedEntry>,
+  environment: string,
+  listenedUntil: number,
+): SerializedEntry<SendingEntry> {
+  const added = { environment, listenedUntil };
+  return {
+    entry: { ...claimed.entry, step: 'sending', ...added },
+    raw: nextText(claimed, 'sending', added),
+  };
+}
+
 /** Stores the bank's response. A 5xx leaves the outcome in doubt: a proxy in front of the bank may have sent it. */
-export function answeredEntry(entry: SendingEntry, bankResponse: PisResponse): AnsweredEntry {
+export function answeredEntry(
+  sending: SerializedEntry<SendingEntry>,
+  bankResponse: PisResponse,
+): SerializedEntry<AnsweredEntry> {
   const { status, headers, body, publicUrl } = bankResponse;
-  const response = { status, headers: headers.map(([name, value]): [string, string] => [name, value]) };
-  const why = status >= 500 ? { why: `the bank answered ${status}` } : {};
-  const links = publicUrl === undefined ? {} : { publicUrl };
-  return { ...entry, step: 'answered', ...response, body: body.toString('base64'), ...links, ...why };
+  const added = {
+    status,
+    headers,
+    body: body.toString('base64'),
+    ...(publicUrl !== undefined && { publicUrl }),
+    ...(status >= 500 && { why: `the bank answered ${status}` }),
+  };
+  return {
+    entry: { ...sending.entry, step: 'answered', ...added },
+    raw: nextText(sending, 'answered', added),
+  };
 }
 
 /** @param paymentId the id of the initiated payment, if the operator knows it */
@@ -156,6 +179,16 @@ export interface SerializedEntry<Entry extends LedgerEntry = LedgerEntry> {
   readonly entry: Entry;
   readonly raw: string;
 }
+
+/** The beginning of the text of every entry that this release writes. */
+const beginning = (step: LedgerEntry['step']) => `{"v":1,"step":"${step}"`;
+
+/**
+ * The text of the next step: that of the former one with other fields appended. To serialize the whole entry again takes several
+ * times as long.
+ */
+const nextText = ({ entry, raw }: SerializedEntry, step: LedgerEntry['step'], added: object): string =>
+  `${beginning(step)}${raw.slice(beginning(entry.step).length, -1)},${JSON.stringify(added).slice(1)}`;
 
 export const serialized = <Entry extends LedgerEntry>(entry: Entry): SerializedEntry<Entry> => ({
   entry,

@@ -16,7 +16,7 @@ import { whenKnown } from '../state/known-results.ts';
 import { createPendingWrites } from '../state/pending-writes.ts';
 import { EpochMismatchError, type Fence, type KeyValues, type State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
-import { type Claim, type ClaimDependencies, createClaim } from './claim.ts';
+import { type Claim, type ClaimDependencies, ClaimedAttempt } from './claim.ts';
 import { createFollowResolutions } from './follow-resolutions.ts';
 import { createEntryStore } from './former-names.ts';
 import { createInitiators } from './initiators.ts';
@@ -224,7 +224,10 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
 
   function claimed({ identity, request, own, lateAnswerMs }: Attempt, { sequence }: Fence): ClaimResult {
     const terms = { id: identity.id, entry: own, tenantName: request.client.tenant, sequence };
-    return { kind: 'claimed', claim: createClaim(services, { ...terms, lateAnswerMs, windowMs: window }) };
+    return {
+      kind: 'claimed',
+      claim: new ClaimedAttempt(services, { ...terms, lateAnswerMs, windowMs: window }),
+    };
   }
 
   async function afterRefusal(attempt: Attempt, refusal: unknown): Promise<ClaimResult> {

@@ -7,23 +7,28 @@ import {
   isUnresolved,
   type LedgerEntry,
   parseEntry,
+  type SendingEntry,
+  sendingEntry,
   serialized,
   statusPathOf,
   storedResponse,
 } from '../../../src/idempotency/ledger-entry.ts';
 import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { type Operation, prefixOf } from '../../../src/pis/operations.ts';
+import type { PisResponse } from '../../../src/request/messages.ts';
 import { bankResponse, useFakeTime } from './instance.ts';
 import { authorisation, cancellation, initiation } from './requests.ts';
 
 const claim = claimedEntry(cancellation(), identityOf(cancellation()), { attempt: 'one', holder: 'me' });
 const sending = { ...claim, step: 'sending', environment: 'sandbox', listenedUntil: 1 } as const;
+const answered = (response: PisResponse) => answeredEntry(serialized<SendingEntry>(sending), response);
 const steps: readonly LedgerEntry[] = [
   claim,
   sending,
   { ...sending, step: 'in-doubt', why: 'nobody knows' },
-  answeredEntry(sending, bankResponse(201, 'made')),
-  answeredEntry(sending, bankResponse(500)),
+  answered(bankResponse(201, 'made')).entry,
+  answered({ ...bankResponse(201, 'made'), publicUrl: 'https://gateway.example' }).entry,
+  answered(bankResponse(500)).entry,
   { ...sending, step: 'happened' },
   { ...sending, step: 'happened', paymentId: 'GJv0KO..Fg==_=_bS6p6XvTWI' },
 ];
@@ -33,6 +38,17 @@ describe('a ledger entry', () => {
     test(`is parsed to the same value: ${entry.step}${'why' in entry ? ', in doubt' : ''}`, () => {
       assert.deepEqual(parseEntry(serialized(entry).raw), entry);
     });
+
+  test('has the same text whether its steps are serialized as a whole or follow one another', () => {
+    const claimed = serialized(claim);
+    const sent = sendingEntry(claimed, 'sand"box', 1);
+    const responses = [bankResponse(201, 'made'), bankResponse(500)];
+    const all = [sent, ...responses.map((response) => answeredEntry(sent, response))];
+    assert.deepEqual(
+      all.map(({ raw }) => raw),
+      all.map(({ entry }) => JSON.stringify(entry)),
+    );
+  });
 
   test('is parsed without fields that a later gateway has added', () => {
     assert.deepEqual(parseEntry(JSON.stringify({ ...sending, added: 'later' })), sending);
@@ -46,10 +62,7 @@ describe('a ledger entry', () => {
     ['is foreign JSON', '{"a":"b"}'],
     ['is a string', '"claimed"'],
     ['is a number', '1'],
-    [
-      'has a body that is not base64',
-      JSON.stringify({ ...answeredEntry(sending, bankResponse(201)), body: '?' }),
-    ],
+    ['has a body that is not base64', JSON.stringify({ ...answered(bankResponse(201)).entry, body: '?' })],
   ] as const)
     test(`cannot be parsed if it ${what}`, () => {
       assert.equal(parseEntry(text), undefined);
@@ -72,7 +85,7 @@ describe('a stored response', () => {
       ['ASPSP-SCA-Approach', 'REDIRECT'],
     ] as const;
     const body = Buffer.from([0, 255, 254, 10, 13]);
-    const entry = parseEntry(serialized(answeredEntry(sending, { ...bankResponse(201), headers, body })).raw);
+    const entry = parseEntry(answered({ ...bankResponse(201), headers, body }).raw);
     assert.ok(entry?.step === 'answered');
     assert.deepEqual(storedResponse(entry), {
       status: 201,
@@ -84,13 +97,13 @@ describe('a stored response', () => {
   });
 
   test('is in doubt if its status is 5xx', () => {
-    const inDoubt = (status: number) => isInDoubt(answeredEntry(sending, bankResponse(status)));
+    const inDoubt = (status: number) => isInDoubt(answered(bankResponse(status)).entry);
     assert.deepEqual([201, 302, 400, 499, 500, 599].map(inDoubt), [false, false, false, false, true, true]);
   });
 });
 
 test('an entry is unresolved while it is claimed, sending or in doubt', () => {
-  assert.deepEqual(steps.map(isUnresolved), [true, true, true, false, true, false, false]);
+  assert.deepEqual(steps.map(isUnresolved), [true, true, true, false, false, true, false, false]);
   assert.equal(isUnresolved(undefined), false);
 });
 

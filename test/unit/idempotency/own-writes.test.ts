@@ -18,7 +18,7 @@ const claimed: ClaimedEntry = claimedEntry(initiation(), identityOf(initiation()
 });
 const sending: SendingEntry = { ...claimed, step: 'sending', environment: 'sandbox', listenedUntil: 1 };
 const inDoubt = { ...sending, step: 'in-doubt', why: 'no answer' } as const;
-const answered = (body: string) => answeredEntry(sending, bankResponse(201, body));
+const answered = (body: string) => answeredEntry(serialized(sending), bankResponse(201, body)).entry;
 
 describe('the own writes of an instance', () => {
   test('are remembered in every step, as they were stored', (t) => {
