@@ -41,11 +41,12 @@ export function createUrlMapper(
     const { origin, basePath } = environment;
 
     return (url) => {
-      if (beyondRfc3986.test(url)) return undefined;
-      const href =
-        normalHref(url, origin) ?? URL.parse(url, `${origin}${basePath}${operation.path}`)?.href ?? '';
-      const found = prefixesFor(url, prefixes).find((candidate) => href.startsWith(candidate));
-      return found && `${publicPrefix}${href.slice(found.length)}`;
+      const normal = normalHref(url, origin);
+      if (normal === undefined && beyondRfc3986.test(url)) return undefined;
+      const href = normal ?? URL.parse(url, `${origin}${basePath}${operation.path}`)?.href ?? '';
+      for (const prefix of prefixesFor(url, prefixes))
+        if (href.startsWith(prefix)) return `${publicPrefix}${href.slice(prefix.length)}`;
+      return undefined;
     };
   };
 }
