@@ -8,6 +8,7 @@ import { measureAllocation } from './budgets/allocation.ts';
 import { measureAsyncCounts } from './budgets/async-counts.ts';
 import { budgets } from './budgets/limits.ts';
 import type { Cost } from './budgets/measure.ts';
+import { measurePromotion } from './budgets/promotion.ts';
 import { measureRoundTrips } from './budgets/round-trips.ts';
 import { withCleanup } from './cleanup.ts';
 import { formatTable } from './format-table.ts';
@@ -15,7 +16,7 @@ import { openTestbed } from './testbed.ts';
 
 const { values } = parseArgs({
   options: {
-    only: { type: 'string', default: 'counts,round-trips,bytes' },
+    only: { type: 'string', default: 'counts,round-trips,bytes,promoted' },
     requests: { type: 'string', default: '2000' },
     where: { type: 'boolean', default: false },
   },
@@ -43,6 +44,8 @@ await withCleanup(async (life) => {
     add('sequential round trips to Redis', await measureRoundTrips(testbed, life));
   if (only.includes('bytes'))
     add('bytes allocated', await measureAllocation(testbed, folder, Number(values.requests)));
+  if (only.includes('promoted'))
+    add('bytes promoted', await measurePromotion(testbed, folder, 5 * Number(values.requests)));
 
   const results = join(import.meta.dirname, 'results');
   mkdirSync(results, { recursive: true });

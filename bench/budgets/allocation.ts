@@ -6,7 +6,7 @@ import { bareExpress, expressProxy } from '../contenders/table.ts';
 import { installedContenders } from '../prerequisites.ts';
 import type { Testbed } from '../testbed.ts';
 import { type Budget, budgets, type RequestKind, requestKinds } from './limits.ts';
-import { type Cost, type ProbedContender, withProbedContender } from './measure.ts';
+import { type Cost, type ProbedContender, sendMany, withProbedContender } from './measure.ts';
 
 const maxRounds = 3;
 /** A few at a time, because on a busy machine a single request mostly waits for a processor. */
@@ -24,7 +24,7 @@ export async function measureAllocation(
   };
   const costs: Cost[] = [];
   const measure = async (contender: Contender, kinds: readonly RequestKind[]) =>
-    withProbedContender(testbed, contender, folder, connections, async (probed) => {
+    withProbedContender(testbed, contender, { folder, connections }, async (probed) => {
       for (const kind of kinds) {
         const measured = (await bytesPerRequest(probed, kind, requests)) / 1024;
         costs.push({
@@ -58,13 +58,7 @@ async function bytesPerRequest(
   kind: RequestKind,
   requests: number,
 ): Promise<number> {
-  const sendAll = (count: number) => {
-    let sent = 0;
-    const sendNext = async () => {
-      while (sent++ < count) await send(kind);
-    };
-    return Promise.all(Array.from({ length: connections }, sendNext));
-  };
+  const sendAll = (count: number) => sendMany(send, kind, count, connections);
   await sendAll(requests / 2); // later rounds differ by less than 5 %
   for (let round = 0; round < maxRounds; round++) {
     await probe.collectGarbage();

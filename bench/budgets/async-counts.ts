@@ -13,7 +13,7 @@ const countedRequests = 15;
 export async function measureAsyncCounts(testbed: Testbed, folder: string): Promise<readonly Cost[]> {
   const costs: Cost[] = [];
   for (const contender of installedContenders([penstock, penstockOnRedis], console.log))
-    await withProbedContender(testbed, contender, folder, 1, async ({ probe, send }) => {
+    await withProbedContender(testbed, contender, { folder, connections: 1 }, async ({ probe, send }) => {
       for (const kind of requestKinds) {
         for (let sent = 0; sent < warmUpRequests; sent++) await send(kind);
         const counts = [];

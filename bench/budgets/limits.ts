@@ -14,6 +14,8 @@ export interface Budget {
   readonly roundTrips: number;
   /** KiB allocated beyond those of the baseline for the same request. */
   readonly extraKiB: number;
+  /** KiB that reach V8's old generation, under load. */
+  readonly promotedKiB: number;
   readonly baseline: 'proxy' | 'answer';
 }
 
@@ -24,6 +26,7 @@ export const budgets: Readonly<Record<RequestKind, Budget>> = {
     timers: 1,
     roundTrips: 3, // claim; mark as sending; response
     extraKiB: 40,
+    promotedKiB: 2,
     baseline: 'proxy',
   },
   get: {
@@ -32,6 +35,7 @@ export const budgets: Readonly<Record<RequestKind, Budget>> = {
     timers: 1,
     roundTrips: 1, // the environment of the payment
     extraKiB: 12,
+    promotedKiB: 1,
     baseline: 'proxy',
   },
   cachedStatus: {
@@ -40,6 +44,7 @@ export const budgets: Readonly<Record<RequestKind, Budget>> = {
     timers: 0,
     roundTrips: 1, // environment and cached document together
     extraKiB: 8,
+    promotedKiB: 1,
     baseline: 'answer',
   },
   cachedFinalStatus: {
@@ -48,6 +53,7 @@ export const budgets: Readonly<Record<RequestKind, Budget>> = {
     timers: 0,
     roundTrips: 0,
     extraKiB: 8,
+    promotedKiB: 1,
     baseline: 'answer',
   },
 };

@@ -38,12 +38,19 @@ export interface ProbedContender {
   send(kind: RequestKind): Promise<number>;
 }
 
-/** Starts a contender that has Node options and a probe, runs `act`, and stops it. @param folder for the socket of the probe */
+interface ProbeOptions {
+  /** For the socket of the probe. */
+  readonly folder: string;
+  readonly connections: number;
+  /** Options of Node. */
+  readonly heapOptions?: readonly string[];
+}
+
+/** Starts a contender that has Node options and a probe, runs `act`, and stops it. */
 export async function withProbedContender(
   testbed: Testbed,
   contender: Contender,
-  folder: string,
-  connections: number,
+  { folder, connections, heapOptions = withoutCollections }: ProbeOptions,
   act: (probed: ProbedContender) => Promise<void>,
 ): Promise<void> {
   const socket = join(folder, 'probe');
@@ -70,7 +77,21 @@ export async function withProbedContender(
 }
 
 /** A young generation that is not collected during a measurement. */
-const heapOptions = ['--expose-gc', '--min-semi-space-size=512', '--max-semi-space-size=512'];
+const withoutCollections = ['--expose-gc', '--min-semi-space-size=512', '--max-semi-space-size=512'];
+
+/** Sends requests of one kind, a fixed number at a time. */
+export async function sendMany(
+  send: ProbedContender['send'],
+  kind: RequestKind,
+  count: number,
+  atATime: number,
+): Promise<void> {
+  let sent = 0;
+  const sendNext = async () => {
+    while (sent++ < count) await send(kind);
+  };
+  await Promise.all(Array.from({ length: atATime }, sendNext));
+}
 
 export async function sendersFor(
   port: number,

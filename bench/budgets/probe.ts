@@ -18,8 +18,12 @@ export interface AsyncCounts {
 export interface MemoryUse {
   /** The heap and everything outside of it that belongs to objects of the heap, such as Buffers. */
   readonly bytes: number;
+  /** The old generation: objects that have survived two young collections. */
+  readonly oldBytes: number;
   /** Garbage collections since the start. */
   readonly collections: number;
+  /** Those of the old generation. */
+  readonly fullCollections: number;
 }
 
 export type ProbeCommand = 'startCounting' | 'stopCounting' | 'collectGarbage' | 'memoryUse';

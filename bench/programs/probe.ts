@@ -5,7 +5,8 @@
 
 import { createHook } from 'node:async_hooks';
 import { createServer } from 'node:net';
-import { PerformanceObserver } from 'node:perf_hooks';
+import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
+import { getHeapSpaceStatistics } from 'node:v8';
 import type { AsyncCounts, MemoryUse, ProbeCommand } from '../budgets/probe.ts';
 
 const ownCode = /\/src\//;
@@ -37,10 +38,17 @@ function stackFrames(): readonly string[] {
   return stack.split('\n').slice(3); // without the message and the two frames of this file
 }
 
+/** Node's types lack the details of a garbage collection. */
+const isFull = (detail: unknown) =>
+  (detail as { readonly kind?: number }).kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+
 let collections = 0;
-const observer = new PerformanceObserver((list) => {
-  collections += list.getEntries().length;
-});
+let fullCollections = 0;
+const countCollections = (entries: readonly PerformanceEntry[]) => {
+  collections += entries.length;
+  for (const entry of entries) if ('detail' in entry && isFull(entry.detail)) fullCollections++;
+};
+const observer = new PerformanceObserver((list) => countCollections(list.getEntries()));
 observer.observe({ entryTypes: ['gc'] });
 
 const commands: Readonly<Record<ProbeCommand, () => AsyncCounts | MemoryUse | undefined>> = {
@@ -59,9 +67,13 @@ const commands: Readonly<Record<ProbeCommand, () => AsyncCounts | MemoryUse | un
     return undefined;
   },
   memoryUse() {
-    collections += observer.takeRecords().length;
+    countCollections(observer.takeRecords());
     const { heapUsed, external } = process.memoryUsage(); // `external` includes Buffers
-    return { bytes: heapUsed + external, collections };
+    const oldSpaces = getHeapSpaceStatistics().filter(({ space_name }) =>
+      /^(old|large_object)_space$/.test(space_name),
+    );
+    const oldBytes = oldSpaces.reduce((sum, { space_used_size }) => sum + space_used_size, 0);
+    return { bytes: heapUsed + external, oldBytes, collections, fullCollections };
   },
 };
 
