@@ -29,13 +29,40 @@ export interface RedisCommand {
 export type ExecuteBatch = (commands: readonly RedisCommand[]) => Promise<readonly unknown[]>;
 
 /**
- * @returns the result of the command; `notSent` if it depends on a command of another batch
- * @throws GatewayError STATE_UNAVAILABLE as `WithDeadline` does, or with the error that Redis returned for this command
+ * @param convert receives the result of the command; `notSent` if it depends on a command of another batch. To convert it by `then`
+ *   would create a second promise for each command
+ * @throws GatewayError STATE_UNAVAILABLE as `WithDeadline` does, or with the error that Redis returned for this command; what
+ *   `convert` throws
  */
-export type SendCommand = (command: RedisCommand) => Promise<unknown>;
+export type SendCommand = <Value>(
+  command: RedisCommand,
+  convert: (result: unknown) => Value | Promise<Value>,
+) => Promise<Value>;
 
-interface QueuedCommand extends PromiseWithResolvers<unknown> {
+/** A command whose result is not known yet. */
+class QueuedCommand {
   readonly command: RedisCommand;
+  readonly #onResult: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+
+  constructor(command: RedisCommand, onResult: (result: unknown) => void, reject: (error: unknown) => void) {
+    this.command = command;
+    this.#onResult = onResult;
+    this.reject = reject;
+  }
+
+  resolve(result: unknown): void {
+    try {
+      this.#onResult(result);
+    } catch (thrown) {
+      this.reject(thrown);
+    }
+  }
+
+  /** The same command, when the one that it depends on has taken effect. */
+  independent(): QueuedCommand {
+    return new QueuedCommand({ ...this.command, after: undefined }, this.#onResult, this.reject);
+  }
 }
 
 /**
@@ -68,9 +95,10 @@ export function createCommandBatcher(
   }
 
   function send(queued: readonly QueuedCommand[]): void {
-    const batch = queued.filter(({ command: { after }, resolve }) => {
+    const batch = queued.filter((each) => {
+      const { after } = each.command;
       const canBeSent = !after || queued.some(({ command }) => command === after);
-      if (!canBeSent) resolve(notSent);
+      if (!canBeSent) each.resolve(notSent);
       return canBeSent;
     });
     if (batch.length === 0) return;
@@ -100,20 +128,18 @@ export function createCommandBatcher(
       const { after } = queued.command;
       const position = after ? commands.indexOf(after) : -1;
       if (position < 0 || position >= results.length) return [queued];
-      if (tookEffect(results[position]))
-        return [{ ...queued, command: { ...queued.command, after: undefined } }];
+      if (tookEffect(results[position])) return [queued.independent()];
       queued.resolve(0);
       return [];
     });
     send(next);
   }
 
-  return (command) => {
-    const queued = { command, ...Promise.withResolvers<unknown>() };
-    if (queue.length === 0) process.nextTick(sendQueue);
-    queue.push(queued);
-    return queued.promise;
-  };
+  return (command, convert) =>
+    new Promise((resolve, reject) => {
+      if (queue.length === 0) process.nextTick(sendQueue);
+      queue.push(new QueuedCommand(command, (result) => resolve(convert(result)), reject));
+    });
 }
 
 /** The result of a command that depends on a command of another batch. */

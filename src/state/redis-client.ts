@@ -1,11 +1,17 @@
 /** The connections to Redis: one server, the master behind sentinels, or a cluster. Only this file imports ioredis. */
 
-import { createHash } from 'node:crypto';
 import type { Writable } from 'node:stream';
-import { Cluster, Command, Redis, type Result } from 'ioredis';
+import { Cluster, Command, Redis } from 'ioredis';
 import type { RedisSettings } from '../config/schema.ts';
 import type { PubSub } from './ports.ts';
 import { corkPerTick, type ExecuteBatch, type RedisCommand } from './redis-batch.ts';
+import {
+  batchArguments,
+  isScriptMissing,
+  resultsOf,
+  type ScriptArguments,
+  scriptOf,
+} from './redis-batch-script.ts';
 import type {
   Confirmation,
   ConfirmedCommand,
@@ -23,7 +29,6 @@ import {
 } from './redis-options.ts';
 import type { ReplicaCounts } from './redis-replicas.ts';
 import type { RedisReader } from './redis-request-log.ts';
-import { scripts } from './redis-scripts.ts';
 import { createRedisSubscriber } from './redis-subscriber.ts';
 
 /** All connections of one instance. They reconnect by themselves, except those for confirmed writes. */
@@ -309,28 +314,25 @@ async function unreachable(address: string): Promise<never> {
   throw new Error(`no connection to ${address}`);
 }
 
-declare module 'ioredis' {
-  interface RedisCommander<Context> {
-    /** The script of redis-scripts.ts. @returns for each command its result or an error */
-    executeBatch(keys: number, ...keysAndArgs: RedisCommand['args'][number][]): Result<unknown[], Context>;
-  }
-}
-
+/**
+ * Executes the script by its hash; by its text on a Redis that does not know it yet.
+ *
+ * Not with `defineCommand`: ioredis assigns functions to properties of the command, and V8 then keeps it until a full collection
+ * (ADR 62). So that its arguments are not kept as well, they are removed when it is answered.
+ */
 function batchExecutorOn(client: Redis | Cluster): ExecuteBatch {
-  return (commands) => client.executeBatch(...batchArguments(commands));
-}
-
-/** The arguments of the script: the number of keys, the keys, and the rest. */
-function batchArguments(commands: readonly RedisCommand[]): [number, ...RedisCommand['args'][number][]] {
-  const keys = commands.map(({ key }) => key);
-  const args: RedisCommand['args'][number][] = [commands.length];
-  for (const { name, fence, otherKeys = [], after, args: own } of commands) {
-    const first = fence ? [keys.push(fence.key), fence.epoch, fence.sequence] : [];
-    if (otherKeys.length > 0) first.push(keys.push(...otherKeys) - otherKeys.length + 1);
-    if (after) args.push('after', commands.indexOf(after) + 1);
-    args.push(name, first.length + own.length, ...first, ...own);
+  async function execute(name: 'evalsha' | 'eval', args: ScriptArguments): Promise<readonly unknown[]> {
+    const command = new Command(name, [scriptOf[name], ...args], { replyEncoding: 'utf8' });
+    try {
+      return (await client.sendCommand(command)) as readonly unknown[]; // the result of the script
+    } catch (thrown) {
+      if (name === 'eval' || !isScriptMissing(thrown)) throw thrown;
+      return execute('eval', args);
+    } finally {
+      command.args.length = 0;
+    }
   }
-  return [keys.length, ...keys, ...args];
+  return (commands) => execute('evalsha', batchArguments(commands));
 }
 
 /** @param scriptSize how many commands one script may execute */
@@ -342,7 +344,7 @@ function confirmingConnectionOn(redis: Redis, scriptSize: number): ConfirmingCon
     isClosed = true;
   });
 
-  /** Not `redis.executeBatch`: it executes a script that Redis does not know a second time, but only after the WAIT. */
+  /** Not as `batchExecutorOn`: it executes a script that Redis does not know a second time, but only after the WAIT. */
   async function execute(
     method: 'evalsha' | 'eval',
     commands: readonly ConfirmedCommand[],
@@ -355,7 +357,7 @@ function confirmingConnectionOn(redis: Redis, scriptSize: number): ConfirmingCon
       const part = commands.slice(start, start + scriptSize);
       if (part[0]?.redirectedBy === 'ASK') pipeline.asking();
       parts.push({ position: pipeline.length, size: part.length });
-      pipeline[method](method === 'eval' ? lua : luaHash, ...batchArguments(part));
+      pipeline[method](scriptOf[method], ...batchArguments(part));
     }
     pipeline.wait(replicas, waitMs);
     const answers = (await pipeline.exec()) ?? [];
@@ -382,17 +384,3 @@ function confirmingConnectionOn(redis: Redis, scriptSize: number): ConfirmingCon
     },
   };
 }
-
-const { lua } = scripts.executeBatch;
-const luaHash = createHash('sha1').update(lua).digest('hex');
-
-/** The results of a script of `size` commands: its own error counts for each of them. */
-function resultsOf(
-  size: number,
-  [error, results]: [error: Error | null, results?: unknown] = [null],
-): readonly unknown[] {
-  const list = Array.isArray(results) ? results : [];
-  return Array.from({ length: size }, (_, index) => error ?? list[index] ?? new Error('not executed'));
-}
-
-const isScriptMissing = (result: unknown) => result instanceof Error && result.message.startsWith('NOSCRIPT');

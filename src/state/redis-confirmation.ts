@@ -8,7 +8,7 @@
 
 import { GatewayError, stateUnavailable } from '../request/errors.ts';
 import { UnconfirmedError } from './ports.ts';
-import { type RedisCommand, reasonOf, TimeoutError, withTimeout } from './redis-batch.ts';
+import { type RedisCommand, reasonOf, type SendCommand, TimeoutError, withTimeout } from './redis-batch.ts';
 import type { ReplicaCounts } from './redis-replicas.ts';
 
 /** A connection to one master. It does not reconnect by itself. */
@@ -48,7 +48,7 @@ export interface ConfirmingMasters {
 
 export interface ConfirmedWrites {
   /** @throws UnconfirmedError @throws GatewayError STATE_UNAVAILABLE as `SendCommand` does */
-  send(command: RedisCommand): Promise<unknown>;
+  readonly send: SendCommand;
   /** Which of the last writes were not confirmed, as a sentence; `undefined` if all were. */
   problem(): string | undefined;
 }
@@ -57,7 +57,7 @@ interface ConfirmedWritesDependencies {
   readonly masters: ConfirmingMasters;
   readonly replicas: ReplicaCounts;
   /** Sends a command that no replica has to confirm. */
-  readonly sendUnconfirmed: (command: RedisCommand) => Promise<unknown>;
+  readonly sendUnconfirmed: SendCommand;
   /** How long a command may wait for its confirmation, in milliseconds. */
   readonly timeoutMs: number;
   /** How long the answer of the master may take in addition, in milliseconds. */
@@ -85,25 +85,24 @@ export function createConfirmedWrites(dependencies: ConfirmedWritesDependencies)
   };
   const redirect = (master: string, command: QueuedCommand) => queueOf(master).add(command);
 
-  async function sendWhenKnown(master: string, command: RedisCommand): Promise<unknown> {
+  async function waitUntilKnown(master: string): Promise<void> {
     await withTimeout(timeoutMs, replicas.observed(master)).catch((cause) => {
       throw stateUnavailable(new Error(`the number of replicas is not known (${reasonOf(cause)})`));
     });
-    return send(command);
   }
 
   /** Not async: commands that need no confirmation join the batch of this tick. */
-  function send(command: RedisCommand): Promise<unknown> {
+  const send: SendCommand = (command, convert) => {
     const master = masters.masterOf(command.key);
     if (master === undefined) return Promise.reject(stateUnavailable(new Error('not connected')));
     const required = replicas.required(master);
-    if (required === undefined) return sendWhenKnown(master, command);
-    if (required === 0) return sendUnconfirmed(command);
+    if (required === undefined) return waitUntilKnown(master).then(() => send(command, convert));
+    if (required === 0) return sendUnconfirmed(command, convert);
     const confirmBeforeMs = performance.now() + timeoutMs;
     const queued = { ...command, confirmBeforeMs, ...Promise.withResolvers<unknown>() };
     queueOf(master).add(queued);
-    return queued.promise;
-  }
+    return queued.promise.then(convert);
+  };
 
   return {
     send,

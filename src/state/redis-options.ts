@@ -3,7 +3,6 @@
 import { unescape as percentDecode } from 'node:querystring';
 import type { RedisSettings } from '../config/schema.ts';
 import { hostWithoutBrackets } from '../config/values.ts';
-import { scripts } from './redis-scripts.ts';
 
 type Settings<Kind extends RedisSettings['kind']> = RedisSettings & { readonly kind: Kind };
 
@@ -24,7 +23,6 @@ const connectionOptions = (timeoutMs: number) => ({
   autoResendUnfulfilledCommands: false, // otherwise a write issued before an outage takes effect after it
   autoResubscribe: false, // redis-subscriber.ts does it, because the next connection may lead to another node
   retryStrategy: retryDelayMs,
-  scripts,
 });
 
 /** For the handshake with a frozen server. Longer than `state.timeout`, which redis-batch.ts applies to other commands. */
@@ -67,7 +65,6 @@ export const sentinelSubscriberOptions = ({ urls }: Settings<'sentinels'>, timeo
 /** For a cluster. Commands are not retried: a retry would complete after the caller has given up. */
 export const clusterOptions = (settings: Settings<'cluster'>, timeoutMs: number) => ({
   lazyConnect: true,
-  scripts,
   redisOptions: nodeOptions(settings, timeoutMs),
   enableOfflineQueue: false, // not in the options of the nodes, which ioredis overwrites
   clusterRetryStrategy: retryDelayMs,

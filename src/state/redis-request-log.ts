@@ -30,10 +30,11 @@ export function createRedisRequestLog({
 }: RedisRequestLogDependencies): RequestLog {
   const keyOf = (slice: number, part: string) => `${prefix}requests:{${slice}}:${part}`;
   return {
-    async append(slice, write) {
-      const result = await sendCommand(appendCommand((part) => keyOf(slice, part), write));
-      return Array.isArray(result) ? result.map(Number) : [];
-    },
+    append: (slice, write) =>
+      sendCommand(
+        appendCommand((part) => keyOf(slice, part), write),
+        (result) => (Array.isArray(result) ? result.map(Number) : []),
+      ),
     countChunks: (slice) => withDeadline(() => reader.hlen(keyOf(slice, 'chunks'))),
     async readChunks(slice, positions) {
       if (positions.length === 0) return [];

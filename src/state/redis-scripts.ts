@@ -1,4 +1,4 @@
-/** The Lua script that executes a batch of commands in Redis. The client loads it again after a restart of Redis. */
+/** The Lua script that executes a batch of commands in Redis. */
 
 import { aheadMarginMs } from './token-bucket.ts';
 
@@ -235,5 +235,4 @@ ${ownCommands}${batchScript}`;
 
 const redisClock = "local time = redis.call('TIME') return time[1] * 1000 + time[2] / 1000";
 
-/** The script under the name of its client method; redis-client.ts declares the type. */
-export const scripts = { executeBatch: { lua: scriptWithClock(redisClock) } } as const;
+export const batchLua: string = scriptWithClock(redisClock);

@@ -7,6 +7,7 @@ import {
   type ConfirmedBy,
   EpochMismatchError,
   type Fence,
+  type GrantedPermits,
   type Journals,
   type KeyValues,
   leaseMs,
@@ -55,7 +56,8 @@ export function createRedisState(
   const withDeadline = createDeadline(timeoutMs);
   const sendCommand = createCommandBatcher(client.executeBatch, withDeadline, client.maxBatchSize);
   const prefixed = (name: string) => `${prefix}${name}`;
-  const send: Send = (name, key, ...args) => sendCommand({ name, key: prefixed(key), args });
+  const send: Send = (convert, name, key, ...args) =>
+    sendCommand({ name, key: prefixed(key), args }, convert);
   const confirmedWrites = createConfirmedWrites({
     masters: client,
     replicas,
@@ -68,20 +70,25 @@ export function createRedisState(
     const reason = monitor.unsafeReason();
     if (reason) throw stateUnavailable(new Error(reason));
   };
-  const sendIfSafe = (sendSafely: SendCommand, command: RedisCommand): Promise<unknown> => {
-    try {
-      refuseIfUnsafe();
-    } catch (refusal) {
-      return Promise.reject(refusal);
-    }
-    return sendSafely(command);
-  };
-  const sendConfirmed: Send = (name, key, ...args) =>
-    sendIfSafe(confirmedWrites.send, { name, key: prefixed(key), args });
+  const ifSafe =
+    (sendSafely: SendCommand): SendCommand =>
+    (command, convert) => {
+      try {
+        refuseIfUnsafe();
+      } catch (refusal) {
+        return Promise.reject(refusal);
+      }
+      return sendSafely(command, convert);
+    };
+  const sendConfirmedIfSafe = ifSafe(confirmedWrites.send);
+  const sendUnconfirmedIfSafe = ifSafe(sendCommand);
+  const sendConfirmed: Send = (convert, name, key, ...args) =>
+    sendConfirmedIfSafe({ name, key: prefixed(key), args }, convert);
   const sendFenced: SendFenced = (fence, confirmedBy, key, ...args) => {
     const prefixedFence = { ...fence, key: prefixed(fence.key) };
     const command = { name: 'writeFenced', key: prefixed(key), args, fence: prefixedFence };
-    return sendIfSafe(confirmedBy ? confirmedWrites.send : sendCommand, command).then((answer) => {
+    const sendThis = confirmedBy ? sendConfirmedIfSafe : sendUnconfirmedIfSafe;
+    return sendThis(command, (answer) => {
       const result = Number(answer);
       if (result < 0) throw new EpochMismatchError();
       fence.sequence = Math.max(fence.sequence, result);
@@ -107,13 +114,13 @@ export function createRedisState(
     }),
     sets: createSets(send, sendConfirmed),
     journals: createJournals(send),
-    tokenBuckets: createTokenBuckets(send, (bucket, ...args) => {
+    tokenBuckets: createTokenBuckets(send, (convert, bucket, ...args) => {
       const key = prefixed(bucket);
       const otherKeys = [`${prefix}{${key}}:leases`]; // the same slot of a cluster, and below the prefix
-      return sendCommand({ name: 'leasePermits', key, otherKeys, args });
+      return sendCommand({ name: 'leasePermits', key, otherKeys, args }, convert);
     }),
     pubsub: {
-      publish: (channel, message) => send('PUBLISH', channel, message).then(toVoid),
+      publish: (channel, message) => send(toVoid, 'PUBLISH', channel, message),
       subscribe: (channel, listener) => client.subscribe(prefixed(channel), listener),
     },
     requestLog: createRedisRequestLog({ prefix, sendCommand, reader: client.reader, withDeadline }),
@@ -139,8 +146,13 @@ const hashTags = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
   (character) => `{${character}}`,
 );
 
-/** Sends a command on one key. */
-type Send = (name: string, key: string, ...args: RedisCommand['args']) => Promise<unknown>;
+/** Sends a command on one key, and converts its result. */
+type Send = <Value>(
+  convert: (result: unknown) => Value,
+  name: string,
+  key: string,
+  ...args: RedisCommand['args']
+) => Promise<Value>;
 
 /** Sends `writeFenced`. @returns whether the value was set @throws EpochMismatchError */
 type SendFenced = (
@@ -161,6 +173,11 @@ interface KeyValueCommands {
   readonly readBytes: (key: string) => Promise<Buffer | null>;
 }
 
+/** The result of `writeIfAbsent`, with its command for those that depend on it. (A WeakMap would keep them alive: ADR 62.) */
+interface SentWrite extends Promise<boolean> {
+  command?: RedisCommand;
+}
+
 function createKeyValues({
   send,
   sendConfirmed,
@@ -169,9 +186,6 @@ function createKeyValues({
   commandOf,
   readBytes,
 }: KeyValueCommands): KeyValues {
-  /** The command of each result of `writeIfAbsent`, for commands that depend on it. */
-  const commands = new WeakMap<Promise<boolean>, RedisCommand>();
-
   /** For a stored value that is not valid UTF-8: reads its bytes, so that `change` can compare them in place of the text. */
   async function ifStored(
     key: string,
@@ -192,32 +206,32 @@ function createKeyValues({
   ): Promise<boolean> {
     if (fence) return sendFenced(fence, confirmedBy, key, value, ttlOrNone(ttlMs), current);
     const sendThis = confirmedBy ? sendConfirmed : send;
-    return sendThis('replaceIfUnchanged', key, current, value, ...optionalTtl(ttlMs)).then(tookEffect);
+    return sendThis(tookEffect, 'replaceIfUnchanged', key, current, value, ...optionalTtl(ttlMs));
   }
 
   /** Replaces a value in the same batch as the write that it depends on, or after that write. */
   function replaceAfter(
-    after: Promise<boolean>,
+    after: SentWrite,
     key: string,
     current: string,
     value: string,
     ttlMs: number | undefined,
   ): Promise<boolean> {
     const command = commandOf('replaceIfUnchanged', key, current, value, ...optionalTtl(ttlMs));
-    const dependent = { ...command, after: commands.get(after) };
-    const sendLater = () => after.then((isSet) => isSet && sendCommand(command).then(tookEffect));
+    const dependent = { ...command, after: after.command };
+    const sendLater = () => after.then((isSet) => isSet && sendCommand(command, tookEffect));
     if (!dependent.after) return sendLater();
-    return sendCommand(dependent).then((result) => (result === notSent ? sendLater() : tookEffect(result)));
+    return sendCommand(dependent, (result) => (result === notSent ? sendLater() : tookEffect(result)));
   }
 
   const keyValues: KeyValues = {
-    read: (key) => send('GET', key).then((value) => (typeof value === 'string' ? value : undefined)),
-    write: (key, value, ttlMs) => send('SET', key, value, ...expiry(ttlMs)).then(toVoid),
+    read: (key) => send(textOrNone, 'GET', key),
+    write: (key, value, ttlMs) => send(toVoid, 'SET', key, value, ...expiry(ttlMs)),
     writeIfAbsent(key, value, ttlMs, fence) {
       if (fence) return sendFenced(fence, undefined, key, value, ttlOrNone(ttlMs));
       const command = commandOf('SET', key, value, 'NX', ...expiry(ttlMs));
-      const isSet = sendCommand(command).then(tookEffect);
-      commands.set(isSet, command);
+      const isSet: SentWrite = sendCommand(command, tookEffect);
+      isSet.command = command;
       return isSet;
     },
     replace(key, expected, value, ttlMs, fence, confirmedBy, after) {
@@ -230,11 +244,10 @@ function createKeyValues({
         replaceStored(key, current, value, ttlMs, fence, confirmedBy);
       return isPlain ? replaceThis(text) : ifStored(key, text, replaceThis);
     },
-    remove: (key) => send('DEL', key).then(toVoid),
+    remove: (key) => send(toVoid, 'DEL', key),
     removeIf(key, expected) {
       const text = expected.toWellFormed();
-      const removeThis = (current: string | Buffer) =>
-        send('removeIfUnchanged', key, current).then(tookEffect);
+      const removeThis = (current: string | Buffer) => send(tookEffect, 'removeIfUnchanged', key, current);
       return text.includes(replacementCharacter) ? ifStored(key, text, removeThis) : removeThis(text);
     },
   };
@@ -242,6 +255,7 @@ function createKeyValues({
 }
 
 const toVoid = () => {};
+const textOrNone = (value: unknown) => (typeof value === 'string' ? value : undefined);
 
 /** Decoding replaces invalid bytes with this. Redis compares bytes, so the stored ones must be read and sent back. */
 const replacementCharacter = '\uFFFD';
@@ -258,9 +272,9 @@ const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
 
 function createSets(send: Send, sendConfirmed: Send): Sets {
   return {
-    add: (key, member, confirmedBy) => (confirmedBy ? sendConfirmed : send)('SADD', key, member).then(toVoid),
-    remove: (key, member) => send('SREM', key, member).then(toVoid),
-    members: (key) => send('SMEMBERS', key).then((members) => asList(members).map(String)),
+    add: (key, member, confirmedBy) => (confirmedBy ? sendConfirmed : send)(toVoid, 'SADD', key, member),
+    remove: (key, member) => send(toVoid, 'SREM', key, member),
+    members: (key) => send(textsIn, 'SMEMBERS', key),
   };
 }
 
@@ -269,40 +283,53 @@ function createJournals(send: Send): Journals {
     append: (key, texts, ttlMs) =>
       texts.length === 0
         ? Promise.resolve()
-        : send('appendToJournal', key, wholeMs(ttlMs), maxJournalTexts, ...texts).then(toVoid),
-    read: (key) => send('LRANGE', key, 0, -1).then((texts) => asList(texts).map(String)),
+        : send(toVoid, 'appendToJournal', key, wholeMs(ttlMs), maxJournalTexts, ...texts),
+    read: (key) => send(textsIn, 'LRANGE', key, 0, -1),
   };
 }
 
 /** @param sendLease sends `leasePermits` for a bucket */
 function createTokenBuckets(
   send: Send,
-  sendLease: (bucket: string, ...args: RedisCommand['args']) => Promise<unknown>,
+  sendLease: (
+    convert: (result: unknown) => GrantedPermits,
+    bucket: string,
+    ...args: RedisCommand['args']
+  ) => Promise<GrantedPermits>,
 ): SharedTokenBuckets {
-  async function reserve(bucket: string, rate: BucketRate, maxWaitMs: number): Promise<readonly number[]> {
+  const reserve = <Value>(
+    bucket: string,
+    rate: BucketRate,
+    maxWaitMs: number,
+    convert: (waitMs: number, aheadMs: number) => Value,
+  ): Promise<Value> => {
     const { perSecond, burst, longestAheadMs = '' } = rate;
-    const args = [perSecond, burst, maxWaitMs, longestAheadMs];
-    return asList(await send('reservePermit', bucket, ...args)).map(Number);
-  }
+    const convertAnswer = (answer: unknown) => {
+      const [waitMs, aheadMs] = asList(answer);
+      return convert(Number(waitMs), Number(aheadMs));
+    };
+    return send(convertAnswer, 'reservePermit', bucket, perSecond, burst, maxWaitMs, longestAheadMs);
+  };
   return {
     isShared: true,
-    async reserve(bucket, rate, maxWaitMs) {
-      const [waitMs = 0] = await reserve(bucket, rate, maxWaitMs);
-      return waitMs > maxWaitMs ? undefined : waitMs;
-    },
-    async take(bucket, rate) {
-      const [waitMs = 0, aheadMs = 0] = await reserve(bucket, rate, 0);
-      return takeResultOf(waitMs <= 0, aheadMs, rate);
-    },
-    async lease(bucket, { perSecond, burst, longestAheadMs = '' }, { wanted, maxWaitMs, lease }) {
+    reserve: (bucket, rate, maxWaitMs) =>
+      reserve(bucket, rate, maxWaitMs, (waitMs) => (waitMs > maxWaitMs ? undefined : waitMs)),
+    take: (bucket, rate) =>
+      reserve(bucket, rate, 0, (waitMs, aheadMs) => takeResultOf(waitMs <= 0, aheadMs, rate)),
+    lease(bucket, { perSecond, burst, longestAheadMs = '' }, { wanted, maxWaitMs, lease }) {
       const leaseArgs = lease ? [leaseMs, lease.id, lease.held, lease.returned, lease.immediate] : [leaseMs];
       const args = [perSecond, burst, maxWaitMs, longestAheadMs, wanted, ...leaseArgs];
-      const [granted, waitMs, after] = asList(await sendLease(bucket, ...args));
-      return { granted: Number(granted), waitMs: Number(waitMs), after: String(after) };
+      return sendLease(grantedPermits, bucket, ...args);
     },
-    giveBack: (bucket, { perSecond }, after) =>
-      send('returnPermit', bucket, perSecond, after).then(tookEffect),
+    giveBack: (bucket, { perSecond }, after) => send(tookEffect, 'returnPermit', bucket, perSecond, after),
   };
+}
+
+const textsIn = (result: unknown) => asList(result).map(String);
+
+function grantedPermits(answer: unknown): GrantedPermits {
+  const [granted, waitMs, after] = asList(answer);
+  return { granted: Number(granted), waitMs: Number(waitMs), after: String(after) };
 }
 
 const asList = (result: unknown): readonly unknown[] => (Array.isArray(result) ? result : []);

@@ -18,6 +18,7 @@ import {
 
 const noDeadline: WithDeadline = (send) => send();
 const never = new Promise<never>(() => {});
+const asSent = (result: unknown) => result;
 
 /** A Redis that records its batches, and answers each command with its key. */
 function startRedis(maxBatchSize: number, answer: (key: string) => unknown = (key) => key) {
@@ -31,7 +32,8 @@ function startRedis(maxBatchSize: number, answer: (key: string) => unknown = (ke
 
 function createSend(executeBatch: ExecuteBatch, maxBatchSize: number) {
   const sendCommand = createCommandBatcher(executeBatch, noDeadline, maxBatchSize);
-  return (name: string, key: string, ...args: RedisCommand['args']) => sendCommand({ name, key, args });
+  return (name: string, key: string, ...args: RedisCommand['args']) =>
+    sendCommand({ name, key, args }, asSent);
 }
 
 describe('the command batcher', () => {
@@ -97,10 +99,11 @@ describe('the command batcher', () => {
     const sendCommand = createCommandBatcher(executeBatch, noDeadline, 2);
     const first = { name: 'SET', key: 'a', args: [] };
     const dependent = { name: 'replaceIfUnchanged', key: 'b', args: [], after: first };
-    assert.deepEqual(await Promise.all([sendCommand(first), sendCommand(dependent)]), ['OK', 'OK']);
+    const send = (command: RedisCommand) => sendCommand(command, asSent);
+    assert.deepEqual(await Promise.all([send(first), send(dependent)]), ['OK', 'OK']);
     assert.deepEqual(batches, [[first, dependent]]);
     const other = { name: 'GET', key: 'c', args: [] };
-    const split = [sendCommand(first), sendCommand(other), sendCommand(dependent)];
+    const split = [send(first), send(other), send(dependent)];
     assert.deepEqual(await Promise.all(split), ['OK', 'OK', notSent]);
     assert.deepEqual(batches.slice(1), [[first, other]]);
   });
@@ -116,9 +119,24 @@ describe('the command batcher', () => {
       const sendCommand = createCommandBatcher(executeBatch, noDeadline, 64);
       const first = { name: 'SET', key: 'a', args: [] };
       const dependent = { name: 'replaceIfUnchanged', key: 'b', args: [], after: first };
-      assert.deepEqual(await Promise.all([sendCommand(first), sendCommand(dependent)]), [result, outcome]);
+      const sent = [first, dependent].map((command) => sendCommand(command, asSent));
+      assert.deepEqual(await Promise.all(sent), [result, outcome]);
       assert.equal(batches, result === 'OK' ? 2 : 1);
     }
+  });
+
+  test('rejects a command whose result cannot be converted', async () => {
+    const sendCommand = createCommandBatcher(async () => ['one', 'two'], noDeadline, 64);
+    const isOne = (result: unknown) => {
+      if (result !== 'one') throw new Error('unexpected');
+      return true;
+    };
+    const sent = ['a', 'b'].map((key) => sendCommand({ name: 'GET', key, args: [] }, isOne));
+    const outcomes = await Promise.allSettled(sent);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ['fulfilled', 'rejected'],
+    );
   });
 
   test('rejects all commands of a batch that fails', async () => {

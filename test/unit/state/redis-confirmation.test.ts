@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { UnconfirmedError } from '../../../src/state/ports.ts';
+import type { RedisCommand } from '../../../src/state/redis-batch.ts';
 import { type Confirmation, createConfirmedWrites } from '../../../src/state/redis-confirmation.ts';
 import { createReplicaCounts } from '../../../src/state/redis-replicas.ts';
 import { until } from '../../kit/within.ts';
@@ -21,7 +22,7 @@ function startMasters(replicas: 'all' | number = 1, timeoutMs = 60_000) {
   const opened: string[] = [];
   const plain: string[] = [];
   const counts = createReplicaCounts(replicas);
-  const { send } = createConfirmedWrites({
+  const confirmedWrites = createConfirmedWrites({
     masters: {
       masterOf: (key) => key[0],
       newConfirmingConnection(master) {
@@ -49,11 +50,12 @@ function startMasters(replicas: 'all' | number = 1, timeoutMs = 60_000) {
       },
     },
     replicas: counts,
-    sendUnconfirmed: async ({ key }) => plain.push(key),
+    sendUnconfirmed: async ({ key }, convert) => convert(plain.push(key)),
     timeoutMs,
     answerMs: 50,
   });
   for (const master of ['a', 'b']) counts.observe(master, 'master_replid:a');
+  const send = (command: RedisCommand) => confirmedWrites.send(command, (result) => result);
   return { send, batches, opened, plain, counts };
 }
 
