@@ -9,6 +9,7 @@ import { createAdminListener } from './admin-listener.ts';
 import { certificateView } from './certificates/installed-certificates.ts';
 import type { ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import { redactConfig } from './config/redact.ts';
+import { configInFileSyntax } from './config/show-config.ts';
 import { createSwitchEnvironment } from './environments/switch-environment.ts';
 import type { ListenerCertificate } from './http/listener-tls.ts';
 import type { ReadinessCheck } from './readiness.ts';
@@ -81,6 +82,7 @@ export function createAdminServer({
     events,
     holdCircuit: createHoldCircuit(holds, audit),
     configuration: () => redactConfig(currentConfig.value),
+    configurationFile: () => configInFileSyntax(currentConfig.value),
     reload,
     purge: (payment) => requestHandlers.current.purgeStatusCache(payment),
     inDoubt: {

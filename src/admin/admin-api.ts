@@ -39,6 +39,8 @@ interface AdminApiDependencies {
   readonly audit: Pick<AuditLog, 'newest' | 'verify' | 'record'>;
   /** The configuration in effect, its secrets masked. */
   readonly configuration: () => unknown;
+  /** The same in the syntax of the configuration file. */
+  readonly configurationFile: () => string;
   readonly reload: (request: ReloadRequest) => Promise<ReloadResult>;
   /** Removes the cached status of a payment, or all, on every instance. @throws GatewayError STATE_UNAVAILABLE */
   readonly purge: Purge;
@@ -74,6 +76,7 @@ export function createAdminApi({
   preflight,
   audit,
   configuration,
+  configurationFile,
   reload,
   purge,
   circuits,
@@ -254,7 +257,12 @@ export function createAdminApi({
       response.status(204).end();
     },
 
-    showConfiguration: configuration,
+    showConfiguration({ response }) {
+      if (response.req.accepts(['application/json', 'application/yaml']) !== 'application/yaml')
+        return configuration();
+      response.set('Content-Type', 'application/yaml').send(configurationFile());
+      return undefined;
+    },
 
     async reloadConfiguration({ body: { reason }, response }) {
       const result = await reload({ by: 'operator', operator: operatorOf(response).name, reason });

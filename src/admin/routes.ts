@@ -269,7 +269,11 @@ export const routes = {
     path: '/api/config',
     role: 'read',
     summary: 'Show the effective configuration, secrets masked',
-    response: { description: 'The sections, as in the configuration file.', schema: configuration },
+    response: {
+      description:
+        'The sections, with times in milliseconds. With Accept: application/yaml, a configuration file.',
+      schema: configuration,
+    },
   },
   reloadConfiguration: {
     method: 'post',

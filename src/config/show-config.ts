@@ -4,6 +4,7 @@ import { settingsInFileSyntax } from './file-syntax.ts';
 import type { LoadedValidConfig } from './load.ts';
 import { isMapping, type SettingPath } from './object-path.ts';
 import { maskText, secretNames } from './redact.ts';
+import type { Config } from './schema.ts';
 import { globalSetting } from './setting-orders.ts';
 import { schemaAt } from './settings.ts';
 import { writeYaml } from './yaml-text.ts';
@@ -13,10 +14,19 @@ export function showConfig(loaded: LoadedValidConfig): string {
   const tree = maskSecrets(settingsInFileSyntax(loaded.config));
   const header = [
     `Effective configuration${loaded.file === undefined ? '' : ` of ${loaded.file}`}. The comments name the source of each value.`,
-    'Secrets are masked: replace the hashes 00... before you use this as a configuration file.',
+    maskedSecrets,
   ];
   return writeYaml(tree, header, (path) => describeSource(path, loaded));
 }
+
+/** The same for the configuration of a running gateway, which does not know the sources of the values. */
+export function configInFileSyntax(config: Config): string {
+  const header = ['Effective configuration of this instance.', maskedSecrets];
+  return writeYaml(maskSecrets(settingsInFileSyntax(config)), header, () => undefined);
+}
+
+const maskedSecrets =
+  'Secrets are masked: replace the hashes 00... before you use this as a configuration file.';
 
 /** The effective settings and their sources, for programs. */
 export const listSettings = (loaded: LoadedValidConfig): readonly ShownSetting[] =>

@@ -120,7 +120,7 @@ function unknownAliases(document: Document.Parsed): readonly number[] {
 export function writeYaml(
   tree: unknown,
   header: readonly string[],
-  commentOf: (path: SettingPath) => string,
+  commentOf: (path: SettingPath) => string | undefined,
 ): string {
   const document = new Document(tree, { aliasDuplicateObjects: false });
   document.commentBefore = header.map((line) => ` ${line}`).join('\n');
@@ -128,7 +128,11 @@ export function writeYaml(
   return document.toString({ lineWidth: 0, flowCollectionPadding: false });
 }
 
-function addComments(node: Node | null, path: SettingPath, commentOf: (path: SettingPath) => string): void {
+function addComments(
+  node: Node | null,
+  path: SettingPath,
+  commentOf: (path: SettingPath) => string | undefined,
+): void {
   if (isMap<unknown, Node | null>(node) && node.items.length > 0) {
     for (const { key, value } of node.items)
       addComments(value, [...path, String(isScalar(key) ? key.value : key)], commentOf);
@@ -140,7 +144,8 @@ function addComments(node: Node | null, path: SettingPath, commentOf: (path: Set
   }
   if (!node) return;
   if (isSeq(node)) node.flow = true;
-  node.comment = ` ${commentOf(path)}`;
+  const comment = commentOf(path);
+  if (comment !== undefined) node.comment = ` ${comment}`;
 }
 
 /** The parser's message up to the colon. A piece of the text follows it, which may be a secret. */

@@ -102,6 +102,7 @@ export function startAdminApi(
     resolve: async () => ({ kind: 'unknown' }),
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),
+    configurationFile: () => 'log:\n  level: info\n',
     reload: async () => ({ kind: 'applied', changes: [], restartRequired: [] }),
   });
   return {
