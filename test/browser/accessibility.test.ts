@@ -7,7 +7,7 @@ import { call } from '../kit/call.ts';
 import { adminToken, startGatewayWithBank } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
-import { lowContrastTexts, unnamedControls } from './accessibility.ts';
+import { axeViolations, lowContrastTexts, unnamedControls } from './accessibility.ts';
 import { skipWithoutChromium, usePages } from './browser.ts';
 
 describe('the accessibility of the console', { skip: skipWithoutChromium }, () => {
@@ -30,6 +30,40 @@ describe('the accessibility of the console', { skip: skipWithoutChromium }, () =
     await page.getByRole('button', { name: /^Resolve/ }).waitFor();
     await page.locator('#records tr').first().waitFor();
     return page;
+  }
+
+  for (const options of [
+    { colorScheme: 'light', viewport: { width: 1440, height: 900 } },
+    { colorScheme: 'dark', viewport: { width: 1440, height: 900 } },
+    { colorScheme: 'light', viewport: { width: 390, height: 844 } },
+  ] as const) {
+    const { colorScheme, viewport } = options;
+    test(`axe-core finds no violation on the page and in its dialogs: ${colorScheme}, ${viewport.width} pixels wide`, async (t) => {
+      const page = await openFullPage(t, options);
+      assert.deepEqual(await axeViolations(page), []);
+      await page.getByText('Effective configuration').click();
+      await page.getByRole('region', { name: 'Effective configuration' }).getByText('statusCache:').waitFor();
+      await page
+        .getByRole('button', { name: /^Why\? Explain / })
+        .first()
+        .click();
+      await page.locator('#search-results article').waitFor();
+      assert.deepEqual(await axeViolations(page), []);
+      for (const name of [/^Resolve [0-9a-f]/, 'Hold read of sandbox', 'Make active…']) {
+        await page.getByRole('button', { name }).first().click();
+        await page.getByRole('dialog').waitFor();
+        assert.deepEqual(await axeViolations(page), []);
+        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+      }
+      await page.route('**/api/audit', (route) => route.fulfill({ status: 503, json: { error: 'a test' } }));
+      await page.reload();
+      await page.getByText('The audit log could not be read: a test').waitFor();
+      assert.deepEqual(await axeViolations(page), []);
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.getByLabel('Operator token').waitFor();
+      assert.deepEqual(await axeViolations(page), []);
+    });
   }
 
   test('every control has a name, every id is unique, and no heading level is skipped', async (t) => {

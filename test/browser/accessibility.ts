@@ -1,6 +1,54 @@
-/** Accessibility checks on the rendered page: control names and text contrast. */
+/** Accessibility checks on the rendered page: the rules of axe-core, control names, text contrast, and visible focus. */
 
-import type { Page } from 'playwright-core';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Locator, Page } from 'playwright-core';
+import { within } from '../kit/within.ts';
+
+const axeCore = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+
+/**
+ * @returns the violations of all rules of axe-core, best practices included, each with the first elements.
+ *   The DevTools protocol runs the script: the content security policy of the page forbids every other way.
+ */
+export async function axeViolations(page: Page): Promise<readonly string[]> {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Runtime.evaluate', { expression: axeCore });
+  const evaluation = session.send('Runtime.evaluate', {
+    expression: `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, help, nodes }) =>
+      id + ': ' + help + ': ' + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' ')))`,
+    awaitPromise: true,
+    returnByValue: true,
+  });
+  const { result, exceptionDetails } = await within(90_000, 'axe-core', evaluation);
+  await session.detach();
+  if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+  return result.value;
+}
+
+/**
+ * Presses Tab until this element has the focus. Fails at a stop whose focus is not visible. Requires `reducedMotion`: otherwise
+ * the page scrolls to the focus slowly.
+ */
+export async function tabTo(page: Page, target: Locator): Promise<void> {
+  const maxStops = 300;
+  for (let stops = 0; stops < maxStops; stops++) {
+    if (await target.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press('Tab');
+    const hidden = await page.evaluate(() => {
+      const element = document.activeElement;
+      if (!element || element === document.body) return undefined;
+      const { outlineStyle, outlineWidth } = getComputedStyle(element);
+      const { left, top, width, height } = element.getBoundingClientRect();
+      const hit = document.elementFromPoint(left + width / 2, top + height / 2);
+      const isOutlined = outlineStyle !== 'none' && Number.parseFloat(outlineWidth) >= 2;
+      const isInView = hit !== null && (element.contains(hit) || hit.contains(element));
+      return isOutlined && isInView ? undefined : element.outerHTML.slice(0, 200);
+    });
+    if (hidden) throw new Error(`the focus is not visible on ${hidden}`);
+  }
+  throw new Error(`no stop of the Tab key is ${target}`);
+}
 
 /** @returns the visible controls without an accessible name, as markup */
 export async function unnamedControls(page: Page): Promise<readonly string[]> {

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { switchEnvironment } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
+import { adminToken } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
@@ -85,25 +87,39 @@ describe('the environment switch of the console', { skip: skipWithoutChromium },
     assert.equal(await dialogOf(page).count(), 0);
   });
 
-  test('shows the refusal of the gateway to an operator with the role read', async (t) => {
-    const { gateway } = await startTwoEnvironments(t, { clients, admin: { operators: [reader] } });
+  test('shows the active environment in the bar, and production in a colour of its own', async (t) => {
+    const { gateway } = await startTwoEnvironments(t, { clients });
+    const page = await pages.signIn(t, gateway);
+    const label = page.getByRole('banner').locator('.active-environment');
+    const background = () => label.evaluate((one) => getComputedStyle(one).backgroundColor);
+    await label.getByText('sandbox').waitFor();
+    const ordinary = await background();
+    await switchEnvironment(gateway, 'production');
+    await label.getByText('production').waitFor();
+    assert.notEqual(await background(), ordinary);
+    await switchEnvironment(gateway, 'sandbox');
+    await label.getByText('sandbox').waitFor();
+    assert.equal(await background(), ordinary);
+  });
+
+  test('shows no buttons that change something to an operator with the role read', async (t) => {
+    const { gateway, sandbox } = await startTwoEnvironments(t, { clients, admin: { operators: [reader] } });
+    for (let payments = 0; payments < 2; payments++) {
+      sandbox.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
+      await call(gateway.url, initiation);
+    }
     const page = await pages.signIn(t, gateway, {}, 'token-of-rita');
     assert.equal(await page.locator('#operator').innerText(), 'rita (read-only)');
-    await cardOf(page, 'production').getByRole('button', { name: 'Make active…' }).click();
-    const dialog = dialogOf(page);
-    await dialog.getByText('Your role is read-only: the gateway will refuse this action.').waitFor();
-    await dialog
-      .getByText(
-        'No pre-flight check: This operator has the role read; the request requires the role operate.',
-      )
-      .waitFor();
-    await dialog.getByLabel('Reason').fill('let me');
-    await dialog.getByLabel('Type production to confirm').fill('production');
-    await dialog.getByRole('button', { name: 'Switch to production' }).click();
-    await dialog
-      .getByRole('alert')
-      .getByText('This operator has the role read; the request requires the role operate.')
-      .waitFor();
+    await page.getByText(/^2 payments: /).waitFor();
+    const names = () => page.getByRole('button').evaluateAll((all) => all.map((one) => one.textContent));
+    const forAll = ['Sign out', 'Why?', 'Why?', 'Export CSV', 'Export JSON', 'Search', 'Verify hash chain'];
+    assert.deepEqual(await names(), forAll);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Operator token').fill(adminToken);
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Make active…' }).waitFor();
+    for (const name of ['Hold…', 'Resolve…', 'Resolve in bulk…', 'Purge'])
+      assert.ok((await names()).includes(name), name);
   });
 });
 

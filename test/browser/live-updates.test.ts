@@ -76,7 +76,11 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     await until(
       5_000,
       'the newest values are back',
-      async () => (await page.getByText(/s ago$/).count()) === 0,
+      async () =>
+        (await page
+          .locator('#charts')
+          .getByText(/s ago$/)
+          .count()) === 0,
     );
   });
 
@@ -101,6 +105,12 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     await page.getByText('This instance is stopping. Reconnecting…').waitFor();
     await first.command.exitCode();
     await page.getByText('The instance is not responding. Reconnecting…').waitFor();
+    await page.getByText(/^No connection to the gateway: the page shows the state of /).waitFor();
+    assert.notEqual(await page.locator('#alerts-title').innerText(), 'No active alerts');
+    await page
+      .getByText(/^\d+ s old, from /)
+      .first()
+      .waitFor();
     await page.getByRole('heading', { name: 'Environments' }).waitFor();
     await startGatewayProcess(t, sections);
     await page.getByText(/The instance was restarted at/).waitFor();

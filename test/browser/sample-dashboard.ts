@@ -36,6 +36,11 @@ export async function startSampleDashboard(
   } = options;
   const now = Math.floor(Date.now() / 1_000);
   const seconds = Array.from({ length: 300 }, (_, index) => secondAt(now - 300 + index));
+  const queues = Object.entries(waiting).map(([environment, calls]) => ({
+    environment,
+    waiting: { write: calls, read: 0, status: 0 },
+    inFlight: 1,
+  }));
   const certificate = { subject: 'CN=tpp.example', notAfter: '2027-01-01T00:00:00.000Z', daysLeft };
   const { app, events } = startAdminApi(passedPreflight, {
     recentSeconds: () => seconds,
@@ -50,14 +55,14 @@ export async function startSampleDashboard(
         signingCertificate: null,
       })),
     shapers: () =>
-      Object.entries(waiting).map(([environment, calls]) => ({
-        environment,
-        running: 1,
+      queues.map(({ inFlight: running, ...queue }) => ({
+        ...queue,
+        running,
         tenantsAtLimit,
         perSecond: 50,
         pausedMs: 0,
-        waiting: { write: calls, read: 0, status: 0 },
       })),
+    instances: () => [{ ...instance, queues }],
   });
   const server = createServer(app);
   const port = await listen(server);
@@ -76,6 +81,32 @@ export async function startSampleDashboard(
     },
   };
 }
+
+const startedAt = new Date().toISOString();
+
+const instance = {
+  id: 'instance-1',
+  name: 'instance-1',
+  version: '1.0.0',
+  since: startedAt,
+  lastSeen: startedAt,
+  status: 'up',
+  ready: true,
+  reasons: [],
+  figures: {
+    requestsPerSecond: 7,
+    refusedPerSecond: 0,
+    failedPerSecond: 1,
+    p50Ms: 40,
+    p99Ms: 1_200,
+    waiting: 0,
+    inFlight: 1,
+    cpuPercent: 12,
+    memoryBytes: 180_000_000,
+    eventLoopDelayMs: 2,
+  },
+  circuits: [],
+} as const;
 
 const secondAt = (at: number): SecondStats => ({
   at,

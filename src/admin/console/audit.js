@@ -2,8 +2,9 @@
 
 import { callApi } from './connection.js';
 import { byId, formatCount, formatTime, h, keyedList, setText, timeElement } from './dom.js';
+import { createPanel } from './panel.js';
 
-/** @returns loads the log again */
+/** @returns the panel */
 export function createAudit() {
   byId('verify').addEventListener('click', async () => {
     const result = byId('verification');
@@ -28,15 +29,17 @@ export function createAudit() {
     (record) => ({ element: createRow(record), update() {} }),
   );
 
-  return async function refresh() {
-    try {
-      const records = await callApi('GET', '/audit');
+  return createPanel({
+    section: 'audit',
+    name: 'The audit log',
+    everyMs: 30_000,
+    read: () => callApi('GET', '/audit'),
+    render(records) {
+      byId('records-table').hidden = records.length === 0;
       setText(byId('audit-hint'), records.length === 0 ? 'No records.' : '');
       renderRecords(records);
-    } catch ({ message }) {
-      setText(byId('audit-hint'), message);
-    }
-  };
+    },
+  });
 }
 
 function createRow({ number, at, who, action, outcome, details }) {
@@ -52,12 +55,14 @@ function createRow({ number, at, who, action, outcome, details }) {
   return h(
     'tr',
     {},
-    h('td', { class: 'number' }, String(number)),
-    h('td', {}, timeElement(at)),
-    ...[who, action, badge].map((cell) => h('td', {}, cell)),
+    h('td', { class: 'number', 'data-label': 'No.' }, String(number)),
+    h('td', { 'data-label': 'Time' }, timeElement(at)),
+    h('td', { 'data-label': 'Operator' }, who),
+    h('td', { 'data-label': 'Action' }, action),
+    h('td', { 'data-label': 'Outcome' }, badge),
     h(
       'td',
-      { class: 'wide' },
+      { class: 'wide', 'data-label': 'Details' },
       reason && h('q', {}, String(reason)),
       ' ',
       h('span', { class: 'hint' }, ...factElements),

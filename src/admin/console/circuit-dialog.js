@@ -12,7 +12,7 @@ const holdTimes = [
   ['24h', '24 hours'],
 ];
 
-export function openHold({ environment, lane, hold }, { operator }) {
+export function openHold({ environment, lane, hold }) {
   const time = h(
     'select',
     { id: 'for', name: 'for' },
@@ -21,7 +21,6 @@ export function openHold({ environment, lane, hold }, { operator }) {
   return openFormDialog({
     title: `Hold circuit: ${environment}, ${lane}`,
     button: 'Apply',
-    role: operator.role,
     body: [
       h(
         'fieldset',

@@ -34,7 +34,28 @@ export const tenantExceptions = ({ state, tenants }) =>
 
 function explain(circuit) {
   const exceptions = circuit.hold ? '' : tenantExceptions(circuit);
-  return `${explainState(circuit)}${exceptions && `; except for ${exceptions}`}`;
+  return [
+    `${explainState(circuit)}${exceptions && `; except for ${exceptions}`}`,
+    ...firstCause(circuit),
+    ...otherInstances(circuit),
+  ].join('. ');
+}
+
+/** The call that failed first; `reason` may be that of a later failed probe. */
+function firstCause({ cause }) {
+  if (!cause) return [];
+  const { at, operation, tenant, why, count, calls } = cause;
+  return [
+    `First cause, at ${formatTime(at)}: ${operation} of ${tenant}, ${why.replace(/\.$/, '')}; ${count} of ${calls} calls had failed when it opened`,
+  ];
+}
+
+/** Each instance measures its circuits by itself; a hold applies to all. */
+function otherInstances({ hold, elsewhere = [] }) {
+  if (hold || elsewhere.length === 0) return [];
+  return [
+    `On other instances: ${elsewhere.map(({ name, state }) => `${name} ${stateLabel(state)}`).join(', ')}`,
+  ];
 }
 
 function explainState({ state, hold, until, reason }) {
@@ -46,8 +67,8 @@ function explainState({ state, hold, until, reason }) {
   return 'probing the bank';
 }
 
-/** @param openHold opens the hold dialog for a circuit. @returns a function that renders the given circuits */
-export function createCircuitRows(body, openHold) {
+/** @param actions `openHold(circuit)`, `showRequest(xRequestId)`. @returns a function that renders the given circuits */
+export function createCircuitRows(body, { openHold, showRequest }) {
   return keyedList(
     body,
     ({ lane }) => lane,
@@ -62,17 +83,29 @@ export function createCircuitRows(body, openHold) {
         {
           type: 'button',
           class: 'small',
+          'data-operate': true,
           'aria-label': `Hold ${first.lane} of ${first.environment}`,
           click: () => openHold(circuit),
         },
         'Hold…',
+      );
+      const explainCause = h(
+        'button',
+        {
+          type: 'button',
+          class: 'small',
+          hidden: true,
+          'aria-label': `Why? Explain the first cause of ${first.lane} of ${first.environment}`,
+          click: () => showRequest(circuit.cause.xRequestId),
+        },
+        'Why?',
       );
       const element = h(
         'tr',
         {},
         h('th', { scope: 'row' }, first.lane),
         h('td', {}, h('div', { class: 'state' }, badge, explanation)),
-        h('td', { class: 'actions' }, button),
+        h('td', { class: 'actions' }, explainCause, ' ', button),
       );
       return {
         element,
@@ -84,6 +117,7 @@ export function createCircuitRows(body, openHold) {
           setText(label, stateLabel(state));
           setText(explanation, explain(next));
           explanation.title = next.until ?? '';
+          explainCause.hidden = !next.cause;
         },
       };
     },

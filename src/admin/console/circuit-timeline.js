@@ -17,7 +17,13 @@ export function createCircuitTimeline(title) {
     ({ name }) => createBar(name),
   );
   return {
-    element: chartFigure({ title, plot, timeLabel: h('span', {}, 'now'), size: 'half' }),
+    element: chartFigure({
+      title,
+      plot,
+      fromLabel: h('span', {}, '5 min ago'),
+      timeLabel: h('span', {}, 'now'),
+      size: 'half',
+    }),
     draw(samples, now) {
       const names = Object.keys(samples.at(-1)?.states ?? {});
       renderBars(

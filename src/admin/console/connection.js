@@ -7,6 +7,11 @@ export class ApiError extends Error {
     this.status = status;
     this.body = body;
   }
+
+  /** Whether this version of the gateway does not have the route; other 404 responses name what is unknown. */
+  get isUnknownPath() {
+    return this.status === 404 && this.body?.error === 'Not found.';
+  }
 }
 
 const key = 'penstock-token';
@@ -14,26 +19,50 @@ export const storedToken = () => sessionStorage.getItem(key);
 export const storeToken = (token) => sessionStorage.setItem(key, token);
 export const clearToken = () => sessionStorage.removeItem(key);
 
-const authorization = () => ({ Authorization: `Bearer ${storedToken() ?? ''}` });
+/** Without a token, the session's cookie or a proxy authenticates the operator. */
+const authorization = () => {
+  const token = storedToken();
+  return token === null ? {} : { Authorization: `Bearer ${token}` };
+};
 
 /** Longer than a pre-flight, which takes up to 5 s. */
 const timeoutMs = 15_000;
 
-/** @returns the JSON of the response; `undefined` if there is none. @throws ApiError, or Error with a readable message */
+/** @returns the JSON of the response; `undefined` if it is empty. @throws ApiError, or Error with a readable message */
 export async function callApi(method, path, body) {
+  const text = await request(method, path, { body });
+  const json = parseJson(text);
+  if (text !== '' && json === undefined) throw new Error('The response is not JSON: is it from a proxy?');
+  return json;
+}
+
+/** @returns the text of a response in this media type. @throws ApiError, or Error with a readable message */
+export const readText = (path, mediaType) => request('GET', path, { accept: mediaType });
+
+async function request(method, path, { body, accept = 'application/json' }) {
+  const advice = method === 'GET' ? '' : ' The outcome is unknown: check the audit log.';
+  const noResponse = () => {
+    throw new Error(`This instance did not respond.${advice}`);
+  };
   const response = await fetch(`/api${path}`, {
     method,
-    headers: { ...authorization(), ...(body && { 'Content-Type': 'application/json' }) },
+    headers: { Accept: accept, ...authorization(), ...(body && { 'Content-Type': 'application/json' }) },
     body: body && JSON.stringify(body),
     signal: AbortSignal.timeout(timeoutMs),
-  }).catch(() => {
-    const advice = method === 'GET' ? '' : ' The outcome is unknown: check the audit log.';
-    throw new Error(`This instance did not respond.${advice}`);
-  });
-  const text = await response.text().catch(() => '');
-  const json = text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : undefined;
-  if (!response.ok) throw new ApiError(response.status, json?.error ?? `Status ${response.status}.`, json);
-  return json;
+  }).catch(noResponse);
+  const text = await response.text().catch(noResponse);
+  if (response.ok) return text;
+  const json = parseJson(text);
+  throw new ApiError(response.status, json?.error ?? `Status ${response.status}.`, json);
+}
+
+/** @returns `undefined` if the text is not JSON: empty, or the page of a proxy */
+function parseJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Longest accepted time without an event; the gateway sends one every second. */

@@ -3,15 +3,21 @@
 import { createAlerts } from './alerts.js';
 import { createAudit } from './audit.js';
 import { openHold } from './circuit-dialog.js';
-import { clearToken, followEvents, storedToken, storeToken } from './connection.js';
-import { createDecisions } from './decisions.js';
+import { followEvents } from './connection.js';
 import { showNotice } from './dialogs.js';
-import { byId, formatTime, setText } from './dom.js';
+import { byId, formatTime } from './dom.js';
 import { createEnvironments } from './environments.js';
+import { createFleet } from './fleet.js';
 import { createInDoubt } from './in-doubt.js';
+import { showLiveAge } from './live-age.js';
+import { showActiveEnvironment, showConnection, showOperator } from './page-header.js';
+import { createSearch } from './search.js';
 import { createSettings } from './settings.js';
 import { createSharedState } from './shared-state.js';
+import { createSignIn } from './sign-in.js';
 import { openSwitch } from './switch-dialog.js';
+import { createTimeline } from './timeline.js';
+import { createTopErrors } from './top-errors.js';
 import { createTraffic } from './traffic.js';
 
 /** As long as the gateway keeps them. */
@@ -19,36 +25,44 @@ const historySeconds = 300;
 
 /** The last snapshot with all later changes applied. */
 let state;
+let isLive = false;
+let lastEventMs = 0;
 let stopEvents = () => {};
 
 const renderAlerts = createAlerts();
-const renderEnvironments = createEnvironments({
-  openSwitch,
-  openHold: (circuit) => openHold(circuit, state),
-});
-const renderTraffic = createTraffic();
-const renderSettings = createSettings();
-const renderSharedState = createSharedState(() => state.operator);
-const refreshInDoubt = createInDoubt(() => state.operator);
-const refreshAudit = createAudit();
-createDecisions();
+const renderFleet = createFleet();
+const renderSharedState = createSharedState();
+const traffic = createTraffic();
+const settings = createSettings();
+const search = createSearch(() => state?.links);
+const renderEnvironments = createEnvironments({ openSwitch, openHold, showRequest: search.showRequest });
+const inDoubt = createInDoubt(search.showRequest);
+const audit = createAudit();
+const topErrors = createTopErrors(search.showRequest);
+const timeline = createTimeline();
+const signIn = createSignIn({ onSignIn: connect, onSignOut: () => signOut() });
+
+/** These read while the operator is signed in; the other two only while the operator looks at them. */
+const permanentPanels = [inDoubt.panel, topErrors, timeline, audit];
+const panels = [...permanentPanels, traffic.panel, settings.configuration];
 
 function connect() {
   stopEvents();
-  showConnection('connecting', 'Connecting…');
+  showConnection('connecting');
   stopEvents = followEvents({
     onEvent(name, data) {
+      isLive = true;
+      lastEventMs = Date.now();
       if (name === 'snapshot') applySnapshot(data);
       if (name === 'tick') applyTick(data);
-      showConnection('live', `Live, ${formatTime(Date.now())}`);
+      showConnection('live');
     },
-    onDisconnect: (reason) => showConnection('lost', `${reason} Reconnecting…`),
-    onUnauthorized: () =>
-      signOut(
-        state
-          ? 'This instance no longer accepts your token: it was restarted, or the token was changed.'
-          : 'The token is not valid.',
-      ),
+    onDisconnect(reason) {
+      isLive = false;
+      showConnection('lost', reason);
+      showStatus();
+    },
+    onUnauthorized: () => signOut(signIn.whyRefused(state !== undefined)),
   });
 }
 
@@ -56,12 +70,12 @@ function applySnapshot(snapshot) {
   const before = state?.instance;
   state = snapshot;
   if (before && before.id !== snapshot.instance.id) showInstanceChange(before, snapshot.instance);
-  const { name, role } = snapshot.operator;
-  setText(byId('operator'), role === 'operate' ? name : `${name} (read-only)`);
+  showOperator(snapshot.operator);
+  signIn.hide();
   showPage();
-  renderSettings(state);
-  refreshInDoubt();
-  refreshAudit();
+  settings.render(state);
+  for (const panel of permanentPanels) panel.start();
+  traffic.panel.refresh();
   render();
 }
 
@@ -73,78 +87,84 @@ function showInstanceChange(before, { host, startedAt }) {
 }
 
 function applyTick({ sample, seconds, ...changed }) {
-  const newest = state.seconds.at(-1)?.at ?? 0;
   state = {
     ...state,
     ...changed,
     samples: [...state.samples, sample].slice(-historySeconds),
-    seconds: [...state.seconds, ...seconds.filter(({ at }) => at > newest)].slice(-historySeconds),
+    seconds: mergeSeconds(state.seconds, seconds),
   };
-  if ('environments' in changed) renderSettings(state);
-  if ('inDoubt' in changed) refreshInDoubt();
-  if (auditedFields.some((name) => name in changed)) refreshAudit();
+  if ('environments' in changed) settings.render(state);
+  // An outage of the shared state begins or ends.
+  if ('readiness' in changed) for (const panel of permanentPanels) panel.refresh();
+  if ('inDoubt' in changed) inDoubt.panel.refresh();
+  if (recordedFields.some((name) => name in changed)) refreshRecords();
   render();
 }
 
-/** Changes of these are often actions of an operator. */
-const auditedFields = ['inDoubt', 'version', 'circuits', 'sharedState'];
-
-function render() {
-  renderAlerts(state);
-  renderSharedState(state);
-  renderEnvironments(state);
-  renderTraffic(state);
+/** A second is sent again when the figures of another instance have arrived. */
+function mergeSeconds(known, received) {
+  const byTime = new Map([...known, ...received].map((second) => [second.at, second]));
+  return [...byTime.values()].toSorted((one, other) => one.at - other.at).slice(-historySeconds);
 }
 
-const signedInElements = ['page', 'sections', 'user'];
+/** Changes of these are recorded in the audit log or in the timeline. */
+const recordedFields = ['inDoubt', 'version', 'circuits', 'sharedState'];
+
+function refreshRecords() {
+  audit.refresh();
+  timeline.refresh();
+}
+
+function render() {
+  showActiveEnvironment(state);
+  renderSharedState(state);
+  renderEnvironments(state);
+  renderFleet(state);
+  traffic.render(state);
+  showStatus();
+}
+
+/** The overall status comes from the same data as the sections below it. */
+function showStatus() {
+  if (!state) return;
+  const connection = { isLive, lastEventMs };
+  showLiveAge(connection);
+  renderAlerts({
+    ...state,
+    connection,
+    panels: panels.map((panel) => panel.status()),
+    inDoubtList: inDoubt.list(),
+  });
+}
+
+const signedInElements = ['page', 'sections', 'user', 'overall-label', 'active-environment-label'];
 
 function showPage() {
   if (!byId('page').hidden) return;
-  byId('sign-in-panel').hidden = true;
   for (const id of signedInElements) byId(id).hidden = false;
   byId('alerts-title').focus({ preventScroll: true });
-}
-
-/** @param connection `none`, `connecting`, `live` or `lost` */
-function showConnection(connection, text) {
-  const element = byId('connection');
-  if (element.dataset.connection !== connection) element.dataset.connection = connection;
-  // A screen reader announces changes of the connection, not the time of every second.
-  element.setAttribute('aria-live', connection === 'live' ? 'off' : 'polite');
-  setText(element, text);
-  document.body.classList.toggle('stale', connection === 'lost');
 }
 
 /** @param reason shown above the sign-in button */
 function signOut(reason = '') {
   stopEvents();
-  clearToken();
   state = undefined;
+  for (const panel of panels) panel.stop();
   for (const dialog of document.querySelectorAll('dialog')) dialog.close();
   for (const id of signedInElements) byId(id).hidden = true;
-  byId('sign-in-panel').hidden = false;
-  showConnection('none', '');
-  setText(byId('sign-in-error'), reason);
-  byId('token').value = '';
-  byId('token').focus();
+  document.body.removeAttribute('data-production');
+  delete document.body.dataset.role;
+  showConnection('none');
+  signIn.show(reason);
 }
 
-byId('sign-out').addEventListener('click', () => signOut());
-byId('sign-in').addEventListener('submit', (event) => {
-  event.preventDefault();
-  const token = byId('token').value.trim();
-  // `fetch` throws on a token that a header cannot carry, which would look like an unreachable instance.
-  const canBeSent = /^[\x21-\x7e]+$/.test(token);
-  setText(
-    byId('sign-in-error'),
-    canBeSent ? '' : 'The token contains spaces, accents or curly quotes: copy it again.',
-  );
-  if (!canBeSent) return;
-  storeToken(token);
-  connect();
+byId('page').addEventListener('panel-change', showStatus);
+document.addEventListener('operator-action', () => {
+  inDoubt.panel.refresh();
+  refreshRecords();
 });
+setInterval(() => isLive || showStatus(), 1_000);
 
 // Scrollable areas must be reachable by keyboard.
 for (const element of document.querySelectorAll('[data-scrollable]')) element.tabIndex = 0;
-if (storedToken()) connect();
-else byId('token').focus();
+signIn.start();

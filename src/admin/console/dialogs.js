@@ -5,25 +5,21 @@ import { byId, h, setText } from './dom.js';
 let dialogCount = 0;
 
 /**
- * Opens a modal dialog with a form.
+ * Opens a modal dialog with a form. The document gets the event `operator-action` when the gateway has accepted it.
  *
- * @param options `title`; `body` (elements); `button`, the label of the submit button; `role` of the operator;
+ * @param options `title`; `body` (elements); `button`, the label of the submit button;
  *   `send(data)` submits the form's values; if it throws, the dialog stays open and shows the error message;
  *   `done(result)` may return the element to focus after closing; default: the element focused before opening
  * @returns the dialog
  */
-export function openFormDialog({ title, body, button, role, send, done }) {
+export function openFormDialog({ title, body, button, send, done }) {
   dialogCount += 1;
   const id = `dialog-${dialogCount}`;
   let focusAfter = document.activeElement;
   const error = h('p', { class: 'error', role: 'alert' });
   const submit = h('button', { type: 'submit', class: 'primary' }, button);
   const cancel = h('button', { type: 'button', click: () => dialog.close() }, 'Cancel');
-  const readOnlyHint =
-    role === 'operate'
-      ? undefined
-      : h('p', { class: 'hint' }, 'Your role is read-only: the gateway will refuse this action.');
-  const form = h('form', {}, ...body, readOnlyHint, error, h('p', { class: 'buttons' }, cancel, submit));
+  const form = h('form', {}, ...body, error, h('p', { class: 'buttons' }, cancel, submit));
   const dialog = h('dialog', { 'aria-labelledby': id }, h('h2', { id }, title), form);
 
   form.addEventListener('submit', async (event) => {
@@ -35,6 +31,7 @@ export function openFormDialog({ title, body, button, role, send, done }) {
       const result = await send(Object.fromEntries(new FormData(form)));
       focusAfter = done(result) ?? focusAfter;
       dialog.close();
+      document.dispatchEvent(new Event('operator-action'));
     } catch (thrown) {
       setText(error, thrown.message);
     }

@@ -70,6 +70,17 @@ export const timeElement = (at) => {
 export const formatCount = (number, singular, plural = `${singular}s`) =>
   `${number.toLocaleString()} ${number === 1 ? singular : plural}`;
 
+/** `12 s`, `3 min`, `2 h 5 min`, `4 days`. */
+export function formatAge(ms) {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours >= 48) return formatCount(Math.floor(hours / 24), 'day');
+  return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+}
+
 /** `350 ms`, `1.2 s`. */
 export const formatDuration = (ms) =>
   ms < 1_000

@@ -1,125 +1,120 @@
-/** The list of payments in doubt, and the dialog that records the outcome that the bank reported. */
+/** The workbench of payments in doubt: filter them, see their age and cause, export them, and record what the bank reported. */
 
 import { callApi } from './connection.js';
-import { field, openFormDialog, radioOption, reasonField, showNotice } from './dialogs.js';
-import { byId, h, timeElement } from './dom.js';
+import { byId, formatAge, formatCount, formatTime, h, keyedList, setText, timeElement } from './dom.js';
+import { createExport } from './export-in-doubt.js';
+import { createInDoubtFilter } from './in-doubt-filter.js';
+import { createPanel } from './panel.js';
+import { environmentBadge } from './production.js';
+import { openResolution } from './resolution-dialog.js';
 import { openResolveSeveral } from './resolve-several.js';
 
-/** @param signedIn returns the current operator. @returns a function that reloads the list */
-export function createInDoubt(signedIn) {
-  const container = byId('in-doubt-list');
+/** More are shown on demand: an outage can leave hundreds. */
+const pageSize = 50;
 
-  return async function refresh() {
-    try {
-      const payments = await callApi('GET', '/in-doubt');
-      const focusedId = document.activeElement?.dataset?.inDoubt;
-      container.replaceChildren(
-        ...(payments.length === 0
-          ? [h('p', {}, 'No payments in doubt.')]
-          : [createTable(payments, signedIn), payments.length > 1 ? severalButton(payments, signedIn) : '']),
-      );
-      if (focusedId) container.querySelector(`[data-in-doubt="${CSS.escape(focusedId)}"]`)?.focus();
-    } catch ({ message }) {
-      container.replaceChildren(h('p', { class: 'error' }, message));
-    }
-  };
+/**
+ * @param showRequest searches for an X-Request-ID
+ * @returns `panel`, and `list()`: all payments in doubt, oldest first, as last read
+ */
+export function createInDoubt(showRequest) {
+  let payments = [];
+  let maxShown = pageSize;
+  const filter = createInDoubtFilter(byId('in-doubt-filter'), () => {
+    maxShown = pageSize;
+    renderList();
+  });
+  const renderRows = keyedList(
+    byId('in-doubt-rows'),
+    ({ id }) => id,
+    (payment) => createRow(payment, showRequest),
+  );
+  const panel = createPanel({
+    section: 'in-doubt',
+    name: 'The list of payments in doubt',
+    isSerious: true,
+    everyMs: 15_000,
+    read: () => callApi('GET', '/in-doubt'),
+    render(read) {
+      payments = read;
+      filter.offer(payments);
+      renderList();
+    },
+  });
+  createExport(byId('in-doubt-export'), filter);
+  byId('resolve-several').addEventListener('click', () => openResolveSeveral(payments, filter.values()));
+  byId('more-in-doubt').addEventListener('click', () => {
+    maxShown += pageSize;
+    renderList();
+  });
+
+  function renderList() {
+    const matching = payments.filter(filter.matches);
+    const shown = matching.slice(0, maxShown);
+    renderRows(shown);
+    setText(byId('in-doubt-summary'), summarize(payments, matching.length));
+    byId('in-doubt-table').hidden = shown.length === 0;
+    byId('in-doubt-filter').hidden = payments.length < 2;
+    byId('in-doubt-actions').hidden = payments.length === 0;
+    byId('resolve-several').hidden = payments.length < 2;
+    const hidden = matching.length - shown.length;
+    byId('more-in-doubt').hidden = hidden === 0;
+    setText(byId('more-in-doubt'), `Show ${Math.min(hidden, pageSize)} more of ${hidden}`);
+  }
+
+  return { panel, list: () => payments };
 }
 
-const headings = ['Since', 'X-Request-ID', 'Operation', 'Environment', 'Tenant', 'Cause'];
-
-function createTable(payments, signedIn) {
-  const actionHeading = h('th', { scope: 'col' }, h('span', { class: 'visually-hidden' }, 'Action'));
-  const headingCells = headings.map((heading) => h('th', { scope: 'col' }, heading));
-  return h(
-    'div',
-    { class: 'scroll', role: 'region', tabindex: '0', 'aria-labelledby': 'in-doubt-title' },
-    h(
-      'table',
-      {},
-      h('thead', {}, h('tr', {}, ...headingCells, actionHeading)),
-      h('tbody', {}, ...payments.map((payment) => createRow(payment, signedIn))),
-    ),
-  );
+function summarize(payments, matching) {
+  if (payments.length === 0) return 'No payments in doubt.';
+  const oldest = formatAge(Date.now() - Date.parse(payments[0].since));
+  const byEnvironment = [...Map.groupBy(payments, ({ environment }) => environment)];
+  const counts = byEnvironment.map(([name, list]) => `${list.length} in ${name}`).join(', ');
+  const filtered = matching === payments.length ? '' : ` The filter matches ${matching}.`;
+  return `${formatCount(payments.length, 'payment')}: ${counts}. The oldest is in doubt for ${oldest}.${filtered}`;
 }
 
-const severalButton = (payments, signedIn) =>
-  h(
-    'p',
-    { class: 'row' },
-    h(
-      'button',
-      {
-        type: 'button',
-        'data-in-doubt': 'several',
-        click: () => openResolveSeveral(payments, signedIn()),
-      },
-      'Resolve in bulk…',
-    ),
-  );
-
-function createRow(payment, signedIn) {
-  const { id, xRequestId, operation, environment, tenant, since, why } = payment;
-  const button = h(
+function createRow(payment, showRequest) {
+  const { xRequestId, operation, environment, tenant, since, lateAnswerUntil, why } = payment;
+  const age = h('span');
+  const late = h('span', { class: 'hint' });
+  const cell = (label, ...content) => h('td', { 'data-label': label }, ...content);
+  const explain = h(
     'button',
     {
       type: 'button',
       class: 'small',
-      'data-in-doubt': id,
+      'aria-label': `Why? Explain ${xRequestId}`,
+      click: () => showRequest(xRequestId),
+    },
+    'Why?',
+  );
+  const resolve = h(
+    'button',
+    {
+      type: 'button',
+      class: 'small',
+      'data-operate': true,
       'aria-label': `Resolve ${xRequestId}`,
-      click: () => openResolution(payment, signedIn()),
+      click: () => openResolution(payment),
     },
     'Resolve…',
   );
-  return h(
-    'tr',
-    {},
-    h('td', {}, timeElement(since)),
-    h('td', { class: 'id' }, xRequestId),
-    ...[operation, environment, tenant].map((text) => h('td', {}, text)),
-    h('td', { class: 'wide' }, why),
-    h('td', { class: 'actions' }, button),
-  );
-}
-
-function openResolution({ id, xRequestId, operation, environment, tenant }, { role }) {
-  const paymentIdInput = h('input', {
-    id: 'payment-id',
-    name: 'paymentId',
-    autocomplete: 'off',
-    spellcheck: 'false',
-  });
-  const paymentIdField = field('Payment id', paymentIdInput, 'As returned by the bank, if known.');
-  paymentIdField.hidden = true;
-  const outcomes = h(
-    'fieldset',
-    {},
-    h('legend', {}, 'Outcome at the bank'),
-    radioOption('outcome', 'happened', 'Executed: a repeat gets this outcome and is not sent to the bank'),
-    radioOption('outcome', 'did-not-happen', 'Not executed: a repeat is sent to the bank'),
-  );
-  outcomes.addEventListener('change', ({ target }) => {
-    paymentIdField.hidden = operation !== 'initiatePayment' || target.value !== 'happened';
-  });
-  return openFormDialog({
-    title: 'Resolve payment in doubt',
-    button: 'Resolve',
-    role,
-    body: [
-      h('p', {}, `${operation}, tenant ${tenant}, environment ${environment}`),
-      h('p', { class: 'id' }, xRequestId),
-      outcomes,
-      paymentIdField,
-      reasonField(),
-    ],
-    send: ({ outcome, paymentId, reason }) =>
-      callApi('POST', `/in-doubt/${encodeURIComponent(id)}`, {
-        outcome,
-        reason,
-        ...(paymentId.trim() && outcome === 'happened' && { paymentId: paymentId.trim() }),
-      }),
-    done() {
-      showNotice('Payment resolved.');
-      return byId('in-doubt-title');
+  return {
+    element: h(
+      'tr',
+      {},
+      cell('Age', age, h('span', { class: 'hint' }, ' since ', timeElement(since))),
+      cell('X-Request-ID', h('span', { class: 'id' }, xRequestId)),
+      cell('Operation', operation),
+      cell('Environment', environmentBadge(environment)),
+      cell('Tenant', tenant),
+      h('td', { class: 'wide', 'data-label': 'Cause' }, h('span', {}, why, late)),
+      h('td', { class: 'actions' }, explain, ' ', resolve),
+    ),
+    update() {
+      setText(age, formatAge(Date.now() - Date.parse(since)));
+      const isAwaited = Date.parse(lateAnswerUntil) > Date.now();
+      setText(late, isAwaited ? ` A late response may arrive until ${formatTime(lateAnswerUntil)}.` : '');
     },
-  });
+  };
 }

@@ -1,10 +1,9 @@
-/** Charts of the last five minutes, as lines or stacked areas: uPlot draws the plot, text beside it gives the values. */
+/** Charts over time, as lines or stacked areas: uPlot draws the plot, text beside it gives the values. */
 
 import { chartFigure } from './chart-figure.js';
 import { h, setText } from './dom.js';
 import uPlot from './uplot.js'; // the npm package; src/admin/console.ts serves it
 
-const spanSeconds = 300;
 const axisWidth = 58;
 
 /**
@@ -12,14 +11,15 @@ const axisWidth = 58;
  * @param minScale the smallest value at the top of the scale
  * @param format gives the text of a value
  * @param size `half` for half the width of the page, by default a third
- * @returns `{ element, draw(points, now), destroy() }`: `points` are `{ at, [name]: number | null }`, oldest first;
- *   times are in seconds since 1970
+ * @returns `{ element, draw(points, range), destroy() }`: `points` are `{ at, [name]: number | null }`, oldest first; the
+ *   range is that of time-range.js; times are in seconds since 1970
  */
 export function createLineChart({ title, series, stacked = false, minScale, format, size = '' }) {
   const swatches = series.map(({ color }) => h('span', { class: `swatch ${color}` }));
   const values = series.map(() => h('dd', {}, '–'));
   const plot = h('div', { class: 'plot', role: 'img', 'aria-label': title });
-  const timeLabel = h('span', {}, 'now');
+  const fromLabel = h('span');
+  const timeLabel = h('span');
   const legend = h(
     'dl',
     { class: 'legend' },
@@ -27,9 +27,9 @@ export function createLineChart({ title, series, stacked = false, minScale, form
       h('div', {}, h('dt', { title: label }, swatches[index], label), values[index]),
     ),
   );
-  const element = chartFigure({ title, plot, timeLabel, legend, size });
+  const element = chartFigure({ title, plot, fromLabel, timeLabel, legend, size });
   let points = [];
-  let now = 0;
+  let range;
   let scale = minScale;
   let chart;
 
@@ -41,7 +41,7 @@ export function createLineChart({ title, series, stacked = false, minScale, form
     const point = points.at(index ?? -1);
     for (const [position, { name }] of series.entries())
       setText(values[position], formatValue(point?.[name]));
-    setText(timeLabel, index === undefined || !point ? 'now' : `${now - point.at} s ago`);
+    setText(timeLabel, index === undefined || !point ? range.toLabel : range.labelOf(point.at));
   }
 
   function createChart(data) {
@@ -57,7 +57,7 @@ export function createLineChart({ title, series, stacked = false, minScale, form
         legend: { show: false },
         cursor: { y: false, drag: { x: false }, points: { size: 7, ...(stacked && { show: false }) } },
         scales: {
-          x: { time: false, range: () => [now - spanSeconds, now] },
+          x: { time: false, range: () => [range.from, range.to] },
           y: { range: () => [0, scale] },
         },
         series: [{}, ...inDrawingOrder(drawn)],
@@ -98,9 +98,10 @@ export function createLineChart({ title, series, stacked = false, minScale, form
 
   return {
     element,
-    draw(nextPoints, nextNow) {
+    draw(nextPoints, nextRange) {
       points = nextPoints;
-      now = nextNow;
+      range = nextRange;
+      setText(fromLabel, range.fromLabel);
       const columns = stacked ? cumulativeColumns(points, series) : columnsOf(points, series);
       scale = niceCeiling(Math.max(minScale, ...columns.flat()));
       const data = [points.map(({ at }) => at), ...inDrawingOrder(columns)];

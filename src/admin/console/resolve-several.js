@@ -3,25 +3,26 @@
 import { callApi } from './connection.js';
 import { field, openFormDialog, radioOption, reasonField, showNotice } from './dialogs.js';
 import { byId, formatCount, formatTime, h } from './dom.js';
-
-/** The gateway resolves several payments of this environment only with its name, so the dialog asks for the name. */
-const confirmedEnvironment = 'production';
+import { confirmationField, isProduction, requireConfirmation } from './production.js';
 
 /** The preview lists this many, and counts the rest. */
 const maxListed = 10;
 
-/** @param payments all that are in doubt. @param operator the one who is signed in */
-export function openResolveSeveral(payments, { role }) {
+/** @param payments all that are in doubt. @param initial the conditions to begin with, as the API takes them */
+export function openResolveSeveral(payments, initial) {
   const namesOf = (key) => [...new Set(payments.map((payment) => payment[key]))];
   const preview = h('div', { class: 'report preview', role: 'status' });
-  const confirm = textInput('several-confirm', 'confirm');
-  const confirmField = field(`Type ${confirmedEnvironment} to confirm`, confirm);
+  const confirmations = namesOf('environment')
+    .filter(isProduction)
+    .map((name) => confirmationField(name, 'several-confirm'));
   const filter = h(
     'fieldset',
     {},
     h('legend', {}, 'Filter'),
     field('Environment', select('several-environment', 'environment', namesOf('environment'))),
     field('Tenant', select('several-tenant', 'tenant', ['', ...namesOf('tenant')])),
+    field('Operation', select('several-operation', 'operation', ['', ...namesOf('operation')])),
+    field('Older than', createAgeSelect()),
     field('From', h('input', { id: 'several-from', name: 'from', type: 'datetime-local', step: '1' })),
     field('To', h('input', { id: 'several-to', name: 'to', type: 'datetime-local', step: '1' })),
     field('Cause contains', textInput('several-why', 'why'), 'For example 504.'),
@@ -31,7 +32,6 @@ export function openResolveSeveral(payments, { role }) {
   const dialog = openFormDialog({
     title: 'Resolve payments in doubt',
     button: 'Resolve all',
-    role,
     body: [
       filter,
       preview,
@@ -47,7 +47,7 @@ export function openResolveSeveral(payments, { role }) {
         radioOption('outcome', 'did-not-happen', 'Not executed: a repeat is sent to the bank'),
       ),
       reasonField(),
-      confirmField,
+      ...confirmations,
     ],
     send: ({ outcome, reason, confirm: name }) =>
       callApi('POST', '/in-doubt', {
@@ -66,9 +66,7 @@ export function openResolveSeveral(payments, { role }) {
 
   async function show() {
     const current = filterIn(filter);
-    const isConfirmed = current.environment === confirmedEnvironment;
-    confirmField.hidden = !isConfirmed;
-    confirm.required = isConfirmed;
+    for (const element of confirmations) requireConfirmation(element, isProduction(current.environment));
     selection = undefined; // until the preview is shown, the gateway refuses
     try {
       const found = await callApi('GET', `/in-doubt/preview?${new URLSearchParams(current)}`);
@@ -80,6 +78,7 @@ export function openResolveSeveral(payments, { role }) {
     }
   }
   filter.addEventListener('change', show);
+  setInitial(filter, initial);
   show();
   return dialog;
 }
@@ -95,6 +94,27 @@ function previewOf(requests) {
     h('p', {}, h('strong', {}, `${formatCount(requests.length, 'payment matches', 'payments match')}.`)),
     h('ul', {}, ...items, ...(more > 0 ? [h('li', {}, `and ${more} more`)] : [])),
   ];
+}
+
+/** The same choices as in the filter of the list. */
+function createAgeSelect() {
+  const copy = byId('in-doubt-age').cloneNode(true);
+  copy.id = 'several-age';
+  copy.value = '';
+  return copy;
+}
+
+/** Fills the fields; `datetime-local` takes the local time without an offset. */
+function setInitial(fieldset, conditions) {
+  for (const [name, value] of Object.entries(conditions)) {
+    const control = fieldset.querySelector(`[name="${name}"]`);
+    control.value = control.type === 'datetime-local' ? localTime(value) : value;
+  }
+}
+
+function localTime(iso) {
+  const date = new Date(iso);
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
 /** The filled fields; times in UTC. */

@@ -4,10 +4,10 @@ import { callApi } from './connection.js';
 import { openFormDialog, reasonField, showNotice } from './dialogs.js';
 import { byId, h, setText, timeElement } from './dom.js';
 
-/** @param signedIn returns the current operator. @returns renders the shared state of this state of the gateway */
-export function createSharedState(signedIn) {
+/** @returns renders the shared state of this state of the gateway */
+export function createSharedState() {
   let shown = '';
-  byId('accept-loss').addEventListener('click', () => openAcceptance(signedIn()));
+  byId('accept-loss').addEventListener('click', openAcceptance);
 
   return ({ sharedState }) => {
     const { missing, uncovered, cause } = sharedState;
@@ -27,11 +27,10 @@ const missingInstance = ({ instance, lastSeen }) =>
     ...(lastSeen ? [', last seen ', timeElement(lastSeen)] : [', reported by another instance']),
   );
 
-function openAcceptance({ role }) {
+function openAcceptance() {
   return openFormDialog({
     title: 'Accept the loss',
     button: 'Accept',
-    role,
     body: [
       h(
         'p',

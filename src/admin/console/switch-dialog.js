@@ -1,8 +1,9 @@
 /** The dialog that switches the active environment: runs the pre-flight, and for production asks for the name. */
 
 import { callApi } from './connection.js';
-import { field, openFormDialog, reasonField, showNotice } from './dialogs.js';
+import { openFormDialog, reasonField, showNotice } from './dialogs.js';
 import { byId, formatTime, h } from './dom.js';
+import { confirmationField, environmentBadge, isProduction } from './production.js';
 
 const stepLabels = {
   dns: 'DNS',
@@ -12,35 +13,21 @@ const stepLabels = {
   answer: 'HTTP response',
 };
 
-/** The gateway refuses to switch to this environment without its name, so the dialog asks for the name. */
-const confirmedEnvironment = 'production';
-
-export function openSwitch(environment, { active, operator, environments }) {
+export function openSwitch(environment, { active, environments }) {
   const url = environments.find(({ name }) => name === environment)?.baseUrl;
   const report = h('div', { class: 'report', role: 'status' }, h('p', {}, 'Running the pre-flight check…'));
   const force = createForceField();
-  const confirm = h('input', {
-    id: 'confirm',
-    name: 'confirm',
-    required: true,
-    pattern: environment,
-    autocomplete: 'off',
-    spellcheck: 'false',
-    title: `Type ${environment}`,
-  });
-
   const dialog = openFormDialog({
     title: `Switch to ${environment}?`,
     button: `Switch to ${environment}`,
-    role: operator.role,
     body: [
       h(
         'p',
         { class: 'change' },
-        h('span', {}, active ?? 'none'),
+        active === null ? 'none' : environmentBadge(active),
         h('span', { 'aria-hidden': 'true' }, ' → '),
         h('span', { class: 'visually-hidden' }, 'to'),
-        h('strong', {}, environment),
+        environmentBadge(environment),
       ),
       h('p', { class: 'hint' }, url),
       h(
@@ -51,7 +38,7 @@ export function openSwitch(environment, { active, operator, environments }) {
       report,
       force,
       reasonField(),
-      ...(environment === confirmedEnvironment ? [field(`Type ${environment} to confirm`, confirm)] : []),
+      ...(isProduction(environment) ? [confirmationField(environment)] : []),
     ],
     async send({ reason, confirm: name, force: forced }) {
       try {

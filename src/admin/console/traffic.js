@@ -1,8 +1,11 @@
-/** The charts of the page: requests, latencies, status reads, queues, circuits. */
+/** The charts of the page: requests, latencies, status reads, queues, circuits; live, or a longer period from the history. */
 
 import { createCircuitTimeline } from './circuit-timeline.js';
+import { callApi } from './connection.js';
 import { byId, formatDuration } from './dom.js';
 import { createLineChart } from './line-chart.js';
+import { createPanel } from './panel.js';
+import { liveRange, selectedRange } from './time-range.js';
 
 const formatNumber = (value) => value.toLocaleString(undefined, { maximumFractionDigits: 1 });
 const formatRate = (value) => `${formatNumber(value)}/s`;
@@ -10,7 +13,7 @@ const formatRate = (value) => `${formatNumber(value)}/s`;
 /** The colours of the environments. They repeat if there are more environments than colours. */
 const colors = ['accent', 'violet', 'amber', 'red', 'grey', 'pale'];
 
-/** @returns a function that renders the given state of the gateway */
+/** @returns `panel`, which reads the history while it is shown; `render(state)` */
 export function createTraffic() {
   const requests = createLineChart({
     title: 'Requests',
@@ -49,29 +52,93 @@ export function createTraffic() {
   let queueNames = '';
   byId('charts').replaceChildren(requests.element, latency.element, statusReads.element, circuits.element);
 
-  return ({ seconds, samples, environments }) => {
-    const names = environments.map(({ name }) => name);
-    if (names.join() !== queueNames) {
-      queueNames = names.join();
-      queues?.destroy();
-      queues?.element.remove();
-      queues = createQueueChart(names);
-      circuits.element.before(queues.element);
-    }
+  const form = byId('time-range');
+  let live;
+  const panel = createPanel({
+    section: 'traffic-history',
+    name: 'The history',
+    everyMs: 30_000,
+    read: () => readHistory(selectedRange(form)),
+    render: ({ points, range }) => drawTraffic(points, range),
+  });
+  form.addEventListener('submit', (event) => event.preventDefault());
+  form.addEventListener('change', () => {
+    panel.stop(); // an older period must not appear under the new one
+    showRange();
+  });
+
+  function showRange() {
+    const isLive = selectedRange(form) === undefined;
+    byId('until-field').hidden = isLive;
+    byId('live-traffic').hidden = !isLive;
+    byId('traffic-history').hidden = isLive;
+    for (const element of [queues?.element, circuits.element]) element?.toggleAttribute('hidden', !isLive);
+    if (isLive) return drawLive();
+    drawTraffic([], selectedRange(form));
+    panel.start();
+  }
+
+  function drawTraffic(points, range) {
+    requests.draw(points, range);
+    latency.draw(points, range);
+    statusReads.draw(points, range);
+  }
+
+  function drawLive() {
+    if (!live) return;
+    const { seconds, samples } = live;
     const now = Math.max(samples.at(-1)?.at ?? 0, seconds.at(-1)?.at ?? 0);
-    requests.draw(seconds, now);
-    latency.draw(seconds, now);
-    statusReads.draw(
-      seconds.map(({ at, cache }) => ({ at, ...cache })),
-      now,
+    const range = liveRange(now);
+    drawTraffic(
+      seconds.map(({ cache, ...second }) => ({ ...second, ...cache })),
+      range,
     );
-    queues.draw(samples.map(queuePoint), now);
+    queues.draw(samples.map(queuePoint), range);
     circuits.draw(
       samples.map(({ at, circuits: states }) => ({ at, states })),
       now,
     );
+  }
+
+  return {
+    panel,
+    render(state) {
+      live = state;
+      const names = state.environments.map(({ name }) => name);
+      if (names.join() !== queueNames) {
+        queueNames = names.join();
+        queues?.destroy();
+        queues?.element.remove();
+        queues = createQueueChart(names);
+        circuits.element.before(queues.element);
+        showRange();
+        return;
+      }
+      if (selectedRange(form) === undefined) drawLive();
+    },
   };
 }
+
+/** @returns points per second of the selected period, as the live charts take them */
+async function readHistory(range) {
+  const query = new URLSearchParams({ from: isoTime(range.from), to: isoTime(range.to) });
+  const { resolutionSeconds, points } = await callApi('GET', `/history?${query}`);
+  const perSecond = (count) => count / resolutionSeconds;
+  return {
+    range,
+    points: points.map(({ at, requests, refused, failed, p50Ms, p99Ms, cache }) => ({
+      at: Math.floor(Date.parse(at) / 1_000),
+      requests: perSecond(requests),
+      refused: perSecond(refused),
+      failed: perSecond(failed),
+      p50Ms,
+      p99Ms,
+      ...Object.fromEntries(Object.entries(cache).map(([name, count]) => [name, perSecond(count)])),
+    })),
+  };
+}
+
+const isoTime = (seconds) => new Date(seconds * 1_000).toISOString();
 
 const createQueueChart = (names) =>
   createLineChart({
