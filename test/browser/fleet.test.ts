@@ -27,7 +27,10 @@ describe('the instances in the console', { skip: skipWithoutChromium || skipWith
       .getByText(/^Instance .* is down: last seen at .*\. Records of its last second may be missing\.$/)
       .waitFor();
     await fleet.getByText('1 instance up, 1 down').waitFor();
-    await fleet.locator('tr[data-status="open"]').getByText(/last seen/).waitFor();
+    await fleet
+      .locator('tr[data-status="open"]')
+      .getByText(/last seen/)
+      .waitFor();
     const timeline = page.getByRole('region', { name: 'Timeline', exact: true });
     await timeline.locator('li[data-kind="lost"]').waitFor({ timeout: 20_000 });
     assert.deepEqual(await axeViolations(page), []);

@@ -27,7 +27,7 @@ export function createAlerts() {
     byId('overall').dataset.level = level;
     setText(byId('overall'), title);
     document.title = serious.length === 0 ? 'Penstock' : `(${serious.length}) Penstock`;
-    renderList(alerts.map((alert) => ({ ...alert, links: view.links })));
+    renderList(alerts.map((alert) => ({ environment: view.active ?? '', links: view.links, ...alert })));
   };
 }
 

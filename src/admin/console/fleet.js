@@ -64,7 +64,7 @@ function createRow({ name }) {
     'tr',
     {},
     h('th', { scope: 'row' }, h('span', { class: 'instance-name' }, name), version),
-    h('td', { class: 'instance-state', 'data-label': 'State' }, badge, reason),
+    h('td', { class: 'instance-state', 'data-label': 'State' }, h('span', {}, badge, reason)),
     ...figures,
   );
   return {

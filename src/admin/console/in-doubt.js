@@ -103,7 +103,7 @@ function createRow(payment, showRequest) {
     element: h(
       'tr',
       {},
-      cell('Age', age, h('span', { class: 'hint' }, ' since ', timeElement(since))),
+      cell('Age', h('span', {}, age, h('span', { class: 'hint' }, ' since ', timeElement(since)))),
       cell('X-Request-ID', h('span', { class: 'id' }, xRequestId)),
       cell('Operation', operation),
       cell('Environment', environmentBadge(environment)),
