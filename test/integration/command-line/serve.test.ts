@@ -90,9 +90,8 @@ const skipWithoutScript =
  * Runs a command on a terminal without colours, by means of `script` (util-linux). The first line of the output is its process
  * id: a signal to `script` does not reach it.
  */
-async function startOnTerminal(t: TestContext, args: readonly string[]) {
-  const words = [process.execPath, 'src/main.ts', ...args].map((word) => `'${word}'`).join(' ');
-  const line = `echo "pid $$"; exec ${words}`;
+async function startOnTerminal(t: TestContext, ...words: readonly string[]) {
+  const line = `echo "pid $$"; exec ${words.map((word) => `'${word}'`).join(' ')}`;
   const command = startCommand(t, 'script', ['--quiet', '--command', line, '/dev/null'], { NO_COLOR: '1' });
   await until(10_000, 'the process id is printed', () => /^pid \d+\r?\n/.test(command.stdout()));
   const pid = Number(/\d+/.exec(command.stdout())?.[0]);
@@ -102,6 +101,12 @@ async function startOnTerminal(t: TestContext, args: readonly string[]) {
     stdout: command.stdout,
     async stop() {
       process.kill(pid, 'SIGTERM');
+      await command.exitCode();
+      hasEnded = true;
+    },
+    /** Ctrl-C: the terminal signals all processes of the group. */
+    async interrupt() {
+      process.kill(-pid, 'SIGINT');
       await command.exitCode();
       hasEnded = true;
     },
@@ -128,11 +133,33 @@ describe('the log of penstock serve', () => {
       ['log: { format: json }\n', /^\{"level":"info",.*"message":"serving"\}/m],
     ] as const) {
       const file = writeConfigFile(t, `${settings('https://bank.example', 0)}${more}`);
-      const { stdout, stop } = await startOnTerminal(t, ['serve', '--config', file]);
+      const { stdout, stop } = await startOnTerminal(
+        t,
+        ...[process.execPath, 'src/main.ts', 'serve', '--config', file],
+      );
       await until(20_000, 'the gateway has logged that it serves', () => expected.test(stdout()));
       await stop();
     }
   });
+});
+
+test('penstock serve drains on Ctrl-C, also if a Node that is too old has started it', {
+  skip: skipWithoutScript,
+}, async (t) => {
+  const file = writeConfigFile(t, settings('https://bank.example', 0));
+  for (const node of [process.execPath, findOlderNode() ?? process.execPath]) {
+    const { stdout, interrupt } = await startOnTerminal(
+      t,
+      node,
+      'bin/penstock.cjs',
+      'serve',
+      '--config',
+      file,
+    );
+    await until(20_000, 'the gateway has logged that it serves', () => /INFO: serving/.test(stdout()));
+    await interrupt();
+    assert.match(stdout(), /INFO: stopped/);
+  }
 });
 
 describe('a start that fails until somebody changes the configuration', () => {
