@@ -23,8 +23,12 @@ export const errorBody = z.looseObject({ error: z.string() });
 export function successBody({ ok, status, body }: AdminResponse, lines: readonly string[] = []): unknown {
   if (ok) return body;
   const { error, ...data } = readBody(errorBody, body);
-  throw new CommandError(exitCodeOf(status), error, { lines, data });
+  throw new CommandError(exitCodeOf(status), status === 401 ? unknownToken : error, { lines, data });
 }
+
+/** The gateway's own text is about a header of HTTP. */
+const unknownToken =
+  'The gateway does not know this operator token: set PENSTOCK_ADMIN_TOKEN, or name a file with --token-file FILE.';
 
 /**
  * A body in the form that a command reads.

@@ -26,14 +26,21 @@ export async function runBank({
 }: Options): Promise<undefined> {
   if (!isLinkStyle(links)) throw new UsageError(`--links must be one of ${linkStyles.join(', ')}`);
   if (!isPort(port)) throw new UsageError('--port must be a number from 0 to 65535');
-  if (!isBasePath(basePath))
+  if (!/^[a-z0-9]+$/.test(name)) throw new UsageError('--name must consist of lower-case letters and digits');
+  if (!isPath(basePath))
     throw new UsageError(
-      `--base-path must start with a slash and not end with one: --base-path ${asBasePath(basePath)}`,
+      `--base-path must start with a slash and not end with one: --base-path ${asPath(basePath)}`,
     );
+  if (!isPath(`/${segment}`) && segment !== '')
+    throw new UsageError(
+      `--segment must not start or end with a slash: --segment ${asPath(segment).slice(1)}`,
+    );
+  if (publicOrigin !== undefined && URL.parse(publicOrigin)?.origin !== publicOrigin)
+    throw new UsageError('--public-origin must be a URL without a path, such as https://bank.example:8443');
 
   const bank = createSimulatedBank({ name, segment, links, basePath, ...(publicOrigin && { publicOrigin }) });
   const baseUrl = await bank.start(Number(port), host).catch((cause: unknown) => {
-    throw listenError(cause);
+    throw listenError(cause, 'stop the program that uses the port, or name another one with --port');
   });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, bank.stop);
 
@@ -43,15 +50,24 @@ export async function runBank({
   console.log(`Inject a fault: curl -X PUT ${origin}/_bank/faults -d '{"name":"reset","times":1}'`);
 }
 
-/** The error of a command whose port cannot be opened. */
-export function listenError(cause: unknown): CommandError {
-  const message = cause instanceof Error ? cause.message : String(cause);
-  const isInUse = cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE';
-  const advice = isInUse ? ': stop the program that uses the port (another demo?), then try again.' : '';
-  return new CommandError(exitCodes.refused, message + advice, { cause });
+/**
+ * The error of a command whose port cannot be opened.
+ *
+ * @param advice for a port that is in use
+ */
+export function listenError(thrown: unknown, advice: string): CommandError {
+  const { code, address, port, message } = systemError(thrown);
+  const text = code === 'EADDRINUSE' ? `${code}: port ${port} of ${address} is in use; ${advice}` : message;
+  return new CommandError(exitCodes.refused, text, { cause: thrown });
+}
+
+/** The innermost cause. */
+function systemError(thrown: unknown): NodeJS.ErrnoException & { address?: string; port?: number } {
+  if (!(thrown instanceof Error)) return new Error(String(thrown));
+  return thrown.cause instanceof Error ? systemError(thrown.cause) : thrown;
 }
 
 const isPort = (text: string) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535;
-const isBasePath = (path: string) => /^(\/[^/?#\s]+)*$/.test(path);
+const isPath = (path: string) => /^(\/[^/?#\s]+)*$/.test(path);
 /** What was probably meant. */
-const asBasePath = (path: string) => ['', ...path.split('/').filter((part) => part !== '')].join('/');
+const asPath = (path: string) => ['', ...path.split('/').filter((part) => part !== '')].join('/');

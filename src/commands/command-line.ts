@@ -4,7 +4,15 @@ import { styleText } from 'node:util';
 import { Argument, CommanderError, InvalidArgumentError, Option, Command as Parser } from 'commander';
 import { closestName } from '../config/did-you-mean.ts';
 import { version } from '../version.ts';
-import { type Command, hasValue, type OptionName, type Options, optionRow } from './command.ts';
+import {
+  type Command,
+  commandNamed,
+  hasValue,
+  type OptionName,
+  type OptionRow,
+  type Options,
+  optionRow,
+} from './command.ts';
 import { CommandError, UsageError } from './command-error.ts';
 import type { CommandOutput } from './command-output.ts';
 import { commands, groupSummaries } from './command-table.ts';
@@ -13,10 +21,21 @@ import { exitCodeMeanings, exitCodes } from './exit-codes.ts';
 /** Runs the command and sets the exit code of the process. @param args what follows `penstock` */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   try {
-    await createParser(execute).parseAsync(args, { from: 'user' });
+    await createParser(execute).parseAsync(withHelpOption(args), { from: 'user' });
   } catch (thrown) {
     process.exitCode = reportParserError(thrown, { json: args.includes('--json') });
   }
+}
+
+/** `help environment use` as `environment use --help`. Words that name no command become an error about them. */
+function withHelpOption(args: readonly string[]): readonly string[] {
+  const [first, ...words] = args;
+  if (first !== 'help') return args;
+  const operands = words.filter((word) => !word.startsWith('-'));
+  const command = commandNamed(commands, operands);
+  if (command) return [...command.name.split(' '), '--help'];
+  const isGroup = operands.length === 1 && Object.hasOwn(groupSummaries, operands.join());
+  return isGroup || operands.length === 0 ? [...operands, '--help'] : operands;
 }
 
 type Execute = (command: Command, options: Options, words: readonly string[]) => Promise<void>;
@@ -32,6 +51,7 @@ export function createParser(execute: Execute): Parser {
     .description("Penstock: gateway between TPP platforms and a bank's PSD2 payment-initiation API")
     .version(`penstock ${version}`, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
     .enablePositionalOptions() // a command refuses the options of other commands
     .configureOutput({
       writeOut: (text) => write(process.stdout, text),
@@ -40,7 +60,7 @@ export function createParser(execute: Execute): Parser {
     })
     .configureHelp({
       visibleCommands: (parser) => parser.commands.flatMap(withSubcommands).filter(isShown),
-      subcommandTerm: (parser) => [pathOf(parser), ...parser.registeredArguments.map(termOf)].join(' '),
+      subcommandTerm: pathOf,
       commandUsage: formatUsage,
       styleTitle: (title) => styleText('bold', title, { validateStream: false }), // the parser removes it if not supported
     })
@@ -83,7 +103,7 @@ const wordsOf = ({ processedArgs }: Parser): readonly string[] =>
 function parserOption(name: OptionName): Option {
   const row = optionRow(name);
   const option = new Option(row.flags, row.description);
-  return hasValue(row) ? option.argParser(parseValue) : option;
+  return hasValue(row) ? option.argParser((value, previous) => parseValue(row, value, previous)) : option;
 }
 
 /**
@@ -91,16 +111,18 @@ function parserOption(name: OptionName): Option {
  *
  * @param previous the value of the same option before
  */
-function parseValue(value: string, previous: unknown): string {
-  if (value.startsWith('--')) throw new InvalidArgumentError('The value is missing.');
+function parseValue({ mayBeEmpty }: OptionRow, value: string, previous: unknown): string {
+  if (value.startsWith('--') || (value === '' && !mayBeEmpty))
+    throw new InvalidArgumentError('The value is missing.');
   if (previous !== undefined) throw new InvalidArgumentError('The option occurs twice.');
   return value;
 }
 
 // The help.
 
-const helpEpilogue = `Commands for a running gateway find its admin listener and the operator's token in the configuration.
-With --url they need no configuration; the token then comes from --token-file or PENSTOCK_ADMIN_TOKEN.
+const helpEpilogue = `Commands for a running gateway find its admin listener and the operator's token
+in the configuration. With --url they need no configuration; the token then
+comes from --token-file or PENSTOCK_ADMIN_TOKEN.
 
 Exit codes:
 ${exitCodeMeanings.map(([code, meaning]) => `  ${String(code).padEnd(3)} ${meaning}`).join('\n')}`;
@@ -117,9 +139,6 @@ function isShown(parser: Parser): boolean {
 /** The words of a command, without `penstock`. */
 const pathOf = (parser: Parser): string =>
   parser.parent ? `${pathOf(parser.parent)} ${parser.name()}`.trim() : '';
-
-const termOf = (argument: Argument): string =>
-  argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
 
 /** One line for each form of the command. */
 function formatUsage(parser: Parser): string {
@@ -151,7 +170,7 @@ function unknownCommandMessage(parser: Parser): string | undefined {
     return undefined;
   const pathWith = (last: string) => `${pathOf(parser)} ${last}`.trim();
   const names = commands.filter(({ isHidden }) => !isHidden).map(({ name }) => name);
-  const similar = closestName(pathWith(word), [...known.map(pathWith), ...names]);
+  const similar = closestName(pathWith(word), [...known.map(pathWith), ...names, '--version']);
   return `unknown command '${pathWith(word)}'${similar === undefined ? '' : `\n(Did you mean ${similar}?)`}`;
 }
 

@@ -31,6 +31,8 @@ export interface OptionRow {
   /** In the syntax of the parser: `--name`, or `--name <value>`. */
   readonly flags: `--${string}`;
   readonly description: string;
+  /** For options whose value may be an empty text. */
+  readonly mayBeEmpty?: true;
 }
 
 /** Every option. An option means the same for all commands that have it. */
@@ -88,8 +90,13 @@ const optionRows = {
   basePath: {
     flags: '--base-path <path>',
     description: 'path before the segment, such as /psd2 (default: none)',
+    mayBeEmpty: true,
   },
-  segment: { flags: '--segment <path>', description: 'path before /v1 (default: berlingroup)' },
+  segment: {
+    flags: '--segment <path>',
+    description: 'path before /v1 (default: berlingroup)',
+    mayBeEmpty: true,
+  },
   links: {
     flags: '--links <style>',
     description:
@@ -126,3 +133,9 @@ export const flagOf = ({ flags }: OptionRow): string => flags.replace(/ .*/, '')
 
 /** Whether an option has a value. */
 export const hasValue = ({ flags }: OptionRow): boolean => flags.includes('<');
+
+/** The command with the longest name that these words begin with. */
+export const commandNamed = (commands: readonly Command[], words: readonly string[]): Command | undefined =>
+  commands
+    .filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `))
+    .toSorted((one, other) => other.name.length - one.name.length)[0];

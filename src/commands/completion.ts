@@ -1,6 +1,6 @@
 /** Completes a command line, for the scripts that shells load (completion-scripts.ts). */
 
-import { allOptionRows, type Command, flagOf, hasValue, optionRow } from './command.ts';
+import { allOptionRows, type Command, commandNamed, flagOf, hasValue, optionRow } from './command.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
 interface Candidate {
@@ -26,7 +26,7 @@ function candidatesFor(commands: readonly Command[], words: readonly string[]): 
   const { operands, given, expectsValue } = readWords(words.slice(0, -1));
   if (expectsValue) return []; // the shell completes file names
   const shown = commands.filter(({ isHidden }) => !isHidden);
-  const command = commandOf(shown, operands);
+  const command = commandNamed(shown, operands);
   const all = partial.startsWith('-') ? optionsOf(command, given) : wordsAfter(shown, command, operands);
   return all.filter(({ word }) => word.startsWith(partial));
 }
@@ -50,12 +50,6 @@ function readWords(words: readonly string[]) {
   }
   return { operands, given, expectsValue };
 }
-
-/** The command with the longest name that these words begin with. */
-const commandOf = (commands: readonly Command[], operands: readonly string[]) =>
-  commands
-    .filter(({ name }) => `${operands.join(' ')} `.startsWith(`${name} `))
-    .toSorted((one, other) => other.name.length - one.name.length)[0];
 
 function optionsOf(command: Command | undefined, given: readonly string[]): readonly Candidate[] {
   const options = (command?.options ?? []).map((name) => {

@@ -29,7 +29,10 @@ export async function runDemo({ tour }: Options): Promise<undefined> {
 async function serveDemo(sandbox: SimulatedBank, production: SimulatedBank): Promise<void> {
   const { config, gateway } = await startDemo(sandbox, production).catch(async (cause: unknown) => {
     await Promise.all([sandbox.stop(), production.stop()]);
-    throw listenError(cause);
+    throw listenError(
+      cause,
+      'the demo needs the ports 8080, 9090, 9101 and 9102: stop the program that uses the port (another demo?)',
+    );
   });
   console.log(nextSteps(config.listen.publicUrl, `http://${config.admin.host}:${config.admin.port}`));
   for (const signal of ['SIGINT', 'SIGTERM'] as const)

@@ -13,10 +13,7 @@ export const exitCodes = {
 /** What each code means, for `penstock --help` and the documentation. */
 export const exitCodeMeanings: readonly (readonly [code: number, meaning: string])[] = [
   [exitCodes.ok, 'success'],
-  [
-    exitCodes.refused,
-    'refused, or a problem was found; serve: cannot start, or stopped before all requests had ended',
-  ],
+  [exitCodes.refused, 'refused, or a problem was found; serve: cannot start, or stopped too early'],
   [exitCodes.usage, 'wrong command line'],
   [exitCodes.unavailable, 'no gateway answers, or its shared state cannot be reached'],
   [exitCodes.internal, 'internal error'],

@@ -4,11 +4,14 @@ import type { LoadedConfig, LoadedValidConfig } from '../config/load.ts';
 import { CommandError } from './command-error.ts';
 import { exitCodes } from './exit-codes.ts';
 
-/** @throws CommandError with all errors, one line each */
-export function validConfig(loaded: LoadedConfig): LoadedValidConfig {
+/**
+ * @param advice a line behind the errors
+ * @throws CommandError with all errors, one line each
+ */
+export function validConfig(loaded: LoadedConfig, advice?: string): LoadedValidConfig {
   if (loaded.kind === 'valid') return loaded;
   const { errors } = loaded;
   const count = errors.length === 1 ? '1 error' : `${errors.length} errors`;
-  const text = [`${count} in the configuration:`, ...errors].join('\n');
-  throw new CommandError(exitCodes.config, text, { data: { errors } });
+  const lines = [`${count} in the configuration:`, ...errors, ...(advice === undefined ? [] : [advice])];
+  throw new CommandError(exitCodes.config, lines.join('\n'), { data: { errors } });
 }

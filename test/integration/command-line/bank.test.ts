@@ -50,6 +50,21 @@ for (const [name, options, message] of [
     ['--port', '0', '--base-path', '/a/b/'],
     '--base-path must start with a slash and not end with one: --base-path /a/b\n',
   ],
+  [
+    'a name that payment ids cannot begin with',
+    ['--port', '0', '--name', 'A B'],
+    '--name must consist of lower-case letters and digits\n',
+  ],
+  [
+    'a segment with slashes at its ends',
+    ['--port', '0', '--segment', '/psd2/xs2a/'],
+    '--segment must not start or end with a slash: --segment psd2/xs2a\n',
+  ],
+  [
+    'a public origin with a path',
+    ['--port', '0', '--public-origin', 'https://bank.example/psd2'],
+    '--public-origin must be a URL without a path, such as https://bank.example:8443\n',
+  ],
   ['a port that is not a number', ['--port', 'none'], '--port must be a number from 0 to 65535\n'],
 ] as const) {
   test(`penstock bank reports ${name}, and exits`, { timeout: 20_000 }, async (t) => {
@@ -67,6 +82,9 @@ test('penstock bank reports a port that is in use, and exits', { timeout: 20_000
 
   const [complaint, [code]] = await Promise.all([text(bank.stderr), once(bank, 'exit')]);
 
-  assert.match(complaint, /EADDRINUSE.*stop the program that uses the port/);
+  assert.match(
+    complaint,
+    /^EADDRINUSE: port \d+ of 127\.0\.0\.1 is in use; stop the program that uses the port, or name another/,
+  );
   assert.equal(code, 1);
 });

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { commands } from '../../../src/commands/command-table.ts';
 import { startCommand, writeConfigFile } from '../../kit/command.ts';
 import { freePort } from '../../kit/ports.ts';
 
@@ -16,7 +17,7 @@ describe('the command line', () => {
     const { exitCode, stdout, stderr } = await penstock(t, ['--help']);
     assert.deepEqual([exitCode, stderr], [0, '']);
     assert.match(stdout, /^Usage: penstock <command> \[options\]\n/);
-    assert.match(stdout, /^ {2}circuits hold <environment> <lane> <state> {2}Hold a circuit/m);
+    assert.match(stdout, /^ {2}circuits hold {2,}Hold a circuit/m);
     assert.match(stdout, /^ {2}78 +invalid configuration$/m);
     assert.doesNotMatch(stdout, /^ {2}complete /m);
     assert.ok(!stdout.includes('\u001b'), 'no colours outside a terminal');
@@ -33,6 +34,25 @@ describe('the command line', () => {
       assert.match(stdout, /^ {7}penstock in-doubt <request> <outcome> --reason <text> \[options\]$/m);
       assert.match(stdout, /^ {2}--selection <selection> /m);
       assert.match(stdout, /^Example:\n {2}penstock in-doubt 99391c7e/m);
+    }
+  });
+
+  test('prints the help of a command of several words, and names an unknown command', async (t) => {
+    const { exitCode, stdout } = await penstock(t, ['help', 'config', 'show']);
+    assert.equal(exitCode, 0);
+    assert.match(stdout, /^Usage: penstock config show \[options\]/);
+    assert.match((await penstock(t, ['help'])).stdout, /^Usage: penstock <command>/);
+    const unknown = await penstock(t, ['help', 'circuts']);
+    assert.deepEqual([unknown.exitCode, unknown.stdout], [64, '']);
+    assert.match(unknown.stderr, /^unknown command 'circuts'\n/);
+  });
+
+  test('fits a terminal of 80 columns', async (t) => {
+    for (const args of [['--help'], ...commands.map(({ name }) => [...name.split(' '), '--help'])]) {
+      const { stdout } = await penstock(t, args);
+      const [, ...lines] = stdout.split('\n');
+      const tooLong = lines.filter((line) => line.length > 80 && !/^ +penstock /.test(line));
+      assert.deepEqual(tooLong, [], args.join(' '));
     }
   });
 

@@ -13,7 +13,6 @@ describe('a response of the admin API', () => {
   test('that refuses a request becomes an error with the exit code of its status', () => {
     for (const [status, exitCode] of [
       [400, 64],
-      [401, 77],
       [403, 77],
       [404, 1],
       [409, 1],
@@ -26,5 +25,12 @@ describe('a response of the admin API', () => {
         exitCode,
         data: { report: 1 },
       });
+  });
+
+  test('to an unknown token says where the token comes from', () => {
+    assert.throws(() => successBody({ ok: false, status: 401, body: { error: 'no' } }), {
+      message: /set PENSTOCK_ADMIN_TOKEN, or name a file with --token-file/,
+      exitCode: 77,
+    });
   });
 });

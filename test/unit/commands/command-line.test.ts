@@ -49,6 +49,7 @@ describe('the command line', () => {
 
   for (const [line, message] of [
     ['circuts', "unknown command 'circuts'\n(Did you mean circuits?)\nSee 'penstock --help'."],
+    ['version', "unknown command 'version'\n(Did you mean --version?)\nSee 'penstock --help'."],
     ['swim', "unknown command 'swim'\nSee 'penstock --help'."],
     ['toString', "unknown command 'toString'\nSee 'penstock --help'."],
     ['verify', "unknown command 'verify'\nSee 'penstock --help'."],

@@ -39,9 +39,9 @@ describe('penstock environment', () => {
   });
 
   test('prints the error of the gateway if it refuses', async () => {
-    const { call } = fakeAdminClient(401, { error: 'Send the token of an operator.' });
+    const { call } = fakeAdminClient(401, { error: 'no' });
     await assert.rejects(showEnvironments(call), {
-      message: 'Send the token of an operator.',
+      message: /^The gateway does not know this operator token/,
       exitCode: 77,
     });
   });
