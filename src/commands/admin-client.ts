@@ -157,7 +157,7 @@ function validAdminSettings(file: string | undefined, variables?: EnvironmentVar
   const loaded = loadConfig(source, variables);
   if (loaded.kind === 'invalid' && source === undefined)
     throw new UsageError('Name the gateway with --url URL, or its configuration with --config FILE.');
-  return validConfig(loaded, 'With --url URL, the command needs no configuration.').config.admin;
+  return validConfig(loaded, ['With --url URL, the command needs no configuration.']).config.admin;
 }
 
 /**

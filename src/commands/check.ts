@@ -12,17 +12,20 @@ import { validConfig } from './valid-config.ts';
 
 /** @throws CommandError if the gateway would not start with this configuration, or if `strict` and there are warnings */
 export async function check(options: Pick<Options, 'config' | 'strict'>): Promise<CommandOutput> {
-  const loaded = loadConfigAndFiles(configSource(options.config));
-  const { config, derived, warnings } = validConfig(options.strict ? strictly(loaded) : loaded);
+  const asGiven = loadConfigAndFiles(configSource(options.config));
+  const loaded = options.strict ? strictly(asGiven) : asGiven;
+  const { config, derived, warnings } = validConfig(loaded, loaded.warnings.map(describeWarning));
   const state = await checkState(config.state);
   const lines = [
     'The configuration is valid.',
     ...derived.map(describeDerived),
-    ...warnings.map((warning) => `warning: ${warning}`),
+    ...warnings.map(describeWarning),
     ...state,
   ];
   return success(lines, { valid: true, derived, warnings, state });
 }
+
+const describeWarning = (warning: string) => `warning: ${warning}`;
 
 /** Connects to Redis, and changes nothing in it. A Redis that cannot be reached is reported, and is not a failure. */
 async function checkState(settings: StateSettings): Promise<readonly string[]> {

@@ -5,13 +5,13 @@ import { CommandError } from './command-error.ts';
 import { exitCodes } from './exit-codes.ts';
 
 /**
- * @param advice a line behind the errors
+ * @param more lines behind the errors
  * @throws CommandError with all errors, one line each
  */
-export function validConfig(loaded: LoadedConfig, advice?: string): LoadedValidConfig {
+export function validConfig(loaded: LoadedConfig, more: readonly string[] = []): LoadedValidConfig {
   if (loaded.kind === 'valid') return loaded;
   const { errors } = loaded;
   const count = errors.length === 1 ? '1 error' : `${errors.length} errors`;
-  const lines = [`${count} in the configuration:`, ...errors, ...(advice === undefined ? [] : [advice])];
-  throw new CommandError(exitCodes.config, lines.join('\n'), { data: { errors } });
+  const text = [`${count} in the configuration:`, ...errors, ...more].join('\n');
+  throw new CommandError(exitCodes.config, text, { data: { errors } });
 }

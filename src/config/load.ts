@@ -15,7 +15,7 @@ import {
   sortedTexts,
 } from './error-locations.ts';
 import { isMapping, isWithin, type SettingPath, valueAt } from './object-path.ts';
-import type { AdminSettings } from './schema.ts';
+import type { AdminSettings, Config } from './schema.ts';
 import { admin } from './sections/admin.ts';
 import { type ValidConfig, validateSettings } from './validate.ts';
 import { configWarnings } from './warnings.ts';
@@ -36,13 +36,16 @@ export interface LoadedValidConfig extends ValidConfig {
 export interface InvalidConfig {
   readonly kind: 'invalid';
   readonly errors: readonly string[];
+  /** Only if all errors are about files that cannot be used; empty otherwise. */
+  readonly warnings: readonly string[];
 }
 
 /** Treats warnings as errors. */
-export const strictly = (loaded: LoadedConfig): LoadedConfig =>
-  loaded.kind === 'valid' && loaded.warnings.length > 0
-    ? { kind: 'invalid', errors: loaded.warnings }
-    : loaded;
+export function strictly(loaded: LoadedConfig): LoadedConfig {
+  if (loaded.warnings.length === 0) return loaded;
+  const errors = loaded.kind === 'invalid' ? loaded.errors : [];
+  return { kind: 'invalid', errors: [...errors, ...loaded.warnings], warnings: [] };
+}
 
 /** The file to load: from the command line, otherwise from `PENSTOCK_CONFIG`; `undefined` if neither names one. */
 export const configSource = (
@@ -110,11 +113,17 @@ export function adminToken(
 export const nodeFlags = (): string => [process.env.NODE_OPTIONS, ...process.execArgv].join(' ');
 
 function load(file: string | undefined, variables: EnvironmentVariables, read?: ReadFile): LoadedConfig {
-  if (file === undefined && !hasSettings(variables)) return { kind: 'invalid', errors: [nothingConfigured] };
+  if (file === undefined && !hasSettings(variables)) return invalid([nothingConfigured]);
   const source = readSource(file);
-  if ('error' in source) return { kind: 'invalid', errors: [source.error] };
+  if ('error' in source) return invalid([source.error]);
   return loadText(source.text, file, variables, read);
 }
+
+const invalid = (errors: readonly string[], warnings: readonly string[] = []): InvalidConfig => ({
+  kind: 'invalid',
+  errors,
+  warnings,
+});
 
 const nothingConfigured =
   'no configuration file: name one with --config FILE or PENSTOCK_CONFIG, or set environment variables such as ' +
@@ -147,11 +156,16 @@ function loadText(
     ...settingErrors.map((error) => locateError(error, sources)),
     ...overridden.errors.map((error) => errorInVariable(error.variable, error)),
   ]);
-  if (result.kind === 'invalid' || errors.length > 0) return { kind: 'invalid', errors };
-  const warnings = configWarnings(result.config, context).map((warning) => locateError(warning, sources));
+  const warningsOf = (config: Config, readFile: ReadFile | undefined) =>
+    sortedTexts(
+      configWarnings(config, { ...context, read: readFile }).map((warning) => locateError(warning, sources)),
+    );
+  if (result.kind === 'invalid' && result.config && errors.length === result.errors.length)
+    return invalid(errors, warningsOf(result.config, undefined)); // the files cannot be read
+  if (result.kind === 'invalid' || errors.length > 0) return invalid(errors);
   return {
     ...result,
-    warnings: sortedTexts(warnings),
+    warnings: warningsOf(result.config, read),
     file,
     originOf: (path) => originOf(path, sources),
   };

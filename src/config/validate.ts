@@ -1,7 +1,7 @@
 /** Turns raw settings into a configuration, or finds all errors in them. */
 
 import { type ConfigError, configErrorsOf, schemaErrorMessage } from './config-errors.ts';
-import { type CrossCheckContext, settingCrossChecks } from './cross-checks.ts';
+import { type CrossCheck, type CrossCheckContext, settingCrossChecks } from './cross-checks.ts';
 import { fileCrossChecks } from './cross-checks-files.ts';
 import { limitCrossChecks } from './cross-checks-limits.ts';
 import { tenantCrossChecks } from './cross-checks-tenants.ts';
@@ -20,9 +20,14 @@ import { resolveDefaults } from './resolve-defaults.ts';
 import { type Config, type Settings, schema } from './schema.ts';
 import { environment } from './sections/environments.ts';
 
-export type ValidationResult =
-  | ValidConfig
-  | { readonly kind: 'invalid'; readonly errors: readonly ConfigError[] };
+export type ValidationResult = ValidConfig | InvalidSettings;
+
+interface InvalidSettings {
+  readonly kind: 'invalid';
+  readonly errors: readonly ConfigError[];
+  /** If all settings are valid, and only files that they name cannot be used. */
+  readonly config?: Config;
+}
 
 export interface ValidConfig {
   readonly kind: 'valid';
@@ -57,17 +62,17 @@ export function validateSettings(
   const fullContext = { ...context, isWritten, environmentNames: environmentNamesIn(placedTree) };
   const isMeaningful = ({ path, related = [] }: ConfigError) =>
     ![path, ...related].some((involved) => removedPaths.some((removed) => pathsOverlap(involved, removed)));
-  const crossCheckErrors = [
-    ...settingCrossChecks,
-    ...tenantCrossChecks,
-    ...fileCrossChecks,
-    ...limitCrossChecks,
-  ]
-    .flatMap((check) => check(config, fullContext))
-    .filter(isMeaningful);
+  const errorsOf = (checks: readonly CrossCheck[]) =>
+    checks.flatMap((check) => check(config, fullContext)).filter(isMeaningful);
+  const settingErrors = [
+    ...errors,
+    ...errorsOf([...settingCrossChecks, ...tenantCrossChecks, ...limitCrossChecks]),
+  ];
+  const fileErrors = errorsOf(fileCrossChecks);
 
-  if (errors.length + crossCheckErrors.length === 0) return { kind: 'valid', config, derived, isWritten };
-  return { kind: 'invalid', errors: [...errors, ...crossCheckErrors] };
+  if (settingErrors.length > 0) return { kind: 'invalid', errors: [...settingErrors, ...fileErrors] };
+  if (fileErrors.length > 0) return { kind: 'invalid', errors: fileErrors, config };
+  return { kind: 'valid', config, derived, isWritten };
 }
 
 const environmentNamesIn = (tree: unknown) => {

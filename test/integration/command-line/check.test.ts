@@ -1,6 +1,7 @@
 /** `penstock check`: all errors are reported at once, before anything is started. */
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { startCommand, writeConfigFile } from '../../kit/command.ts';
 
@@ -114,13 +115,27 @@ describe('penstock check (H5)', () => {
     assert.equal(await command.exitCode(), 0, command.stderr());
   });
 
-  test('reports only the missing files of config/production.example.yaml', async (t) => {
+  test('reports the missing files of config/production.example.yaml, and what to change', async (t) => {
     const file = 'config/production.example.yaml';
     const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
     assert.equal(await command.exitCode(), 78);
-    const [, ...errors] = command.stderr().trimEnd().split('\n');
-    assert.equal(errors.length, 11);
+    const [headline, ...lines] = command.stderr().trimEnd().split('\n');
+    assert.equal(headline, '11 errors in the configuration:');
+    const [errors, warnings] = [lines.slice(0, 11), lines.slice(11)];
     for (const error of errors) assert.match(error, /File: ENOENT: \/etc\/penstock\/\S+$/);
+    const marked = readFileSync(file, 'utf8')
+      .split('\n')
+      .flatMap((line, index) => (/# CHANGE/.test(line) ? [index + 1] : []));
+    const warned = warnings.map((warning) => Number(/^warning: \S+?:(\d+) .*placeholder/.exec(warning)?.[1]));
+    assert.ok(warned.length > 5);
+    assert.deepEqual(
+      warned.filter((line) => !marked.includes(line)),
+      [],
+    );
+
+    const strict = startCommand(t, process.execPath, [...main, 'check', '--strict', '--config', file]);
+    assert.equal(await strict.exitCode(), 78);
+    assert.match(strict.stderr(), new RegExp(`^${11 + warnings.length} errors in the configuration:`));
   });
 
   test('reports a configuration file that cannot be read, and exits with 78', async (t) => {

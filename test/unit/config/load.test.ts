@@ -36,6 +36,7 @@ describe('loading a configuration', () => {
       assert.deepEqual(loadConfig(missing, {}), {
         kind: 'invalid',
         errors: [`ENOENT: ${missing}; correct the path of the configuration file`],
+        warnings: [],
       });
     });
   });

@@ -19,8 +19,8 @@ function messagesOf(file: string, text: string): readonly string[] {
   const [, assignments = ''] = /^# Environment: (.+)$/m.exec(text) ?? [];
   const variables = Object.fromEntries(assignments.split(' ').map((assignment) => assignment.split('=')));
   const loaded = loadConfigAndFiles(file, variables);
-  const messages =
-    loaded.kind === 'invalid' ? loaded.errors : loaded.warnings.map((warning) => `warning: ${warning}`);
+  const errors = loaded.kind === 'invalid' ? loaded.errors : [];
+  const messages = [...errors, ...loaded.warnings.map((warning) => `warning: ${warning}`)];
   return messages.map((message) => message.replace(file, basename(file)));
 }
 
