@@ -12,6 +12,17 @@ const source = join(root, 'src', 'main.ts');
 const main = existsSync(source) ? source : join(root, 'dist', 'main.js');
 const [major, minor] = process.versions.node.split('.').map(Number);
 
+// npx passes no signal on: without this, the command would continue to run after `kill` has ended npx.
+if (process.env.npm_lifecycle_event === 'npx') {
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    process.kill(process.pid, 'SIGTERM');
+  }, 500);
+  watch.unref();
+}
+
 if (major > 24 || (major === 24 && minor >= 14)) {
   process.argv[1] = main;
   import(pathToFileURL(main));

@@ -34,6 +34,14 @@ async function servesAndStops(t: TestContext, program: string, first: string): P
   assert.match(command.stderr(), /^The operators' token for this run: PENSTOCK_ADMIN_TOKEN=\S+\n$/);
 }
 
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 const addressIn = (command: RunningCommand) => /"tppSystems":"([^"]+)"/.exec(command.stdout())?.[1];
 
 describe('penstock serve', () => {
@@ -59,6 +67,22 @@ describe('penstock serve', () => {
     const node = findOlderNode();
     if (node === undefined) return t.skip('this machine has no Node before 24.14 on its PATH');
     assert.equal(await startCommand(t, node, ['bin/penstock.cjs', 'swim']).exitCode(), 64);
+  });
+
+  test('stops when npx has ended, which passes no signal on', async (t) => {
+    const file = writeConfigFile(t, settings('https://bank.example', 0));
+    const words = [process.execPath, 'bin/penstock.cjs', 'serve', '--config', file];
+    // A shell in place of npx. Its standard output stays open until the gateway has ended as well.
+    const npx = startCommand(t, 'sh', ['-c', '"$@" & echo "pid $!"; wait', 'npx', ...words], {
+      npm_lifecycle_event: 'npx',
+    });
+    await npx.waitForOutput('"serving"');
+    t.after(() => isRunning(pid) && process.kill(pid, 'SIGKILL'));
+    const pid = Number(/^pid (\d+)$/m.exec(npx.stdout())?.[1]);
+    assert.ok(isRunning(pid));
+    npx.kill('SIGKILL');
+    await npx.exitCode();
+    assert.match(npx.stdout(), /"stopped"/);
   });
 
   test('exits with 1 and names the port and the setting if its port is in use', async (t) => {
