@@ -44,6 +44,7 @@ const introduction = [
       ],
     ],
   ),
+  '[Commands](operations/commands.md) says how to run `penstock` in a checkout.',
   'The environment variable next to a setting overrides the file. Separate the entries of a list by commas; write a list of ' +
     'mappings as JSON. `<NAME>` is the name of an environment or a tenant in capitals, with `_` for `-`: ' +
     '`PENSTOCK_ENVIRONMENTS_PRE_PROD_BASE_URL` for the environment `pre-prod`. A variable `PENSTOCK_…` that is not the name of a ' +
