@@ -1,7 +1,7 @@
 /** Errors in a configuration: each message says what to write instead. None quotes a value that may be a secret. */
 
 import type { z } from 'zod';
-import { closestName, containedName } from './did-you-mean.ts';
+import { closestName, nameOfSameWords } from './did-you-mean.ts';
 import { variableOf } from './environment-variables.ts';
 import type { SettingPath } from './object-path.ts';
 import { anyName, namesAt, schemaAt, settings } from './settings.ts';
@@ -42,8 +42,10 @@ export function schemaErrorMessage(issue: z.core.$ZodRawIssue): string | undefin
   if (issue.code === 'invalid_type')
     return `expected ${typeNames[issue.expected] ?? issue.expected}${allowedKeys(issue)}`;
   if (issue.code === 'invalid_value') return `expected ${formatList(issue.values.map(String))}`;
-  if (issue.code === 'too_small') return `expected at least ${issue.minimum}${countUnit(issue.origin)}`;
-  if (issue.code === 'too_big') return `expected at most ${issue.maximum}${countUnit(issue.origin)}`;
+  if (issue.code === 'too_small')
+    return `expected at least ${issue.minimum}${countUnit(issue.origin, issue.minimum)}`;
+  if (issue.code === 'too_big')
+    return `expected at most ${issue.maximum}${countUnit(issue.origin, issue.maximum)}`;
   if (issue.code === 'unrecognized_keys') return ''; // Schemas may add advice.
   return undefined;
 }
@@ -75,13 +77,30 @@ function allowedKeys({ expected, path = [] }: z.core.$ZodRawIssue<z.core.$ZodIss
   return `; allowed: ${Object.keys(properties).join(', ')}`;
 }
 
-const countUnit = (origin: string) => (origin === 'array' ? ' entries' : '');
+const countUnit = (origin: string, count: unknown) =>
+  origin === 'array' ? (Number(count) === 1 ? ' entry' : ' entries') : '';
 
 function unknownKeyMessage(name: string, parent: SettingPath): string {
   const allowed = namesAt(parent);
-  const similar = closestName(name, allowed) ?? sameNameElsewhere(name) ?? containedName(name, allowed);
+  const similar =
+    closestName(name, allowed) ??
+    sameNameBelow(name, parent) ??
+    nameOfSameWords(name, allowed) ??
+    sameNameElsewhere(name);
   const hint = similar ? ` (did you mean ${similar}?)` : '';
   return `unknown key ${name}; allowed: ${allowed.join(', ')}${hint}`;
+}
+
+/** A setting with this name in a mapping inside of `parent`, such as `tls.certFile` of an environment. */
+function sameNameBelow(name: string, parent: SettingPath): string | undefined {
+  const setting = settings.find(
+    ({ path }) =>
+      path.at(-1) === name &&
+      path.length > parent.length + 1 &&
+      parent.every((key, index) => key === path[index] || path[index] === anyName),
+  );
+  const below = setting?.path.slice(parent.length).map((key) => (key === anyName ? 'NAME' : key));
+  return below && formatPath([...parent, ...below]);
 }
 
 /** A setting with this name in another section. */

@@ -15,15 +15,23 @@ export function closestName(given: string, known: readonly string[]): string | u
   return closest?.name ?? completion(text, known);
 }
 
-/** The longest known name of several words that all occur in the given name: `maxBody` for `client_max_body_size`. */
-export function containedName(given: string, known: readonly string[]): string | undefined {
-  const words = new Set(wordsOf(given));
+/**
+ * A known name whose words all occur in the given name (`maxBody` for `client_max_body_size`), or else the only one that
+ * contains all words of the given name (`standardVersion` for `version`).
+ */
+export function nameOfSameWords(given: string, known: readonly string[]): string | undefined {
+  const words = wordsOf(given);
   const contained = known
-    .map((name) => ({ name, own: wordsOf(name) }))
-    .filter(({ own }) => own.length > 1 && own.every((word) => words.has(word)))
-    .sort((one, other) => other.own.length - one.own.length);
-  return contained[0]?.name;
+    .filter((name) => wordsOf(name).length > 1 && includesAll(words, wordsOf(name)))
+    .toSorted((one, other) => wordsOf(other).length - wordsOf(one).length);
+  const [container, ...others] = known.filter(
+    (name) => words.length > 0 && includesAll(wordsOf(name), words),
+  );
+  return contained[0] ?? (others.length === 0 ? container : undefined);
 }
+
+const includesAll = (words: readonly string[], wanted: readonly string[]) =>
+  wanted.every((word) => words.includes(word));
 
 /** The words of a name in camel case, or separated by other characters; in lower case. */
 const wordsOf = (name: string): readonly string[] =>

@@ -185,6 +185,26 @@ clients:
     );
   });
 
+  test('suggests a setting inside of the same mapping before those of other sections', () => {
+    const text = `environments:
+  sandbox:
+    baseUrl: https://a.example
+    certFile: a
+    version: 1.3.6
+upstream: { maxConcurrent: 20 }
+baseUrl: https://a.example
+`;
+    assert.deepEqual(
+      errorsIn(text).map((error) => error.replace(/; allowed: .* \(/, ' (')),
+      [
+        ':4 environments.sandbox.certFile: unknown key certFile (did you mean environments.sandbox.tls.certFile?)',
+        ':5 environments.sandbox.version: unknown key version (did you mean standardVersion?)',
+        ':6 upstream.maxConcurrent: unknown key maxConcurrent (did you mean shaping.maxConcurrent?)',
+        ':7 baseUrl: unknown key baseUrl (did you mean environments.NAME.baseUrl?)',
+      ],
+    );
+  });
+
   test('says that yes and no are not booleans', () => {
     for (const value of ['yes', 'No', 'on', 'OFF'])
       assert.deepEqual(errorsIn(`${minimalConfig}statusCache: { enabled: ${value} }`), [

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { closestName, containedName } from '../../../src/config/did-you-mean.ts';
+import { closestName, nameOfSameWords } from '../../../src/config/did-you-mean.ts';
 
 const known = ['host', 'port', 'publicUrl', 'maxBody', 'reusePort'];
 
@@ -27,15 +27,22 @@ describe('the suggestion for a misspelt name', () => {
   });
 });
 
-describe('the suggestion for a name with more words', () => {
+describe('the suggestion for a name with more or fewer words', () => {
   test('is the longest known name of several words that all occur in it', () => {
     for (const name of ['client_max_body_size', 'maxBodyBytes', 'body.max'])
-      assert.equal(containedName(name, known), 'maxBody', name);
-    assert.equal(containedName('max_body_of_tenant', ['maxBody', 'maxBodyOfTenant']), 'maxBodyOfTenant');
+      assert.equal(nameOfSameWords(name, known), 'maxBody', name);
+    assert.equal(nameOfSameWords('max_body_of_tenant', ['maxBody', 'maxBodyOfTenant']), 'maxBodyOfTenant');
   });
 
-  test('is missing if only some words occur, or the known name is a single word', () => {
-    assert.equal(containedName('max_size', known), undefined);
-    assert.equal(containedName('server_port', known), undefined);
+  test('is otherwise the only known name that contains all of its words', () => {
+    assert.equal(nameOfSameWords('version', ['baseUrl', 'standardVersion']), 'standardVersion');
+    assert.equal(nameOfSameWords('url', known), 'publicUrl');
+    assert.equal(nameOfSameWords('url', [...known, 'errorPageUrl']), undefined);
+  });
+
+  test('is missing if only some words occur', () => {
+    assert.equal(nameOfSameWords('max_size', known), undefined);
+    assert.equal(nameOfSameWords('server_port', known), undefined);
+    assert.equal(nameOfSameWords('', known), undefined);
   });
 });
