@@ -97,7 +97,7 @@ function isUnusableConfig(thrown: unknown): boolean {
   return isUnusableConfig(thrown.cause);
 }
 
-/** @returns waits for running requests, then exits the process; called repeatedly, with the highest exit code */
+/** @returns a function that drains the gateway and exits the process. A further call can only raise the exit code. */
 function createShutdown(
   gateway: Gateway,
   log: Log,

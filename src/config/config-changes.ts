@@ -60,8 +60,8 @@ export function configChanges(previous: Config, next: Config): readonly ConfigCh
 }
 
 /**
- * What of a new configuration takes effect by a reload: the settings that need a restart have the values of the start. They are
- * those that the listeners, the shared state, the log and tracing are created with.
+ * The new configuration as a reload applies it. The settings that need a restart keep their values of the start, because the
+ * listeners, the shared state, the log and tracing were created with them.
  */
 export function applicableOnReload(next: Config, start: Config): Config {
   const { host, port, reusePort, tls } = start.listen;

@@ -103,11 +103,12 @@ function sameNameBelow(name: string, parent: SettingPath): string | undefined {
   return below && formatPath([...parent, ...below]);
 }
 
-/** A setting with this name in another section. */
+/** The setting with this name in another section, if there is only one. */
 function sameNameElsewhere(name: string): string | undefined {
-  const found = settings.filter(({ path }) => path.at(-1) === name);
-  const setting = found.find(({ path }) => !path.includes(anyName)) ?? found[0];
-  return setting && setting.path.length > 1 ? setting.path.join('.').replace(anyName, 'NAME') : undefined;
+  const found = settings.filter(({ path }) => path.at(-1) === name && path.length > 1);
+  const sections = found.filter(({ path }) => !path.includes(anyName));
+  const [setting, ...others] = sections.length > 0 ? sections : found;
+  return setting && others.length === 0 ? setting.path.join('.').replace(anyName, 'NAME') : undefined;
 }
 
 const formatList = (names: readonly string[]) =>

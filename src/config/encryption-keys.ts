@@ -16,9 +16,9 @@ export function parseEncryptionKeys(content: string): EncryptionKeys {
   const keys = lines.map(({ text, number }) => parseKey(text) ?? fail(`line ${number} is not a key`));
   const [current, ...older] = keys;
   if (!current) return fail('contains no key');
-  const repeated =
-    lines[keys.findIndex((key, index) => keys.findIndex((other) => other.equals(key)) < index)];
-  if (repeated) throw new Error(`line ${repeated.number} repeats an earlier key; remove one of them`);
+  const isRepeated = (key: Buffer, index: number) => keys.findIndex((other) => other.equals(key)) < index;
+  const repeatedLine = lines[keys.findIndex(isRepeated)];
+  if (repeatedLine) throw new Error(`line ${repeatedLine.number} repeats an earlier key; remove one of them`);
   return [current, ...older];
 }
 

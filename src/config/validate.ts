@@ -60,6 +60,7 @@ export function validateSettings(
   );
   const config = resolveDefaults(schema.parse(completeTree));
   const fullContext = { ...context, isWritten, environmentNames: environmentNamesIn(placedTree) };
+  /** A removed setting has its default, which the user has not written: a contradiction with it is not the user's. */
   const isMeaningful = ({ path, related = [] }: ConfigError) =>
     ![path, ...related].some((involved) => removedPaths.some((removed) => pathsOverlap(involved, removed)));
   const errorsOf = (checks: readonly CrossCheck[]) =>
