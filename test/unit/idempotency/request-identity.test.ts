@@ -119,11 +119,12 @@ describe('a request under a used X-Request-ID', () => {
   });
 
   test('has the fingerprint of the former release, which instances of that release compare', () => {
-    const text = '["POST","/berlingroup/v1/payments/sepa-credit-transfers","application/json",null]\0{}';
-    const expected = createHash('sha256').update(text).digest('base64url');
-    assert.equal(
-      identityOf(initiation({ ...withHeader('PSU-ID', 'anna'), body: '{}' })).fingerprint,
-      expected,
-    );
+    const head = '["POST","/berlingroup/v1/payments/sepa-credit-transfers","application/json; a=ü",null]\0';
+    for (const length of [1, 1_000, 16_000, 16_100, 16_383, 16_384, 100_000]) {
+      const body = 'é'.repeat(length / 2).padEnd(length, '}');
+      const headers = [...typed('application/json; a=ü'), ['PSU-ID', 'anna'] as const];
+      const expected = createHash('sha256').update(head).update(body).digest('base64url');
+      assert.equal(identityOf(initiation({ headers, body })).fingerprint, expected, `${length} characters`);
+    }
   });
 });
