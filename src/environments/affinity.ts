@@ -157,7 +157,7 @@ export function createAffinityStore(
     isForeign = isForeignTo(affinity),
     onWrite?: (isCreated: Promise<boolean>) => void,
   ): boolean | Promise<boolean> {
-    const added = { key: keyOf(paymentId), affinity, retention, isForeign };
+    const added = { key: hashedKey(paymentId), affinity, retention, isForeign }; // usually new, so not in the cache of keys
     if (belongsToOther(cache.peek(added.key)?.affinities, added)) return false;
     const record = withAffinity(undefined, affinity, { retention, renewedAt: Date.now() });
     const isCreated = keyValues.writeIfAbsent(added.key, serializeAffinityRecord(record), ttlOf(record));
@@ -260,14 +260,16 @@ const belongsToOther = (
 const reasonOf = ({ message, cause }: Error) =>
   cause instanceof Error ? `${message} (${cause.message})` : message;
 
-/** TPPs poll: the hash of a payment id is computed once, not once per read. */
+/** TPPs poll: the hash of a payment id is computed once, not once per read. To add a key costs more than its hash. */
 const cachedKeys = new LRUCache<string, string>({ max: maxCachedKeys });
 
-/** Only the hash of the payment id is stored. */
 function keyOf(paymentId: string): string {
   const cached = cachedKeys.get(paymentId);
   if (cached !== undefined) return cached;
-  const key = `payment:${hash('sha256', paymentId, 'base64url')}`;
+  const key = hashedKey(paymentId);
   cachedKeys.set(paymentId, key);
   return key;
 }
+
+/** Only the hash of the payment id is stored. */
+const hashedKey = (paymentId: string) => `payment:${hash('sha256', paymentId, 'base64url')}`;
