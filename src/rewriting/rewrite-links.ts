@@ -64,6 +64,16 @@ interface Container {
   readonly role: Role;
 }
 
+/** One object for each kind: a body has dozens of containers. */
+const containersOf = (isObject: boolean): Readonly<Record<Role, Container>> => ({
+  plain: { isObject, role: 'plain' },
+  links: { isObject, role: 'links' },
+  link: { isObject, role: 'link' },
+  payer: { isObject, role: 'payer' },
+});
+const objects = containersOf(true);
+const arrays = containersOf(false);
+
 /** Character codes. */
 const [quote, comma, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x2c, 0x5b, 0x5d, 0x7b, 0x7d];
 
@@ -71,43 +81,59 @@ const [quote, comma, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 
 function linkTokens(text: string): readonly Token[] {
   const found: Token[] = [];
   const enclosing: Container[] = [];
-  let container: Container = { isObject: false, role: 'plain' };
-  let key: Token | undefined; // of the current member, if the container is an object
+  let container = arrays.plain;
+  /** Of the key of the current member, if the container is an object; otherwise -1. */
+  let keyStart = -1;
+  let keyEnd = -1;
 
   for (let at = 0; at < text.length; at++) {
-    switch (text.charCodeAt(at)) {
+    const code = text.charCodeAt(at);
+    switch (code) {
       case openBrace:
-      case openBracket:
+      case openBracket: {
+        const role = keyStart < 0 ? container.role : roleOf(container.role, text, keyStart, keyEnd);
         enclosing.push(container);
-        container = {
-          isObject: text.charCodeAt(at) === openBrace,
-          role: container.isObject ? roleOf(container.role, key && decoded(text, key)) : container.role,
-        };
-        key = undefined;
+        container = (code === openBrace ? objects : arrays)[role];
+        keyStart = -1;
         break;
+      }
       case closeBrace:
       case closeBracket:
         container = enclosing.pop() ?? container;
         break;
       case comma:
-        key = undefined;
+        keyStart = -1;
         break;
       case quote: {
-        const token = { start: at, end: endOfString(text, at) };
-        if (container.isObject && key === undefined) key = token;
-        else if (container.role === 'link' && key && decoded(text, key) === 'href') found.push(token);
-        at = token.end - 1;
+        const end = endOfString(text, at);
+        if (container.isObject && keyStart < 0) {
+          keyStart = at;
+          keyEnd = end;
+        } else if (container.role === 'link' && keyStart >= 0 && isText(text, keyStart, keyEnd, 'href')) {
+          found.push({ start: at, end });
+        }
+        at = end - 1;
       }
     }
   }
   return found;
 }
 
-function roleOf(parent: Role, key: string | undefined): Role {
+/** The role of a member's value. @param start @param end the position of the member's key */
+function roleOf(parent: Role, text: string, start: number, end: number): Role {
   if (parent === 'payer') return 'payer';
-  if (parent === 'links') return key === 'scaRedirect' || key === 'scaOAuth' ? 'payer' : 'link';
-  return key === '_links' ? 'links' : 'plain';
+  if (parent === 'links') {
+    const isPayers = isText(text, start, end, 'scaRedirect') || isText(text, start, end, 'scaOAuth');
+    return isPayers ? 'payer' : 'link';
+  }
+  return isText(text, start, end, '_links') ? 'links' : 'plain';
 }
+
+/** Whether the string at this position, quotation marks included, has this value. It may be written with escapes. */
+const isText = (text: string, start: number, end: number, value: string): boolean =>
+  end - start === value.length + 2
+    ? text.startsWith(value, start + 1)
+    : decoded(text, { start, end }) === value;
 
 /** The index after a string's closing quotation mark, which is the next one that an even number of backslashes precedes. */
 function endOfString(text: string, start: number): number {
