@@ -265,12 +265,18 @@ class Call implements UpstreamCall {
 
   #markAndSend({ markSending }: OutboundSendingMark, request: ClientRequest): void {
     this.#phase = 'marking';
-    const onMarked = (sendUntilMs: number) => this.#sendMarked(request, sendUntilMs);
     const onFailure = (thrown: unknown) => this.#fail(asGatewayError(thrown));
+    const onMarked = (sendUntilMs: number) => {
+      try {
+        this.#sendMarked(request, sendUntilMs);
+      } catch (thrown) {
+        onFailure(thrown);
+      }
+    };
     try {
       const marked = markSending();
       if (typeof marked === 'number') onMarked(marked);
-      else marked.then(onMarked).catch(onFailure);
+      else marked.then(onMarked, onFailure);
     } catch (thrown) {
       onFailure(thrown);
     }
