@@ -73,14 +73,19 @@ function requestFigures(seconds: readonly SecondCounts[]) {
 const isNoteworthy = ({ state, hold, tenants }: CircuitView) =>
   state !== 'closed' || hold !== null || tenants.length > 0;
 
-const reportCircuit = ({ environment, lane, state, hold, tenants }: CircuitView): ReportedCircuit => ({
-  environment,
-  lane,
-  state,
-  hold,
-  cause: null,
-  tenants: tenants.slice(0, maxTenants).map(({ tenant }) => tenant),
-});
+function reportCircuit({ environment, lane, state, hold, cause, tenants }: CircuitView): ReportedCircuit {
+  const first = cause ?? tenants.find((one) => one.cause)?.cause;
+  return {
+    environment,
+    lane,
+    state,
+    hold,
+    cause: first
+      ? { at: first.at, why: shortened(first.why), count: first.count, xRequestId: first.xRequestId }
+      : null,
+    tenants: tenants.slice(0, maxTenants).map(({ tenant }) => tenant),
+  };
+}
 
 const shortened = (text: string) => text.slice(0, maxTextLength);
 

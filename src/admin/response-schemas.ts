@@ -173,9 +173,9 @@ export const instances = listOf(
         state: circuitState,
         hold: z.enum(['open', 'closed']).nullable(),
         cause: z
-          .object({ at: dateTime, why: z.string(), count: z.int() })
+          .object({ at: dateTime, why: z.string(), count: z.int(), xRequestId: z.string() })
           .nullable()
-          .describe('What opened it first.'),
+          .describe('The first failed call of those that opened it, and how many had failed.'),
         tenants: listOf(z.string()).describe('Tenants whose circuit is not closed; at most 20.'),
       }),
     ).describe('The circuits that are held, or not closed for every tenant.'),
