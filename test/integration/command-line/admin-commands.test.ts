@@ -53,7 +53,10 @@ test('penstock environment shows, refuses and performs switches, and penstock au
 
   const done = await run(served, ...use, '--reason', 'go-live', '--confirm', 'production');
   assert.equal(done.exitCode, 0, done.stderr);
-  assert.match(done.stdout, /^ok {5}tcp .*\nok {5}answer .*\nNew payments go to production now\.\n$/);
+  assert.match(
+    done.stdout,
+    /^ok {5}tcp .*\nok {5}answer .*\n {20}The bank does not know probePath.*\nNew payments go to production now\.\n$/,
+  );
   assert.equal((await call(served.url, initiation)).header('Penstock-Environment'), 'production');
 
   const verified = await run(served, 'audit', 'verify');
@@ -90,7 +93,7 @@ test('penstock in-doubt lists and resolves a request in doubt, which updates the
   const listed = await run(served, 'in-doubt', '--environment', 'sandbox', '--why', 'outcome_unknown');
   assert.match(
     listed.stdout,
-    /\nTo resolve all 1: penstock in-doubt all OUTCOME --environment sandbox --why outcome_unknown --selection [0-9a-f]{16} --reason TEXT\n/,
+    /\nTo resolve all 1: penstock in-doubt all OUTCOME --environment sandbox --why outcome_unknown --selection [0-9a-f]{16}-[0-9a-z]+ --reason TEXT\n/,
   );
   const blind = await run(
     served,
@@ -175,7 +178,7 @@ test('commands reach a gateway by --url, with the token of a file and without a 
   const audit = await runAs('bob', 'audit', 'list');
   assert.match(
     audit.stdout,
-    /^2 .* {2}olga {2}hold circuit: done .*reason="over"\n1 .* reason="maintenance"/,
+    /^3 .* {2}olga {2}purge status cache: done\n2 .* {2}olga {2}hold circuit: done .*reason="over"\n1 .* reason="maintenance"/,
   );
 });
 

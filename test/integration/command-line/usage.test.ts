@@ -30,7 +30,7 @@ describe('the command line', () => {
     ]) {
       const { exitCode, stdout } = await penstock(t, args);
       assert.equal(exitCode, 0);
-      assert.match(stdout, /^Usage: penstock in-doubt \[--environment/);
+      assert.match(stdout, /^Usage: penstock in-doubt \[filter\] \[--csv\]/);
       assert.match(stdout, /^ {7}penstock in-doubt <request> <outcome> --reason <text> \[options\]$/m);
       assert.match(stdout, /^ {2}--selection <selection> /m);
       assert.match(stdout, /^Example:\n {2}penstock in-doubt 99391c7e/m);
