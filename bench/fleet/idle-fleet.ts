@@ -24,7 +24,7 @@ export async function measureFleet(
     environments: {
       active: 'sandbox',
       sandbox: { baseUrl: 'http://127.0.0.1:9' },
-      production: { baseUrl: 'http://127.0.0.1:9' },
+      production: { baseUrl: 'http://127.0.0.1:10' },
     },
     shaping: { expectedInstances: instances },
     state: { redis: redis.url },
