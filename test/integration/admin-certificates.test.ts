@@ -1,9 +1,11 @@
 /** Operators see which certificates are in use and when they expire, before it is too late. */
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import { readAdminApi } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
+import { readTimeline } from '../kit/fleet-view.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startGateway } from '../kit/gateway.ts';
 import {
@@ -101,5 +103,33 @@ describe('the certificates of a gateway', () => {
     assert.match(reasons[1] ?? '', /^the QSealC of sandbox expires in 12 days, on 20/);
     replaceCertificateFiles(used, authority.issue('renewed-seal'));
     await until(5_000, 'the warning ends', async () => (await ready()).reasons.length === 1);
+  });
+
+  test('are in the timeline when they are in use, expire soon, are replaced, or cannot be used', async (t) => {
+    const { gateway, used } = await startCertified(t);
+    const entries = async () =>
+      (await readTimeline(gateway)).filter(({ kind }) => kind === 'certificate').toReversed();
+    const texts = async () => (await entries()).map(({ text }) => text.replace(/20\S+$/, 'DATE'));
+    await until(5_000, 'all entries of the start', async () => (await texts()).length === 5);
+    assert.deepEqual((await texts()).toSorted(), [
+      'listener: certificate in use until DATE',
+      'sandbox, QSealC: certificate in use until DATE',
+      'sandbox, QWAC: certificate in use until DATE',
+      'the QSealC of sandbox expires in 12 days, on DATE',
+      'the certificate of the listener expires in 29 days, on DATE',
+    ]);
+
+    replaceCertificateFiles(used, authority.issue('timeline-seal', { until: '20991231120000Z' }));
+    await until(5_000, 'the new certificate', async () => (await texts()).length === 6);
+    const replaced = (await entries()).at(-1);
+    assert.deepEqual([replaced?.environment, replaced?.who], ['sandbox', null]);
+    assert.equal(replaced?.details.notAfter, '2099-12-31T12:00:00.000Z');
+
+    writeFileSync(used.certFile, 'no certificate');
+    await until(5_000, 'the rejected file', async () => (await texts()).length === 7);
+    assert.match(
+      (await texts()).at(-1) ?? '',
+      /^the new certificate is not usable; the old one stays in use: /,
+    );
   });
 });
