@@ -80,9 +80,7 @@ function reportCircuit({ environment, lane, state, hold, cause, tenants }: Circu
     lane,
     state,
     hold,
-    cause: first
-      ? { at: first.at, why: shortened(first.why), count: first.count, xRequestId: first.xRequestId }
-      : null,
+    cause: first ? { ...first, why: shortened(first.why) } : null,
     tenants: tenants.slice(0, maxTenants).map(({ tenant }) => tenant),
   };
 }

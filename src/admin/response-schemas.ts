@@ -172,10 +172,7 @@ export const instances = listOf(
         lane: z.enum(lanes),
         state: circuitState,
         hold: z.enum(['open', 'closed']).nullable(),
-        cause: z
-          .object({ at: dateTime, why: z.string(), count: z.int(), xRequestId: z.string() })
-          .nullable()
-          .describe('The first failed call of those that opened it, and how many had failed.'),
+        cause: circuitCause,
         tenants: listOf(z.string()).describe('Tenants whose circuit is not closed; at most 20.'),
       }),
     ).describe('The circuits that are held, or not closed for every tenant.'),

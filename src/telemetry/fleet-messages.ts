@@ -36,7 +36,12 @@ const circuit = z.object({
   lane: z.enum(lanes),
   state: z.enum(['closed', 'open', 'half-open', 'probation']),
   hold: z.enum(['open', 'closed']).nullable(),
-  cause: z.object({ at: time, why: text, count, xRequestId: name }).nullable(),
+  cause: z
+    .object({
+      ...{ at: time, openedAt: time, xRequestId: name, operation: name, tenant: name },
+      ...{ why: text, count, calls: count },
+    })
+    .nullable(),
   /** The tenants whose circuit is not closed: at most 20. */
   tenants: listOf(name),
 });

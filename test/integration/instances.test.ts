@@ -25,7 +25,8 @@ test('an instance alone shows itself with its figures, its circuits and its star
       Number(shown.figures.requestsPerSecond) > 0 &&
       Number(shown.figures.refusedPerSecond) > 0 &&
       circuit?.lane === 'read' &&
-      circuit.state === 'open'
+      circuit.state === 'open' &&
+      circuit.cause?.count === 3
     );
   });
   const { instances, fleet } = await readSnapshot(gateway);

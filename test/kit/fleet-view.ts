@@ -14,11 +14,14 @@ export interface ShownInstance {
   readonly reasons: readonly string[];
   readonly lastSeen: string;
   readonly figures: Readonly<Record<string, number | null>>;
-  readonly circuits: readonly {
-    readonly environment: string;
-    readonly lane: string;
-    readonly state: string;
-  }[];
+  readonly circuits: readonly ShownCircuit[];
+}
+
+interface ShownCircuit {
+  readonly environment: string;
+  readonly lane: string;
+  readonly state: string;
+  readonly cause: { readonly why: string; readonly count: number } | null;
 }
 
 /** An item of `GET /api/timeline`. */
