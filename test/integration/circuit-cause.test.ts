@@ -20,18 +20,16 @@ test('another instance shows the first failed call of an open circuit, and so do
   const requestIds: (string | undefined)[] = [];
   for (let calls = 0; calls < minimumCalls; calls++)
     requestIds.push((await ask(one, 'write')).header('X-Request-ID'));
-  assert.equal((await circuitOf(one, 'write')).cause?.xRequestId, requestIds[0]);
+  const { cause: known } = await circuitOf(one, 'write');
+  assert.equal(known?.xRequestId, requestIds[0]);
 
-  let circuits: readonly { readonly cause: { readonly xRequestId: string } | null }[] = [];
+  let circuits: readonly { readonly cause: unknown }[] = [];
   await until(10_000, 'the other instance lists the open circuit', async () => {
     const instances = JSON.parse((await callAdminApi(other, 'GET', '/api/instances')).text);
     circuits = instances.flatMap((instance: { circuits: typeof circuits }) => instance.circuits);
     return circuits.length > 0;
   });
-  const [{ cause = null } = {}] = circuits;
-  const { at, ...rest } = Object(cause);
-  assert.ok(Date.parse(at) <= Date.now());
-  assert.deepEqual(rest, { why: 'the bank answered 503', count: minimumCalls, xRequestId: requestIds[0] });
+  assert.deepEqual(circuits[0]?.cause, known);
 
   await until(10_000, 'the timeline has the opening with its cause', async () => {
     const { text } = await callAdminApi(other, 'GET', '/api/timeline');
