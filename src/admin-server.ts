@@ -46,7 +46,7 @@ export function createAdminServer({
 }: AdminServerDependencies): AdminServer {
   const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, withNames, fleet, timeline } =
     services;
-  const { log, metrics, recentRequests } = telemetry;
+  const { log, metrics } = telemetry;
   const preflight = (environment: string) => requestHandlers.current.preflight(environment);
   const sources = {
     environments: () => requestHandlers.current.environmentViews(),
@@ -76,9 +76,9 @@ export function createAdminServer({
     switchEnvironment: createSwitchEnvironment({ active: activeEnvironment, audit, preflight }),
     preflight,
     audit,
-    recentRequests,
     fleet,
     timeline,
+    requestRecords: services.requestRecords,
     events,
     holdCircuit: createHoldCircuit(holds, audit),
     configuration: () => redactConfig(currentConfig.value),

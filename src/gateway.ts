@@ -120,6 +120,12 @@ export function assembleGateway(
     ]);
     return filePollMs;
   });
+  // A task of its own, so that the records of a killed instance are at most a second old.
+  const requestLogTask = createPeriodicTask(async () => {
+    const startedAtMs = performance.now();
+    await services.requestRecords.flush();
+    return Math.max(1, heartbeatMs - (performance.now() - startedAtMs));
+  });
   const identitiesTask = createPeriodicTask(async () => {
     await requestHandlers.current.identities.refresh();
     return heartbeatMs;
@@ -129,6 +135,7 @@ export function assembleGateway(
     services.stateHeartbeat,
     services.maintenance,
     filePolling,
+    requestLogTask,
     services.loadShedding,
   ];
 
@@ -150,6 +157,7 @@ export function assembleGateway(
     await Promise.all([listener.close(), closeServer(adminServer)]);
     readiness.phase = 'closed';
     for (const task of tasks) task.stop();
+    await services.requestRecords.flush();
     await fleetTasks.stop(why);
     requestHandlers.current.upstreams.close();
     await services.ledger.deregister();

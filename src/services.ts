@@ -14,6 +14,7 @@ import { createStorageBudget } from './idempotency/storage-budget.ts';
 import { createIdentitiesStore, type IdentitiesStore } from './identities/identities-store.ts';
 import { createWithNames, logWithNames, type WithNames } from './identities/recorded-names.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
+import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
 import { withEncryption } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
@@ -49,6 +50,7 @@ export interface Services {
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
   readonly takeQuota: TakeQuota;
+  readonly requestRecords: RequestRecords;
   readonly loadShedding: LoadShedder;
   /** Flushes pending writes and refreshes shared data. Not in the heartbeat: it may be slow after an outage. */
   readonly maintenance: PeriodicTask;
@@ -116,6 +118,14 @@ export function createServices(
   ]);
   const statusCache = createStatusCacheServices(encryptedState);
 
+  const requestRecords = createRequestRecords({
+    requestLog: encryptedState.requestLog,
+    telemetry,
+    instance: instanceId,
+    settings: () => currentConfig.value.requests,
+    tenants: () => new Set(currentConfig.value.clients.map(({ tenant }) => tenant)).size,
+  });
+
   const holds = createHolds(state);
   const adaptiveRates = createAdaptiveRates(state);
   const { instanceLeases, lossGuard } = ledger;
@@ -168,6 +178,7 @@ export function createServices(
     statusCache,
     holds,
     upstream: { permits, adaptiveRates, holds, timeline },
+    requestRecords,
     takeQuota: createTakeQuota(state.tokenBuckets),
     loadShedding: createLoadShedder(reportShedding(log, metrics)),
     maintenance,

@@ -9,10 +9,11 @@ import type { SwitchEnvironment } from '../environments/switch-environment.ts';
 import { idsOf, type LossGuard } from '../idempotency/loss-guard.ts';
 import type { InDoubtWrite, InDoubtWrites } from '../idempotency/recovery.ts';
 import type { Resolve } from '../idempotency/resolve.ts';
+import type { RequestHistory } from '../request-log/request-history.ts';
 import type { Purge } from '../status-cache/cache-status.ts';
 import type { Fleet } from '../telemetry/fleet.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { RecentRequests } from '../telemetry/recent-requests.ts';
+import type { RequestSearch } from '../telemetry/request-search.ts';
 import type { Timeline } from '../telemetry/timeline.ts';
 import type { HoldCircuit } from '../upstream/circuit/holds.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
@@ -46,9 +47,9 @@ interface AdminApiDependencies {
   readonly purge: Purge;
   readonly circuits: () => readonly CircuitView[];
   readonly holdCircuit: HoldCircuit;
-  readonly recentRequests: Pick<RecentRequests, 'of'>;
   readonly fleet: Pick<Fleet, 'instances'>;
   readonly timeline: Pick<Timeline, 'read'>;
+  readonly requestRecords: { readonly search: RequestSearch; readonly history: RequestHistory };
   readonly inDoubt: Pick<InDoubtWrites, 'all'>;
   readonly resolve: Resolve;
   readonly loss: Pick<LossGuard, 'report' | 'acceptLoss'>;
@@ -81,9 +82,9 @@ export function createAdminApi({
   purge,
   circuits,
   holdCircuit,
-  recentRequests,
   fleet,
   timeline,
+  requestRecords: { search, history },
   inDoubt,
   resolve,
   loss,
@@ -138,12 +139,12 @@ export function createAdminApi({
       events.subscribe(operatorOf(response), response);
     },
 
-    listDecisions({ parameters: { requestId } }) {
-      const reports = recentRequests.of(requestId);
-      if (reports.length > 0) return reports;
+    async listDecisions({ parameters: { requestId } }) {
+      const { requests } = await search.find({ requestId, ...allTime, limit: maxDecisions });
+      if (requests.length > 0) return requests;
       throw new AdminRefusal(
         404,
-        'This instance has no record of this X-Request-ID: it keeps only its most recent requests; ask the other instances.',
+        'No instance has a record of this X-Request-ID: the request is older than requests.keepFor, its record was not stored, or it never arrived.',
       );
     },
 
@@ -152,6 +153,30 @@ export function createAdminApi({
     listTimeline({ query: { from, to } }) {
       const toMs = to === undefined ? Date.now() : Date.parse(to);
       return timeline.read(from === undefined ? toMs - defaultTimelineMs : Date.parse(from), toMs);
+    },
+
+    async searchRequests({ query: { from, to, limit, ...conditions } }) {
+      const fromMs = from === undefined ? allTime.fromMs : Date.parse(from);
+      const toMs = to === undefined ? allTime.toMs : Date.parse(to);
+      const result = await search.find({ ...conditions, fromMs, toMs, limit: Number(limit) });
+      const { requests, searchedFromMs, isComplete, notStored } = result;
+      const searchedFrom = new Date(searchedFromMs).toISOString();
+      return { requests, searchedFrom, complete: isComplete, notStored };
+    },
+
+    async listErrors() {
+      const errors = await history.errors();
+      return errors.map(({ lastAtMs, ...error }) => ({ ...error, lastAt: new Date(lastAtMs).toISOString() }));
+    },
+
+    async showHistory({ query: { from, to } }) {
+      const toMs = to === undefined ? Date.now() : Date.parse(to);
+      const fromMs = from === undefined ? toMs - defaultHistoryMs : Date.parse(from);
+      const { resolutionSeconds, points } = await history.figures(fromMs, toMs);
+      return {
+        resolutionSeconds,
+        points: points.map((point) => ({ ...point, at: new Date(point.at * 1_000).toISOString() })),
+      };
     },
 
     listCircuits: circuits,
@@ -276,6 +301,9 @@ export function createAdminApi({
 
 const maxAuditRecords = 100;
 const defaultTimelineMs = 24 * 3_600_000;
+const maxDecisions = 100;
+const allTime = { fromMs: 0, toMs: Number.POSITIVE_INFINITY };
+const defaultHistoryMs = 3_600_000;
 
 const filterOf = ({ olderThan: olderThanMs, ...rest }: z.output<typeof inDoubtQuery>): InDoubtFilter => ({
   ...rest,

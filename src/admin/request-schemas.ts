@@ -111,6 +111,30 @@ export const timelineQuery = z.strictObject({
   to: time.optional().describe('By default now.'),
 });
 
+/** Which requests to search for: all conditions must hold. */
+export const searchQuery = z.strictObject({
+  requestId: z.string().min(1).optional().describe('The X-Request-ID.'),
+  payment: z.string().min(1).optional().describe("The bank's id of the payment."),
+  tenant: z.string().min(1).optional(),
+  error: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('A code of the error table, the status of an error response of the bank, or `any`.'),
+  from: time.optional().describe('The earliest time of the requests; by default, all stored ones.'),
+  to: time.optional().describe('The time before which the requests were received; by default, now.'),
+  limit: z
+    .string()
+    .regex(/^([1-9]\d?|[1-4]\d\d|500)$/, 'expected a number from 1 to 500')
+    .default('50')
+    .describe('How many requests are returned at most.'),
+});
+
+export const historyQuery = z.strictObject({
+  from: time.optional().describe('The beginning; by default, an hour before the end.'),
+  to: time.optional().describe('The end; by default, now.'),
+});
+
 /** Accepts that repeats of payments which the shared state has lost may be sent again. */
 export const acceptLossRequest = z.strictObject({ reason }, jsonError);
 

@@ -118,7 +118,7 @@ export const switchResult = z.object({
   preflight: preflightReport,
 });
 
-export const decisions = listOf(
+const requestReports = listOf(
   z.object({
     at: dateTime,
     xRequestId: z.string(),
@@ -134,8 +134,57 @@ export const decisions = listOf(
     steps: listOf(z.record(z.string(), z.union([z.string(), z.number()]))).describe(
       'In order, each with `afterMs`, `what`, and its details.',
     ),
+    instance: z.string().describe('The instance that served the request.'),
   }),
 );
+export const decisions = requestReports;
+
+export const searchResult = z.object({
+  requests: requestReports.describe('Newest first.'),
+  searchedFrom: dateTime.describe(
+    'All matching requests since this time are listed. If the search is not complete, continue it with this time as `to`.',
+  ),
+  complete: z.boolean().describe('Whether all of the time was searched.'),
+  notStored: z
+    .int()
+    .describe('Requests of the searched time and of the tenant of which no record was stored.'),
+});
+
+export const errorCounts = listOf(
+  z.object({
+    code: z
+      .string()
+      .nullable()
+      .describe('The code of an error that the gateway generated; null for an error response of the bank.'),
+    client: z.string().nullable(),
+    tenant: z.string().nullable(),
+    operation: z.string().nullable(),
+    environment: z.string().nullable(),
+    bankStatus: z.int().nullable().describe('The status of an error response of the bank.'),
+    count: z.int(),
+    lastAt: dateTime,
+    xRequestId: z.string().describe('Of the last one.'),
+  }),
+);
+
+const count = z.int();
+
+export const history = z.object({
+  resolutionSeconds: z.int(),
+  points: listOf(
+    z.object({
+      at: dateTime.describe('The beginning of the interval.'),
+      requests: count,
+      refused: count.describe('Errors that the gateway generated.'),
+      failed: count.describe('Responses of 5xx by the bank.'),
+      p50Ms: z.number().nullable().describe('Within 5 %; null without requests.'),
+      p99Ms: z.number().nullable(),
+      cache: z
+        .object({ hit: count, stale: count, shared: count, miss: count, bypass: count })
+        .describe('Status reads, by how they were answered.'),
+    }),
+  ).describe('Oldest first, without gaps.'),
+});
 
 export const instances = listOf(
   z.object({

@@ -127,11 +127,19 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'explain',
-    summary: 'Show what a running gateway did with the requests of an X-Request-ID, step by step',
+    summary:
+      'Show what the instances of a running gateway did with the requests of an X-Request-ID, step by step',
     arguments: [{ syntax: '<x-request-id>', description: 'the X-Request-ID' }],
     options: gatewayOptions,
     example: 'explain 99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
     run: async (options, id = '') => (await import('./explain.ts')).explain(await connect(options), id),
+  },
+  {
+    name: 'search',
+    summary: 'List the requests of all instances that match a filter, newest first',
+    options: ['payment', 'tenant', 'error', 'from', 'to', 'limit', ...gatewayOptions],
+    example: 'search --tenant merchants --error CIRCUIT_OPEN --from 2026-11-21T01:00:00Z',
+    run: async (options) => (await import('./search.ts')).search(await connect(options), options),
   },
   {
     name: 'in-doubt',

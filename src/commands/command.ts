@@ -75,6 +75,11 @@ const optionRows = {
     description: 'only requests since this time, such as 2026-11-21T01:00:00Z',
   },
   to: { flags: '--to <time>', description: 'only requests until this time' },
+  error: {
+    flags: '--error <code>',
+    description: 'only this error code, this status of an error response of the bank, or any',
+  },
+  limit: { flags: '--limit <number>', description: 'how many requests at most (default: 50)' },
   why: { flags: '--why <text>', description: 'only requests whose reason contains this text' },
   selection: {
     flags: '--selection <selection>',

@@ -1,4 +1,4 @@
-/** `penstock explain X-REQUEST-ID`: shows what the running gateway did with a request, step by step. */
+/** `penstock explain X-REQUEST-ID`: shows what the running gateway did with a request, on any instance, step by step. */
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
@@ -23,6 +23,7 @@ const reportsBody = z.array(
     error: z.string().optional(),
     why: z.string().optional(),
     steps: z.array(stepBody),
+    instance: z.string(),
   }),
 );
 type ReportBody = z.output<typeof reportsBody>[number];
@@ -34,13 +35,14 @@ export async function explain(call: AdminClient, xRequestId: string): Promise<Co
 }
 
 function formatReport(report: ReportBody): readonly string[] {
-  const { at, operation, client, tenant, environment, status, servedFrom, durationMs, error, why } = report;
+  const { at, operation, client, tenant, environment, status, servedFrom, durationMs, error, why, instance } =
+    report;
   const who = client === null ? '' : ` by ${client} of ${tenant}`;
   const where = environment === null ? '' : ` in ${environment}`;
   const duration = durationMs === null ? '' : `, after ${durationMs} ms`;
   const from = servedFrom === undefined ? '' : `, served from ${servedFrom}`;
   return [
-    `${at}  ${operation ?? 'refused before its operation was known'}${who}${where}`,
+    `${at}  ${operation ?? 'refused before its operation was known'}${who}${where} on ${instance}`,
     ...formatSteps(report.steps),
     `  answered ${status}${from}${error === undefined ? '' : ` ${error}`}${duration}`,
     ...(why === undefined ? [] : [`  ${why}`]),

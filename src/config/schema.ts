@@ -9,7 +9,7 @@ import { idempotency, payments, statusCache } from './sections/payments.ts';
 import { shaping } from './sections/shaping.ts';
 import { standard } from './sections/standard.ts';
 import { state } from './sections/state.ts';
-import { log, tracing } from './sections/telemetry.ts';
+import { log, requests, tracing } from './sections/telemetry.ts';
 import { tenants } from './sections/tenants.ts';
 import { circuit, deadlines, upstream } from './sections/upstream.ts';
 
@@ -29,6 +29,7 @@ export const schema = z.strictObject({
   upstream,
   circuit,
   shaping,
+  requests,
   log,
   tracing,
 });
@@ -53,6 +54,7 @@ export type DeadlineSettings = Settings['deadlines'];
 export type UpstreamSettings = Settings['upstream'];
 export type CircuitSettings = Settings['circuit'];
 export type ShapingSettings = Settings['shaping'];
+export type RequestsSettings = Settings['requests'];
 export type LogSettings = Settings['log'];
 export type TracingSettings = Settings['tracing'];
 

@@ -6,9 +6,9 @@
  * caches what it recorded or read, so that these payments stay usable while the state is unavailable.
  */
 
-import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { asGatewayError } from '../request/errors.ts';
+import { hashPaymentId } from '../request/payment-hash.ts';
 import { whenKnown } from '../state/known-results.ts';
 import { createParseCache } from '../state/parse-cache.ts';
 import { createPendingWrites } from '../state/pending-writes.ts';
@@ -69,8 +69,6 @@ type IsForeign = (recorded: PaymentAffinity) => boolean;
 
 /** About 300 bytes each. */
 const maxCachedPayments = 100_000;
-/** About 200 bytes each. */
-const maxCachedKeys = 10_000;
 /** Longest time between renewals of a payment in use, in milliseconds; half the expiry time if that is shorter. */
 const renewEveryMs = 24 * 3_600_000;
 const channel = 'payment';
@@ -157,7 +155,7 @@ export function createAffinityStore(
     isForeign = isForeignTo(affinity),
     onWrite?: (isCreated: Promise<boolean>) => void,
   ): boolean | Promise<boolean> {
-    const added = { key: hashedKey(paymentId), affinity, retention, isForeign }; // usually new, so not in the cache of keys
+    const added = { key: keyOf(paymentId), affinity, retention, isForeign };
     if (belongsToOther(cache.peek(added.key)?.affinities, added)) return false;
     const record = withAffinity(undefined, affinity, { retention, renewedAt: Date.now() });
     const isCreated = keyValues.writeIfAbsent(added.key, serializeAffinityRecord(record), ttlOf(record));
@@ -260,16 +258,5 @@ const belongsToOther = (
 const reasonOf = ({ message, cause }: Error) =>
   cause instanceof Error ? `${message} (${cause.message})` : message;
 
-/** TPPs poll: the hash of a payment id is computed once, not once per read. To add a key costs more than its hash. */
-const cachedKeys = new LRUCache<string, string>({ max: maxCachedKeys });
-
-function keyOf(paymentId: string): string {
-  const cached = cachedKeys.get(paymentId);
-  if (cached !== undefined) return cached;
-  const key = hashedKey(paymentId);
-  cachedKeys.set(paymentId, key);
-  return key;
-}
-
 /** Only the hash of the payment id is stored. */
-const hashedKey = (paymentId: string) => `payment:${hash('sha256', paymentId, 'base64url')}`;
+const keyOf = (paymentId: string) => hashPaymentId(paymentId).key;

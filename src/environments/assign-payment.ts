@@ -7,6 +7,7 @@
 import { GatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
+import { hashPaymentId } from '../request/payment-hash.ts';
 import { paymentIdOf } from '../request/payment-id.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AffinityStore } from './affinity.ts';
@@ -69,6 +70,8 @@ function recordOwner(
     return undefined;
   }
   const { operation, client, writeAheadMark } = request;
+  const [high, low] = hashPaymentId(paymentId).words;
+  request.recordEvent?.({ what: 'payment', high, low });
   const { tenantIdsOf, environmentIdOf, environmentWith } = identitiesOf(request);
   const ownTenants = tenantIdsOf(client.tenant);
   const owner = { environment: environmentIdOf(environment), tenant: currentTenantId(request) };

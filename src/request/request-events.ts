@@ -32,7 +32,8 @@ export type CacheVerdict = 'hit' | 'stale' | 'shared' | 'miss' | 'request' | 'by
 
 /**
  * A decision or an occurrence. It contains nothing that came with the request: no address, id, token or body.
- * Times in milliseconds; a wait ends when its event is recorded. The admin API shows names and values as they are here.
+ * Times in milliseconds; a wait ends when its event is recorded. The admin API shows names and values as they are here, except
+ * `payment`.
  */
 export type RequestEvent =
   | { readonly what: 'ledger'; readonly verdict: LedgerVerdict; readonly waitedMs: number }
@@ -47,6 +48,8 @@ export type RequestEvent =
   | { readonly what: 'retry'; readonly why: ErrorCode }
   /** What a repetition of the request gets: the response, a new attempt, or DUPLICATE_IN_DOUBT. */
   | { readonly what: 'recorded'; readonly as: 'answered' | 'released' | 'in-doubt' }
+  /** The bank created this payment: a hash of its id, with which the search finds the request. */
+  | { readonly what: 'payment'; readonly high: number; readonly low: number }
   /** The response of the bank arrived after the TPP got OUTCOME_UNKNOWN. */
   | { readonly what: 'late-answer'; readonly status: number };
 

@@ -24,14 +24,30 @@ export function indexEntry(position: number, fingerprints: Buffer): Buffer {
 /** The positions of the chunks that contain a fingerprint, each one once. An incomplete last entry is ignored. */
 export function positionsOf(index: Buffer, fingerprint: number): ReadonlySet<number> {
   const positions = new Set<number>();
-  let at = 0;
-  while (at + headerBytes <= index.length) {
+  for (const { position, start, end } of entriesIn(index))
+    for (let at = start; at < end; at += fingerprintBytes)
+      if (index.readUInt32LE(at) === fingerprint) positions.add(position);
+  return positions;
+}
+
+/** The fingerprints of each chunk. */
+export function fingerprintsByPosition(index: Buffer): ReadonlyMap<number, readonly number[]> {
+  const fingerprints = new Map<number, readonly number[]>();
+  for (const { position, start, end } of entriesIn(index)) {
+    const count = (end - start) / fingerprintBytes;
+    const all = Array.from({ length: count }, (_, at) => index.readUInt32LE(start + at * fingerprintBytes));
+    fingerprints.set(position, all);
+  }
+  return fingerprints;
+}
+
+/** Where the fingerprints of each entry are. */
+function* entriesIn(index: Buffer) {
+  for (let at = 0; at + headerBytes <= index.length; ) {
     const start = at + headerBytes;
     const end = start + index.readUInt16LE(at + 3) * fingerprintBytes;
-    if (end > index.length) break;
-    for (let each = start; each < end; each += fingerprintBytes)
-      if (index.readUInt32LE(each) === fingerprint) positions.add(index.readUIntLE(at, 3));
+    if (end > index.length) return;
+    yield { position: index.readUIntLE(at, 3), start, end };
     at = end;
   }
-  return positions;
 }

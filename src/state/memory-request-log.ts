@@ -37,7 +37,6 @@ export function createMemoryRequestLog(now: () => number): RequestLog {
       if (!isRepeated) apply(slice, write);
       return write.counters.map(({ name }) => slice.counters.get(name) ?? 0);
     },
-    countChunks: async (number) => liveSlice(number)?.chunks.length ?? 0,
     async readChunks(number, positions) {
       const slice = liveSlice(number);
       return positions.map((position) => slice?.chunks[position]);

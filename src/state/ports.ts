@@ -279,9 +279,11 @@ export interface RequestLog {
    *   effect
    */
   append(slice: number, write: LogWrite): Promise<readonly number[]>;
-  /** How many chunks the slice has. Their positions are 0, 1, 2, in the order of their writes. */
-  countChunks(slice: number): Promise<number>;
-  /** @returns the chunk at each position; `undefined` where there is none */
+  /**
+   * Chunks have the positions 0, 1, 2, in the order of their writes.
+   *
+   * @returns the chunk at each position; `undefined` where there is none
+   */
   readChunks(slice: number, positions: readonly number[]): Promise<readonly (Buffer | undefined)[]>;
   /** Which chunks contain which fingerprints of this bucket: see log-index.ts. Empty if there is none. */
   readIndex(slice: number, bucket: number): Promise<Buffer>;

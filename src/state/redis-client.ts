@@ -113,7 +113,6 @@ export function createRedisClient(
     getBuffer: (key) => client.getBuffer(key),
     reader: {
       getBuffer: (key) => client.getBuffer(key),
-      hlen: (key) => client.hlen(key),
       hmgetBuffer: (key, fields) => client.hmgetBuffer(key, ...fields.map(String)),
       hgetallBuffer: (key) => client.hgetallBuffer(key),
     },

@@ -10,7 +10,6 @@ import type { RedisCommand, SendCommand, WithDeadline } from './redis-batch.ts';
 /** Reads of bytes; the keys are complete. */
 export interface RedisReader {
   getBuffer(key: string): Promise<Buffer | null>;
-  hlen(key: string): Promise<number>;
   hmgetBuffer(key: string, fields: readonly number[]): Promise<readonly (Buffer | null)[]>;
   hgetallBuffer(key: string): Promise<Readonly<Record<string, Buffer>>>;
 }
@@ -35,7 +34,6 @@ export function createRedisRequestLog({
         appendCommand((part) => keyOf(slice, part), write),
         (result) => (Array.isArray(result) ? result.map(Number) : []),
       ),
-    countChunks: (slice) => withDeadline(() => reader.hlen(keyOf(slice, 'chunks'))),
     async readChunks(slice, positions) {
       if (positions.length === 0) return [];
       const chunks = await withDeadline(() => reader.hmgetBuffer(keyOf(slice, 'chunks'), positions));

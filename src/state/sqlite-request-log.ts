@@ -24,7 +24,6 @@ const deletedPerWrite = 64;
 export interface RequestLogTables {
   /** Must run in a transaction. */
   append(slice: number, write: LogWrite): readonly number[];
-  countChunks(slice: number): number;
   readChunk(slice: number, position: number): Buffer | undefined;
   readIndex(slice: number, bucket: number): Buffer;
   readBytes(slice: number, part: string): ReadonlyMap<string, Buffer>;
@@ -89,7 +88,6 @@ export function createRequestLogTables(
       if (!isRepeated) apply(slice, write);
       return write.counters.map(({ name }) => Number(dataOf(slice, 'counters', name) ?? 0));
     },
-    countChunks,
     readChunk: (slice, position) => asBuffer(dataOf(slice, 'chunks', position)),
     readIndex: (slice, bucket) =>
       Buffer.concat(list.all(slice, now(), `index:${bucket}`).flatMap(({ data }) => asBuffer(data) ?? [])),
@@ -116,7 +114,6 @@ export const createSqliteRequestLog = (
   change: <Result>(operation: (tables: RequestLogTables) => Result) => Promise<Result>,
 ): RequestLog => ({
   append: (slice, write) => change((tables) => tables.append(slice, write)),
-  countChunks: (slice) => read((tables) => tables.countChunks(slice)),
   readChunks: (slice, positions) =>
     read((tables) => positions.map((position) => tables.readChunk(slice, position))),
   readIndex: (slice, bucket) => read((tables) => tables.readIndex(slice, bucket)),

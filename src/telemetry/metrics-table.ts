@@ -65,6 +65,11 @@ export const metricsTable = {
     help: 'Writes refused because too few Redis replicas confirmed their record in time (state.confirm).',
     labels: [],
   },
+  penstock_request_records_not_stored_total: {
+    kind: 'counter',
+    help: 'Requests of which no record was stored for the search: their tenant had used its share, or the shared state was unavailable.',
+    labels: [],
+  },
   penstock_late_answers_total: {
     kind: 'counter',
     help: 'Late responses: the bank sent them after the gateway had answered OUTCOME_UNKNOWN.',

@@ -67,6 +67,7 @@ export function createRequestMetrics(
       case 'circuit-refused':
       case 'client-disconnected':
       case 'recorded':
+      case 'payment':
     }
   }
 

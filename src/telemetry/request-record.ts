@@ -3,11 +3,12 @@
 import type { Lane, OperationName } from '../pis/operations.ts';
 import { type ErrorCode, errorTable, type GatewayError } from '../request/errors.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
+import { type HashWords, hashPaymentId } from '../request/payment-hash.ts';
 import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
 import { safeStack } from './log.ts';
 import type { Trace } from './traceparent.ts';
 
-/** Contains only what may be logged: no address, payment, token, body, or header value other than `X-Request-ID`. */
+/** Contains only what may be logged: no address, payment id, token, body, or header value other than `X-Request-ID`. */
 export interface RequestRecord {
   /** Milliseconds since 1970. */
   readonly receivedAtMs: number;
@@ -32,11 +33,13 @@ export interface RequestRecord {
 }
 
 /** Which operation was requested by whom. */
-interface RequestSummary {
+export interface RequestSummary {
   readonly operation: OperationName;
   readonly lane: Lane;
   readonly client: string;
   readonly tenant: string;
+  /** The hash of the id of the payment in the path. */
+  readonly payment?: HashWords | undefined;
 }
 
 /** Why the gateway itself failed a request. */
@@ -143,6 +146,7 @@ const summaryOf = ({ operation, client }: PisRequest): RequestSummary => ({
   lane: operation.lane,
   client: client.name,
   tenant: client.tenant,
+  payment: operation.paymentId === undefined ? undefined : hashPaymentId(operation.paymentId).words,
 });
 
 const failureOf = ({ code, message, proxyError, cause }: GatewayError): RequestFailure => ({

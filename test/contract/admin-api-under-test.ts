@@ -95,9 +95,12 @@ export function startAdminApi(
     audit,
     purge: async () => {},
     holdCircuit: async () => {},
-    recentRequests: { of: () => [] },
     fleet: { instances: () => [] },
     timeline: { read: async () => [] },
+    requestRecords: {
+      search: { find: async () => ({ requests: [], searchedFromMs: 0, isComplete: true, notStored: 0 }) },
+      history: { figures: async () => ({ resolutionSeconds: 60, points: [] }), errors: async () => [] },
+    },
     inDoubt: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },

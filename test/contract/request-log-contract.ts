@@ -32,7 +32,6 @@ export function testRequestLog({ skip, createStore }: StateUnderTest): void {
     test('every client reads the chunks in the order in which all clients have written them', async (t) => {
       const { client } = await createStore(t);
       const [one, other] = [(await client()).requestLog, (await client()).requestLog];
-      assert.equal(await one.countChunks(7), 0);
       assert.deepEqual(await one.readChunks(7, [0]), [undefined]);
 
       await one.append(7, write(1, { chunk: bytes('first') }));
@@ -40,7 +39,6 @@ export function testRequestLog({ skip, createStore }: StateUnderTest): void {
       await one.append(7, write(2, { chunk: bytes('third') }));
       await one.append(7, write(3)); // no chunk
       for (const log of [one, other]) {
-        assert.equal(await log.countChunks(7), 3);
         const chunks = await log.readChunks(7, [2, 0, 1, 3]);
         assert.deepEqual(chunks, [bytes('third'), bytes('first'), bytes('second'), undefined]);
       }
@@ -125,10 +123,10 @@ export function testRequestLog({ skip, createStore }: StateUnderTest): void {
       });
       assert.deepEqual(await requestLog.append(7, first), [5]);
       assert.deepEqual(await requestLog.append(7, first), [5]);
-      assert.equal(await requestLog.countChunks(7), 1);
+      assert.equal(await countChunks(requestLog, 7), 1);
       assert.deepEqual([...positionsOf(await requestLog.readIndex(7, 0), 1)], [0]);
       assert.deepEqual(await requestLog.append(7, { ...first, number: 2 }), [10]);
-      assert.equal(await requestLog.countChunks(7), 2);
+      assert.equal(await countChunks(requestLog, 7), 2);
     });
 
     test('slices, and the logs of different prefixes, are independent', async (t) => {
@@ -170,9 +168,15 @@ export function testRequestLog({ skip, createStore }: StateUnderTest): void {
   });
 }
 
+/** At most ten. */
+const countChunks = async (log: RequestLog, slice: number): Promise<number> => {
+  const chunks = await log.readChunks(slice, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  return chunks.filter((chunk) => chunk !== undefined).length;
+};
+
 /** How many chunks, fingerprints in bucket 0, values and counters the slice has. */
 const contentOf = async (log: RequestLog, slice: number): Promise<readonly number[]> => [
-  await log.countChunks(slice),
+  await countChunks(log, slice),
   positionsOf(await log.readIndex(slice, 0), 1).size,
   (await log.readValues(slice, 'errors')).size,
   (await log.readCounters(slice)).size,

@@ -1,9 +1,9 @@
-/** An instance reports its recent requests by X-Request-ID: the admin API, and `penstock explain`. */
+/** The recent requests of an instance are reported by X-Request-ID: the admin API, and `penstock explain`. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import type { RequestReport } from '../../src/telemetry/recent-requests.ts';
+import type { StoredRequest } from '../../src/telemetry/request-search.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
 import { startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
@@ -15,10 +15,10 @@ import { until } from '../kit/within.ts';
 type AdminListener = Parameters<typeof callAdminApi>[0];
 
 /** The reports of the gateway for an id. */
-async function reportsOf(gateway: AdminListener, id: string): Promise<readonly RequestReport[]> {
+async function reportsOf(gateway: AdminListener, id: string): Promise<readonly StoredRequest[]> {
   const reply = await callAdminApi(gateway, 'GET', `/api/decisions/${id}`);
   assert.equal(reply.status, 200, reply.text);
-  return jsonOf(reply) as unknown as readonly RequestReport[]; // its shape is the contract that these tests check
+  return jsonOf(reply) as unknown as readonly StoredRequest[]; // its shape is the contract that these tests check
 }
 
 const withId = (id: string) => ({
@@ -27,12 +27,12 @@ const withId = (id: string) => ({
 });
 
 /** The steps of a report, without their times. */
-const stepsOf = (report: RequestReport | undefined) =>
+const stepsOf = (report: StoredRequest | undefined) =>
   report?.steps.map((step) =>
     Object.fromEntries(Object.entries(step).filter(([name]) => !name.endsWith('Ms'))),
   );
 
-const summaryOf = (report: RequestReport | undefined) =>
+const summaryOf = (report: StoredRequest | undefined) =>
   report && { operation: report.operation, status: report.status, error: report.error };
 
 test('the report of a payment lists its steps from the ledger to the bank, and is found by its id in any letter case', async (t) => {
@@ -49,7 +49,7 @@ test('the report of a payment lists its steps from the ledger to the bank, and i
     { what: 'call', attempt: 1, connection: 'new', status: 201 },
     { what: 'recorded', as: 'answered' },
   ]);
-  const { at, xRequestId, durationMs, steps, ...rest } = report ?? assert.fail();
+  const { at, xRequestId, durationMs, steps, instance, ...rest } = report ?? assert.fail();
   assert.deepEqual(rest, {
     operation: 'initiatePayment',
     client: 'anonymous',
@@ -59,6 +59,7 @@ test('the report of a payment lists its steps from the ledger to the bank, and i
     servedFrom: 'bank',
   });
   assert.equal(xRequestId, id);
+  assert.match(instance, /^[\w-]+$/);
   assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000);
   const times = steps.map(({ afterMs }) => Number(afterMs));
   assert.deepEqual(
@@ -143,7 +144,7 @@ test('an unknown id has no report, and the reports require a token', async (t) =
   const path = `/api/decisions/${randomUUID()}`;
   const unknown = await callAdminApi(gateway, 'GET', path);
   assert.equal(unknown.status, 404);
-  assert.match(String(jsonOf(unknown).error), /has no record of this X-Request-ID/);
+  assert.match(String(jsonOf(unknown).error), /No instance has a record of this X-Request-ID/);
   assert.equal((await call(gateway.adminUrl, { method: 'GET', path })).status, 401);
 });
 
@@ -154,11 +155,11 @@ test('penstock explain prints the report of a request', async (t) => {
   await call(served.url, withId(id));
   const command = served.run('explain', id);
   assert.equal(await command.exitCode(), 0, command.stderr());
-  assert.match(command.stdout(), /initiatePayment by anonymous of anonymous in sandbox\n/);
+  assert.match(command.stdout(), /initiatePayment by anonymous of anonymous in sandbox on [\w-]+\n/);
   assert.match(command.stdout(), / ms {2}call +attempt=1 connection=new .*status=201\n/);
   assert.match(command.stdout(), /\n {2}answered 201, served from bank, after [\d.]+ ms\n$/);
 
   const none = served.run('explain', randomUUID());
   assert.equal(await none.exitCode(), 1);
-  assert.match(none.stderr(), /has no record of this X-Request-ID/);
+  assert.match(none.stderr(), /No instance has a record of this X-Request-ID/);
 });

@@ -1,8 +1,25 @@
-/** log and tracing. */
+/** requests, log and tracing. */
 
 import { z } from 'zod';
-import { percent } from '../units.ts';
-import { webAddress } from '../values.ts';
+import { duration, percent, size } from '../units.ts';
+import { flag, webAddress } from '../values.ts';
+
+export const requests = z
+  .strictObject({
+    keepFor: duration('24h', { min: '10min', max: '7d' }).describe(
+      'The retention of the records of requests and of the figures of each minute, for the search and the console.',
+    ),
+    maxStoredPerTenant: size('256MiB', { min: '1MiB' }).describe(
+      'The maximum amount of data stored for the records of one tenant, evenly distributed over keepFor. Of further requests, no record is stored: polls first, then reads, then payments.',
+    ),
+    selfService: flag(false).describe(
+      'Whether TPPs can look up their own requests: `GET /requests/{X-Request-ID}`.',
+    ),
+  })
+  .prefault({})
+  .describe(
+    'The records of requests, in the shared state: when, by whom, with which result; without any content.',
+  );
 
 export const log = z
   .strictObject({

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
-import { createRecentRequests } from '../../../src/telemetry/recent-requests.ts';
+import { createRecentRequests, type RecentRequests } from '../../../src/telemetry/recent-requests.ts';
 import { failedRecord, requestRecord } from '../../kit/request-records.ts';
 
 const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
+
+const reportsOf = (recentRequests: RecentRequests, id: string) =>
+  recentRequests.find(id).map(({ report }) => report);
 
 describe('the recent requests of an instance', () => {
   test('report who requested what, the result, and each event with its time', () => {
@@ -12,7 +15,7 @@ describe('the recent requests of an instance', () => {
     const call = { what: 'call', attempt: 1, connection: 'new', totalMs: 9.876, status: 201 } as const;
     recentRequests.onRequestEnd(requestRecord({ requestId }, [{ what: 'permit', waitedMs: 0.123 }, call]));
 
-    assert.deepEqual(recentRequests.of(requestId), [
+    assert.deepEqual(reportsOf(recentRequests, requestId), [
       {
         at: '2026-01-31T12:00:00.000Z',
         xRequestId: requestId,
@@ -37,7 +40,7 @@ describe('the recent requests of an instance', () => {
     recentRequests.onRequestEnd({ ...failedRecord('CIRCUIT_OPEN', 503), requestId });
     recentRequests.onRequestEnd(requestRecord({ requestId: requestId.toLowerCase() }));
 
-    const reports = recentRequests.of(requestId.toUpperCase());
+    const reports = reportsOf(recentRequests, requestId.toUpperCase());
     assert.deepEqual(
       reports.map(({ status, error, why }) => [status, error, why]),
       [
@@ -51,7 +54,7 @@ describe('the recent requests of an instance', () => {
     const recentRequests = createRecentRequests();
     const refusal = { ...failedRecord('QUOTA_EXCEEDED', 429), request: undefined, environment: undefined };
     recentRequests.onRequestEnd({ ...refusal, requestId: 'an-id' });
-    const [report] = recentRequests.of('an-id');
+    const [report] = reportsOf(recentRequests, 'an-id');
     const { operation, client, tenant, environment } = report ?? assert.fail();
     assert.deepEqual([operation, client, tenant, environment], [null, null, null, null]);
   });
@@ -61,7 +64,7 @@ describe('the recent requests of an instance', () => {
     const events = [...requestRecord().events];
     recentRequests.onRequestEnd(requestRecord({ requestId: 'an-id', events }));
     events.push({ afterMs: 40_000, event: { what: 'late-answer', status: 201 } });
-    assert.deepEqual(recentRequests.of('an-id')[0]?.steps, [
+    assert.deepEqual(reportsOf(recentRequests, 'an-id')[0]?.steps, [
       { afterMs: 40_000, what: 'late-answer', status: 201 },
     ]);
   });
@@ -74,7 +77,7 @@ describe('the recent requests of an instance', () => {
     const event = { what: 'recorded', as: 'answered' } as const;
     recentRequests.onLateEvent(event, { ...record, events: [{ afterMs: 3, event }] });
     assert.deepEqual(
-      recentRequests.of(requestId).map(({ steps }) => steps),
+      reportsOf(recentRequests, requestId).map(({ steps }) => steps),
       [[{ afterMs: 3, ...event }], []],
     );
   });
@@ -87,7 +90,7 @@ describe('the recent requests of an instance', () => {
     const event = { what: 'recorded', as: 'answered' } as const;
     recentRequests.onLateEvent(event, { ...record, events: [{ afterMs: 3, event }] });
     assert.deepEqual(
-      [requestId, otherId].map((id) => recentRequests.of(id).map(({ steps }) => steps.length)),
+      [requestId, otherId].map((id) => reportsOf(recentRequests, id).map(({ steps }) => steps.length)),
       [[1], [requestRecord().events.length]],
     );
   });
@@ -126,7 +129,7 @@ describe('the recent requests of an instance', () => {
     const lists = [...events.map((event) => [event]), events, [...events, ...events, ...events]];
     for (const list of lists) recentRequests.onRequestEnd(requestRecord({ requestId }, list));
     assert.deepEqual(
-      recentRequests.of(requestId).map(({ steps }) => steps),
+      reportsOf(recentRequests, requestId).map(({ steps }) => steps),
       lists.map((list) => list.map((event, afterMs) => ({ afterMs, ...rounded(event) }))).toReversed(),
     );
   });
@@ -136,7 +139,7 @@ describe('the recent requests of an instance', () => {
     const events = [{ afterMs: 1, event: { what: 'permit', waitedMs: 2 } as const }];
     recentRequests.onRequestEnd(requestRecord({ requestId, events }));
     events.length = 0; // a stored object would lose its event
-    assert.equal(recentRequests.of(requestId)[0]?.steps.length, 1);
+    assert.equal(reportsOf(recentRequests, requestId)[0]?.steps.length, 1);
   });
 
   test('keep a payment although polls and refused requests exceed their own limits', () => {
@@ -149,7 +152,7 @@ describe('the recent requests of an instance', () => {
       );
       recentRequests.onRequestEnd(requestRecord({ request: undefined, requestId: 'a-refusal' }));
     }
-    const found = ['a-payment', 'a-poll', 'a-refusal'].map((id) => recentRequests.of(id).length);
+    const found = ['a-payment', 'a-poll', 'a-refusal'].map((id) => reportsOf(recentRequests, id).length);
     assert.deepEqual(found, [1, 3, 3]);
   });
 
@@ -158,8 +161,48 @@ describe('the recent requests of an instance', () => {
     for (const requestId of ['1', '2', '3', undefined, '4'])
       recentRequests.onRequestEnd(requestRecord({ requestId }));
     assert.deepEqual(
-      ['1', '2', '3', '4'].map((id) => recentRequests.of(id).length),
+      ['1', '2', '3', '4'].map((id) => reportsOf(recentRequests, id).length),
       [0, 1, 1, 1],
     );
+  });
+
+  test('pass each new record once, by lane, and a changed one again', () => {
+    const recentRequests = createRecentRequests(3);
+    const taken = () => {
+      const all: (readonly [lane: string, number: number, isChanged: boolean])[] = [];
+      const evicted = recentRequests.takeNew((lane, number, isChanged) =>
+        all.push([lane, number, isChanged]),
+      );
+      return { all, evicted };
+    };
+    const { request } = requestRecord();
+    const record = requestRecord({ requestId, receivedAtMs: 1 });
+    recentRequests.onRequestEnd(requestRecord({ request: request && { ...request, lane: 'status' } }));
+    recentRequests.onRequestEnd(record);
+    recentRequests.onRequestEnd(requestRecord({ request: undefined, requestId: 'a-refusal' }));
+    const all = [
+      ['write', 1, false],
+      ['status', 0, false],
+      ['refused', 2, false],
+    ];
+    assert.deepEqual(taken(), { all, evicted: 0 });
+    assert.deepEqual(taken(), { all: [], evicted: 0 });
+
+    recentRequests.onLateEvent({ what: 'recorded', as: 'answered' }, record);
+    assert.deepEqual(taken(), { all: [['write', 1, true]], evicted: 0 });
+    for (let one = 0; one < 5; one++) recentRequests.onRequestEnd(requestRecord());
+    recentRequests.onLateEvent({ what: 'recorded', as: 'answered' }, record); // already evicted
+    assert.deepEqual(taken(), { all: [5, 6, 7].map((number) => ['write', number, false]), evicted: 2 });
+  });
+
+  test('report when a batch of records is complete', () => {
+    const recentRequests = createRecentRequests();
+    let batches = 0;
+    recentRequests.onBatch(3, () => {
+      batches += 1;
+      recentRequests.takeNew(() => {});
+    });
+    for (let one = 0; one < 7; one++) recentRequests.onRequestEnd(requestRecord());
+    assert.equal(batches, 2);
   });
 });

@@ -1,0 +1,105 @@
+/** The figures and the most frequent errors of all instances over a longer time. */
+
+import type { RequestLog } from '../state/ports.ts';
+import {
+  emptySecond,
+  type SecondCounts,
+  type SecondStats,
+  statsOfCounts,
+  sumOfCounts,
+} from '../telemetry/live-stats.ts';
+import { decodeErrors, type ErrorCount, keyOf, mergeErrors } from './error-counts.ts';
+import { decodeFigures, parseMinuteName } from './minute-figures.ts';
+import type { RequestLogWriter } from './request-log-writer.ts';
+import { sliceOf } from './slices.ts';
+
+export interface RequestHistory {
+  /**
+   * The figures of all instances. Times are milliseconds since 1970.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE (here and below)
+   */
+  figures(fromMs: number, toMs: number): Promise<History>;
+  /** The errors of the last hour, the most frequent first. */
+  errors(): Promise<readonly ErrorCount[]>;
+}
+
+export interface History {
+  readonly resolutionSeconds: number;
+  /** Oldest first, without gaps; `at` is the beginning: seconds since 1970. */
+  readonly points: readonly SecondStats[];
+}
+
+interface HistoryDependencies {
+  readonly requestLog: Pick<RequestLog, 'readValues'>;
+  readonly writer: RequestLogWriter;
+  /** Milliseconds. */
+  readonly keepFor: () => number;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+}
+
+/** The shortest resolution with at most `maxPoints` points is used. Seconds. */
+const resolutions = [60, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400];
+const maxPoints = 360;
+const errorSeconds = 3_600;
+const maxErrors = 100;
+
+export function createRequestHistory({
+  requestLog,
+  writer,
+  keepFor,
+  now = Date.now,
+}: HistoryDependencies): RequestHistory {
+  /** The values of all minutes from `fromSeconds` to `toSeconds`. They may also be in the slice behind that of their minute. */
+  async function valuesOf(group: 'figures' | 'errors', fromSeconds: number, toSeconds: number) {
+    await writer.flush(); // if it fails, the reads fail as well
+    const first = sliceOf(fromSeconds * 1_000);
+    const last = Math.min(sliceOf(toSeconds * 1_000) + 1, sliceOf(now()));
+    const slices = Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
+    const all = await Promise.all(slices.map((slice) => requestLog.readValues(slice, group)));
+    // The value in a later slice is the newer one of the same minute and instance.
+    const values = new Map(all.flatMap((each) => [...each]));
+    return [...values]
+      .map(([name, value]) => ({ at: parseMinuteName(name).at, value }))
+      .filter(({ at }) => at >= fromSeconds && at <= toSeconds);
+  }
+
+  return {
+    async figures(fromMs, toMs) {
+      const nowMs = now();
+      const firstSecond = Math.floor(Math.max(fromMs, nowMs - keepFor()) / 1_000);
+      const lastSecond = Math.floor(Math.min(toMs, nowMs) / 1_000);
+      const seconds = Math.max(0, lastSecond - firstSecond);
+      const resolution = resolutions.find((each) => seconds / each <= maxPoints) ?? 86_400;
+      const first = firstSecond - (firstSecond % resolution);
+      const minutes = await valuesOf('figures', first, lastSecond);
+      const byPoint = new Map<number, SecondCounts[]>();
+      for (const { at, value } of minutes) {
+        const point = at - (at % resolution);
+        const counts = byPoint.get(point) ?? [];
+        byPoint.set(point, counts);
+        counts.push(decodeFigures(at, value));
+      }
+      const points: SecondStats[] = [];
+      for (let at = first; at <= lastSecond; at += resolution) {
+        const counts = byPoint.get(at);
+        points.push(statsOfCounts(counts ? sumOfCounts(at, counts) : emptySecond(at)));
+      }
+      return { resolutionSeconds: resolution, points };
+    },
+
+    async errors() {
+      const nowSeconds = Math.floor(now() / 1_000);
+      const minutes = await valuesOf('errors', nowSeconds - errorSeconds, nowSeconds);
+      const sums = new Map<string, ErrorCount>();
+      for (const error of minutes.flatMap(({ value }) => decodeErrors(value))) {
+        const known = sums.get(keyOf(error));
+        sums.set(keyOf(error), known ? mergeErrors(known, error) : error);
+      }
+      return [...sums.values()]
+        .toSorted((one, other) => other.count - one.count || other.lastAtMs - one.lastAtMs)
+        .slice(0, maxErrors);
+    },
+  };
+}

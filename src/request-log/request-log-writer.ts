@@ -1,0 +1,310 @@
+/**
+ * Writes the records of finished requests to the shared state, behind the requests: at most one write per second, and one more for
+ * each full chunk. A request never waits for it, and never fails because of it.
+ *
+ * The records wait in the rings of recent requests, then encoded, until the state accepts them. What the state does not accept
+ * before the memory for waiting records is full is not stored, and counted.
+ */
+
+import type { LogWrite, RequestLog } from '../state/ports.ts';
+import type { LiveStats } from '../telemetry/live-stats.ts';
+import { createNameTable } from '../telemetry/name-table.ts';
+import type { RecentRequests, RecordEntry, RecordLane } from '../telemetry/recent-requests.ts';
+import { createRecordSlots, idLength, position, type RecordSlots } from '../telemetry/record-slots.ts';
+import { createErrorCounts, type ErrorCounts } from './error-counts.ts';
+import { createMinuteFigures } from './minute-figures.ts';
+import { createRecordEncoder, type RecordEncoder } from './record-encoder.ts';
+import {
+  anyError,
+  fingerprintOfError,
+  fingerprintOfId,
+  fingerprintOfPayment,
+  fingerprintOfTenant,
+  indexOf,
+  isBankError,
+} from './search-terms.ts';
+import { remainingMs, sliceOf } from './slices.ts';
+import { createTenantShares, type ShareSettings } from './tenant-shares.ts';
+
+export interface RequestLogWriter {
+  /** Writes everything that has ended so far; to be called every second. Never rejects. @returns whether all of it is stored */
+  flush(): Promise<boolean>;
+}
+
+interface WriterDependencies {
+  readonly requestLog: Pick<RequestLog, 'append'>;
+  readonly recentRequests: Pick<RecentRequests, 'takeNew' | 'onBatch'>;
+  readonly liveStats: Pick<LiveStats, 'recent'>;
+  /** The name of this instance; new after every start. */
+  readonly instance: string;
+  readonly settings: () => ShareSettings;
+  /** How many tenants there are. */
+  readonly tenants: () => number;
+  /** Called with the number of records that are not stored. */
+  readonly countNotStored: (records: number) => void;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+}
+
+/** A chunk is written when it has this many records, or at the next flush. */
+const recordsPerChunk = 250;
+/** While the state is unavailable, chunks with fewer records are not completed: otherwise each would be a write afterwards. */
+const minRecordsPerWrite = 100;
+/** The index stores a fingerprint of the id and usually one of the payment. */
+const indexBytesPerRecord = 10;
+/** Numbers of 32 bits in the slot for a record that does not fit into that of the ring. */
+const largeSlotSize = 4_096;
+
+/** The counters of a slice: bytes that each tenant uses, and how many of its records were not stored. */
+export const counterNames = {
+  bytes: (tenant: string) => `bytes ${tenant}`,
+  notStored: (tenant: string) => `not-stored ${tenant}`,
+} as const;
+
+/** The records of one slice. */
+interface OpenSlice {
+  readonly slice: number;
+  readonly encoder: RecordEncoder;
+  /** For a record that does not fit into its slot. */
+  readonly largeSlot: RecordSlots;
+  /** These five: of the chunk that is not complete. */
+  fingerprints: Set<number>;
+  bytesByTenant: Map<string, number>;
+  records: number;
+  firstReceivedMs: number;
+  lastReceivedMs: number;
+  /** The size of the dictionary in the last write. */
+  writtenDictionarySize: number;
+}
+
+/** A write that the state has not accepted. Its first counters are those of `bytesByTenant`. */
+interface WaitingWrite {
+  readonly slice: number;
+  readonly write: LogWrite;
+  readonly bytesByTenant: ReadonlyMap<string, number>;
+  readonly records: number;
+}
+
+export function createRequestLogWriter({
+  requestLog,
+  recentRequests,
+  liveStats,
+  instance,
+  settings,
+  tenants,
+  countNotStored,
+  now = Date.now,
+}: WriterDependencies): RequestLogWriter {
+  const shares = createTenantShares(settings, tenants, now());
+  const figures = createMinuteFigures(instance);
+  const errors = createErrorCounts(instance, now);
+  const tenantFingerprints = new Map<string, number>();
+  const waiting: WaitingWrite[] = [];
+  let open = openSlice(sliceOf(now()), instance);
+  let number = 0;
+  let sending: Promise<void> | undefined;
+  recentRequests.onBatch(recordsPerChunk, () => {
+    encodeNew();
+    if (open.records < recordsPerChunk) return;
+    completeWrite();
+    void send();
+  });
+
+  function fingerprintOf(tenant: string): number {
+    const known = tenantFingerprints.get(tenant);
+    if (known !== undefined) return known;
+    const fingerprint = fingerprintOfTenant(tenant);
+    tenantFingerprints.set(tenant, fingerprint);
+    return fingerprint;
+  }
+
+  /** Takes the new records from the rings. */
+  function encodeNew(): void {
+    const nowMs = now();
+    if (sliceOf(nowMs) !== open.slice) {
+      if (open.records > 0) completeWrite();
+      open = openSlice(sliceOf(nowMs), instance);
+    }
+    let notStored = 0;
+    const evicted = recentRequests.takeNew((lane, recordNumber, isChanged, entry) => {
+      const slots = slotsOf(entry);
+      const slot = entry.slots ? entry.slot : 0;
+      if (slots && !isChanged) countError(slots, slot, errors);
+      if (!slots || !encode(slots, slot, lane, recordNumber, isChanged, nowMs)) notStored += 1;
+    });
+    if (evicted + notStored > 0) countNotStored(evicted + notStored);
+  }
+
+  /** `undefined` if the record does not fit into the large slot either. */
+  function slotsOf({ slots, record }: RecordEntry): RecordSlots | undefined {
+    if (slots) return slots;
+    return open.largeSlot.write(0, record) ? open.largeSlot : undefined;
+  }
+
+  /** @returns false if the record is not stored */
+  function encode(
+    slots: RecordSlots,
+    slot: number,
+    lane: RecordLane,
+    recordNumber: number,
+    isChanged: boolean,
+    nowMs: number,
+  ): boolean {
+    const start = slot * slots.size;
+    const tenant = slots.names.nameOf(slots.numbers[start + position.tenant] ?? 0);
+    if (!shares.admit(tenant, lane, nowMs)) return false;
+    const bytes = open.encoder.add(slots, slot, recordNumber, isChanged);
+    if (bytes === 0) {
+      shares.addNotStored(tenant);
+      return false;
+    }
+    const counted = bytes + indexBytesPerRecord;
+    shares.add(tenant, counted);
+    open.bytesByTenant.set(tenant, (open.bytesByTenant.get(tenant) ?? 0) + counted);
+    open.records += 1;
+    const receivedAtMs = slots.receivedAtMs(slot);
+    open.firstReceivedMs = Math.min(open.firstReceivedMs, receivedAtMs);
+    open.lastReceivedMs = Math.max(open.lastReceivedMs, receivedAtMs);
+    addFingerprints(open.fingerprints, slots, start, fingerprintOf(tenant));
+    return true;
+  }
+
+  /** Everything that is new becomes one write. */
+  function completeWrite(): void {
+    const { slice, encoder, fingerprints, bytesByTenant, records, firstReceivedMs, lastReceivedMs } = open;
+    const dictionarySize = encoder.dictionarySize();
+    const isDictionaryNew = dictionarySize > open.writtenDictionarySize;
+    const write: LogWrite = {
+      writer: instance,
+      number: number++,
+      ttlMs: 0, // set when it is sent
+      chunk: records > 0 ? encoder.takeChunk() : undefined,
+      index:
+        records > 0 ? indexOf(fingerprints, secondOf(firstReceivedMs), secondOf(lastReceivedMs)) : new Map(),
+      values: [
+        ...(isDictionaryNew ? [dictionaryValue(instance, encoder)] : []),
+        ...figures.takeChanged(),
+        ...errors.takeChanged(),
+      ],
+      counters: [
+        ...[...bytesByTenant].map(([tenant, by]) => ({ name: counterNames.bytes(tenant), by })),
+        ...[...shares.takeNotStored()].map(([tenant, by]) => ({ name: counterNames.notStored(tenant), by })),
+      ],
+    };
+    if (write.chunk || write.values.length > 0 || write.counters.length > 0)
+      waiting.push({ slice, write, bytesByTenant, records });
+    Object.assign(open, emptyChunk());
+    open.writtenDictionarySize = dictionarySize;
+  }
+
+  /** Sends the waiting writes in their order, until one fails. */
+  function send(): Promise<void> {
+    sending ??= sendAll().finally(() => {
+      sending = undefined;
+    });
+    return sending;
+  }
+
+  async function sendAll(): Promise<void> {
+    for (let [first] = waiting; first; [first] = waiting) {
+      const { slice, write, bytesByTenant, records } = first;
+      const ttlMs = remainingMs(slice, settings().keepFor, now());
+      let totals: readonly number[] = [];
+      if (ttlMs > 0) {
+        try {
+          totals = await requestLog.append(slice, { ...write, ttlMs });
+        } catch {
+          return; // it is sent again with the next flush; a repeated write has no effect
+        }
+      } else {
+        countNotStored(records);
+      }
+      waiting.shift();
+      let index = 0;
+      for (const [tenant, bytes] of bytesByTenant)
+        shares.onWritten(slice, tenant, bytes, totals[index++] ?? 0);
+    }
+  }
+
+  return {
+    async flush() {
+      encodeNew();
+      figures.add(liveStats.recent());
+      if (waiting.length === 0 || open.records >= minRecordsPerWrite) completeWrite();
+      await send();
+      if (waiting.length === 0 && open.records > 0) {
+        completeWrite(); // a write was under way
+        await send();
+      }
+      return waiting.length === 0;
+    },
+  };
+}
+
+const secondOf = (ms: number) => Math.floor(ms / 1_000);
+
+const openSlice = (slice: number, instance: string): OpenSlice => ({
+  slice,
+  encoder: createRecordEncoder(instance),
+  largeSlot: createRecordSlots(1, createNameTable(), largeSlotSize),
+  ...emptyChunk(),
+  writtenDictionarySize: 0,
+});
+
+const emptyChunk = () => ({
+  fingerprints: new Set<number>(),
+  bytesByTenant: new Map<string, number>(),
+  records: 0,
+  firstReceivedMs: Number.POSITIVE_INFINITY,
+  lastReceivedMs: 0,
+});
+
+const dictionaryValue = (instance: string, encoder: RecordEncoder) =>
+  ({ group: 'dictionaries', name: instance, value: encoder.dictionary() }) as const;
+
+/** The status of an error response of the bank; 0 for all other records. */
+function bankErrorIn({ numbers, names }: RecordSlots, start: number): number {
+  const status = numbers[start + position.status] ?? 0;
+  return isBankError(names.nameOf(numbers[start + position.servedFrom] ?? 0), status) ? status : 0;
+}
+
+function addFingerprints(
+  fingerprints: Set<number>,
+  slots: RecordSlots,
+  start: number,
+  tenantFingerprint: number,
+): void {
+  const { numbers, bytes, names } = slots;
+  const idStart = (start + position.requestId) * 4;
+  fingerprints.add(fingerprintOfId(bytes, idStart, idStart + idLength)).add(tenantFingerprint);
+  const high = numbers[start + position.payment] ?? 0;
+  const low = numbers[start + position.payment + 1] ?? 0;
+  if (high !== 0 || low !== 0) fingerprints.add(fingerprintOfPayment([high, low]));
+  const code = names.nameOf(numbers[start + position.error] ?? 0);
+  const bankStatus = code === '' ? bankErrorIn(slots, start) : 0;
+  if (code === '' && bankStatus === 0) return;
+  fingerprints.add(fingerprintOfError(anyError)).add(fingerprintOfError(code || String(bankStatus)));
+}
+
+/** Counts the error of a record, if it has one. */
+function countError(slots: RecordSlots, slot: number, errors: ErrorCounts): void {
+  const { numbers, names } = slots;
+  const start = slot * slots.size;
+  const nameAt = (at: number) => names.nameOf(numbers[start + at] ?? 0) || null;
+  const code = nameAt(position.error);
+  const bankStatus = code === null ? bankErrorIn(slots, start) : 0;
+  if (code === null && bankStatus === 0) return;
+  const durationMs = Math.max(0, numbers[start + position.duration] ?? 0) / 10;
+  const idStart = (start + position.requestId) * 4;
+  errors.add({
+    code,
+    client: nameAt(position.client),
+    tenant: nameAt(position.tenant),
+    operation: nameAt(position.operation),
+    environment: nameAt(position.environment),
+    bankStatus: bankStatus || null,
+    count: 1,
+    lastAtMs: Math.floor(slots.receivedAtMs(slot) + durationMs),
+    xRequestId: slots.bytes.toString('latin1', idStart, idStart + idLength),
+  });
+}

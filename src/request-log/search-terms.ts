@@ -1,0 +1,76 @@
+/**
+ * What the index of the request log contains: 32 bits of a hash of each X-Request-ID, payment, tenant and error. A hit is only a
+ * hint: the record itself decides.
+ */
+
+import type { HashWords } from '../request/payment-hash.ts';
+
+/** How many buckets the index has: a search reads one of them for each slice. */
+const bucketCount = 16;
+
+/** This bucket contains two numbers for each chunk: the first and the last second in which its requests were received. */
+export const timeBucket = bucketCount;
+
+export const bucketOf = (fingerprint: number): number => fingerprint % bucketCount;
+
+/** The first bytes of an `X-Request-ID` in latin1, without regard to the letter case. */
+export function fingerprintOfId(bytes: Buffer, start: number, end: number): number {
+  let hash = fnvOffset;
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ ((bytes[at] ?? 0) | lowerCase), fnvPrime);
+  return finish(hash);
+}
+
+/** FNV-1a ignores some differences in the last bits of similar texts; the end of MurmurHash3 spreads them. */
+function finish(hash: number): number {
+  const once = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  const twice = Math.imul(once ^ (once >>> 13), 0xc2b2ae35);
+  return (twice ^ (twice >>> 16)) >>> 0;
+}
+
+const fnvOffset = 0x811c9dc5;
+const fnvPrime = 0x01000193;
+/** This bit makes letters lower-case; digits and hyphens have it already. */
+const lowerCase = 0x20;
+
+export const fingerprintOfPayment = ([high]: HashWords): number => high >>> 0;
+
+export const fingerprintOfTenant = (tenant: string): number => fingerprintOfText(`tenant ${tenant}`);
+
+/** Whether a response is an error of the bank. */
+export const isBankError = (servedFrom: string, status: number): boolean =>
+  servedFrom === 'bank' && status >= minErrorStatus;
+
+const minErrorStatus = 400;
+
+/** Matches every error. */
+export const anyError = 'any';
+
+/** @param error a code, the status of an error response of the bank, or `any` */
+export const fingerprintOfError = (error: string): number => fingerprintOfText(`error ${error}`);
+
+function fingerprintOfText(text: string): number {
+  const bytes = Buffer.from(text);
+  let hash = fnvOffset;
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, fnvPrime);
+  return finish(hash);
+}
+
+/**
+ * The index of a chunk.
+ *
+ * @param first the first and the last second in which its requests were received: seconds since 1970
+ */
+export function indexOf(
+  fingerprints: ReadonlySet<number>,
+  first: number,
+  last: number,
+): ReadonlyMap<number, Buffer> {
+  const groups = new Map<number, number[]>([[timeBucket, [first, last]]]);
+  for (const fingerprint of fingerprints) {
+    const bucket = bucketOf(fingerprint);
+    const group = groups.get(bucket);
+    if (group) group.push(fingerprint);
+    else groups.set(bucket, [fingerprint]);
+  }
+  return new Map([...groups].map(([bucket, group]) => [bucket, Buffer.from(Uint32Array.from(group).buffer)]));
+}
