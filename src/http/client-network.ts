@@ -1,6 +1,6 @@
 /** The network that a request comes from: precise enough to find a misbehaving system, too coarse to identify a person. */
 
-import { BlockList, isIP } from 'node:net';
+import { addressParts, createNetworkMatcher } from '../config/network-list.ts';
 import { type HeaderFields, headerValues } from '../pis/headers.ts';
 
 /** @param peer the remote address of the connection; `undefined` once the connection is closed */
@@ -15,13 +15,7 @@ export type NetworkOf = (peer: string | undefined, fields: HeaderFields) => stri
  * @param trusted addresses, and networks such as `10.0.0.0/8`
  */
 export function createNetworkOf(trusted: readonly string[]): NetworkOf {
-  const proxies = new BlockList();
-  for (const text of trusted) {
-    const [address = '', bits] = text.split('/');
-    proxies.addSubnet(address, Number(bits ?? (isIP(address) === 4 ? 32 : 128)), family(address));
-  }
-  const isProxy = (address: string) => isIP(address) !== 0 && proxies.check(address, family(address));
-
+  const isProxy = createNetworkMatcher(trusted);
   return (peer, fields) => {
     const forwarded = headerValues(fields, 'x-forwarded-for').flatMap((value) => value.split(','));
     const hops = [...forwarded.map((hop) => hop.trim()), peer ?? ''];
@@ -29,17 +23,9 @@ export function createNetworkOf(trusted: readonly string[]): NetworkOf {
   };
 }
 
-const family = (address: string) => (isIP(address) === 4 ? 'ipv4' : 'ipv6');
-
 /** The first 24 bits of an IPv4 address, or the first 48 bits of an IPv6 address; `undefined` for any other text. */
 function networkOf(address: string): string | undefined {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '');
-  if (isIP(plain) === 4) return `${plain.split('.').slice(0, 3).join('.')}.0/24`;
-  if (isIP(plain) !== 6) return undefined;
-  const [before = '', after = ''] = new URL(`http://[${plain.split('%')[0]}]`).hostname
-    .slice(1, -1)
-    .split('::');
-  const groups = (text: string) => text.split(':').filter((group) => group !== '');
-  const zeros = Array(8 - groups(before).length - groups(after).length).fill('0');
-  return `${[...groups(before), ...zeros, ...groups(after)].slice(0, 3).join(':')}::/48`;
+  const parts = addressParts(address);
+  if (parts.length === 4) return `${parts.slice(0, 3).join('.')}.0/24`;
+  return parts.length === 8 ? `${parts.slice(0, 3).join(':')}::/48` : undefined;
 }

@@ -1,23 +1,10 @@
 /** listen: the listener for TPP systems. */
 
-import { isIP } from 'node:net';
 import { z } from 'zod';
+import { isNetwork } from '../network-list.ts';
 import { size } from '../units.ts';
-import { file, flag, host, port, webAddress } from '../values.ts';
-
-const tls = z.strictObject({
-  certFile: file().describe('The server certificate of the gateway with its chain, in PEM format.'),
-  keyFile: file().describe('The private key of the certificate, in PEM format.'),
-  clientCaFile: file()
-    .optional()
-    .describe('The trusted CA certificates for client certificates, in PEM format.'),
-  clientCertificate: z
-    .enum(['off', 'optional', 'required'])
-    .default('off')
-    .describe(
-      '`optional` requests a client certificate, `required` also refuses connections without one. Unless set, it follows clients: optional if one has certificateSha256 and clientCaFile is set.',
-    ),
-});
+import { flag, host, port, webAddress } from '../values.ts';
+import { listenerTls } from './listener-tls.ts';
 
 export const listen = z
   .strictObject({
@@ -57,14 +44,12 @@ export const listen = z
       .describe(
         'The addresses or networks of proxies whose X-Forwarded-For is trusted. It is used only to log the network that refused requests come from.',
       ),
-    tls: tls.optional().describe('TLS settings of the listener; without them, it uses plain HTTP.'),
+    tls: listenerTls({
+      certificate: 'The server certificate of the gateway with its chain, in PEM format.',
+      clientCertificate: 'clients: optional if one has certificateSha256 and clientCaFile is set',
+    })
+      .optional()
+      .describe('TLS settings of the listener; without them, it uses plain HTTP.'),
   })
   .prefault({})
   .describe('The listener for TPP systems.');
-
-function isNetwork(text: string): boolean {
-  const [address = '', bits, ...rest] = text.split('/');
-  const longest = isIP(address) === 4 ? 32 : 128;
-  if (isIP(address) === 0 || rest.length > 0) return false;
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= longest);
-}
