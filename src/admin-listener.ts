@@ -1,14 +1,15 @@
 /** The admin listener: the limits and checks of the public listener, with errors in the format of the admin API. */
 
 import { type RequestListener, type Server, STATUS_CODES } from 'node:http';
+import type { TlsOptions } from 'node:tls';
 import { createListener } from './http/listener.ts';
 import { RequestHead } from './http/request-head.ts';
 import type { ErrorResponse } from './http/write-error.ts';
 import { errorTable, type GatewayError } from './request/errors.ts';
 import type { Log } from './telemetry/log.ts';
 
-/** @returns a server that is not listening yet */
-export function createAdminListener(app: RequestListener, log: Log): Server {
+/** @param tls makes the server speak TLS @returns a server that is not listening yet */
+export function createAdminListener(app: RequestListener, log: Log, tls?: TlsOptions): Server {
   const logRefusal = ({ code }: GatewayError) => log('warn', 'admin request refused', { error: code });
   const serve: RequestListener = (request, response) => {
     const { error, expect } = new RequestHead(request.rawHeaders, request.httpVersion);
@@ -22,7 +23,7 @@ export function createAdminListener(app: RequestListener, log: Log): Server {
     if (expect !== undefined && request.httpVersion === '1.1') response.writeContinue();
     app(request, response);
   };
-  return createListener(serve, logRefusal, { errorResponse }).server;
+  return createListener(serve, logRefusal, { errorResponse, tls }).server;
 }
 
 function errorResponse({ code, message }: GatewayError): ErrorResponse {

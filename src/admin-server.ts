@@ -3,15 +3,19 @@
 import type { Server } from 'node:http';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminApp } from './admin/admin-app.ts';
-import type { Operator } from './admin/authenticate-operator.ts';
 import { createEventStream, type EventStream } from './admin/event-stream.ts';
+import type { OperatorAccess } from './admin/operator-access.ts';
+import type { Sessions } from './admin/sessions.ts';
+import { createSignIn } from './admin/sign-in.ts';
+import { createSignInThrottle } from './admin/sign-in-throttle.ts';
 import { createAdminListener } from './admin-listener.ts';
 import { certificateView } from './certificates/installed-certificates.ts';
 import type { ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import { redactConfig } from './config/redact.ts';
+import type { Config } from './config/schema.ts';
 import { configInFileSyntax } from './config/show-config.ts';
 import { createSwitchEnvironment } from './environments/switch-environment.ts';
-import type { ListenerCertificate } from './http/listener-tls.ts';
+import { type ListenerCertificate, readListenerTls } from './http/listener-tls.ts';
 import type { ReadinessCheck } from './readiness.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
@@ -22,12 +26,17 @@ export interface AdminServer {
   readonly server: Server;
   /** Its owner calls `publish` every second. */
   readonly events: EventStream;
+  /** Reads the description of the OIDC provider if it is due; to be called every second. Never rejects. */
+  maintain(): Promise<void>;
+  /** Asks the shared state whether the sessions of open event streams still exist. Never rejects. */
+  verifySessions(): Promise<void>;
 }
 
 interface AdminServerDependencies {
-  /** Not reloadable, like `operators`. */
-  readonly host: string;
-  readonly operators: readonly Operator[];
+  /** Not reloadable. */
+  readonly tls: Config['admin']['tls'];
+  readonly access: OperatorAccess;
+  readonly sessions: Sessions;
   readonly services: Services;
   readonly requestHandlers: RequestHandlers;
   readonly listenerCertificate: ListenerCertificate;
@@ -36,8 +45,9 @@ interface AdminServerDependencies {
 }
 
 export function createAdminServer({
-  host,
-  operators,
+  tls,
+  access,
+  sessions,
   services,
   requestHandlers,
   listenerCertificate,
@@ -68,6 +78,16 @@ export function createAdminServer({
     instances: fleet.instances,
     fleet: fleet.scope,
     instanceId: services.instanceId,
+    mayRead: access.isValid,
+  });
+  const throttle = createSignInThrottle();
+  const signIn = createSignIn({
+    access,
+    sessions,
+    keyValues: services.encryptedKeyValues,
+    throttle,
+    audit,
+    log,
   });
   const api = createAdminApi({
     ...sources,
@@ -93,6 +113,19 @@ export function createAdminServer({
     },
     loss: ledger.lossGuard,
     resolve: services.resolve,
+    signIn: signIn.handlers,
   });
-  return { server: createAdminListener(createAdminApp({ host, operators, log, api }), log), events };
+  const app = createAdminApp({ access, throttle, log, api });
+  return {
+    server: createAdminListener(app, log, readListenerTls(tls)),
+    events,
+    maintain: signIn.maintain,
+    async verifySessions() {
+      for (const { credential } of events.operators()) {
+        if (credential.kind !== 'session') continue;
+        const exists = await sessions.exists(credential.session).catch(() => true); // unknown: it ends by its expiry
+        if (!exists) access.revokeSession(credential.session.key);
+      }
+    },
+  };
 }

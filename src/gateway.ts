@@ -1,6 +1,8 @@
 /** The gateway: creates all parts in order, starts, reloads, drains and stops them. */
 
-import type { Operator } from './admin/authenticate-operator.ts';
+import { createOperatorAccess } from './admin/operator-access.ts';
+import type { ReadAdminCredentials } from './admin/operators.ts';
+import { createSessions } from './admin/sessions.ts';
 import { createAdminServer } from './admin-server.ts';
 import type { ReloadReport, ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import type { Config } from './config/schema.ts';
@@ -59,18 +61,22 @@ export interface GatewayOrigin {
   readonly loadConfig?: LoadConfig;
 }
 
+/** Interval at which the sessions of open event streams are read, in case a message about their end was lost. Milliseconds. */
+const sessionPollMs = 15_000;
+
 /** Interval at which certificate files are read. A change takes effect when two reads find the same. Milliseconds. */
 const filePollMs = 500;
 
 /**
  * Does not listen yet.
  *
+ * @param readCredentials reads the tokens of operators, now and at each reload
  * @param state by default the one that the configuration names
  */
 export function assembleGateway(
   config: Config,
   log: Log,
-  operators: readonly Operator[] = [],
+  readCredentials: ReadAdminCredentials = noCredentials,
   state: State = createConfiguredState(config, log),
   { instanceId, loadConfig }: GatewayOrigin = {},
 ): Gateway {
@@ -94,28 +100,51 @@ export function assembleGateway(
     services.timeline,
   );
 
+  const sessions = createSessions(services.encryptedKeyValues, state.pubsub);
+  const access = createOperatorAccess(config.admin, readCredentials(config.admin), sessions);
   const readiness = createReadinessCheck({
     services,
     stateSettings: config.state,
     listenerCertificate,
     requestHandlers,
   });
-  const reloader = createConfigReloader({ start: config, requestHandlers, services, load: loadConfig });
-  const { server: adminServer, events } = createAdminServer({
-    host: config.admin.host,
-    operators,
+  const reloader = createConfigReloader({
+    start: config,
+    requestHandlers,
+    services,
+    access,
+    readCredentials,
+    load: loadConfig,
+  });
+  const {
+    server: adminServer,
+    events,
+    ...adminTasks
+  } = createAdminServer({
+    tls: config.admin.tls,
+    access,
+    sessions,
     services,
     requestHandlers,
     listenerCertificate,
     readiness,
     reload: reloader.reload,
   });
+  const adminCertificate = watchListenerTls(
+    config.admin.tls,
+    adminServer,
+    telemetry,
+    services.timeline,
+    'admin-listener',
+  );
+  readiness.addListener(adminCertificate);
 
   const fleetTasks = createFleetTasks({ services, requestHandlers, listenerCertificate, readiness, events });
   // A task of its own: it must not wait for the shared state.
   const filePolling = createPeriodicTask(async () => {
     await Promise.all([
       listenerCertificate.refresh(),
+      adminCertificate.refresh(),
       requestHandlers.current.upstreams.pollCertificateFiles(),
     ]);
     return filePollMs;
@@ -130,8 +159,18 @@ export function assembleGateway(
     await requestHandlers.current.identities.refresh();
     return heartbeatMs;
   });
+  const oidcTask = createPeriodicTask(async () => {
+    await adminTasks.maintain();
+    return heartbeatMs;
+  });
+  const sessionsTask = createPeriodicTask(async () => {
+    await adminTasks.verifySessions();
+    return sessionPollMs;
+  });
   const tasks = [
     identitiesTask,
+    oidcTask,
+    sessionsTask,
     services.stateHeartbeat,
     services.maintenance,
     filePolling,
@@ -201,6 +240,12 @@ export function assembleGateway(
     stop,
   };
 }
+
+const noCredentials: ReadAdminCredentials = () => ({
+  operators: [],
+  oidcClientSecret: undefined,
+  oidcCa: undefined,
+});
 
 function createConfiguredState({ state }: Config, log: Log): State {
   const lost = lostOnRestart(state);

@@ -6,9 +6,8 @@
  */
 
 import type { z } from 'zod';
-import { configuredOperators } from './admin/authenticate-operator.ts';
+import { createCredentialsReader } from './admin/operators.ts';
 import {
-  adminToken,
   type LoadedConfig,
   type LoadedValidConfig,
   loadConfigAndFiles,
@@ -96,11 +95,13 @@ export class ConfigurationError extends Error {
 export function createGateway({ config: source, variables, logTo }: GatewayOptions): PenstockGateway {
   const load = (from: string | GatewaySettings) => loadSource(from, variables);
   const { config } = valid(load(source));
-  const token = adminToken(config.admin, variables);
-  const { operators, generatedToken } = configuredOperators(config.admin, token);
+  let generatedToken: string | undefined;
+  const readCredentials = createCredentialsReader((token) => {
+    generatedToken = token;
+  }, variables);
   const instance = newInstanceName();
   const log = createLog(config.log, logTo ? withoutErrors(logTo) : standardOutput(), instance);
-  const gateway = assembleGateway(config, log, operators, undefined, {
+  const gateway = assembleGateway(config, log, readCredentials, undefined, {
     instanceId: instance,
     loadConfig: () => load(source),
   });

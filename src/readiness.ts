@@ -11,6 +11,8 @@ import { lostOnRestart } from './state/create-state.ts';
 export interface ReadinessCheck {
   /** Set by the gateway. Only a serving instance is ready. */
   phase: 'closed' | 'serving' | 'draining';
+  /** Adds another listener, whose certificate may expire. */
+  addListener(certificate: ListenerCertificate): void;
   /** With warnings of certificates that expire soon. */
   withCertificates(): Readiness;
   /** For the console, which warns of certificates itself. */
@@ -30,12 +32,14 @@ export function createReadinessCheck({
   listenerCertificate,
   requestHandlers,
 }: ReadinessDependencies): ReadinessCheck {
+  const listeners = [listenerCertificate];
   const certificates = (): readonly InstalledCertificate[] => [
-    ...listenerCertificate.certificates(),
+    ...listeners.flatMap((listener) => listener.certificates()),
     ...requestHandlers.current.upstreams.certificates(),
   ];
   const check: ReadinessCheck = {
     phase: 'closed',
+    addListener: (certificate) => void listeners.push(certificate),
     withCertificates() {
       const { ready, reasons } = check.withoutCertificates();
       const expiring = certificates().flatMap((certificate) => expiryWarning(certificate, Date.now()) ?? []);

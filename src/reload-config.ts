@@ -1,5 +1,7 @@
 /** Replaces the configuration of the running gateway, and reports what changed and who asked for it. */
 
+import type { OperatorAccess } from './admin/operator-access.ts';
+import type { ReadAdminCredentials } from './admin/operators.ts';
 import {
   applicableOnReload,
   configChanges,
@@ -37,6 +39,8 @@ interface ConfigReloaderDependencies {
   readonly start: Config;
   readonly requestHandlers: RequestHandlers;
   readonly services: Pick<Services, 'currentConfig' | 'telemetry' | 'audit' | 'timeline'>;
+  readonly access: Pick<OperatorAccess, 'replace'>;
+  readonly readCredentials: ReadAdminCredentials;
   /** `undefined` if the configuration has no source to load it from. */
   readonly load: LoadConfig | undefined;
 }
@@ -45,6 +49,8 @@ export function createConfigReloader({
   start,
   requestHandlers,
   services,
+  access,
+  readCredentials,
   load,
 }: ConfigReloaderDependencies): ConfigReloader {
   const { currentConfig, audit, timeline } = services;
@@ -56,7 +62,9 @@ export function createConfigReloader({
     const applied = pending.then(async () => {
       const effective = applicableOnReload(next, start);
       const changes = configChanges(currentConfig.value, effective);
+      const credentials = readCredentials(effective.admin); // before anything changes: a file may be missing
       await requestHandlers.replace(effective);
+      access.replace(effective.admin, credentials);
       return { changes, restartRequired: configChanges(effective, next) };
     });
     pending = applied.catch(() => {});

@@ -16,7 +16,7 @@ import { createWithNames, logWithNames, type WithNames } from './identities/reco
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
 import { withEncryption } from './state/create-state.ts';
-import type { State } from './state/ports.ts';
+import type { KeyValues, State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
@@ -38,6 +38,8 @@ export interface Services {
   readonly instanceId: string;
   readonly fleet: Fleet;
   readonly timeline: Timeline;
+  /** Those of `state`; values are encrypted if a key is configured. */
+  readonly encryptedKeyValues: KeyValues;
   readonly stateHeartbeat: StateHeartbeat;
   readonly identitiesStore: IdentitiesStore;
   readonly withNames: WithNames;
@@ -167,6 +169,7 @@ export function createServices(
     instanceId,
     fleet,
     timeline,
+    encryptedKeyValues: encryptedState.keyValues,
     stateHeartbeat,
     identitiesStore,
     withNames,

@@ -24,8 +24,10 @@ export const commandsPage = (): string =>
       'configuration. With `--url` they read no configuration, and work from another machine:',
     block('PENSTOCK_ADMIN_TOKEN=… penstock circuits --url http://192.0.2.1:9090'),
     "`health` needs no token. For the others, the operator's token comes from `--token-file`, otherwise from " +
-      '`PENSTOCK_ADMIN_TOKEN`, otherwise from `admin.tokenFile` of the configuration. The admin listener speaks plain HTTP: use it in a private network, or ' +
-      'through a proxy with TLS (`--url https://…`). It accepts IP addresses, `localhost` and `admin.host` as host names.',
+      '`PENSTOCK_ADMIN_TOKEN`, otherwise from `admin.tokenFile` of the configuration. Without `admin.tls`, the admin listener speaks ' +
+      'plain HTTP: use it in a private network, or through a proxy with TLS. `--ca-file` names the CA certificates for ' +
+      '`--url https://…`. The listener accepts IP addresses, `localhost`, and the names in `admin.host`, `admin.hosts` and ' +
+      '`admin.publicUrl`.',
     'Every instance has its own admin listener. Changes of the shared state (`environment use`, `circuits hold`, ' +
       '`cache purge`, `in-doubt`, `state accept-loss`) take effect on all instances. `health`, `reload` and `explain` concern ' +
       'the instance that you address.',

@@ -107,6 +107,7 @@ const values: Readonly<Record<string, ValuesSchema>> = {
   monitoring: mapping('Resources for Prometheus and Grafana.', {
     serviceMonitor: resource('The ServiceMonitor.', {
       interval: text('How often Prometheus scrapes, such as 15s.'),
+      tlsConfig: anyMapping('How Prometheus verifies the admin listener, if config.admin.tls is set.'),
     }),
     prometheusRule: resource('The PrometheusRule with the alerts.', {
       runbookUrl: name('The address of the pages that the alerts link to (docs/ of the repository).'),

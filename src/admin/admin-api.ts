@@ -17,6 +17,7 @@ import type { RequestSearch } from '../telemetry/request-search.ts';
 import type { Timeline } from '../telemetry/timeline.ts';
 import type { HoldCircuit } from '../upstream/circuit/holds.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
+import { AdminRefusal } from './admin-refusal.ts';
 import { operatorOf } from './authenticate-operator.ts';
 import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
@@ -27,6 +28,7 @@ import type { inDoubtQuery } from './request-schemas.ts';
 import { previewInDoubt, resolveSeveral } from './resolve-several.ts';
 import type { EnvironmentView } from './response-schemas.ts';
 import type { AdminApi } from './routes.ts';
+import type { SignIn } from './sign-in.ts';
 import { viewState } from './state-view.ts';
 
 interface AdminApiDependencies {
@@ -54,18 +56,7 @@ interface AdminApiDependencies {
   readonly resolve: Resolve;
   readonly loss: Pick<LossGuard, 'report' | 'acceptLoss'>;
   readonly events: Pick<EventStream, 'subscribe'>;
-}
-
-/** A refusal that a handler throws: its status and JSON body. */
-export class AdminRefusal extends Error {
-  readonly status: number;
-  readonly body: object;
-
-  constructor(status: number, error: string, more: object = {}) {
-    super(error);
-    this.status = status;
-    this.body = { error, ...more };
-  }
+  readonly signIn: SignIn['handlers'];
 }
 
 export function createAdminApi({
@@ -89,6 +80,7 @@ export function createAdminApi({
   resolve,
   loss,
   events,
+  signIn,
 }: AdminApiDependencies): AdminApi {
   async function listInDoubt(query: z.output<typeof inDoubtQuery>) {
     const [filter, now] = [filterOf(query), Date.now()];
@@ -96,6 +88,8 @@ export function createAdminApi({
   }
 
   return {
+    ...signIn,
+
     getLiveness: () => ({ status: 'live' }),
 
     getReadiness({ response }) {

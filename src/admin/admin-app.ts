@@ -5,30 +5,34 @@ import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import type { z } from 'zod';
 import { asGatewayError, errorTable, GatewayError } from '../request/errors.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
-import { AdminRefusal } from './admin-api.ts';
+import { AdminRefusal } from './admin-refusal.ts';
 import {
   authenticateOperators,
-  type Operator,
+  identifyOperator,
   rejectForeignHosts,
   requireOperateRole,
+  safeMethods,
 } from './authenticate-operator.ts';
 import { serveConsole } from './console.ts';
+import type { OperatorAccess } from './operator-access.ts';
 import { parseJson, readBody } from './read-body.ts';
 import { describeErrors } from './request-schemas.ts';
 import { type AdminApi, type AdminCall, type Route, type RouteName, routeEntries, routes } from './routes.ts';
+import type { SignInThrottle } from './sign-in-throttle.ts';
 
 interface AdminAppDependencies {
-  readonly host: string;
-  readonly operators: readonly Operator[];
+  readonly access: Pick<OperatorAccess, 'rules' | 'identify'>;
+  /** Of wrong tokens. */
+  readonly throttle: SignInThrottle;
   readonly log: Log;
   readonly api: AdminApi;
 }
 
 /**
- * Routes without a role and the console's files need no token; every other path needs one, whether it exists or not. A request
- * gets its only response when it is complete.
+ * Routes without a role, those of guests and the console's files need no token; every other path needs one, whether it exists or
+ * not. A request gets its only response when it is complete.
  */
-export function createAdminApp({ host, operators, log, api }: AdminAppDependencies): RequestListener {
+export function createAdminApp({ access, throttle, log, api }: AdminAppDependencies): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -45,7 +49,11 @@ export function createAdminApp({ host, operators, log, api }: AdminAppDependenci
   }
 
   for (const [name, { role }] of routeEntries) if (role === 'none') addRoute(name);
-  app.use(rejectForeignHosts(host), serveConsole(), authenticateOperators(operators, log));
+  app.use(rejectForeignHosts(access), serveConsole());
+  const authentication = { access, throttle, log };
+  const identify = identifyOperator(authentication);
+  for (const [name, { role }] of routeEntries) if (role === 'guest') addRoute(name, identify, parseBody);
+  app.use(authenticateOperators(authentication));
   const requireOperate = requireOperateRole(log);
   for (const [name, { role }] of routeEntries) {
     if (role === 'read') addRoute(name, parseBody);
@@ -76,9 +84,6 @@ const parseBody: RequestHandler = (request, _response, next) => {
   request.body = parseJson(request.body, contentType, contentEncoding);
   next();
 };
-
-/** RFC 9110 section 9.2.1. */
-const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
 /** Answers 405 with `Allow`, also to OPTIONS (RFC 9110 section 10.2.1). */
 function rejectMethod(path: string): RequestHandler {

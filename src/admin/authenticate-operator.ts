@@ -1,66 +1,90 @@
-/** Authentication and authorization on the admin listener: one bearer token per operator, no cookies, no default token. */
+/** The checks of each request to the admin listener: its host name, its operator, the page that sent it, and the role. */
 
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { isIP } from 'node:net';
-import type { RequestHandler, Response } from 'express';
-import type { AdminSettings } from '../config/schema.ts';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Log } from '../telemetry/log.ts';
+import type { Operator, OperatorAccess } from './operator-access.ts';
+import { isSameOrigin } from './request-origin.ts';
+import type { SignInThrottle } from './sign-in-throttle.ts';
 
-export interface Operator {
-  /** Appears in the audit log. */
-  readonly name: string;
-  /** SHA-256 of the bearer token, in lower-case hex. */
-  readonly tokenSha256: string;
-  readonly role: OperatorRole;
-}
-
-type OperatorRole = 'read' | 'operate';
-
-interface ConfiguredOperators {
-  readonly operators: readonly Operator[];
-  /** A token generated for this run, if none is configured. The caller must show it to the person who starts Penstock. */
-  readonly generatedToken?: string;
+interface AuthenticationDependencies {
+  readonly access: Pick<OperatorAccess, 'rules' | 'identify'>;
+  readonly throttle: SignInThrottle;
+  readonly log: Log;
 }
 
 /**
- * The operators of the configuration, and the operator `admin` if there is a token.
- *
- * Without operators and token, `admin` gets a generated token; the configuration allows this on loopback only.
+ * Rejects requests with an unknown name as `Host`: a hostile site can point its own DNS name to this address (DNS
+ * rebinding).
  */
-export function configuredOperators(
-  { operators }: AdminSettings,
-  token: string | undefined,
-): ConfiguredOperators {
-  if (token !== undefined) return { operators: [...operators, adminOperator(token)] };
-  if (operators.length > 0) return { operators };
-  const generatedToken = randomBytes(24).toString('base64url');
-  return { operators: [adminOperator(generatedToken)], generatedToken };
+export function rejectForeignHosts(access: Pick<OperatorAccess, 'rules'>): RequestHandler {
+  return (request, response, next) => {
+    if (access.rules.isAllowedHost(request.headers.host ?? '')) return next();
+    response.status(421).json({
+      error:
+        'The Host header is not allowed; add this name to admin.hosts, or use localhost or the IP address of this listener.',
+    });
+  };
 }
 
-const adminOperator = (token: string): Operator => ({
-  name: 'admin',
-  tokenSha256: createHash('sha256').update(token).digest('hex'),
-  role: 'operate',
-});
-
-/** Answers 401 without a valid token. Sets the operator of the request, which `operatorOf` returns. */
-export function authenticateOperators(operators: readonly Operator[], log: Log): RequestHandler {
-  return (request, response, next) => {
-    const operator = findOperator(operators, request.headers.authorization);
-    if (operator) {
-      response.locals.operator = operator;
-      return next();
-    }
-    log('warn', 'admin request refused: no valid token');
-    response.set('WWW-Authenticate', 'Bearer realm="penstock"');
-    response
-      .status(401)
-      .json({ error: 'The operator token is missing or unknown; send Authorization: Bearer TOKEN.' });
+/** Sets the operator of a request, if it has one. For routes that everybody may use. */
+export function identifyOperator({ access, log }: AuthenticationDependencies): RequestHandler {
+  return async (request, response, next) => {
+    const found = await access.identify(request);
+    if (found.kind === 'operator') response.locals.operator = found.operator;
+    if (!isRefusedOrigin(request, response, access, log)) next();
   };
+}
+
+/** Answers 401 without a valid credential. Sets the operator of the request, which `operatorOf` returns. */
+export function authenticateOperators(dependencies: AuthenticationDependencies): RequestHandler {
+  const { access, log } = dependencies;
+  return async (request, response, next) => {
+    const found = await access.identify(request);
+    switch (found.kind) {
+      case 'operator':
+        response.locals.operator = found.operator;
+        if (!isRefusedOrigin(request, response, access, log)) next();
+        return;
+      case 'no-role':
+        log('warn', 'admin request refused: the person has no role', {
+          who: found.name,
+          signIn: found.method,
+        });
+        response.status(403).json({ error: noRole });
+        return;
+      case 'unknown':
+        refuseUnknown(request, response, found.wrongToken, dependencies);
+    }
+  };
+}
+
+/** Answers 401, or 429 after too many wrong tokens from one address. */
+function refuseUnknown(
+  request: Request,
+  response: Response,
+  wrongToken: boolean,
+  { access, throttle, log }: AuthenticationDependencies,
+): void {
+  const seconds = wrongToken ? throttle.countFailure(access.rules.proxies.clientAddress(request)) : 0;
+  if (seconds > 0) {
+    response.set('Retry-After', String(seconds));
+    response.status(429).json({
+      error: `Too many wrong tokens from this address; try again in ${seconds} s. A valid token is accepted at any time.`,
+    });
+    return;
+  }
+  log('warn', 'admin request refused: no valid token');
+  response.set('WWW-Authenticate', 'Bearer realm="penstock"');
+  response
+    .status(401)
+    .json({ error: 'The operator token is missing or unknown; send Authorization: Bearer TOKEN.' });
 }
 
 /** The authenticated operator of a request. */
 export const operatorOf = (response: Response): Operator => response.locals.operator; // Express types `locals` as `any`
+
+/** The operator of a request that needs none; `undefined` if it has none. */
+export const operatorIfAny = (response: Response): Operator | undefined => response.locals.operator; // as above
 
 /** Answers 403 to operators without the role `operate`. */
 export function requireOperateRole(log: Log): RequestHandler {
@@ -74,33 +98,30 @@ export function requireOperateRole(log: Log): RequestHandler {
   };
 }
 
+/** RFC 9110 section 9.2.1. */
+export const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+const noRole =
+  'None of your groups has a role here; ask the administrator of admin.proxySignIn or admin.oidc.';
+
 /**
- * Rejects requests with an unknown name as `Host`: a hostile site can point its own DNS name to this address (DNS
- * rebinding). It accepts IP addresses, `localhost` and the configured host.
+ * Answers 403 if the page of another origin sent a request that changes something (cross-site request forgery). A token in
+ * `Authorization` proves the opposite: no foreign page knows it.
  */
-export function rejectForeignHosts(configuredHost: string): RequestHandler {
-  return (request, response, next) => {
-    const host = hostname(request.headers.host ?? '');
-    if (isIP(host) > 0 || host === 'localhost' || host === configuredHost.toLowerCase()) return next();
-    response.status(421).json({
-      error: 'The Host header is not allowed; use the IP address of this listener, localhost or admin.host.',
-    });
-  };
-}
-
-const hostname = (host: string) =>
-  host
-    .toLowerCase()
-    .replace(/:\d+$/, '')
-    .replace(/^\[(.*)\]$/, '$1');
-
-/** Compares with every operator in constant time, so that timing reveals no correct prefix and no list position. */
-function findOperator(
-  operators: readonly Operator[],
-  authorization: string | undefined,
-): Operator | undefined {
-  const token = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1];
-  if (token === undefined) return undefined;
-  const digest = createHash('sha256').update(token).digest();
-  return operators.filter(({ tokenSha256 }) => timingSafeEqual(digest, Buffer.from(tokenSha256, 'hex')))[0];
+function isRefusedOrigin(
+  request: Request,
+  response: Response,
+  { rules }: Pick<OperatorAccess, 'rules'>,
+  log: Log,
+): boolean {
+  const operator = operatorIfAny(response);
+  if (safeMethods.has(request.method) || operator?.credential.kind === 'token') return false;
+  const browserOnly = operator?.credential.kind === 'session';
+  if (isSameOrigin(request, rules.settings.publicUrl, { browserOnly })) return false;
+  log('warn', 'admin request refused: another web page sent it', { who: operator?.name });
+  response.status(403).json({
+    error:
+      'Another web page sent this request; use the console itself, at the address that admin.publicUrl states.',
+  });
+  return true;
 }

@@ -3,13 +3,15 @@
 import type { ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Response } from 'express';
-import type { Operator } from './authenticate-operator.ts';
 import { createDashboard, type DashboardSources } from './dashboard-snapshot.ts';
+import type { Operator } from './operator-access.ts';
 
 export interface EventStream {
   /** Sends events to this operator until the connection closes. */
-  subscribe(operator: Pick<Operator, 'name' | 'role'>, response: Response): void;
-  /** Takes a new snapshot, and sends its changes to all readers; for a timer of one second. */
+  subscribe(operator: Operator, response: Response): void;
+  /** The operators of the open streams. */
+  operators(): readonly Operator[];
+  /** Ends the streams of operators who may not read any more. Takes a new snapshot, and sends its changes to all readers; for a timer of one second. */
   publish(): void;
   /** Ends every stream, and refuses new ones: the instance is stopping. */
   close(): void;
@@ -32,15 +34,22 @@ const maxUnsentBytes = 1_048_576;
 /** All readers together must not use the memory that requests need. */
 const maxReaders = 100;
 
+interface EventStreamSources extends DashboardSources {
+  readonly instanceId: string;
+  /** Whether an operator whose stream is open still has access. */
+  readonly mayRead: (operator: Operator) => boolean;
+}
+
 /** @param sources must not read from the shared state (ADR 55) */
-export function createEventStream(sources: DashboardSources & { readonly instanceId: string }): EventStream {
+export function createEventStream(sources: EventStreamSources): EventStream {
   const dashboard = createDashboard(sources);
   const instance = describeInstance(sources.instanceId);
-  const readers = new Set<ServerResponse>();
+  const readers = new Map<ServerResponse, Operator>();
   let closed = false;
 
   return {
-    subscribe({ name, role }, response) {
+    subscribe(operator, response) {
+      const { name, role } = operator;
       if (closed) {
         response.status(503).json({ error: 'This instance is stopping.' });
         return;
@@ -62,19 +71,26 @@ export function createEventStream(sources: DashboardSources & { readonly instanc
       response.write(
         formatEvent('snapshot', { operator: { name, role }, instance, ...dashboard.snapshot() }),
       );
-      readers.add(response);
+      readers.set(response, operator);
       response.on('error', () => {}).once('close', () => readers.delete(response));
     },
+    operators: () => [...readers.values()],
     publish() {
+      for (const [reader, operator] of readers)
+        if (!sources.mayRead(operator)) {
+          readers.delete(reader);
+          reader.end(formatEvent('end', { why: 'Your access has ended; sign in again.' }));
+        }
       const event = formatEvent('tick', dashboard.refresh());
-      for (const reader of readers) {
+      for (const reader of readers.keys()) {
         if (reader.writableLength > maxUnsentBytes) reader.destroy();
         else reader.write(event);
       }
     },
     close() {
       closed = true;
-      for (const reader of readers) reader.end(formatEvent('end', { why: 'This instance is stopping.' }));
+      for (const reader of readers.keys())
+        reader.end(formatEvent('end', { why: 'This instance is stopping.' }));
     },
   };
 }

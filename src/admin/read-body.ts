@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../request/errors.ts';
-import { AdminRefusal } from './admin-api.ts';
+import { AdminRefusal } from './admin-refusal.ts';
 
 /** Larger bodies are refused. */
 const maxBodyBytes = 16 * 1024;

@@ -9,13 +9,11 @@ const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
 
 const missingReason = 'expected a reason, for the audit log';
 
-/** One line of text, without characters that would break, hide or reverse the text around it. */
-const reason = z
-  .string({ error: missingReason })
-  .overwrite((text) => text.replace(unprintable, ' '))
-  .trim()
-  .min(1, missingReason)
-  .max(500);
+/** Without the characters that would break, hide or reverse the text around it. */
+export const oneLine = (text: string): string => text.replace(unprintable, ' ').trim();
+
+/** One line of text. */
+const reason = z.string({ error: missingReason }).overwrite(oneLine).min(1, missingReason).max(500);
 
 /** The error text for a body that is not a JSON object. */
 const jsonError = {
@@ -140,6 +138,12 @@ export const acceptLossRequest = z.strictObject({ reason }, jsonError);
 
 /** Makes this instance load its configuration again. */
 export const reloadRequest = z.strictObject({ reason: reason.optional() }, jsonError);
+
+/** Signs in with a token; the response sets the cookie of a session. */
+export const signInRequest = z.strictObject(
+  { token: z.string({ error: 'expected the token of an operator' }).min(1) },
+  jsonError,
+);
 
 /** A purge of all cached statuses only causes extra reads at the bank, so it needs no confirmation. */
 export const purgeQuery = z.strictObject({

@@ -21,6 +21,19 @@ export const readiness = z.object({
   ),
 });
 
+const signInMethod = z.enum(['token', 'proxy', 'oidc']);
+
+export const session = z.object({
+  name: z
+    .string()
+    .nullable()
+    .describe('The name of the operator in the audit log; null without an operator.'),
+  role: z.enum(['read', 'operate']).nullable(),
+  method: signInMethod.nullable().describe('How the operator has signed in.'),
+  expiresAt: dateTime.nullable().describe('End of the session; null for a token or a proxy.'),
+  signInWith: listOf(signInMethod).describe('How operators can sign in.'),
+});
+
 const circuitState = z.enum(['closed', 'open', 'half-open', 'probation']);
 
 const circuitCause = z

@@ -14,6 +14,7 @@ import {
   resolutionRequest,
   searchQuery,
   severalResolutionRequest,
+  signInRequest,
   switchRequest,
   timelineQuery,
 } from './request-schemas.ts';
@@ -36,6 +37,7 @@ import {
   reloadReport,
   resolution,
   searchResult,
+  session,
   severalResolved,
   stateReport,
   switchResult,
@@ -46,8 +48,8 @@ export interface Route {
   readonly method: 'get' | 'put' | 'post' | 'delete';
   /** An OpenAPI path template. */
   readonly path: string;
-  /** The role that a caller needs; `none` needs no token. */
-  readonly role: 'none' | 'read' | 'operate';
+  /** The role that a caller needs; `none` and `guest` need no token, and only `none` accepts every host name. */
+  readonly role: 'none' | 'guest' | 'read' | 'operate';
   readonly summary: string;
   /** Schema of the JSON body. */
   readonly body?: z.ZodType;
@@ -61,8 +63,13 @@ export interface Route {
 type ResponseShape =
   | { readonly description: string; readonly schema: z.ZodType }
   | { readonly description: string; readonly contentType: string | readonly string[] }
-  | { readonly description: string; readonly status: 204 };
+  | { readonly description: string; readonly status: 204 | 302 };
 
+const wrongToken = {
+  401: 'No operator has this token.',
+  403: 'Another web page sent the request.',
+  429: 'Too many wrong tokens from this address; see Retry-After.',
+};
 const stateUnavailable = { 503: 'The shared state is unavailable.' };
 
 /** By the name of the handler, which is the `operationId` as well. */
@@ -95,6 +102,56 @@ export const routes = {
     role: 'none',
     summary: 'This OpenAPI description',
     response: { description: 'OpenAPI 3.1.', contentType: 'application/yaml' },
+  },
+  getSession: {
+    method: 'get',
+    path: '/api/session',
+    role: 'guest',
+    summary: 'Show who the caller is, and how operators can sign in',
+    response: {
+      description: 'The operator; all members but signInWith are null without one.',
+      schema: session,
+    },
+    errors: stateUnavailable,
+  },
+  startSession: {
+    method: 'post',
+    path: '/api/session',
+    role: 'guest',
+    summary: 'Sign in with a token: the response sets the cookie of a session',
+    body: signInRequest,
+    response: { description: 'Signed in.', schema: session },
+    errors: { ...wrongToken, ...stateUnavailable },
+  },
+  endSession: {
+    method: 'delete',
+    path: '/api/session',
+    role: 'guest',
+    summary: 'Sign out: end the session on all instances, with its event streams',
+    response: { description: 'There is no session any more.', status: 204 },
+    errors: { 403: 'Another web page sent the request.', ...stateUnavailable },
+  },
+  startOidcSignIn: {
+    method: 'get',
+    path: '/oidc/sign-in',
+    role: 'guest',
+    summary: 'Sign in with the OIDC provider; to be opened in a browser',
+    response: {
+      description: 'To the provider, or to the console with the parameter signInError.',
+      status: 302,
+    },
+    errors: { 404: 'admin.oidc is not set.', ...stateUnavailable },
+  },
+  finishOidcSignIn: {
+    method: 'get',
+    path: '/oidc/callback',
+    role: 'guest',
+    summary: 'The redirect URI of the OIDC provider',
+    response: {
+      description: 'To the console, with the cookie of a session or with the parameter signInError.',
+      status: 302,
+    },
+    errors: { 404: 'admin.oidc is not set.', ...stateUnavailable },
   },
   listEnvironments: {
     method: 'get',

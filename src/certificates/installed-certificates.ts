@@ -2,11 +2,13 @@
 
 import type { CertificateInfo } from './certificate-info.ts';
 
-/** `qwac`: TLS with the bank. `qseal`: signed requests. `listener`: TLS of the public API. */
-export type CertificateUse = 'qwac' | 'qseal' | 'listener';
+/** `qwac`: TLS with the bank. `qseal`: signed requests. `listener`: TLS of the public API. `admin-listener`: of the admin API. */
+export type CertificateUse = 'qwac' | 'qseal' | ListenerUse;
+
+export type ListenerUse = 'listener' | 'admin-listener';
 
 export interface InstalledCertificate {
-  /** Empty for the certificate of the listener. */
+  /** Empty for the certificate of a listener. */
   readonly environment: string;
   readonly use: CertificateUse;
   readonly info: CertificateInfo;
@@ -56,7 +58,7 @@ export function expiryWarning(
   const days = daysLeft(info, nowMs);
   if (days >= warningDays) return undefined;
   const name =
-    environment === '' ? 'the certificate of the listener' : `the ${useNames[use]} of ${environment}`;
+    environment === '' ? `the certificate of the ${useNames[use]}` : `the ${useNames[use]} of ${environment}`;
   const notAfter = new Date(info.notAfterMs).toISOString();
   return days < 0
     ? `${name} expired ${dayCount(-days)} ago, on ${notAfter}`
@@ -65,7 +67,12 @@ export function expiryWarning(
 
 const dayCount = (days: number) => (days === 1 ? '1 day' : `${days} days`);
 
-const useNames = { qwac: 'QWAC', qseal: 'QSealC', listener: 'listener certificate' } as const;
+const useNames = {
+  qwac: 'QWAC',
+  qseal: 'QSealC',
+  listener: 'listener',
+  'admin-listener': 'admin listener',
+} as const;
 
 const dayMs = 24 * 60 * 60 * 1_000;
 const daysLeft = ({ notAfterMs }: CertificateInfo, nowMs: number) => Math.floor((notAfterMs - nowMs) / dayMs);

@@ -8,6 +8,7 @@ import { type AdminResponse, errorBody } from './admin-response.ts';
 import type { Options } from './command.ts';
 import { CommandError, UsageError } from './command-error.ts';
 import { exitCodes } from './exit-codes.ts';
+import { certificateAdvice, type FetchUrl, trustAuthorities } from './trusted-authorities.ts';
 import { validConfig } from './valid-config.ts';
 
 /** @param path below `/api` @throws CommandError if no gateway answers */
@@ -23,14 +24,16 @@ export interface AdminListener {
   readonly token: string;
 }
 
-type ListenerOptions = Pick<Options, 'config' | 'url' | 'tokenFile'>;
+type ListenerOptions = Pick<Options, 'config' | 'url' | 'tokenFile' | 'caFile'>;
 
 /** More than the pre-flight test of a switch takes. Milliseconds. */
 const responseTimeoutMs = 60_000;
 
 /** @throws CommandError that says what to do, if the address or the token is not known */
-export const connectToGateway = (options: ListenerOptions): AdminClient =>
-  createAdminClient(adminListenerOf(options));
+export function connectToGateway(options: ListenerOptions): AdminClient {
+  trustAuthorities(options.caFile);
+  return createAdminClient(adminListenerOf(options));
+}
 
 /**
  * With `--url`, no configuration is read: the command may run on another machine. Otherwise the configuration names
@@ -87,20 +90,26 @@ export async function send(
   url: string,
   timeoutMs: number,
   request: RequestInit = {},
+  fetchWith: FetchUrl = fetch,
 ): Promise<AdminResponse> {
-  const { ok, status, text } = await exchange(url, { ...request, signal: AbortSignal.timeout(timeoutMs) });
+  const signal = AbortSignal.timeout(timeoutMs);
+  const { ok, status, text } = await exchange(url, { ...request, signal }, fetchWith);
   if (status === 204) return { ok, status, body: undefined };
   const body = parseJson(text);
   if (body === undefined) throw notAGateway(url, status);
   return { ok, status, body };
 }
 
-async function exchange(url: string, request: RequestInit) {
+async function exchange(url: string, request: RequestInit, fetchWith: FetchUrl) {
   try {
-    const response = await fetch(url, { ...request, redirect: 'error' }); // the token is for this address only
+    const response = await fetchWith(url, { ...request, redirect: 'error' }); // the token is for this address only
     return { ok: response.ok, status: response.status, text: await response.text() };
   } catch (cause) {
-    throw unavailable(`No gateway answers at ${new URL(url).origin}${reasonOf(cause)}`, cause);
+    const { origin } = new URL(url);
+    throw (
+      certificateAdvice(origin, cause) ??
+      unavailable(`No gateway answers at ${origin}${reasonOf(cause)}`, cause)
+    );
   }
 }
 
@@ -145,8 +154,8 @@ function parseUrl(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-function urlOf({ host, port }: AdminSettings): string {
-  if (port !== 0) return listenUrl({ host, port });
+function urlOf({ host, port, tls }: Pick<AdminSettings, 'host' | 'port' | 'tls'>): string {
+  if (port !== 0) return listenUrl({ host, port, tls });
   throw new UsageError(
     'admin.port is 0, so the gateway listens on any free port: name its address with --url URL.',
   );

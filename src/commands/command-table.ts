@@ -7,7 +7,7 @@
 import { type Command, type OptionName, type Options, reasonIn } from './command.ts';
 
 /** Options of the commands for a running gateway. */
-const gatewayOptions: readonly OptionName[] = ['url', 'tokenFile', 'config', 'json'];
+const gatewayOptions: readonly OptionName[] = ['url', 'tokenFile', 'caFile', 'config', 'json'];
 
 const filterOptions: readonly OptionName[] = [
   'environment',
@@ -68,7 +68,7 @@ export const commands: readonly Command[] = [
   {
     name: 'health',
     summary: 'Ask a running gateway whether it is ready; needs no token',
-    options: ['live', 'url', 'config', 'json'],
+    options: ['live', 'url', 'caFile', 'config', 'json'],
     example: 'health --url http://192.0.2.1:9090',
     run: async (options) => (await import('./health.ts')).showHealth(options),
   },

@@ -51,6 +51,10 @@ const optionRows = {
     description:
       "file with the operator's token (default: PENSTOCK_ADMIN_TOKEN, then admin.tokenFile of the configuration)",
   },
+  caFile: {
+    flags: '--ca-file <file>',
+    description: 'trusted CA certificates for an https: address, in PEM format (default: those of Node)',
+  },
   json: { flags: '--json', description: 'print JSON' },
   live: { flags: '--live', description: 'ask only whether the process responds' },
   csv: { flags: '--csv', description: 'print CSV, for a spreadsheet' },

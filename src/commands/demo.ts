@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { configuredOperators } from '../admin/authenticate-operator.ts';
+import { createCredentialsReader } from '../admin/operators.ts';
 import { loadConfig } from '../config/load.ts';
 import { assembleGateway } from '../gateway.ts';
 import type { SimulatedBank } from '../simulated-bank/bank.ts';
@@ -70,9 +70,9 @@ function demoGateway(overrides: Readonly<Record<string, string>>) {
   const loaded = loadConfig(join(root, 'config/demo.yaml'), overrides);
   if (loaded.kind === 'invalid') throw new Error(loaded.errors.join('\n'));
   const { config } = loaded;
-  const { operators } = configuredOperators(config.admin, demoToken);
+  const readCredentials = createCredentialsReader(() => {}, { PENSTOCK_ADMIN_TOKEN: demoToken });
   const output = standardOutput();
-  return { config, gateway: assembleGateway(config, createLog(config.log, output), operators) };
+  return { config, gateway: assembleGateway(config, createLog(config.log, output), readCredentials) };
 }
 
 /** How a user runs the command again: from a checkout, or from an installed package. */

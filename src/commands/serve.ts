@@ -1,9 +1,9 @@
 /** `penstock serve`: runs the gateway until a signal stops it, and reloads the configuration on SIGHUP. */
 
 import { setTimeout } from 'node:timers/promises';
-import { configuredOperators } from '../admin/authenticate-operator.ts';
+import { createCredentialsReader } from '../admin/operators.ts';
 import { UnusableConfigError } from '../config/config-errors.ts';
-import { adminToken, configSource, loadConfigAndFiles } from '../config/load.ts';
+import { configSource, loadConfigAndFiles } from '../config/load.ts';
 import { longestDeadlines } from '../config/resolve-defaults.ts';
 import type { Config } from '../config/schema.ts';
 import { assembleGateway, type Gateway, type GatewayOrigin } from '../gateway.ts';
@@ -51,10 +51,8 @@ export async function serve(file: string | undefined): Promise<void> {
       process.exit(isUnusableConfig(cause) ? exitCodes.config : exitCodes.refused);
     },
   );
-  const { gateway, tppPort, adminPort, generatedToken } = started;
+  const { gateway, tppPort, adminPort } = started;
   process.on('SIGHUP', (signal) => void gateway.reloadFromSource({ by: 'signal', signal }));
-  if (generatedToken)
-    process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${generatedToken}\n`);
   log('info', 'serving', {
     tppSystems: `${config.listen.host}:${tppPort}`,
     operators: `${config.admin.host}:${adminPort}`,
@@ -78,9 +76,12 @@ export async function serve(file: string | undefined): Promise<void> {
 }
 
 async function start(config: Config, log: Log, origin: GatewayOrigin) {
-  const { operators, generatedToken } = configuredOperators(config.admin, adminToken(config.admin));
-  const gateway = assembleGateway(config, log, operators, undefined, origin);
-  return { gateway, generatedToken, ...(await gateway.start()) };
+  const gateway = assembleGateway(config, log, createCredentialsReader(showToken), undefined, origin);
+  return { gateway, ...(await gateway.start()) };
+}
+
+function showToken(token: string): void {
+  process.stderr.write(`The operators' token for this run: PENSTOCK_ADMIN_TOKEN=${token}\n`);
 }
 
 /** System errors that a restart does not end: a missing file or folder, or a missing permission. */

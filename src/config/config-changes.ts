@@ -69,10 +69,17 @@ export function applicableOnReload(next: Config, start: Config): Config {
   const publicUrl = isDerived ? listenUrl(start.listen) : next.listen.publicUrl;
   const isLocalErrorPage = next.listen.errorPageUrl === localErrorPage(next.listen.publicUrl, next.admin);
   const errorPageUrl = isLocalErrorPage ? localErrorPage(publicUrl, start.admin) : next.listen.errorPageUrl;
+  const isDerivedAdmin = next.admin.publicUrl === listenUrl(next.admin);
   return {
     ...next,
     listen: { ...next.listen, host, port, reusePort, tls, publicUrl, errorPageUrl },
-    admin: start.admin,
+    admin: {
+      ...next.admin,
+      host: start.admin.host,
+      port: start.admin.port,
+      tls: start.admin.tls,
+      publicUrl: isDerivedAdmin ? listenUrl(start.admin) : next.admin.publicUrl,
+    },
     state: { ...start.state, afterLoss: next.state.afterLoss },
     idempotency: { ...next.idempotency, memory: start.idempotency.memory },
     payments: start.payments,
@@ -87,7 +94,9 @@ export const restartSettings: readonly string[] = [
   'listen.port',
   'listen.reusePort',
   'listen.tls',
-  'admin',
+  'admin.host',
+  'admin.port',
+  'admin.tls',
   'state (except state.afterLoss)',
   'idempotency.memory',
   'payments',

@@ -14,6 +14,7 @@ export const fileCrossChecks: readonly CrossCheck[] = [
   unusableTokenFile,
   unusableEncryptionKeys,
   unusableListenerCertificate,
+  unusableProviderFiles,
   unusableClientCertificates,
   unusableSigningKeys,
 ];
@@ -58,15 +59,34 @@ function unusableEncryptionKeys({ state }: Config, { read }: CrossCheckContext):
   }
 }
 
-function unusableListenerCertificate(
-  { listen: { tls } }: Config,
-  { read }: CrossCheckContext,
+function unusableListenerCertificate(config: Config, { read }: CrossCheckContext): readonly ConfigError[] {
+  return (['listen', 'admin'] as const).flatMap((listener) => {
+    const { tls } = config[listener];
+    const path = [listener, 'tls'];
+    const cert = openFile([...path, 'certFile'], tls?.certFile, read);
+    const key = openFile([...path, 'keyFile'], tls?.keyFile, read);
+    const ca = openFile([...path, 'clientCaFile'], tls?.clientCaFile, read);
+    return errorsOf({ cert, key, ca }, (pair) => validateTls({ pair, ca: ca.content }, Date.now()));
+  });
+}
+
+function unusableProviderFiles(
+  { admin: { oidc } }: Config,
+  { oidcClientSecret, read }: CrossCheckContext,
 ): readonly ConfigError[] {
-  const path = ['listen', 'tls'];
-  const cert = openFile([...path, 'certFile'], tls?.certFile, read);
-  const key = openFile([...path, 'keyFile'], tls?.keyFile, read);
-  const ca = openFile([...path, 'clientCaFile'], tls?.clientCaFile, read);
-  return errorsOf({ cert, key, ca }, (pair) => validateTls({ pair, ca: ca.content }, Date.now()));
+  const path = ['admin', 'oidc'];
+  const secretFile = oidcClientSecret ? null : oidc?.clientSecretFile;
+  const secret = openFile([...path, 'clientSecretFile'], secretFile, read, 'secret');
+  const ca = openFile([...path, 'caFile'], oidc?.caFile, read);
+  const unset = { path, errors: [] };
+  const isEmpty = secret.content?.toString().trim() === '';
+  return [
+    ...secret.errors,
+    ...(isEmpty
+      ? [{ path: secret.path, message: 'the file is empty; write the client secret into it' }]
+      : []),
+    ...errorsOf({ cert: unset, key: unset, ca }, () => validateTls({ ca: ca.content }, Date.now())),
+  ];
 }
 
 function unusableClientCertificates(

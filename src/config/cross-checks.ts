@@ -4,10 +4,10 @@ import type { ReadFile } from '../certificates/file-watcher.ts';
 import { type ConfigError, formatPath } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
 import type { SettingPath } from './object-path.ts';
-import { listenUrl, noActiveEnvironment, shareAddress } from './resolve-defaults.ts';
+import { hasNamedOperators, listenUrl, noActiveEnvironment, shareAddress } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { redisUrl } from './sections/state.ts';
-import { isLoopback } from './values.ts';
+import { fingerprintDigits, isLoopback } from './values.ts';
 
 /** Looks for one kind of contradiction. Its errors name the setting that should change. */
 export type CrossCheck = (config: Config, context: CrossCheckContext) => readonly ConfigError[];
@@ -16,6 +16,8 @@ export type CrossCheck = (config: Config, context: CrossCheckContext) => readonl
 export interface CrossCheckContext {
   /** Whether PENSTOCK_ADMIN_TOKEN contains a token. */
   readonly adminToken: boolean;
+  /** Whether PENSTOCK_ADMIN_OIDC_CLIENT_SECRET contains a secret. */
+  readonly oidcClientSecret: boolean;
   /** All environments in the settings, including invalid ones. */
   readonly environmentNames: readonly string[];
   isFromVariable(path: SettingPath): boolean;
@@ -29,6 +31,9 @@ export interface CrossCheckContext {
 export const settingCrossChecks: readonly CrossCheck[] = [
   sharedAddress,
   adminWithoutToken,
+  signInWithoutRoles,
+  proxyRolesWithoutProxies,
+  proxyCertificatesNeverRequested,
   duplicateOperators,
   duplicateClients,
   clientsWithoutCredential,
@@ -61,16 +66,54 @@ function sharedAddress({ listen, admin }: Config): readonly ConfigError[] {
 }
 
 function adminWithoutToken({ admin }: Config, { adminToken }: CrossCheckContext): readonly ConfigError[] {
-  if (isLoopback(admin.host) || admin.tokenFile !== null || adminToken || admin.operators.length > 0)
-    return [];
+  if (isLoopback(admin.host) || admin.tokenFile !== null || adminToken || hasNamedOperators(admin)) return [];
   const related = [
     ['admin', 'tokenFile'],
     ['admin', 'operators'],
+    ['admin', 'trustedProxies'],
+    ['admin', 'oidc'],
   ];
   const message =
     'other hosts can reach the admin listener, but no operator is configured; ' +
-    'set admin.operators, admin.tokenFile or PENSTOCK_ADMIN_TOKEN, or listen on 127.0.0.1';
+    'set admin.operators, admin.oidc, admin.tokenFile or PENSTOCK_ADMIN_TOKEN, or listen on 127.0.0.1';
   return [{ path: ['admin', 'host'], related, message }];
+}
+
+/** A sign-in that gives nobody a role refuses everybody. */
+function signInWithoutRoles({ admin }: Config): readonly ConfigError[] {
+  const ways = [
+    ...(admin.trustedProxies.length > 0 ? ([['proxySignIn', admin.proxySignIn.roles]] as const) : []),
+    ...(admin.oidc ? ([['oidc', admin.oidc.roles]] as const) : []),
+  ];
+  return ways
+    .filter(([, { operate, read }]) => operate.length === 0 && read.length === 0)
+    .map(([way]) => ({
+      path: ['admin', way, 'roles'],
+      related: [['admin', 'trustedProxies']],
+      message: `no group has a role, so nobody could sign in; set admin.${way}.roles.operate or admin.${way}.roles.read`,
+    }));
+}
+
+function proxyRolesWithoutProxies({
+  admin: { trustedProxies, proxySignIn },
+}: Config): readonly ConfigError[] {
+  const { operate, read } = proxySignIn.roles;
+  if (trustedProxies.length > 0 || operate.length + read.length === 0) return [];
+  const path = ['admin', 'proxySignIn', 'roles'];
+  const message =
+    'no proxy is trusted, so its headers are ignored; set admin.trustedProxies, or remove proxySignIn';
+  return [{ path, related: [['admin', 'trustedProxies']], message }];
+}
+
+function proxyCertificatesNeverRequested({ admin: { trustedProxies, tls } }: Config): readonly ConfigError[] {
+  if (tls && tls.clientCertificate !== 'off') return [];
+  const message =
+    'the admin listener does not request client certificates; set admin.tls with clientCaFile, or name the proxy by its address';
+  return trustedProxies.flatMap((proxy, index) =>
+    fingerprintDigits(proxy) === undefined
+      ? []
+      : [{ path: ['admin', 'trustedProxies', index], related: [['admin', 'tls']], message }],
+  );
 }
 
 function duplicateOperators({ admin: { operators } }: Config): readonly ConfigError[] {
@@ -135,11 +178,14 @@ function certificatesNeverRequested({ clients, listen }: Config): readonly Confi
   );
 }
 
-function certificatesWithoutAuthority({ listen: { tls } }: Config): readonly ConfigError[] {
-  if (!tls || tls.clientCertificate === 'off' || tls.clientCaFile !== undefined) return [];
-  const message = 'client certificates are requested, but no CA is trusted; set listen.tls.clientCaFile';
-  const path = ['listen', 'tls', 'clientCertificate'];
-  return [{ path, related: [['listen', 'tls', 'clientCaFile']], message }];
+function certificatesWithoutAuthority(config: Config): readonly ConfigError[] {
+  return (['listen', 'admin'] as const).flatMap((listener) => {
+    const { tls } = config[listener];
+    if (!tls || tls.clientCertificate === 'off' || tls.clientCaFile !== undefined) return [];
+    const message = `client certificates are requested, but no CA is trusted; set ${listener}.tls.clientCaFile`;
+    const path = [listener, 'tls', 'clientCertificate'];
+    return [{ path, related: [[listener, 'tls', 'clientCaFile']], message }];
+  });
 }
 
 function clientsOfUnknownEnvironments(

@@ -7,6 +7,7 @@
  * | each pair in setting-orders.ts | a part or a multiple | the other setting of the pair |
  * | `admin.port`, `listen.port` | the next port | the other port, if both would share one address |
  * | `listen.tls.clientCertificate` | `optional` | a client with `certificateSha256`, if `listen.tls.clientCaFile` is set |
+ * | `admin.tls.clientCertificate` | `optional` | a fingerprint in `admin.trustedProxies`, if `admin.tls.clientCaFile` is set |
  * | `listen.publicUrl` | the address of the listener | `listen.host`, `listen.port`, `listen.tls` |
  */
 
@@ -23,6 +24,7 @@ import {
   settingOrders,
 } from './setting-orders.ts';
 import { durations, parseQuantity } from './units.ts';
+import { fingerprintDigits } from './values.ts';
 
 /** A default that follows other settings. */
 export interface DerivedDefault {
@@ -50,6 +52,7 @@ export function deriveDefaults(settings: Settings, isWritten: IsWritten): readon
     ...ports,
     ...derivePublicUrl(settings, isWritten, ports),
     ...deriveClientCertificate(settings, isWritten),
+    ...deriveProxyCertificate(settings, isWritten),
   ];
 }
 
@@ -178,4 +181,14 @@ function deriveClientCertificate(
   const index = clients.findIndex(({ certificateSha256 }) => certificateSha256 !== undefined);
   if (tls?.clientCaFile === undefined || index < 0 || isWritten(path)) return [];
   return [{ path, value: 'optional', because: [`clients[${index}].certificateSha256 is set`] }];
+}
+
+function deriveProxyCertificate(
+  { admin: { tls, trustedProxies } }: Settings,
+  isWritten: IsWritten,
+): readonly DerivedDefault[] {
+  const path = ['admin', 'tls', 'clientCertificate'];
+  const index = trustedProxies.findIndex((proxy) => fingerprintDigits(proxy) !== undefined);
+  if (tls?.clientCaFile === undefined || index < 0 || isWritten(path)) return [];
+  return [{ path, value: 'optional', because: [`admin.trustedProxies[${index}] is a fingerprint`] }];
 }

@@ -44,8 +44,12 @@ const upperSnake = (name: string) =>
     .replaceAll('-', '_')
     .toUpperCase();
 
-/** These are no settings. load.ts reads them: the path of the file, and the token of the operator "admin". */
-const notSettings: readonly string[] = ['PENSTOCK_CONFIG', 'PENSTOCK_ADMIN_TOKEN'];
+/** These are no settings. load.ts reads them: the path of the file, and secrets. */
+const notSettings: readonly string[] = [
+  'PENSTOCK_CONFIG',
+  'PENSTOCK_ADMIN_TOKEN',
+  'PENSTOCK_ADMIN_OIDC_CLIENT_SECRET',
+];
 
 /**
  * Kubernetes sets variables for each service. Those of a service called `penstock` or `penstock-admin` look like settings:

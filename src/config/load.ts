@@ -83,7 +83,7 @@ export const loadSettingsAndFiles = (
 export function loadAdminSettings(
   file: string | undefined,
   variables: EnvironmentVariables = process.env,
-): AdminSettings {
+): Omit<AdminSettings, 'publicUrl'> {
   const loaded = loadConfig(file, variables);
   if (loaded.kind === 'valid') return loaded.config.admin;
   const source = readSource(file);
@@ -102,11 +102,27 @@ export function adminToken(
   { tokenFile }: Pick<AdminSettings, 'tokenFile'>,
   variables: EnvironmentVariables = process.env,
 ): string | undefined {
-  if (variables.PENSTOCK_ADMIN_TOKEN) return variables.PENSTOCK_ADMIN_TOKEN;
-  if (tokenFile === null) return undefined;
-  const token = readFileSync(tokenFile, 'utf8').replace(/\r?\n$/, '');
-  if (token === '') throw new Error(`the secret in ${tokenFile} is empty`);
-  return token;
+  return variables.PENSTOCK_ADMIN_TOKEN || readSecret(tokenFile);
+}
+
+/**
+ * The secret of the client at the OIDC provider: from `PENSTOCK_ADMIN_OIDC_CLIENT_SECRET`, otherwise from
+ * `admin.oidc.clientSecretFile`.
+ *
+ * @returns and throws as `adminToken`
+ */
+export function oidcClientSecret(
+  { oidc }: Pick<AdminSettings, 'oidc'>,
+  variables: EnvironmentVariables = process.env,
+): string | undefined {
+  return oidc && (variables.PENSTOCK_ADMIN_OIDC_CLIENT_SECRET || readSecret(oidc.clientSecretFile));
+}
+
+function readSecret(file: string | null): string | undefined {
+  if (file === null) return undefined;
+  const secret = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  if (secret === '') throw new Error(`the secret in ${file} is empty`);
+  return secret;
 }
 
 /** Node's own options, from the environment and the command line, separated by spaces. */
@@ -143,7 +159,11 @@ function loadText(
   const yaml = readYaml(text);
   const overridden = applyVariables(withoutEmptySections(yaml.tree), variables);
   const sources = { file, yaml, overridden };
-  const context = { read, adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN) };
+  const context = {
+    read,
+    adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN),
+    oidcClientSecret: Boolean(variables.PENSTOCK_ADMIN_OIDC_CLIENT_SECRET),
+  };
   const result = validateSettings(overridden.tree, {
     ...context,
     isFromVariable: (path) => overridden.overrides.some((override) => isWithin(path, override.path)),

@@ -24,6 +24,7 @@ export function resolveDefaults(settings: Settings): Config {
   return {
     ...settings,
     listen: resolveListen(settings),
+    admin: { ...settings.admin, publicUrl: settings.admin.publicUrl ?? listenUrl(settings.admin) },
     clients: settings.clients.map((client) => resolveClient(client, names)),
     tenants: { retired, all: Object.entries(tenants).map(([name, { formerly }]) => ({ name, formerly })) },
     environments: { active: active ?? onlyName ?? noActiveEnvironment, all },
@@ -49,6 +50,10 @@ export function longestDeadlines({ environments: { all } }: Config): Readonly<Re
   return { write: longest('write'), read: longest('read'), status: longest('status') };
 }
 
+/** Whether operators can sign in under names of their own. */
+export const hasNamedOperators = ({ operators, trustedProxies, oidc }: Settings['admin']): boolean =>
+  operators.length > 0 || trustedProxies.length > 0 || oidc !== undefined;
+
 /** Placeholder if the settings name no active environment and there is not exactly one; not a valid name. */
 export const noActiveEnvironment = '';
 
@@ -62,8 +67,14 @@ export function shareAddress(listen: Settings['listen'], admin: Settings['admin'
   return listen.port === admin.port && listen.port !== 0 && sameHost;
 }
 
-/** The URL of the listener on this machine: the default of `listen.publicUrl`. */
-export function listenUrl({ host, port, tls }: Pick<Settings['listen'], 'host' | 'port' | 'tls'>): string {
+interface ListenerAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: object | undefined;
+}
+
+/** The URL of a listener on this machine: the default of its `publicUrl`. */
+export function listenUrl({ host, port, tls }: ListenerAddress): string {
   const reachable = wildcardHosts.has(host) ? '127.0.0.1' : host;
   const bracketed = reachable.includes(':') ? `[${reachable}]` : reachable;
   return new URL(`${tls ? 'https' : 'http'}://${bracketed}:${port}`).origin;

@@ -44,7 +44,10 @@ export type ListenSettings = Settings['listen'] & {
   /** The error reference that errors link to; `null` for no link. */
   readonly errorPageUrl: string | null;
 };
-export type AdminSettings = Settings['admin'];
+export type AdminSettings = Settings['admin'] & {
+  /** Scheme, host, port and path under which operators open the console, without a trailing slash. */
+  readonly publicUrl: string;
+};
 export type StandardSettings = Settings['standard'];
 export type StateSettings = Settings['state'];
 export type IdempotencySettings = Settings['idempotency'];
@@ -104,8 +107,9 @@ export interface TenantsSettings {
 }
 
 /** A valid and complete configuration. */
-export type Config = Omit<Settings, 'listen' | 'clients' | 'tenants' | 'environments'> & {
+export type Config = Omit<Settings, 'listen' | 'admin' | 'clients' | 'tenants' | 'environments'> & {
   readonly listen: ListenSettings;
+  readonly admin: AdminSettings;
   readonly clients: readonly ClientSettings[];
   readonly tenants: TenantsSettings;
   readonly environments: EnvironmentsSettings;

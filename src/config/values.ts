@@ -33,6 +33,15 @@ export const host = (fallback: string) =>
 
 const hostExpected = 'expected an IP address or a host name';
 
+/** A DNS name without a port, in lower case. */
+export const hostName = () =>
+  z
+    .string({ error: hostNameExpected })
+    .refine((text) => isIP(text) === 0 && isHost(text), hostNameExpected)
+    .toLowerCase();
+
+const hostNameExpected = 'expected a host name without a port, such as penstock-operators.payments.svc';
+
 /** URLs refuse some names of digits only, such as `256.1.1.1`, because they read them as addresses. */
 const isHost = (text: string) => isIP(text) !== 0 || (hostNames.test(text) && URL.canParse(`http://${text}`));
 
@@ -81,6 +90,20 @@ export const secretHash = () =>
 /** SHA-256 fingerprint of a certificate as openssl prints it; parsed to lower-case hex without colons. */
 export const fingerprint = () =>
   hash('a SHA-256 fingerprint as 64 hex digits (openssl x509 -noout -fingerprint -sha256)');
+
+/** The lower-case hex digits of a SHA-256 fingerprint, with or without colons; `undefined` if the text is something else. */
+export function fingerprintDigits(text: string): string | undefined {
+  const digits = text.replaceAll(':', '').toLowerCase();
+  return /^[0-9a-f]{64}$/.test(digits) ? digits : undefined;
+}
+
+/** The issuer of an OpenID Connect provider: a URL, kept as it is written because it is compared as text. */
+export const issuer = () =>
+  z.string({ error: issuerExpected }).superRefine((text, context) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    const problem = url ? issuerProblem(url, text) : issuerExpected;
+    if (problem) context.addIssue({ code: 'custom', message: problem });
+  });
 
 /** A URL with only scheme, host and path; parsed without a trailing slash. */
 export const webAddress = () => z.string({ error: addressExpected }).transform(addressOf);
@@ -136,6 +159,14 @@ function problemOf(url: URL, text: string): string | undefined {
   if (!plainPath.test(url.pathname))
     return 'the path of the URL may contain only letters, digits, ".", "_", "~" and "-" between single slashes';
   return undefined;
+}
+
+const issuerExpected = 'expected the URL of an issuer, such as https://login.example/realms/bank';
+
+function issuerProblem(url: URL, text: string): string | undefined {
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname)))
+    return 'expected a URL that begins with https://; http:// is possible on loopback only';
+  return problemOf(url, text);
 }
 
 const plainPath = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;

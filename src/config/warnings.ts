@@ -8,6 +8,7 @@ import { type CertificateUse, expiryWarning } from '../certificates/installed-ce
 import { type ConfigError, formatPath } from './config-errors.ts';
 import type { SettingPath } from './object-path.ts';
 import { placeholderWarnings } from './placeholders.ts';
+import { hasNamedOperators } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { isLoopback } from './values.ts';
 
@@ -31,6 +32,7 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
     placeholderWarnings,
     exposureWarnings,
     noOperators,
+    sessionsInPlainText,
     repeatedSegment,
     clientsOfInactiveEnvironments,
     stateInMemory,
@@ -64,7 +66,7 @@ export function exposureWarnings({ listen, clients }: Config): readonly ConfigWa
 }
 
 function noOperators({ admin }: Config, { adminToken }: WarningContext): readonly ConfigWarning[] {
-  if (admin.operators.length > 0) return [];
+  if (hasNamedOperators(admin)) return [];
   const path = ['admin', 'operators'];
   const consequence =
     adminToken || admin.tokenFile !== null
@@ -72,6 +74,16 @@ function noOperators({ admin }: Config, { adminToken }: WarningContext): readonl
       : 'each start generates a new token, and the audit log names every operator "admin"';
   const message = `no operator is configured: ${consequence}; add an entry for each operator`;
   return [{ path, related: [['admin', 'tokenFile']], message }];
+}
+
+/** On loopback, nobody else can read them. */
+function sessionsInPlainText({ admin }: Config): readonly ConfigWarning[] {
+  const { protocol, hostname } = new URL(admin.publicUrl);
+  if (!admin.oidc || protocol === 'https:' || isLoopback(hostname)) return [];
+  const message =
+    'sessions of operators can be read on the network, because the URL begins with http:; ' +
+    'set admin.tls, or the https: URL of a proxy in front';
+  return [{ path: ['admin', 'publicUrl'], related: [['admin', 'tls']], message }];
 }
 
 function repeatedSegment({ standard: { segment }, environments }: Config): readonly ConfigWarning[] {
@@ -119,7 +131,7 @@ function missingStateFolder({ state }: Config, { read }: WarningContext): readon
 }
 
 function expiringCertificates(
-  { listen, environments }: Config,
+  { listen, admin, environments }: Config,
   { read }: WarningContext,
 ): readonly ConfigWarning[] {
   if (!read) return [];
@@ -130,6 +142,7 @@ function expiringCertificates(
   };
   return [
     ...check('', 'listener', listen.tls?.certFile, ['listen', 'tls', 'certFile']),
+    ...check('', 'admin-listener', admin.tls?.certFile, ['admin', 'tls', 'certFile']),
     ...environments.all.flatMap(({ name, tls, signing }) => [
       ...check(name, 'qwac', tls?.certFile, ['environments', name, 'tls', 'certFile']),
       ...check(name, 'qseal', signing?.certFile, ['environments', name, 'signing', 'certFile']),

@@ -1,11 +1,15 @@
-/** TLS of the listener: its certificate, which is reloaded when the file changes, and the certificates of clients. */
+/** TLS of a listener: its certificate, which is reloaded when the file changes, and the certificates of clients. */
 
 import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import type { TlsOptions } from 'node:tls';
 import { parseCertificate } from '../certificates/certificate-info.ts';
 import { type ReadFile, readFromDisk, watchFiles } from '../certificates/file-watcher.ts';
-import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
+import {
+  expirySamples,
+  type InstalledCertificate,
+  type ListenerUse,
+} from '../certificates/installed-certificates.ts';
 import { throwKeyPairErrors, validateTls } from '../certificates/validate-key-pair.ts';
 import type { ListenSettings } from '../config/schema.ts';
 import { createCertificateLog } from '../telemetry/certificate-log.ts';
@@ -53,18 +57,19 @@ export function watchListenerTls(
   server: Server,
   { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
   timeline: Pick<Timeline, 'record'>,
+  use: ListenerUse = 'listener',
 ): ListenerCertificate {
   if (!tls || !(server instanceof TlsServer)) return { certificates: () => [], refresh: async () => {} };
   const certificateLog = createCertificateLog(log, timeline);
   const watched = watchFiles(filesOf(tls), (read) => load(tls, read), {
-    onInvalid: (why) => certificateLog.onRejected('', 'listener', why),
+    onInvalid: (why) => certificateLog.onRejected('', use, why),
     onChange({ options, info }) {
       server.setSecureContext(options);
-      certificateLog.onRenewed('', 'listener', info);
+      certificateLog.onRenewed('', use, info);
     },
   });
   const certificates = (): readonly InstalledCertificate[] => [
-    { environment: '', use: 'listener', info: watched.current().info },
+    { environment: '', use, info: watched.current().info },
   ];
   metrics.addGaugeSource('penstock_certificate_expiry_seconds', () => expirySamples(certificates()));
   return {

@@ -22,7 +22,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'services.ts': [...foundation, ...parts, 'request-log', 'periodic-task.ts', 'state-heartbeat.ts'],
   'request-handler.ts': [...foundation, ...parts, 'admin', 'pipeline.ts', 'services.ts'],
   'readiness.ts': [...foundation, 'http', 'admin', 'services.ts', 'request-handler.ts'],
-  'reload-config.ts': [...foundation, 'services.ts', 'request-handler.ts'],
+  'reload-config.ts': [...foundation, 'admin', 'services.ts', 'request-handler.ts'],
   'admin-listener.ts': [...foundation, 'http'],
   'admin-server.ts': [
     ...[...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts', 'readiness.ts'],
@@ -68,6 +68,7 @@ const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   opossum: (path) => path === 'upstream/circuit/failure-window.ts',
   ioredis: (path) => path === 'state/redis-client.ts',
   'node:sqlite': (path) => path === 'state/sqlite.ts',
+  'openid-client': (path) => path === 'admin/oidc-provider.ts',
   pino: (path) => path === 'telemetry/log.ts',
   'pino-pretty': (path) => path === 'telemetry/log.ts',
   'prom-client': (path) => path === 'telemetry/metrics.ts',

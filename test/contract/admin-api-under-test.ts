@@ -6,6 +6,10 @@ import { createAdminApi } from '../../src/admin/admin-api.ts';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
 import type { DashboardSources } from '../../src/admin/dashboard-snapshot.ts';
 import { createEventStream, type EventStream } from '../../src/admin/event-stream.ts';
+import { createOperatorAccess } from '../../src/admin/operator-access.ts';
+import { createSessions } from '../../src/admin/sessions.ts';
+import { createSignIn } from '../../src/admin/sign-in.ts';
+import { createSignInThrottle } from '../../src/admin/sign-in-throttle.ts';
 import { createActiveEnvironment } from '../../src/environments/active-environment.ts';
 import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
@@ -13,6 +17,7 @@ import { createSwitchEnvironment } from '../../src/environments/switch-environme
 import type { LossReport } from '../../src/idempotency/loss-guard.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
+import { configOf } from '../kit/gateway.ts';
 
 /** Credentials: Olga has the role `operate`, Rita has the role `read`. */
 export const asOperator = { Authorization: 'Bearer token-of-olga' };
@@ -71,6 +76,16 @@ export function startAdminApi(
     bankEnvironments.some((environment) => environment.name === name) ? Promise.resolve(report) : undefined;
   const common = { environments: () => bankEnvironments, active, circuits: () => [] };
   const { readiness = () => ({ ready: true, reasons: [] }) } = sources;
+  const { admin } = configOf({
+    environments: { sandbox: { baseUrl: 'https://bank.example' } },
+    admin: { hosts: ['gateway.internal'] },
+  });
+  const sessions = createSessions(state.keyValues, state.pubsub);
+  const credentials = { operators, oidcClientSecret: undefined, oidcCa: undefined };
+  const access = createOperatorAccess(admin, credentials, sessions);
+  const throttle = createSignInThrottle();
+  const { keyValues } = state;
+  const signIn = createSignIn({ access, sessions, keyValues, throttle, audit, log }).handlers;
   const events = createEventStream({
     ...common,
     readiness,
@@ -83,6 +98,7 @@ export function startAdminApi(
     instanceId: 'host-0123456789ab',
     listenerCertificate: () => null,
     links: () => ({ grafana: null, traces: null }),
+    mayRead: access.isValid,
     ...sources,
   });
   const api = createAdminApi({
@@ -107,10 +123,11 @@ export function startAdminApi(
     configuration: () => ({ log: { level: 'info' } }),
     configurationFile: () => 'log:\n  level: info\n',
     reload: async () => ({ kind: 'applied', changes: [], restartRequired: [] }),
+    signIn,
   });
   return {
     events,
-    app: createAdminApp({ host: 'gateway.internal', operators, log, api }),
+    app: createAdminApp({ access, throttle, log, api }),
     state,
   };
 }

@@ -132,7 +132,9 @@ describe('the templates of the Helm chart', () => {
 
   test('start, probe, stop and restrict the container like the Kustomize base', () => {
     const settingsOf = (file: string) => {
-      const text = textOf(file).replaceAll(/ #.*$/gm, '');
+      const text = textOf(file)
+        .replaceAll(/ #.*$/gm, '')
+        .replaceAll('{{ include "penstock.adminScheme" . }}', '');
       const part = (start: string, end: string) => text.slice(text.indexOf(start), text.indexOf(end));
       return [
         part('startupProbe:', 'lifecycle:'),

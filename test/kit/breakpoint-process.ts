@@ -3,14 +3,13 @@
  * parent sends a message. Its argument is `BreakpointGatewayOptions` as JSON.
  */
 
-import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
 import { assembleGateway } from '../../src/gateway.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { type Breakpoint, createBreakpointState } from './breakpoint-state.ts';
-import { adminToken, configOf, type Sections } from './gateway.ts';
+import { configOf, readTestCredentials, type Sections } from './gateway.ts';
 import { redisStateFactory } from './redis.ts';
 
 export interface BreakpointGatewayOptions {
@@ -39,8 +38,7 @@ const pausingState = createBreakpointState(createState(state), async (requestId,
 
 const config = configOf({ listen: { port: 0 }, admin: { port: 0 }, ...sections });
 const log = createLog({ level: 'error', format: 'json' }, { write: () => {} });
-const { operators } = configuredOperators(config.admin, adminToken);
-const gateway = assembleGateway(config, log, operators, pausingState);
+const gateway = assembleGateway(config, log, readTestCredentials, pausingState);
 notify({ kind: 'serving', ...(await gateway.start()) });
 
 function createState(options: BreakpointGatewayOptions['state']): State {

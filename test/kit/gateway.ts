@@ -1,7 +1,7 @@
 /** A gateway in this process, in front of simulated banks, with its log at hand. */
 
 import { stringify } from 'yaml';
-import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
+import { createCredentialsReader } from '../../src/admin/operators.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { assembleGateway } from '../../src/gateway.ts';
@@ -18,6 +18,9 @@ export const publicUrl = 'https://gateway.example';
 
 /** The operator's token of every gateway under test. */
 export const adminToken = 'token-of-the-tests';
+
+/** The operators of a configuration, and `admin` with that token. */
+export const readTestCredentials = createCredentialsReader(() => {}, { PENSTOCK_ADMIN_TOKEN: adminToken });
 
 export interface GatewayUnderTest {
   /** Origin of the public API on this machine. */
@@ -73,8 +76,7 @@ export async function startGateway(
   const logLines: string[] = [];
   const config = configOf(onFreePorts(sections));
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
-  const { operators } = configuredOperators(config.admin, adminToken);
-  const gateway = assembleGateway(config, log, operators, state);
+  const gateway = assembleGateway(config, log, readTestCredentials, state);
   const { tppPort, adminPort } = await gateway.start();
   scope.after(() => gateway.stop());
   return {

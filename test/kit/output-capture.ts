@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { format } from 'node:util';
 import { Redis } from 'ioredis';
-import { configuredOperators } from '../../src/admin/authenticate-operator.ts';
 import { explain } from '../../src/commands/explain.ts';
 import { assembleGateway } from '../../src/gateway.ts';
 import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
@@ -12,7 +11,14 @@ import { createRedisState } from '../../src/state/redis.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { callAdminApi } from './admin-api.ts';
 import { apiKeys, paymentIdWithCanary } from './canaries.ts';
-import { adminToken, configOf, type Sections, startBank, withoutLimits } from './gateway.ts';
+import {
+  adminToken,
+  configOf,
+  readTestCredentials,
+  type Sections,
+  startBank,
+  withoutLimits,
+} from './gateway.ts';
 import { startOtlpCollector } from './otlp-collector.ts';
 import { type RawAnswer, sendRaw } from './raw-connection.ts';
 import { skipWithoutRedisServer, startRedis } from './redis.ts';
@@ -93,13 +99,12 @@ export async function startCapturedGateway(
     }),
     redis && { PENSTOCK_STATE_REDIS: redis.url },
   );
-  const { operators } = configuredOperators(config.admin, adminToken);
   // A long deadline: on a busy machine, only the test may make the state unavailable.
   const onProblem = (problem?: string) =>
     captured.log('warn', 'the state', { why: problem ?? 'has no problem' });
   const state =
     redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onProblem, 2_000);
-  const gateway = assembleGateway(config, captured.log, operators, state);
+  const gateway = assembleGateway(config, captured.log, readTestCredentials, state);
   const { tppPort: port, adminPort } = await gateway.start();
   t.after(() => gateway.stop());
   const adminListener = { adminUrl: `http://127.0.0.1:${adminPort}` };

@@ -29,6 +29,13 @@ export const adminComponents = {
       scheme: 'bearer',
       description: 'An operator token. Changes require the role operate.',
     },
+    session: {
+      type: 'apiKey',
+      in: 'cookie',
+      name: 'penstock-session',
+      description:
+        'A session in a browser; over TLS, the name of the cookie begins with __Host-. Changes require the Origin of the console.',
+    },
   },
 };
 
@@ -38,7 +45,7 @@ function describeRoute(operationId: string, route: Route) {
     operationId,
     tags: ['operators'],
     summary,
-    security: role === 'none' ? [] : [{ operator: [] }],
+    security: isOpen(role) ? [] : [{ operator: [] }, { session: [] }],
     ...(query && { parameters: queryParameters(query) }),
     ...(body && {
       requestBody: {
@@ -49,6 +56,8 @@ function describeRoute(operationId: string, route: Route) {
     responses: { ...successResponse(route), ...errorResponses(route) },
   };
 }
+
+const isOpen = (role: Route['role']) => role === 'none' || role === 'guest';
 
 function successResponse({ response }: Route) {
   const { description } = response;
@@ -65,7 +74,7 @@ function successResponse({ response }: Route) {
 function errorResponses({ role, body, query, errors }: Route) {
   const descriptions: Readonly<Record<number, string>> = {
     ...((body || query) && { 400: 'Invalid request; the response lists all errors.' }),
-    ...(role !== 'none' && { 401: 'No valid token.' }),
+    ...(!isOpen(role) && { 401: 'No valid token or session.' }),
     ...(role === 'operate' && { 403: 'The operator has the role read.' }),
     ...errors,
   };

@@ -62,9 +62,10 @@ describe('penstock config diff', () => {
       'A reload changes 2 settings:',
       '  listen.maxBody: 1MiB -> 2MiB',
       '  deadlines.write: 20s -> 35s',
-      'A restart is required for 3 settings:',
+      'A restart is required for 4 settings:',
       '  listen.errorPageUrl: http://127.0.0.1:9090/errors.html -> http://127.0.0.1:9999/errors.html',
       '  admin.port: 9090 -> 9999',
+      '  admin.publicUrl: http://127.0.0.1:9090 -> http://127.0.0.1:9999',
       '  log.level: info -> debug',
     ]);
   });

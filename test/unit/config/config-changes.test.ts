@@ -92,7 +92,7 @@ describe('the comparison of two configurations', () => {
 
 describe('a reload', () => {
   const changed = `listen: { host: 127.0.0.2, port: 1, reusePort: true, maxBody: 1B, trustedProxies: [10.0.0.1], tls: { certFile: a, keyFile: b } }
-admin: { host: 127.0.0.3, port: 2, tokenFile: t, operators: [{ name: o, tokenSha256: ${hash('ab12')} }] }
+admin: { host: 127.0.0.3, port: 2, tls: { certFile: a, keyFile: b }, hosts: [h], tokenFile: t, operators: [{ name: o, tokenSha256: ${hash('ab12')} }], trustedProxies: [10.0.0.1], proxySignIn: { roles: { read: any } }, sessionTtl: 1h, oidc: { issuer: https://i.test, clientId: c, roles: { read: any } } }
 standard: { segment: x, paymentServices: any, paymentProducts: [y], authorisationTypes: any }
 clients: [{ name: c, apiKeySha256: ${hash('ab12')} }]
 tenants: { retired: [r] }
@@ -114,7 +114,7 @@ tracing: { otlpUrl: "http://127.0.0.1:4318", sample: 1% }
     const listed = restartSettings.map((setting) => setting.replace(/ .*/, ''));
     const isListed = (setting: string) =>
       setting !== 'state.afterLoss' && listed.some((one) => setting === one || setting.startsWith(`${one}.`));
-    const following = ['listen.publicUrl', 'listen.errorPageUrl'];
+    const following = ['listen.publicUrl', 'listen.errorPageUrl', 'admin.publicUrl'];
     assert.deepEqual(
       restartRequired.filter(({ setting }) => !isListed(setting) && !following.includes(setting)),
       [],
@@ -141,6 +141,10 @@ tracing: { otlpUrl: "http://127.0.0.1:4318", sample: 1% }
     assert.equal(
       applicableOnReload(moved, loadValid(minimalConfig)).listen.errorPageUrl,
       'http://127.0.0.1:9090/errors.html',
+    );
+    assert.equal(
+      applicableOnReload(moved, loadValid(minimalConfig)).admin.publicUrl,
+      'http://127.0.0.1:9090',
     );
     const written = loadValid(`${minimalConfig}listen: { port: 9999, publicUrl: https://pay.test }`);
     assert.equal(applicableOnReload(written, loadValid(minimalConfig)).listen.publicUrl, 'https://pay.test');

@@ -57,6 +57,37 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':1 environments.a.tls: baseUrl is an http: URL, which does not use TLS; remove the TLS settings, or use https:',
   ],
   [
+    'a sign-in of operators that gives nobody a role',
+    `${minimalConfig}admin:\n  trustedProxies: [10.0.0.7]\n  oidc: { issuer: https://login.example, clientId: x, roles: { read: [] } }`,
+    ':3 admin.proxySignIn.roles: no group has a role, so nobody could sign in; set admin.proxySignIn.roles.operate or admin.proxySignIn.roles.read',
+    ':4 admin.oidc.roles: no group has a role, so nobody could sign in; set admin.oidc.roles.operate or admin.oidc.roles.read',
+  ],
+  [
+    'headers of a proxy that is not trusted',
+    `${minimalConfig}admin:\n  proxySignIn: { roles: { read: any } }`,
+    ':3 admin.proxySignIn.roles: no proxy is trusted, so its headers are ignored; set admin.trustedProxies, or remove proxySignIn',
+  ],
+  [
+    'a proxy with a certificate that is never requested',
+    `${minimalConfig}admin:\n  proxySignIn: { roles: { read: any } }\n  trustedProxies: [${key('a')}]`,
+    ':4 admin.trustedProxies[0]: the admin listener does not request client certificates; set admin.tls with clientCaFile, or name the proxy by its address',
+  ],
+  [
+    'client certificates of operators without a CA',
+    `${minimalConfig}admin:\n  tls: { certFile: c, keyFile: k, clientCertificate: optional }`,
+    ':3 admin.tls.clientCertificate: client certificates are requested, but no CA is trusted; set admin.tls.clientCaFile',
+  ],
+  [
+    'an issuer, hosts and proxies of a wrong form',
+    `${minimalConfig}admin:\n  hosts: [10.0.0.1, 'penstock:9090']\n  trustedProxies: [10.0.0.0/33, proxy.example]\n  oidc: { issuer: http://login.example, clientId: x, scopes: [profile], roles: { read: any } }`,
+    ':3 admin.hosts[0]: expected a host name without a port, such as penstock-operators.payments.svc',
+    ':3 admin.hosts[1]: expected a host name without a port, such as penstock-operators.payments.svc',
+    ':4 admin.trustedProxies[0]: expected an IP address, a network such as 10.0.0.0/8, or the SHA-256 fingerprint of a client certificate',
+    ':4 admin.trustedProxies[1]: expected an IP address, a network such as 10.0.0.0/8, or the SHA-256 fingerprint of a client certificate',
+    ':5 admin.oidc.issuer: expected a URL that begins with https://; http:// is possible on loopback only',
+    ':5 admin.oidc.scopes: expected a list that contains openid',
+  ],
+  [
     'one address for both listeners, wildcard hosts included',
     `${minimalConfig}listen: { host: 0.0.0.0, port: 9090 }\nadmin: { port: 9090 }`,
     ':3 admin.port: the admin listener has the same address and port as the public API (listen.port); set another port',
@@ -64,7 +95,7 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   [
     'an admin listener on the network without a token',
     `${minimalConfig}admin:\n  host: 0.0.0.0`,
-    ':3 admin.host: other hosts can reach the admin listener, but no operator is configured; set admin.operators, admin.tokenFile or PENSTOCK_ADMIN_TOKEN, or listen on 127.0.0.1',
+    ':3 admin.host: other hosts can reach the admin listener, but no operator is configured; set admin.operators, admin.oidc, admin.tokenFile or PENSTOCK_ADMIN_TOKEN, or listen on 127.0.0.1',
   ],
   [
     'two operators with the same name and token',

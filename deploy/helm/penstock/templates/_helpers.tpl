@@ -20,8 +20,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.config.listen.tls }}https{{ else }}http{{ end -}}
 {{- end -}}
 
+{{/* The scheme of the admin listener, as a member after others. The kubelet does not verify the certificate. */}}
+{{- define "penstock.adminScheme" -}}
+{{- if .Values.config.admin.tls }}, scheme: HTTPS{{ end -}}
+{{- end -}}
+
 {{/* The configuration file: the values, and what follows from other values. */}}
 {{- define "penstock.config" -}}
 {{- $derived := dict "shaping" (dict "expectedInstances" (int .Values.autoscaling.maxReplicas)) -}}
-{{- mergeOverwrite $derived (deepCopy .Values.config) | toYaml -}}
+{{- $config := mergeOverwrite $derived (deepCopy .Values.config) -}}
+{{- $service := printf "%s-operators" (include "penstock.fullname" .) -}}
+{{- $inNamespace := printf "%s.%s" $service .Release.Namespace -}}
+{{- $names := list $service $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.cluster.local" $inNamespace) -}}
+{{- $_ := set $config.admin "hosts" (concat ($config.admin.hosts | default list) $names | uniq) -}}
+{{- $config | toYaml -}}
 {{- end -}}

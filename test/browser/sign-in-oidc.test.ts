@@ -1,0 +1,81 @@
+/** Sign-in with OIDC in a browser that enforces SameSite: the provider (localhost) is another site than the console (127.0.0.1). */
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { temporaryFolder } from '../kit/folder.ts';
+import { startBank, startGateway } from '../kit/gateway.ts';
+import { createOidcProvider, oidcClient } from '../kit/oidc-provider.ts';
+import { freePort, listen } from '../kit/ports.ts';
+import { until } from '../kit/within.ts';
+import { skipWithoutChromium, usePages } from './browser.ts';
+
+const pages = usePages();
+
+/** The name in the answer of `/api/session` to a request of the page itself. */
+const nameIn = (page: Page) =>
+  page.evaluate(async () => (await (await fetch('/api/session')).json()).name as string | null);
+
+describe('a browser', { skip: skipWithoutChromium }, () => {
+  test('is signed in after the provider has sent it back, and foreign pages cannot use its session', async (t) => {
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const provider = await createOidcProvider(t, { redirectUri: `${url}/oidc/callback` });
+    provider.person = { sub: '1', preferred_username: 'ann', groups: ['on-call'] };
+    await provider.start();
+    const clientSecretFile = join(temporaryFolder(t), 'secret');
+    writeFileSync(clientSecretFile, oidcClient.secret);
+    const bank = await startBank(t);
+    const gateway = await startGateway(t, {
+      environments: { sandbox: { baseUrl: bank.baseUrl } },
+      admin: {
+        port,
+        publicUrl: url,
+        oidc: {
+          issuer: provider.issuer,
+          clientId: oidcClient.id,
+          clientSecretFile,
+          roles: { operate: ['on-call'] },
+        },
+      },
+    });
+    await until(10_000, 'the gateway knows the provider', () =>
+      gateway.logLines.some((line) => line.includes('the OIDC provider is available')),
+    );
+
+    const page = await pages.open(t, gateway);
+    assert.equal(await nameIn(page), null);
+    await page.goto(`${url}/oidc/sign-in`);
+    await page.waitForURL(`${url}/`);
+    assert.equal(await nameIn(page), 'ann');
+    const cookies = await page.context().cookies(url);
+    assert.deepEqual(
+      cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]),
+      [['penstock-session', true, 'Strict']],
+    );
+    assert.equal(await page.evaluate(() => document.cookie), '');
+
+    const foreign = createServer((_request, response) => void response.end('<title>foreign</title>'));
+    const foreignPort = await listen(foreign);
+    t.after(() => {
+      foreign.close();
+      foreign.closeAllConnections();
+    });
+    const attack = await page.context().newPage();
+    // Another site, and the same site with another port: the browser sends the cookie with requests of the second one.
+    for (const origin of [`http://localhost:${foreignPort}`, `http://127.0.0.1:${foreignPort}`]) {
+      await attack.goto(origin);
+      await attack.evaluate(async (target) => {
+        const options = { method: 'POST', mode: 'no-cors', credentials: 'include' } as const;
+        await fetch(`${target}/api/environments/sandbox/preflight`, options);
+        await fetch(`${target}/api/session`, { ...options, method: 'DELETE' }).catch(() => {});
+      }, url);
+    }
+    assert.equal(await nameIn(page), 'ann');
+    const refused = () => gateway.logLines.filter((line) => line.includes('another web page'));
+    assert.ok(refused().length >= 1, 'the request of the other port had the cookie');
+  });
+});

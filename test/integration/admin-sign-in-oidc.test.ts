@@ -1,0 +1,290 @@
+/** Operators who sign in at an OpenID Connect provider: a real one, oidc-provider, that runs in this process. */
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { readAdminApi } from '../kit/admin-api.ts';
+import { readEvents } from '../kit/event-stream.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { adminToken, type GatewayUnderTest, startBank, startGateway } from '../kit/gateway.ts';
+import { createOidcProvider, type OidcPerson, oidcClient } from '../kit/oidc-provider.ts';
+import { createAuthority } from '../kit/openssl.ts';
+import { createOperatorBrowser, type OperatorBrowser } from '../kit/operator-browser.ts';
+import { freePort } from '../kit/ports.ts';
+import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { until } from '../kit/within.ts';
+
+const ann: OidcPerson = { sub: 'subject-1', preferred_username: 'ann', groups: ['on-call'] };
+const roles = { operate: ['on-call'], read: ['support'] };
+
+interface Options {
+  readonly oidc?: object;
+  readonly admin?: object;
+  readonly state?: object;
+  readonly claimsInIdToken?: boolean;
+  /** Whether the provider runs when the gateway starts. */
+  readonly isUp?: boolean;
+}
+
+/** A gateway and its provider, with the settings to start another instance. */
+async function start(
+  t: TestContext,
+  { oidc = {}, admin = {}, state = {}, isUp = true, ...options }: Options = {},
+) {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const provider = await createOidcProvider(t, { redirectUri: `${url}/oidc/callback`, ...options });
+  provider.person = ann;
+  if (isUp) await provider.start();
+  const clientSecretFile = join(temporaryFolder(t), 'secret');
+  writeFileSync(clientSecretFile, `${oidcClient.secret}\n`);
+  const bank = await startBank(t);
+  const section = { issuer: provider.issuer, clientId: oidcClient.id, clientSecretFile, roles, ...oidc };
+  const sections = {
+    environments: { sandbox: { baseUrl: bank.baseUrl } },
+    admin: { port, publicUrl: url, oidc: section, ...admin },
+    state,
+  };
+  const gateway = await startGateway(t, sections);
+  if (isUp) await untilReady(gateway);
+  return { provider, gateway, url, sections };
+}
+
+/** Waits until the gateway knows the description of the provider. */
+const untilReady = ({ logLines }: GatewayUnderTest): Promise<void> =>
+  until(10_000, 'the gateway knows the provider', () =>
+    logLines.some((line) => line.includes('the OIDC provider is available')),
+  );
+
+const sessionOf = async (browser: OperatorBrowser, url: string) =>
+  JSON.parse((await browser.send('GET', `${url}/api/session`)).text);
+
+describe('an operator who signs in at the provider', () => {
+  test('gets a session with the name and the role of the claims, and is named in the audit log', async (t) => {
+    const { provider, gateway, url } = await start(t, { admin: { sessionTtl: '30min' } });
+    const browser = createOperatorBrowser();
+    const page = await browser.open(`${url}/oidc/sign-in`);
+    assert.deepEqual([page.url, page.status], [`${url}/`, 200]);
+    const { expiresAt, ...session } = await sessionOf(browser, url);
+    assert.deepEqual(session, {
+      name: 'ann',
+      role: 'operate',
+      method: 'oidc',
+      signInWith: ['token', 'oidc'],
+    });
+    assert.ok(Math.abs(Date.parse(expiresAt) - Date.now() - 1_800_000) < 60_000);
+    assert.equal(provider.exchanges(), 1);
+
+    const cookies = browser.received.filter((cookie) => cookie.startsWith('penstock-'));
+    const [attempt = '', removed = '', own = ''] = cookies;
+    assert.equal(cookies.length, 3);
+    assert.match(attempt, /^penstock-sign-in=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/);
+    assert.match(removed, /^penstock-sign-in=; Path=\/; Max-Age=0; HttpOnly; SameSite=Lax$/);
+    assert.match(own, /^penstock-session=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict$/);
+
+    const body = { environment: 'sandbox', reason: 'a test' };
+    const headers = { Origin: url };
+    const switched = await browser.send('PUT', `${url}/api/environments/active`, { headers, body });
+    assert.equal(switched.status, 200, switched.text);
+    const audit = JSON.stringify(await readAdminApi(gateway, '/api/audit'));
+    assert.match(audit, /"who":"ann","action":"switch environment"/);
+    assert.match(
+      audit,
+      /"who":"ann","action":"sign in","outcome":"done","details":\{"method":"oidc","role":"operate",.*"subject":"subject-1"\}/,
+    );
+    assert.ok(!gateway.logLines.some((line) => line.includes(oidcClient.secret)));
+  });
+
+  test('is asked for at the userinfo endpoint if the ID token lacks the claims; groups may be at a path', async (t) => {
+    const { provider, url } = await start(t, { claimsInIdToken: false });
+    provider.person = { ...ann, preferred_username: 'Ann Smith', groups: ['support'] };
+    const browser = createOperatorBrowser();
+    await browser.open(`${url}/oidc/sign-in`);
+    const { name, role } = await sessionOf(browser, url);
+    assert.deepEqual([name, role], ['Ann Smith', 'read']);
+    const changed = await browser.send('DELETE', `${url}/api/status-cache`, { headers: { Origin: url } });
+    assert.equal(changed.status, 403);
+  });
+
+  test('is refused without a role, or if the provider refuses, and gets no session', async (t) => {
+    const { provider, url } = await start(t);
+    const browser = createOperatorBrowser();
+    provider.person = { ...ann, groups: ['visitors'] };
+    assert.equal((await browser.open(`${url}/oidc/sign-in`)).url, `${url}/?signInError=no-role`);
+    provider.person = undefined;
+    assert.equal(
+      (await createOperatorBrowser().open(`${url}/oidc/sign-in`)).url,
+      `${url}/?signInError=denied`,
+    );
+    assert.equal((await sessionOf(browser, url)).name, null);
+    assert.equal(browser.cookies('127.0.0.1').size, 0);
+  });
+
+  test('is nobody if the code was issued to another browser, is repeated, or belongs to no sign-in', async (t) => {
+    const { url } = await start(t);
+    const [victim, attacker] = [createOperatorBrowser(), createOperatorBrowser()];
+    /** Follows the sign-in up to the callback, and does not open it. */
+    async function callbackOf(browser: OperatorBrowser): Promise<string> {
+      let next = `${url}/oidc/sign-in`;
+      while (!next.startsWith(`${url}/oidc/callback`)) {
+        const { headers } = await browser.send('GET', next);
+        next = new URL(headers.location ?? assert.fail(next), next).href;
+      }
+      return next;
+    }
+    const callback = await callbackOf(attacker);
+    assert.equal((await victim.open(callback)).url, `${url}/?signInError=expired`);
+    await victim.send('GET', `${url}/oidc/sign-in`);
+    assert.equal((await victim.open(callback)).url, `${url}/?signInError=failed`, 'another state');
+    assert.equal((await sessionOf(victim, url)).name, null);
+    assert.equal((await attacker.open(callback)).url, `${url}/`);
+    assert.equal((await attacker.open(callback)).url, `${url}/?signInError=expired`, 'once');
+    assert.equal(
+      (await createOperatorBrowser().open(`${url}/oidc/callback?code=x`)).url,
+      `${url}/?signInError=expired`,
+    );
+  });
+
+  test('loses the event stream and the session at its end', async (t) => {
+    const { provider, url, gateway, sections } = await start(t);
+    const browser = createOperatorBrowser();
+    await browser.open(`${url}/oidc/sign-in`);
+    const Cookie = `penstock-session=${browser.cookies('127.0.0.1').get('penstock-session')}`;
+    const events = await readEvents(url, { Cookie });
+    assert.deepEqual((await events.event('snapshot')).operator, { name: 'ann', role: 'operate' });
+
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 9 * 3_600_000 });
+    await events.event('end');
+    await events.ended();
+    assert.equal((await sessionOf(browser, url)).name, null);
+    t.mock.timers.reset();
+
+    await browser.open(`${url}/oidc/sign-in`);
+    assert.equal((await sessionOf(browser, url)).role, 'operate');
+    const demoted = { ...sections.admin.oidc, roles: { read: ['on-call'] } };
+    await gateway.reload({ ...sections, admin: { ...sections.admin, oidc: demoted } });
+    assert.equal((await sessionOf(browser, url)).role, 'read', 'by the rules of the new configuration');
+    await gateway.reload({ ...sections, admin: { ...sections.admin, oidc: undefined } });
+    assert.equal((await sessionOf(browser, url)).name, null);
+    assert.equal((await browser.send('GET', `${url}/oidc/sign-in`)).status, 404);
+    assert.equal(provider.exchanges(), 2);
+  });
+});
+
+describe('while the provider is down', () => {
+  test('tokens and sessions work, and it is found in the background when it starts', async (t) => {
+    const { provider, url, gateway } = await start(t, { isUp: false });
+    const browser = createOperatorBrowser();
+    await until(10_000, 'the gateway reports the provider', () =>
+      gateway.logLines.some((line) => line.includes('the OIDC provider is unavailable')),
+    );
+    assert.equal((await browser.open(`${url}/oidc/sign-in`)).url, `${url}/?signInError=provider-unavailable`);
+    assert.equal((await readAdminApi(gateway, '/api/environments')).active, 'sandbox');
+
+    await provider.start();
+    await untilReady(gateway);
+    await browser.open(`${url}/oidc/sign-in`);
+    assert.equal((await sessionOf(browser, url)).name, 'ann');
+
+    const begun = createOperatorBrowser();
+    const { headers } = await begun.send('GET', `${url}/oidc/sign-in`);
+    await provider.stop();
+    const state = new URL(headers.location ?? '').searchParams.get('state');
+    const callback = `${url}/oidc/callback?code=x&state=${state}&iss=${encodeURIComponent(provider.issuer)}`;
+    assert.equal((await begun.open(callback)).url, `${url}/?signInError=provider-unavailable`);
+    assert.equal((await sessionOf(browser, url)).name, 'ann');
+    const asAdmin = { Authorization: `Bearer ${adminToken}` };
+    assert.equal((await fetch(`${url}/api/environments`, { headers: asAdmin })).status, 200);
+  });
+});
+
+describe('two instances on one Redis', { skip: skipWithoutRedisServer }, () => {
+  test('share the sign-in and the session, and signing out on one ends the event stream on the other', async (t) => {
+    const redis = await startRedis(t);
+    const keyFile = join(temporaryFolder(t), 'key');
+    writeFileSync(keyFile, `${Buffer.alloc(32, 7).toString('base64')}\n`);
+    const state = { redis: redis.url, encryptionKeyFile: keyFile };
+    const { url, sections } = await start(t, { state });
+    const other = await startGateway(t, { ...sections, admin: { ...sections.admin, port: 0 } });
+    await untilReady(other);
+
+    const browser = createOperatorBrowser();
+    // The sign-in begins on the first instance; a load balancer gives the response of the provider to the second one.
+    let next = `${url}/oidc/sign-in`;
+    while (!next.startsWith(`${url}/oidc/callback`)) {
+      const { headers } = await browser.send('GET', next);
+      next = new URL(headers.location ?? assert.fail(next), next).href;
+    }
+    const { status, headers } = await browser.send('GET', next.replace(url, other.adminUrl));
+    assert.deepEqual([status, headers.location], [302, `${url}/`]);
+    for (const origin of [url, other.adminUrl]) {
+      const { name, role, method } = await sessionOf(browser, origin);
+      assert.deepEqual([name, role, method], ['ann', 'operate', 'oidc'], origin);
+    }
+
+    const id = browser.cookies('127.0.0.1').get('penstock-session') ?? '';
+    const keys = await redis.command('KEYS', '*operator-session*');
+    assert.ok(Array.isArray(keys));
+    assert.equal(keys.length, 1);
+    assert.ok(!JSON.stringify(keys).includes(id));
+    const stored = await redis.command('GET', String(keys[0]));
+    assert.doesNotMatch(String(stored), /ann|on-call|subject/);
+
+    const events = await readEvents(other.adminUrl, { Cookie: `penstock-session=${id}` });
+    await events.event('snapshot');
+    const signOut = await browser.send('DELETE', `${url}/api/session`, { headers: { Origin: url } });
+    assert.equal(signOut.status, 204);
+    await events.event('end');
+    for (const origin of [url, other.adminUrl]) {
+      const answer = await fetch(`${origin}/api/environments`, {
+        headers: { Cookie: `penstock-session=${id}` },
+      });
+      assert.equal(answer.status, 401);
+    }
+  });
+});
+
+describe('a provider and a console with TLS', () => {
+  test('use the authority of admin.oidc.caFile, and Secure cookies with the prefix __Host-', async (t) => {
+    const authority = createAuthority(t);
+    const [listener, issuer] = [authority.issue('listener'), authority.issue('provider')];
+    const port = await freePort();
+    const url = `https://127.0.0.1:${port}`;
+    const redirectUri = `${url}/oidc/callback`;
+    const provider = await createOidcProvider(t, { redirectUri, tls: issuer });
+    provider.person = ann;
+    await provider.start();
+    const clientSecretFile = join(temporaryFolder(t), 'secret');
+    writeFileSync(clientSecretFile, oidcClient.secret);
+    const bank = await startBank(t);
+    const gateway = await startGateway(t, {
+      environments: { sandbox: { baseUrl: bank.baseUrl } },
+      admin: {
+        port,
+        publicUrl: url,
+        tls: { certFile: listener.certFile, keyFile: listener.keyFile },
+        oidc: {
+          issuer: provider.issuer,
+          clientId: oidcClient.id,
+          clientSecretFile,
+          caFile: authority.certFile,
+          roles,
+        },
+      },
+    });
+    const ca = authority.cert;
+    await untilReady(gateway);
+    const browser = createOperatorBrowser({ ca });
+    assert.equal((await browser.open(`${url}/oidc/sign-in`)).url, `${url}/`);
+    assert.equal((await sessionOf(browser, url)).name, 'ann');
+    const own = browser.received.filter((cookie) => cookie.includes('penstock-'));
+    for (const cookie of own)
+      assert.match(cookie, /^__Host-penstock-.*; HttpOnly; SameSite=(Lax|Strict); Secure$/);
+    const id = browser.cookies('127.0.0.1').get('__Host-penstock-session');
+    const plain = await createOperatorBrowser({ ca }).send('GET', `${url}/api/environments`, {
+      headers: { Cookie: `penstock-session=${id}` },
+    });
+    assert.equal(plain.status, 401, 'a page on plain HTTP can set a cookie without the prefix');
+  });
+});
