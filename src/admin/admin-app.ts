@@ -17,7 +17,8 @@ import { serveConsole } from './console.ts';
 import type { OperatorAccess } from './operator-access.ts';
 import { parseJson, readBody } from './read-body.ts';
 import { describeErrors } from './request-schemas.ts';
-import { type AdminApi, type AdminCall, type Route, type RouteName, routeEntries, routes } from './routes.ts';
+import type { Route } from './route.ts';
+import { type AdminApi, type AdminCall, type RouteName, routeEntries, routes } from './routes.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 
 interface AdminAppDependencies {

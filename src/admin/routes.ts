@@ -43,27 +43,7 @@ import {
   switchResult,
   timelineEntries,
 } from './response-schemas.ts';
-
-export interface Route {
-  readonly method: 'get' | 'put' | 'post' | 'delete';
-  /** An OpenAPI path template. */
-  readonly path: string;
-  /** The role that a caller needs; `none` and `guest` need no token, and only `none` accepts every host name. */
-  readonly role: 'none' | 'guest' | 'read' | 'operate';
-  readonly summary: string;
-  /** Schema of the JSON body. */
-  readonly body?: z.ZodType;
-  readonly query?: z.ZodObject;
-  /** What a success returns: JSON of this schema, or another content type, or nothing (204). */
-  readonly response: ResponseShape;
-  /** Other responses, by status; 400, 401, 403 and 503 of every route are added by the description. */
-  readonly errors?: Readonly<Record<number, string>>;
-}
-
-type ResponseShape =
-  | { readonly description: string; readonly schema: z.ZodType }
-  | { readonly description: string; readonly contentType: string | readonly string[] }
-  | { readonly description: string; readonly status: 204 | 302 };
+import type { Route } from './route.ts';
 
 const wrongToken = {
   401: 'No operator has this token.',

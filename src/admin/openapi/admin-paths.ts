@@ -1,7 +1,8 @@
 /** Generates the OpenAPI paths of the admin listener from the table of its routes. */
 
 import { z } from 'zod';
-import { type Route, routeEntries } from '../routes.ts';
+import type { Route } from '../route.ts';
+import { routeEntries } from '../routes.ts';
 
 export function adminPaths() {
   const paths = [...new Set(routeEntries.map(([, { path }]) => path))];

@@ -91,8 +91,9 @@ describe('certificate info', () => {
   });
 
   test('yields a warning when fewer than 30 days are left, and another after the certificate has expired', () => {
-    const at = (day: string, environment = 'production') =>
-      expiryWarning({ environment, use: 'qwac', info: infoOf(qwac) }, Date.parse(day));
+    const info = infoOf(qwac);
+    const at = (day: string) =>
+      expiryWarning({ environment: 'production', use: 'qwac', info }, Date.parse(day));
     assert.equal(at('2027-05-31T23:00:00Z'), undefined);
     assert.equal(
       at('2027-06-01T00:00:00Z'),
@@ -102,7 +103,14 @@ describe('certificate info', () => {
       at('2027-07-01T00:00:00Z'),
       'the QWAC of production expired 1 day ago, on 2027-06-30T23:59:59.000Z',
     );
-    assert.match(at('2027-06-30T00:00:00Z', '') ?? '', /^the certificate of the listener expires in 0 days/);
+    for (const [use, name] of [
+      ['listener', 'listener'],
+      ['admin-listener', 'admin listener'],
+    ] as const)
+      assert.equal(
+        expiryWarning({ environment: '', use, info }, Date.parse('2027-06-30T00:00:00Z')),
+        `the certificate of the ${name} expires in 0 days, on 2027-06-30T23:59:59.000Z`,
+      );
   });
 
   test('is parsed or refused with an Error, whichever bytes of a certificate are corrupt', (t) => {

@@ -14,6 +14,7 @@ const report = {
   error: 'CIRCUIT_OPEN',
   why: 'The circuit is open.',
   durationMs: 3.4,
+  instance: 'gateway-1',
   steps: [
     { afterMs: 0.2, what: 'ledger', verdict: 'claimed', waitedMs: 0.1 },
     { afterMs: 3.1, what: 'circuit-refused-for-tenant', state: 'open' },
@@ -25,7 +26,7 @@ describe('penstock explain', () => {
     const { call, calls } = fakeAdminClient(200, [report]);
     assert.deepEqual(await explain(call, 'an-id'), {
       lines: [
-        '2026-01-31T12:00:00.000Z  initiatePayment by shop of merchants in sandbox',
+        '2026-01-31T12:00:00.000Z  initiatePayment by shop of merchants in sandbox on gateway-1',
         '       0.2 ms  ledger                     verdict=claimed waitedMs=0.1',
         '       3.1 ms  circuit-refused-for-tenant state=open',
         '  answered 503 CIRCUIT_OPEN, after 3.4 ms',
@@ -41,14 +42,14 @@ describe('penstock explain', () => {
     const unknown = { operation: null, client: null, tenant: null, environment: null };
     const { call } = fakeAdminClient(200, [{ ...report, ...unknown, status: 404, steps: [] }]);
     const { lines } = await explain(call, 'an-id');
-    assert.equal(lines[0], '2026-01-31T12:00:00.000Z  refused before its operation was known');
+    assert.equal(lines[0], '2026-01-31T12:00:00.000Z  refused before its operation was known on gateway-1');
   });
 
   test('fails with the error of the gateway for an unknown id, and escapes the id in the path', async () => {
     const { call, calls } = fakeAdminClient(404, {
-      error: 'This instance has no record of this X-Request-ID.',
+      error: 'There is no record of this X-Request-ID.',
     });
-    const message = 'This instance has no record of this X-Request-ID.';
+    const message = 'There is no record of this X-Request-ID.';
     await assert.rejects(explain(call, '../audit'), { message, exitCode: 1 });
     assert.deepEqual(calls, [['GET', '/decisions/..%2Faudit']]);
   });
