@@ -73,16 +73,20 @@ function requestFigures(seconds: readonly SecondCounts[]) {
 const isNoteworthy = ({ state, hold, tenants }: CircuitView) =>
   state !== 'closed' || hold !== null || tenants.length > 0;
 
-function reportCircuit({ environment, lane, state, hold, cause, tenants }: CircuitView): ReportedCircuit {
-  const first = cause ?? tenants.find((one) => one.cause)?.cause;
-  return {
-    environment,
-    lane,
-    state,
-    hold,
-    cause: first ? { ...first, why: shortened(first.why) } : null,
-    tenants: tenants.slice(0, maxTenants).map(({ tenant }) => tenant),
-  };
+const reportCircuit = ({ environment, lane, state, hold, cause, tenants }: CircuitView): ReportedCircuit => ({
+  environment,
+  lane,
+  state,
+  hold,
+  cause: reportCause(cause ?? tenants.find((one) => one.cause)?.cause ?? null),
+  tenants: tenants.slice(0, maxTenants).map(({ tenant }) => tenant),
+});
+
+/** With its members in the order of the message: the other instances then show the same bytes. */
+function reportCause(cause: CircuitView['cause']): ReportedCircuit['cause'] {
+  if (!cause) return null;
+  const { at, openedAt, xRequestId, operation, tenant, why, count, calls } = cause;
+  return { at, openedAt, xRequestId, operation, tenant, why: shortened(why), count, calls };
 }
 
 const shortened = (text: string) => text.slice(0, maxTextLength);

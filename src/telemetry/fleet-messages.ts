@@ -38,8 +38,14 @@ const circuit = z.object({
   hold: z.enum(['open', 'closed']).nullable(),
   cause: z
     .object({
-      ...{ at: time, openedAt: time, xRequestId: name, operation: name, tenant: name },
-      ...{ why: text, count, calls: count },
+      at: time,
+      openedAt: time,
+      xRequestId: name,
+      operation: name,
+      tenant: name,
+      why: text,
+      count,
+      calls: count,
     })
     .nullable(),
   /** The tenants whose circuit is not closed: at most 20. */
