@@ -7,6 +7,8 @@ import { identityOf } from '../src/idempotency/request-identity.ts';
 import { headerFieldsFrom, headerValue } from '../src/pis/headers.ts';
 import { createMatcher, type Operation } from '../src/pis/operations.ts';
 import type { RoutedRequest } from '../src/request/messages.ts';
+import { hashPaymentId } from '../src/request/payment-hash.ts';
+import { createRequestLogWriter } from '../src/request-log/request-log-writer.ts';
 import { rewriteLinks } from '../src/rewriting/rewrite-links.ts';
 import { createUrlMapper } from '../src/rewriting/url-mapper.ts';
 import { createMemoryState } from '../src/state/memory.ts';
@@ -20,6 +22,10 @@ import {
   toPisResponse,
 } from '../src/status-cache/cached-payment.ts';
 import { recordRead } from '../src/status-cache/observation-rules.ts';
+import { createNameTable } from '../src/telemetry/name-table.ts';
+import { createRecentRequests } from '../src/telemetry/recent-requests.ts';
+import { createRecordSlots } from '../src/telemetry/record-slots.ts';
+import type { RequestRecord } from '../src/telemetry/request-record.ts';
 import type { LoopBody } from './measure/cpu-loop.ts';
 import { cachedBody, initiation, initiationResponse, statusRequest } from './traffic.ts';
 
@@ -84,6 +90,46 @@ const withoutLinks = Buffer.from(cachedBody);
 const freshness = { finalTtl: 3_600_000, settledTtl: 60_000, pendingTtl: 1_000, pendingTtlMax: 15_000 };
 const rate = { perSecond: 50, burst: 50 };
 
+const slots = createRecordSlots(1, createNameTable());
+const requestRecord: RequestRecord = {
+  receivedAtMs: 0,
+  durationMs: 12,
+  requestId: read.requestId,
+  request: {
+    operation: 'getPayment',
+    lane: 'read',
+    client: 'shop',
+    tenant: 'shop',
+    payment: hashPaymentId(id).words,
+  },
+  network: undefined,
+  environment: 'sandbox',
+  status: 200,
+  servedFrom: 'bank',
+  upstreamMs: 10,
+  error: undefined,
+  events: [
+    { afterMs: 0.2, event: { what: 'environment', environment: 'sandbox', why: 'affinity' } },
+    { afterMs: 0.3, event: { what: 'permit', waitedMs: 0.1 } },
+    {
+      afterMs: 11,
+      event: { what: 'call', attempt: 1, connection: 'reused', firstByteMs: 9, totalMs: 10, status: 200 },
+    },
+  ],
+  trace: undefined,
+};
+slots.write(0, requestRecord);
+const recentRequests = createRecentRequests();
+createRequestLogWriter({
+  requestLog: { append: async () => [] },
+  recentRequests,
+  liveStats: { recent: () => [] },
+  instance: 'an-instance',
+  settings: () => ({ keepFor: 86_400_000, maxStoredPerTenant: 1024 ** 4 }),
+  tenants: () => 1,
+  countNotStored() {},
+});
+
 export const parts: readonly Part[] = [
   { name: 'operations: match a status read', body: () => match('GET', status.path) },
   { name: 'operations: match an initiation', body: () => match('POST', initiation.path) },
@@ -98,6 +144,12 @@ export const parts: readonly Part[] = [
   { name: 'status cache: parse a payment, 600 B', body: () => parseCachedPayment(cachedPayment) },
   { name: 'status cache: response from the cache', body: () => toPisResponse(cachedResponse, 'sandbox') },
   { name: 'status cache: time to live', body: () => statusTtlMs(freshness, 'payments', 'ACCP', 5_000) },
+  { name: 'telemetry: store a record in a slot', body: () => slots.write(0, requestRecord) },
+  {
+    name: 'request log: a record, until its chunk is written',
+    body: () => recentRequests.onRequestEnd(requestRecord),
+  },
+  { name: 'request log: payment hash, known', body: () => hashPaymentId(id) },
   { name: 'token bucket: reserve a permit', body: () => reservePermit(0, 1_000, rate, 3_000) },
 ];
 

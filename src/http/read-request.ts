@@ -58,6 +58,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     const operation = operationOf(match, incoming);
     admit(operation.lane);
     const client = authenticate(incoming.socket, head.apiKey);
+    head.client = client;
     if (head.requestId === undefined) throw requestIdInvalid();
     if (operation.method !== 'POST' && head.announcesBody) throw closing(outgoing, bodyUnexpected(operation));
     return {

@@ -9,6 +9,7 @@
 import { type HeaderField, type HeaderFields, isHopByHop } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
 import { GatewayError } from '../request/errors.ts';
+import type { Client } from '../request/messages.ts';
 
 /** Node's own limit does not refuse: it silently drops the fields above it. */
 const maxFields = 100;
@@ -77,6 +78,8 @@ export class RequestHead {
   contentLength: string | undefined = undefined;
   expect: string | undefined = undefined;
   host: string | undefined = undefined;
+  /** Set when the client is identified: for the record, if the request is refused after that. */
+  client: Client | undefined = undefined;
   /** Value of `Penstock-Environment`. */
   requestedEnvironment: string | undefined = undefined;
   /** `undefined` also if the field is repeated or is not a UUID. */

@@ -5,7 +5,7 @@ import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http
 import express from 'express';
 import { type HeaderField, headerFieldsFrom } from '../pis/headers.ts';
 import { asGatewayError, type GatewayError, withAdvice } from '../request/errors.ts';
-import type { PisRequest, PisResponse } from '../request/messages.ts';
+import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
 import type { Handler } from '../request/stage.ts';
 import { whenAdmitted } from '../request/when-admitted.ts';
 import type { NetworkOf } from './client-network.ts';
@@ -26,6 +26,7 @@ interface TppAppDependencies {
     requestId: string,
     arrivedAtMs: number,
     network: string | undefined,
+    client: Client | undefined,
   ) => void;
 }
 
@@ -53,7 +54,8 @@ export function createTppApp({
 
     function refuse(thrown: unknown): void {
       const error = asGatewayError(thrown);
-      onRefused(error, requestId, arrivedAtMs, networkOf(peer, headerFieldsFrom(incoming.rawHeaders)));
+      const network = networkOf(peer, headerFieldsFrom(incoming.rawHeaders));
+      onRefused(error, requestId, arrivedAtMs, network, head.client);
       fail(error);
     }
 

@@ -26,7 +26,7 @@ export function positionsOf(index: Buffer, fingerprint: number): ReadonlySet<num
   const positions = new Set<number>();
   for (const { position, start, end } of entriesIn(index))
     for (let at = start; at < end; at += fingerprintBytes)
-      if (index.readUInt32LE(at) === fingerprint) positions.add(position);
+      if (index.readInt32LE(at) === fingerprint) positions.add(position);
   return positions;
 }
 
@@ -35,7 +35,7 @@ export function fingerprintsByPosition(index: Buffer): ReadonlyMap<number, reado
   const fingerprints = new Map<number, readonly number[]>();
   for (const { position, start, end } of entriesIn(index)) {
     const count = (end - start) / fingerprintBytes;
-    const all = Array.from({ length: count }, (_, at) => index.readUInt32LE(start + at * fingerprintBytes));
+    const all = Array.from({ length: count }, (_, at) => index.readInt32LE(start + at * fingerprintBytes));
     fingerprints.set(position, all);
   }
   return fingerprints;

@@ -302,7 +302,7 @@ export interface LogWrite {
   readonly ttlMs: number;
   /** Not empty. */
   readonly chunk?: Buffer | undefined;
-  /** The fingerprints in the chunk, by bucket: 32 bits each, little-endian. Empty without a chunk. */
+  /** The fingerprints in the chunk, by bucket: signed, 32 bits each, little-endian. Empty without a chunk. */
   readonly index: ReadonlyMap<number, Buffer>;
   /** Each replaces the value of its name. */
   readonly values: readonly LogValue[];

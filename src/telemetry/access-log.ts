@@ -35,8 +35,8 @@ const answeredFields = (record: RequestRecord): LogFields => ({
 const failedFields = (record: RequestRecord, error: RequestFailure): LogFields => ({
   requestId: record.requestId,
   operation: record.request?.operation,
-  client: record.request?.client,
-  tenant: record.request?.tenant,
+  client: record.request?.client ?? record.refusedClient?.name,
+  tenant: record.request?.tenant ?? record.refusedClient?.tenant,
   durationMs: record.request && roundMs(record.durationMs ?? 0),
   network: record.network,
   environment: record.environment,

@@ -2,7 +2,7 @@
 
 import type { HeaderFields } from '../pis/headers.ts';
 import { asGatewayError, type GatewayError, withEnvironment } from '../request/errors.ts';
-import type { PisRequest, PisResponse } from '../request/messages.ts';
+import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
 import type { RecordEvent, TimedEvent } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import {
@@ -107,6 +107,7 @@ export type OnRefusal = (
   requestId?: string,
   arrivedAtMs?: number,
   network?: string,
+  client?: Client,
 ) => void;
 
 export const observeRefusal =

@@ -184,6 +184,7 @@ const bytesOf = (id = '') => Buffer.from(id, 'latin1');
 
 const reportOfRecord = ({
   request,
+  refusedClient,
   requestId = '',
   environment = '',
   servedFrom,
@@ -194,8 +195,8 @@ const reportOfRecord = ({
     ...rest,
     requestId,
     operation: request?.operation ?? '',
-    client: request?.client ?? '',
-    tenant: request?.tenant ?? '',
+    client: request?.client ?? refusedClient?.name ?? '',
+    tenant: request?.tenant ?? refusedClient?.tenant ?? '',
     environment,
     servedFrom: servedFrom ?? '',
     error: error?.code ?? '',

@@ -119,7 +119,7 @@ export function createRecordSlots(count: number, names: NameTable, size = usualS
     bytes,
     names,
     write(slot, record) {
-      const { requestId, request, durationMs, events, error } = record;
+      const { requestId, request, refusedClient, durationMs, events, error } = record;
       if (requestId?.length !== idLength || names.isFull()) return false;
       const start = slot * size;
       const limit = start + size;
@@ -138,8 +138,8 @@ export function createRecordSlots(count: number, names: NameTable, size = usualS
       numbers[start + position.duration] = durationMs === undefined ? -1 : tenthsOf(durationMs);
       numbers[start + position.status] = record.status;
       numbers[start + position.operation] = names.idOf(request?.operation);
-      numbers[start + position.client] = names.idOf(request?.client);
-      numbers[start + position.tenant] = names.idOf(request?.tenant);
+      numbers[start + position.client] = names.idOf(request?.client ?? refusedClient?.name);
+      numbers[start + position.tenant] = names.idOf(request?.tenant ?? refusedClient?.tenant);
       numbers[start + position.environment] = names.idOf(record.environment);
       numbers[start + position.servedFrom] = names.idOf(record.servedFrom);
       numbers[start + position.error] = names.idOf(error?.code);

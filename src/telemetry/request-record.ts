@@ -2,7 +2,7 @@
 
 import type { Lane, OperationName } from '../pis/operations.ts';
 import { type ErrorCode, errorTable, type GatewayError } from '../request/errors.ts';
-import type { PisRequest, PisResponse } from '../request/messages.ts';
+import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
 import { type HashWords, hashPaymentId } from '../request/payment-hash.ts';
 import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
 import { safeStack } from './log.ts';
@@ -17,6 +17,8 @@ export interface RequestRecord {
   readonly requestId: string | undefined;
   /** `undefined` for a request that was refused before it reached the pipeline. */
   readonly request: RequestSummary | undefined;
+  /** The client of a request that was refused after the client was identified; otherwise see `request`. */
+  readonly refusedClient?: Pick<Client, 'name' | 'tenant'> | undefined;
   /** Network of the client; only for a refused request, and only if it is known. */
   readonly network: string | undefined;
   readonly environment: string | undefined;
@@ -84,6 +86,7 @@ export function recordOfResponse(
     durationMs,
     requestId: request.requestId,
     request: summaryOf(request),
+    refusedClient: undefined,
     network: undefined,
     environment,
     status,
@@ -106,6 +109,7 @@ export function recordOfFailure(
     durationMs,
     requestId: request.requestId,
     request: summaryOf(request),
+    refusedClient: undefined,
     network: undefined,
     environment: error.environment,
     status: errorTable[error.code].status,
@@ -123,6 +127,7 @@ export function recordOfRefusal(
   requestId?: string,
   arrivedAtMs?: number,
   network?: string,
+  client?: Client,
 ): RequestRecord {
   const durationMs = arrivedAtMs === undefined ? undefined : performance.now() - arrivedAtMs;
   return {
@@ -130,6 +135,7 @@ export function recordOfRefusal(
     durationMs,
     requestId,
     request: undefined,
+    refusedClient: client,
     network,
     environment: error.environment,
     status: errorTable[error.code].status,

@@ -175,9 +175,10 @@ async function startMonitoredRedis(t: TestContext) {
   return { url, client, commands, keys: async () => (await client.keys('*')).join('\n') };
 }
 
-const pages = ['environments', 'circuits', 'in-doubt', 'audit', 'audit/verify', 'config'].map(
-  (page) => `/api/${page}`,
-);
+const pages = [
+  ...['environments', 'circuits', 'in-doubt', 'audit', 'audit/verify', 'config'],
+  ...['search?limit=500', 'errors', 'history'],
+].map((page) => `/api/${page}`);
 
 /** The output of the admin listener: pages, metrics, event stream, and a report of each request. */
 async function adminOutputs(gateway: Pick<CapturedGateway, 'adminUrl'>, answers: readonly RawAnswer[]) {

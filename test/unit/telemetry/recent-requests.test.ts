@@ -59,6 +59,21 @@ describe('the recent requests of an instance', () => {
     assert.deepEqual([operation, client, tenant, environment], [null, null, null, null]);
   });
 
+  test('report the client of a request that was refused after the client was identified', () => {
+    const recentRequests = createRecentRequests();
+    for (const id of [requestId, 'an-id'])
+      recentRequests.onRequestEnd({
+        ...failedRecord('QUOTA_EXCEEDED', 429),
+        request: undefined,
+        refusedClient: { name: 'shop', tenant: 'merchants' },
+        requestId: id,
+      });
+    for (const id of [requestId, 'an-id']) {
+      const [report] = reportsOf(recentRequests, id);
+      assert.deepEqual([report?.client, report?.tenant, report?.operation], ['shop', 'merchants', null]);
+    }
+  });
+
   test('report an event that follows the end of the request', () => {
     const recentRequests = createRecentRequests();
     const events = [...requestRecord().events];
