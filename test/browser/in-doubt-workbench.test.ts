@@ -1,11 +1,13 @@
 /** The workbench of payments in doubt: filter, pages of a long list, explanation of a payment. */
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
+import { until } from '../kit/within.ts';
 import { skipWithoutChromium, usePages } from './browser.ts';
 
 describe('the workbench of payments in doubt', { skip: skipWithoutChromium }, () => {
@@ -75,8 +77,42 @@ describe('the workbench of payments in doubt', { skip: skipWithoutChromium }, ()
     assert.equal(await confirmation.isVisible(), false);
     await dialog.getByLabel(/Not executed/).check();
     await dialog.getByLabel('Reason').fill('the bank has no such payment');
-    await dialog.getByRole('button', { name: 'Resolve' }).click();
+    const resolve = dialog.getByRole('button', { name: 'Resolve' });
+    await resolve.click();
     assert.equal(await dialog.isVisible(), true, 'the name is required');
     assert.equal(await confirmation.evaluate((input) => input.matches(':invalid')), true);
+    await confirmation.fill('production');
+    await until(10_000, 'the gateway allows the resolution', async () => {
+      await resolve.click({ timeout: 500 }).catch(() => {}); // the dialog may have just closed
+      return dialog.isHidden();
+    });
+    await page.getByText('No payments in doubt.').waitFor();
+    assert.equal((await call(gateway.url, initiation)).status, 201);
+  });
+
+  test('exports the payments that the filter matches, as CSV and as JSON', async (t) => {
+    const { gateway, sandbox, send } = await startTwoEnvironments(t);
+    for (const client of ['shop', 'rival'] as const) {
+      sandbox.injectFault({ name: 'status', status: 504 }, { times: 1 });
+      await send(client, initiation);
+    }
+    const page = await pages.signIn(t, gateway);
+    const panel = page.getByRole('region', { name: 'In doubt', exact: true });
+    await panel.getByLabel('Tenant').selectOption('rival');
+    const textOf = async (button: string) => {
+      const download = page.waitForEvent('download');
+      await panel.getByRole('button', { name: button }).click();
+      const file = await download;
+      return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') };
+    };
+    const csv = await textOf('Export CSV');
+    assert.match(csv.name, /^in-doubt-.*\.csv$/);
+    assert.equal(csv.text.trim().split('\r\n').length, 2, 'the header and one payment');
+    assert.match(csv.text, /"rival"/);
+    const json = JSON.parse((await textOf('Export JSON')).text);
+    assert.deepEqual(
+      json.map(({ tenant }: { readonly tenant: string }) => tenant),
+      ['rival'],
+    );
   });
 });

@@ -1,8 +1,10 @@
 /** What the console shows without interaction: alerts, charts, connection state, and updates every second. */
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import type { Locator } from 'playwright-core';
+import { call } from '../kit/call.ts';
 import { ask } from '../kit/circuits.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
@@ -49,6 +51,35 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     const page = await pages.signIn(t, gateway);
     await page.getByText('sandbox: write circuit not closed for 1 tenant (shop: open).').waitFor();
     await page.getByText('calls are sent; except for shop: open').waitFor();
+  });
+
+  test('name the first failed call of an open circuit, explain it, and link to Grafana and to its traces', async (t) => {
+    const { gateway, sandbox } = await startTwoEnvironments(t, {
+      clients: [],
+      circuit: { minimumCalls: 3, openFor: '60s' },
+      admin: {
+        links: {
+          grafana: 'https://grafana.example/d/penstock?var-environment={environment}',
+          traces: 'https://traces.example/search?id={xRequestId}',
+        },
+      },
+    });
+    sandbox.injectFault({ name: 'status', status: 503 });
+    const requestId = randomUUID();
+    const first = { ...initiation, headers: [['X-Request-ID', requestId] as const, ...initiation.headers] };
+    await call(gateway.url, first);
+    for (let calls = 0; calls < 2; calls++) await ask(gateway, 'write');
+    const page = await pages.signIn(t, gateway);
+    const alert = page.getByRole('listitem').filter({ hasText: 'sandbox: write circuit open' });
+    await alert.getByText(/First cause, at .*: the bank answered 503\./).waitFor();
+    const address = (name: string) => alert.getByRole('link', { name }).getAttribute('href');
+    assert.equal(await address('Grafana'), 'https://grafana.example/d/penstock?var-environment=sandbox');
+    assert.equal(await address('Traces'), `https://traces.example/search?id=${requestId}`);
+    assert.match((await address('Guide')) ?? '', /\/docs\/operations\/circuits\.md$/);
+    const card = page.getByRole('article', { name: 'sandbox' });
+    await card.getByText(/First cause, at .*: initiatePayment of anonymous, the bank answered 503/).waitFor();
+    await card.getByRole('button', { name: 'Why? Explain the first cause of write of sandbox' }).click();
+    await page.locator('#search-results').getByText(requestId).waitFor();
   });
 
   test('draw the last five minutes at once, then every second, and show the values under the pointer', async (t) => {
