@@ -63,9 +63,7 @@ function createRow({ number, at, who, action, outcome, details }) {
     h(
       'td',
       { class: 'wide', 'data-label': 'Details' },
-      reason && h('q', {}, String(reason)),
-      ' ',
-      h('span', { class: 'hint' }, ...factElements),
+      h('span', {}, reason && h('q', {}, String(reason)), ' ', h('span', { class: 'hint' }, ...factElements)),
     ),
   );
 }

@@ -36,7 +36,7 @@ export function renderRequest(record, isOpen, links) {
   );
   return h(
     'article',
-    { class: 'decision', 'data-level': error ? 'bad' : status < 400 ? 'good' : 'warn' },
+    { class: 'decision', 'data-level': levelOf(status) },
     title,
     why && h('p', {}, why),
     list,
@@ -50,6 +50,12 @@ export function renderRequest(record, isOpen, links) {
           h('ol', { class: 'steps' }, ...steps.map(renderStep)),
         ),
   );
+}
+
+/** An error of 4xx is the caller's, such as a 404. */
+function levelOf(status) {
+  if (status >= 500) return 'bad';
+  return status >= 400 ? 'warn' : 'good';
 }
 
 const renderStep = ({ afterMs, what, ...attributes }) =>
