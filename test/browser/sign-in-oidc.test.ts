@@ -48,9 +48,12 @@ describe('a browser', { skip: skipWithoutChromium }, () => {
 
     const page = await pages.open(t, gateway);
     assert.equal(await nameIn(page), null);
-    await page.goto(`${url}/oidc/sign-in`);
+    const signIn = page.getByRole('link', { name: 'Sign in with your organisation' });
+    await signIn.click();
     await page.waitForURL(`${url}/`);
     assert.equal(await nameIn(page), 'ann');
+    await page.getByRole('button', { name: 'Hold read of sandbox' }).waitFor();
+    assert.equal(await page.locator('#operator').innerText(), 'ann');
     const cookies = await page.context().cookies(url);
     assert.deepEqual(
       cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]),
@@ -77,5 +80,11 @@ describe('a browser', { skip: skipWithoutChromium }, () => {
     assert.equal(await nameIn(page), 'ann');
     const refused = () => gateway.logLines.filter((line) => line.includes('another web page'));
     assert.ok(refused().length >= 1, 'the request of the other port had the cookie');
+
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signIn.waitFor();
+    await until(10_000, 'the session has ended', async () => (await nameIn(page)) === null);
+    await page.reload();
+    await signIn.waitFor();
   });
 });

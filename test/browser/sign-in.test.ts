@@ -32,6 +32,17 @@ describe('the sign-in of the console without a token', { skip: skipWithoutChromi
     assert.equal(await link.evaluate((one) => one === document.activeElement), true);
   });
 
+  test('shows the page at once to an operator whom a trusted proxy has signed in, without a button to sign out', async (t) => {
+    const roles = { operate: ['on-call'] };
+    const admin = { trustedProxies: ['127.0.0.1'], proxySignIn: { roles } };
+    const { gateway } = await startGatewayWithBank(t, { admin });
+    const extraHTTPHeaders = { 'X-Forwarded-User': 'ann', 'X-Forwarded-Groups': 'on-call' };
+    const page = await pages.open(t, gateway, { extraHTTPHeaders });
+    await page.getByRole('button', { name: 'Hold read of sandbox' }).waitFor();
+    assert.equal(await page.locator('#operator').innerText(), 'ann');
+    assert.equal(await page.getByRole('button', { name: 'Sign out' }).count(), 0);
+  });
+
   test('uses an existing session at once, and says when it has ended', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
     const page = await pages.open(t, gateway);
