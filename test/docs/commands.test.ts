@@ -26,7 +26,7 @@ const notRun: readonly (readonly [RegExp, string])[] = [
     /^npm exec penstock -- state accept-loss\b/,
     'wants a loss of writes: test/fault/state-losses.test.ts plays it over HTTP',
   ],
-  [/^(kubectl|helm)\b/, 'there is no cluster: test/deploy, and the CI workflow'],
+  [/^(kubectl|helm|penstock environment --url)\b/, 'there is no cluster: test/deploy, and the CI workflow'],
   [
     /^(install|mv)\b/,
     'renews certificates that only an installation has: test/fault/certificate-rotation.test.ts',

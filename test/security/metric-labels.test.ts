@@ -25,6 +25,7 @@ const allowedValues: Readonly<Record<string, readonly string[]>> = {
     ...['claimed', 'replayed', 'running', 'in-doubt', 'happened', 'another-request', 'unprotected'],
   ],
   state: ['closed', 'open', 'half-open', 'probation'],
+  as: ['open', 'closed'],
   tenant: ['anonymous'], // otherwise the configured ones
 };
 
