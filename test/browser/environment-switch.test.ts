@@ -112,7 +112,16 @@ describe('the environment switch of the console', { skip: skipWithoutChromium },
     assert.equal(await page.locator('#operator').innerText(), 'rita (read-only)');
     await page.getByText(/^2 payments: /).waitFor();
     const names = () => page.getByRole('button').evaluateAll((all) => all.map((one) => one.textContent));
-    const forAll = ['Sign out', 'Why?', 'Why?', 'Export CSV', 'Export JSON', 'Search', 'Verify hash chain'];
+    const forAll = [
+      'Sign out',
+      'Why?',
+      'Why?',
+      'Export CSV',
+      'Export JSON',
+      'Example',
+      'Search',
+      'Verify hash chain',
+    ];
     assert.deepEqual(await names(), forAll);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('Operator token').fill(adminToken);

@@ -229,6 +229,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     const decision = {
       at: '2026-11-21T03:00:00.000Z',
       xRequestId: known,
+      instance: 'gateway-1',
       operation: 'initiatePayment',
       client: 'shop',
       tenant: 'shop',
@@ -239,7 +240,11 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
       why: 'The bank fails; nothing was sent.',
       steps: [{ afterMs: 1.5, what: 'circuit', state: 'open', lane: 'write' }],
     };
-    await page.route(`**/api/decisions/${known}`, (route) => route.fulfill({ json: [decision] }));
+    const found = { requests: [decision], searchedFrom: decision.at, complete: true, notStored: 0 };
+    await page.route(
+      ({ pathname, searchParams }) => pathname === '/api/search' && searchParams.get('requestId') === known,
+      (route) => route.fulfill({ json: found }),
+    );
     const search = page.getByRole('button', { name: 'Search' });
     await page.getByLabel('X-Request-ID', { exact: true }).fill(` ${known} `);
     await search.click();
