@@ -105,13 +105,13 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
     const held = await callAdminApi(here, 'PUT', path, {
       hold: 'open',
       reason: 'for a moment',
-      for: '1500ms',
+      for: '4s',
     });
     assert.equal(held.status, 200, held.text);
     assert.equal((await ask(here, 'write')).header('Penstock-Error'), 'CIRCUIT_OPEN');
     for (const instance of [here, there]) {
       await until(
-        5_000,
+        30_000,
         'the hold has ended',
         async () => (await circuitOf(instance, 'write')).hold === null,
       );
