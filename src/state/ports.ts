@@ -223,7 +223,7 @@ export interface PermitRequest {
   readonly lease?: PermitLease | undefined;
 }
 
-/** The unused permits of an instance. The lease ends `leaseMs` after the last request that contains it. */
+/** The unused permits of an instance. The lease ends `permitLeaseMs` after the last request that contains it. */
 export interface PermitLease {
   /** Identifies the lease. */
   readonly id: string;
@@ -235,8 +235,8 @@ export interface PermitLease {
   readonly immediate: number;
 }
 
-/** How long a lease lasts, in milliseconds. Longer than the time-out of Redis: a slow answer still contains usable permits. */
-export const leaseMs = 1_000;
+/** How long a lease of permits lasts, in milliseconds. Longer than the time-out of Redis: a slow answer still contains usable permits. */
+export const permitLeaseMs = 1_000;
 
 export interface GrantedPermits {
   readonly granted: number;

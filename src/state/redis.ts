@@ -10,8 +10,8 @@ import {
   type GrantedPermits,
   type Journals,
   type KeyValues,
-  leaseMs,
   maxJournalTexts,
+  permitLeaseMs,
   type Sets,
   type SharedTokenBuckets,
   type State,
@@ -317,8 +317,8 @@ function createTokenBuckets(
     take: (bucket, rate) =>
       reserve(bucket, rate, 0, (waitMs, aheadMs) => takeResultOf(waitMs <= 0, aheadMs, rate)),
     lease(bucket, { perSecond, burst, longestAheadMs = '' }, { wanted, maxWaitMs, lease }) {
-      const leaseArgs = lease ? [leaseMs, lease.id, lease.held, lease.returned, lease.immediate] : [leaseMs];
-      const args = [perSecond, burst, maxWaitMs, longestAheadMs, wanted, ...leaseArgs];
+      const leaseArgs = lease ? [lease.id, lease.held, lease.returned, lease.immediate] : [];
+      const args = [perSecond, burst, maxWaitMs, longestAheadMs, wanted, permitLeaseMs, ...leaseArgs];
       return sendLease(grantedPermits, bucket, ...args);
     },
     giveBack: (bucket, { perSecond }, after) => send(tookEffect, 'returnPermit', bucket, perSecond, after),
