@@ -12,6 +12,7 @@ import {
   type KeyValues,
   maxJournalTexts,
   permitLeaseMs,
+  type ReplaceConditions,
   type Sets,
   type SharedTokenBuckets,
   type State,
@@ -201,8 +202,7 @@ function createKeyValues({
     current: string | Buffer,
     value: string,
     ttlMs: number | undefined,
-    fence: Fence | undefined,
-    confirmedBy: ConfirmedBy | undefined,
+    { fence, confirmedBy }: ReplaceConditions,
   ): Promise<boolean> {
     if (fence) return sendFenced(fence, confirmedBy, key, value, ttlOrNone(ttlMs), current);
     const sendThis = confirmedBy ? sendConfirmed : send;
@@ -234,14 +234,16 @@ function createKeyValues({
       isSet.command = command;
       return isSet;
     },
-    replace(key, expected, value, ttlMs, fence, confirmedBy, after) {
+    replace(key, expected, value, ttlMs, conditions = {}) {
+      const { fence, confirmedBy, after } = conditions;
       const text = expected.toWellFormed();
       const isPlain = !text.includes(replacementCharacter);
       if (after && isPlain && !fence && !confirmedBy) return replaceAfter(after, key, text, value, ttlMs);
       if (after)
-        return after.then((isSet) => isSet && keyValues.replace(key, text, value, ttlMs, fence, confirmedBy));
-      const replaceThis = (current: string | Buffer) =>
-        replaceStored(key, current, value, ttlMs, fence, confirmedBy);
+        return after.then(
+          (isSet) => isSet && keyValues.replace(key, text, value, ttlMs, { fence, confirmedBy }),
+        );
+      const replaceThis = (current: string | Buffer) => replaceStored(key, current, value, ttlMs, conditions);
       return isPlain ? replaceThis(text) : ifStored(key, text, replaceThis);
     },
     remove: (key) => send(toVoid, 'DEL', key),
