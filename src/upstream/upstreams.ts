@@ -8,7 +8,7 @@ import { createCertificateLog } from '../telemetry/certificate-log.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Timeline } from '../telemetry/timeline.ts';
-import { type PrefetchPermit, prefetchPermit, type Upstream } from './call-upstream.ts';
+import { createPrefetchPermit, type PrefetchPermit, type Upstream } from './call-upstream.ts';
 import type { Holds } from './circuit/holds.ts';
 import { createProbe } from './circuit/recovery.ts';
 import { reportChanges } from './circuit/report-changes.ts';
@@ -101,7 +101,7 @@ export function createUpstreams(
 
   return {
     of: (name) => upstreams.get(name) ?? missingEnvironment(name),
-    prefetchPermit: prefetchPermit((name) => upstreams.get(name)),
+    prefetchPermit: createPrefetchPermit((name) => upstreams.get(name)),
     circuits: circuits.views,
     limiters,
     certificates,
