@@ -6,7 +6,13 @@
  * programs read them: the bank must receive the request that was validated here (RFC 9112 section 11.2).
  */
 
-import { type HeaderField, type HeaderFields, isHopByHop } from '../pis/headers.ts';
+import {
+  connectionOptions,
+  type HeaderField,
+  type HeaderFields,
+  isHopByHop,
+  withoutFields,
+} from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
 import { GatewayError } from '../request/errors.ts';
 import type { Client } from '../request/messages.ts';
@@ -107,8 +113,8 @@ export class RequestHead {
       if (traits.isForwarded) outbound.push([field, value]);
     }
     if (this.requestId !== undefined && !uuid.test(this.requestId)) this.requestId = undefined;
-    const options = this.#connection === undefined ? [] : optionsIn(this.#connection);
-    this.outbound = options.length === 0 ? outbound : withoutNamed(outbound, options);
+    const options = this.#connection === undefined ? [] : connectionOptions(this.#connection);
+    this.outbound = options.length === 0 ? outbound : withoutFields(outbound, new Set(options));
     this.error =
       sizeError(rawHeaders.length / 2) ??
       versionError(httpVersion) ??
@@ -221,19 +227,6 @@ const traitsOf = cacheByName((field): FieldTraits => {
     isAmbiguous: name.includes('_'),
   };
 });
-
-/** The names of fields in `Connection`, in lower case. */
-function optionsIn(connection: string): readonly string[] {
-  if (connection === 'keep-alive') return []; // the usual value: it names a field that is hop-by-hop in any case
-  return connection
-    .split(',')
-    .map((option) => option.trim().toLowerCase())
-    .filter((option) => option !== '');
-}
-
-/** Fields that `Connection` names belong to the connection (RFC 9110 section 7.6.1). */
-const withoutNamed = (fields: HeaderFields, options: readonly string[]): HeaderFields =>
-  fields.filter(([field]) => !options.includes(field.toLowerCase()));
 
 function sizeError(fields: number): GatewayError | undefined {
   if (fields <= maxFields) return undefined;
