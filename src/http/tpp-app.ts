@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import express from 'express';
 import { type HeaderField, headerFieldsFrom } from '../pis/headers.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import { asGatewayError, type GatewayError, withAdvice } from '../request/errors.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
 import type { Handler } from '../request/stage.ts';
@@ -113,5 +114,3 @@ export function createTppApp({
     Reflect.apply(app, undefined, [incoming, outgoing, onUnhandled]);
   };
 }
-
-const emptyBody = Buffer.alloc(0);

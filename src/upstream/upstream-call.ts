@@ -13,7 +13,7 @@ import {
 } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
 import type { BatchScheduler } from '../request/batch-scheduler.ts';
-import { createBodyBuffer } from '../request/body-buffer.ts';
+import { createBodyBuffer, emptyBody } from '../request/body-buffer.ts';
 import { asGatewayError, type GatewayError, outcomeUnknown, stateUnavailable } from '../request/errors.ts';
 import type { SetDeadline } from './deadlines.ts';
 import {
@@ -361,7 +361,6 @@ const useOf = cacheByName((field): 'forwarded' | 'transfer-encoding' | 'connecti
 });
 
 const noOptions: readonly string[] = [];
-const emptyBody = Buffer.alloc(0);
 
 const protocolChanged = () =>
   malformedResponse(

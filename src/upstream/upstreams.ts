@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
 import type { ClientSettings, Config, EnvironmentSettings } from '../config/schema.ts';
 import type { HeaderFields } from '../pis/headers.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import { createCertificateLog } from '../telemetry/certificate-log.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -208,4 +209,3 @@ const getProbePath = (
   });
 
 const probeHeaders = (): HeaderFields => [['X-Request-ID', randomUUID()]];
-const emptyBody = Buffer.alloc(0);
