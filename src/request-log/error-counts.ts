@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { LogValue } from '../state/ports.ts';
-import { minuteName } from './minute-figures.ts';
+import { minuteName, minuteOf, secondsPerMinute } from './minute-figures.ts';
 
 /** One error: what failed for whom, and how often. */
 export interface ErrorCount {
@@ -30,7 +30,6 @@ export interface ErrorCounts {
 
 /** Different errors in one minute. More are not counted, so that one instance stores at most about 50 KB a minute. */
 const maxErrors = 200;
-const secondsPerMinute = 60;
 
 /** @param now milliseconds since 1970 */
 export function createErrorCounts(instance: string, now: () => number = Date.now): ErrorCounts {
@@ -39,8 +38,7 @@ export function createErrorCounts(instance: string, now: () => number = Date.now
   let changed = new Set<number>();
   return {
     add(error) {
-      const seconds = Math.floor(error.lastAtMs / 1_000);
-      const at = seconds - (seconds % secondsPerMinute);
+      const at = minuteOf(Math.floor(error.lastAtMs / 1_000));
       const counts = minutes.get(at) ?? new Map<string, ErrorCount>();
       minutes.set(at, counts);
       const key = keyOf(error);
@@ -78,8 +76,15 @@ const header = Buffer.of(1);
 const name = z.string().nullable();
 const errorList = z.array(
   z.object({
-    ...{ code: name, client: name, tenant: name, operation: name, environment: name },
-    ...{ bankStatus: z.number().nullable(), count: z.number(), lastAtMs: z.number(), xRequestId: z.string() },
+    code: name,
+    client: name,
+    tenant: name,
+    operation: name,
+    environment: name,
+    bankStatus: z.number().nullable(),
+    count: z.number(),
+    lastAtMs: z.number(),
+    xRequestId: z.string(),
   }),
 );
 

@@ -75,7 +75,7 @@ export function createRequestSearch({
       chunksLeft -= chunks;
       const isEnough = chunksLeft <= 0 || matches.since(readFromMs).length >= query.limit;
       if (isEnough && readFromMs > query.fromMs) return Math.min(readFromMs, query.toMs);
-      if (chunks > 0) await setImmediate(); // requests are served in between
+      if (chunks > 0) await setImmediate(); // so that requests are served between two steps
     }
     return query.fromMs;
   }
@@ -123,10 +123,10 @@ export function createRequestSearch({
   };
 }
 
-/** A request ends, and its record waits for the state, in at most so many further slices. */
+/** A request may end, and its record may be stored, in one of so many slices after that in which it was received. */
 const slicesAfter = 2;
 
-/** A request whose clock is this far ahead is found as well. Milliseconds. */
+/** A request is found although the clock of its instance is this far ahead. Milliseconds. */
 const clockMarginMs = 60_000;
 
 function fingerprintsOf({ requestId, payment, tenant, error }: RequestQuery): readonly number[] {

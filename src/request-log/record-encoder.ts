@@ -55,7 +55,7 @@ export function createRecordEncoder(instance: string): RecordEncoder {
   let previousAtMs = Number.NaN;
   let previousNumber = 0;
 
-  /** The numbers of the shape that is being looked up, and the milliseconds of its record. */
+  /** The shape of the current record, with its hash, and the times of the record. They are reused for all records. */
   let numbers = new Int32Array(1_024);
   let count = 0;
   let hash = 0;
@@ -85,7 +85,7 @@ export function createRecordEncoder(instance: string): RecordEncoder {
     return ids;
   }
 
-  /** 0 stays 0. */
+  /** The id in the dictionary of a name of the table; 0 if the name is unknown. */
   function textId(names: NameTable, ids: Int32Array, name: number): number {
     if (name === 0) return 0;
     const known = ids[name] ?? 0;

@@ -9,7 +9,7 @@ import {
   sumOfCounts,
 } from '../telemetry/live-stats.ts';
 import { decodeErrors, type ErrorCount, keyOf, mergeErrors } from './error-counts.ts';
-import { decodeFigures, parseMinuteName } from './minute-figures.ts';
+import { decodeFigures, minuteIn } from './minute-figures.ts';
 import type { RequestLogWriter } from './request-log-writer.ts';
 import { sliceOf } from './slices.ts';
 
@@ -61,7 +61,7 @@ export function createRequestHistory({
     // The value in a later slice is the newer one of the same minute and instance.
     const values = new Map(all.flatMap((each) => [...each]));
     return [...values]
-      .map(([name, value]) => ({ at: parseMinuteName(name).at, value }))
+      .map(([name, value]) => ({ at: minuteIn(name), value }))
       .filter(({ at }) => at >= fromSeconds && at <= toSeconds);
   }
 

@@ -73,7 +73,9 @@ export function createLiveStats(now: () => number = Date.now): LiveStats {
 /** A second without requests. */
 export const emptySecond = (at: number): SecondCounts => ({
   at,
-  ...{ requests: 0, refused: 0, failed: 0 },
+  requests: 0,
+  refused: 0,
+  failed: 0,
   cache: { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 },
   durations: [],
 });

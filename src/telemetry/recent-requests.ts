@@ -137,7 +137,7 @@ function createRing(maxRecords: number, names: NameTable): Ring {
       if (untaken < maxRecords) untaken += 1;
       else evicted += 1;
     },
-    // Many calls may end late at the same time, when the bank recovers: so a record that is not this one is not read.
+    // Compares without reading the records: when the bank recovers, many calls may end late at the same time.
     replace(record) {
       const idBytes = bytesOf(record.requestId?.toLowerCase());
       for (let slot = 0; slot < size; slot++) {
