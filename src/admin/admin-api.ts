@@ -21,7 +21,7 @@ import { AdminRefusal } from './admin-refusal.ts';
 import { operatorOf } from './authenticate-operator.ts';
 import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
-import { exportFileName, inDoubtCsv, type ListedInDoubt } from './in-doubt-export.ts';
+import { exportFileName, exportText, type ListedInDoubt } from './in-doubt-export.ts';
 import { type InDoubtFilter, matches } from './in-doubt-filter.ts';
 import { openapiYaml } from './openapi/document.ts';
 import type { inDoubtQuery } from './request-schemas.ts';
@@ -144,9 +144,9 @@ export function createAdminApi({
 
     listInstances: () => fleet.instances(),
 
-    listTimeline({ query: { from, to } }) {
-      const toMs = to === undefined ? Date.now() : Date.parse(to);
-      return timeline.read(from === undefined ? toMs - defaultTimelineMs : Date.parse(from), toMs);
+    listTimeline({ query }) {
+      const { fromMs, toMs } = periodOf(query, defaultTimelineMs);
+      return timeline.read(fromMs, toMs);
     },
 
     async searchRequests({ query: { from, to, limit, ...conditions } }) {
@@ -163,9 +163,8 @@ export function createAdminApi({
       return errors.map(({ lastAtMs, ...error }) => ({ ...error, lastAt: new Date(lastAtMs).toISOString() }));
     },
 
-    async showHistory({ query: { from, to } }) {
-      const toMs = to === undefined ? Date.now() : Date.parse(to);
-      const fromMs = from === undefined ? toMs - defaultHistoryMs : Date.parse(from);
+    async showHistory({ query }) {
+      const { fromMs, toMs } = periodOf(query, defaultHistoryMs);
       const { resolutionSeconds, points } = await history.figures(fromMs, toMs);
       return {
         resolutionSeconds,
@@ -190,13 +189,7 @@ export function createAdminApi({
       const requests = await listInDoubt(query);
       const fileName = exportFileName(format, Date.now());
       response.set('Content-Disposition', `attachment; filename="${fileName}"`).type(format);
-      response.send(
-        format === 'csv'
-          ? inDoubtCsv(requests)
-              .map((line) => `${line}\r\n`)
-              .join('')
-          : `${JSON.stringify(requests, null, 2)}\n`,
-      );
+      response.send(exportText(format, requests));
     },
 
     async previewInDoubt({ query: { environment, ...query } }) {
@@ -294,10 +287,20 @@ export function createAdminApi({
 }
 
 const maxAuditRecords = 100;
-const defaultTimelineMs = 24 * 3_600_000;
 const maxDecisions = 100;
 const allTime = { fromMs: 0, toMs: Number.POSITIVE_INFINITY };
+/** The lengths of periods whose beginning is not given. Milliseconds. */
+const defaultTimelineMs = 24 * 3_600_000;
 const defaultHistoryMs = 3_600_000;
+
+/** In milliseconds since 1970. */
+function periodOf(
+  { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
+  defaultMs: number,
+) {
+  const toMs = to === undefined ? Date.now() : Date.parse(to);
+  return { fromMs: from === undefined ? toMs - defaultMs : Date.parse(from), toMs };
+}
 
 const filterOf = ({ olderThan: olderThanMs, ...rest }: z.output<typeof inDoubtQuery>): InDoubtFilter => ({
   ...rest,
