@@ -57,17 +57,6 @@ const isoTime = (ms) => new Date(ms).toISOString();
 const keyOf = ({ at, kind, instance, environment, lane, text }) =>
   JSON.stringify([at, formatTime(at), kind, instance, environment, lane, text]);
 
-const kindLabels = {
-  circuit: 'circuit',
-  hold: 'hold',
-  switch: 'switch',
-  reload: 'reload',
-  certificate: 'certificate',
-  start: 'start',
-  stop: 'stop',
-  lost: 'lost',
-};
-
 function createEntry({ at, kind, instance, who, environment, lane, text, details }) {
   const facts = [
     environment ? environmentBadge(environment) : '',
@@ -79,7 +68,7 @@ function createEntry({ at, kind, instance, who, environment, lane, text, details
     'li',
     { 'data-kind': kind },
     timeElement(at),
-    h('span', { class: 'badge', 'data-kind': kind }, kindLabels[kind] ?? kind),
+    h('span', { class: 'badge', 'data-kind': kind }, kind),
     h(
       'div',
       {},
