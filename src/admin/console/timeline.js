@@ -57,7 +57,7 @@ const isoTime = (ms) => new Date(ms).toISOString();
 const keyOf = ({ at, kind, instance, environment, lane, text }) =>
   JSON.stringify([at, formatTime(at), kind, instance, environment, lane, text]);
 
-function createEntry({ at, kind, instance, who, environment, lane, text, details }) {
+function createEntry({ at, kind, instance, who, environment, lane, text }) {
   const facts = [
     environment ? environmentBadge(environment) : '',
     lane ?? '',
@@ -74,17 +74,6 @@ function createEntry({ at, kind, instance, who, environment, lane, text, details
       {},
       h('bdi', {}, text),
       h('p', { class: 'hint' }, ...facts.flatMap((fact, index) => [index > 0 ? ' · ' : '', fact])),
-      changesOf(details),
     ),
   );
-}
-
-/** The settings that a reload has changed. */
-function changesOf(details) {
-  const changes = [...(details?.changes ?? []), ...(details?.restartRequired ?? [])];
-  if (changes.length === 0) return undefined;
-  const items = changes.map(({ setting, from, to }) =>
-    h('li', {}, h('code', {}, setting), `: ${from ?? 'not set'} → ${to ?? 'not set'}`),
-  );
-  return h('ul', { class: 'changes' }, ...items);
 }
