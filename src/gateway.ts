@@ -160,7 +160,7 @@ export function assembleGateway(
     return heartbeatMs;
   });
   const oidcTask = createPeriodicTask(async () => {
-    await adminTasks.maintain();
+    await adminTasks.refreshOidcProvider();
     return heartbeatMs;
   });
   const sessionsTask = createPeriodicTask(async () => {

@@ -40,7 +40,7 @@ export interface SignIn {
     'getSession' | 'startSession' | 'endSession' | 'startOidcSignIn' | 'finishOidcSignIn'
   >;
   /** Reads the description of the OIDC provider if it is due; to be called every second. Never rejects. */
-  maintain(): Promise<void>;
+  refreshProvider(): Promise<void>;
 }
 
 /** Values of the parameter `signInError` with which the console is opened. */
@@ -189,7 +189,7 @@ export function createSignIn({
         return redirect(response, consoleUrl(errorOf[result.kind]));
       },
     },
-    maintain: async () => currentProvider()?.maintain(),
+    refreshProvider: async () => currentProvider()?.refresh(),
   };
 }
 
