@@ -1,6 +1,7 @@
 /** How often each error occurred in each minute, on one instance: as one value of the request log for each minute. */
 
 import { z } from 'zod';
+import { parseStored } from '../state/parse-stored.ts';
 import type { LogValue } from '../state/ports.ts';
 import { minuteName, minuteOf, secondsPerMinute } from './minute-figures.ts';
 
@@ -91,9 +92,5 @@ const errorList = z.array(
 /** @returns none if the bytes are no value of this version */
 export function decodeErrors(value: Buffer): readonly ErrorCount[] {
   if (!value.subarray(0, header.length).equals(header)) return [];
-  try {
-    return errorList.parse(JSON.parse(value.subarray(header.length).toString()));
-  } catch {
-    return [];
-  }
+  return parseStored(errorList, value.subarray(header.length).toString()) ?? [];
 }

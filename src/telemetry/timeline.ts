@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type Lane, lanes } from '../pis/operations.ts';
+import { parseStored } from '../state/parse-stored.ts';
 import type { Journals } from '../state/ports.ts';
 import type { Log } from './log.ts';
 
@@ -200,13 +201,7 @@ function entryOf(event: TimelineEvent, ownName: string, nowMs: number): StoredEn
 const hourOf = (at: string) => Math.floor(Date.parse(at) / hourMs);
 
 /** Ignores an entry of a newer release that this one does not know. */
-function parseEntry(text: string): readonly StoredEntry[] {
-  try {
-    return [storedEntry.parse(JSON.parse(text))];
-  } catch {
-    return [];
-  }
-}
+const parseEntry = (text: string): StoredEntry | readonly [] => parseStored(storedEntry, text) ?? [];
 
 /** @returns counts an event of the current hour */
 function createHourlyLimit(max: number, now: () => number): () => 'under' | 'last' | 'beyond' {
