@@ -12,6 +12,7 @@ import {
 } from './environments/choose-environment.ts';
 import { enforceIdempotency, type IdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import { type IdentifyTenantDependencies, identifyTenant } from './identities/identify-tenant.ts';
+import { answerConditional } from './notifications/answer-conditional.ts';
 import type { Lane } from './pis/operations.ts';
 import type { PisRequest } from './request/messages.ts';
 import { type Handler, startPipeline } from './request/stage.ts';
@@ -60,6 +61,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(updatePublicUrl(publicUrl, segment)) // a cached status may have links of an earlier configuration
       .use(idempotency.resolveCancelled)
       .use(chooseEnvironment(routing))
+      .use(answerConditional(statusCache)) // 304 for the gateway's own tags
       .use(cacheStatus(statusCache))
       .use(rewriteUrls(publicUrl, segment))
       .endWith(callUpstream(dependencies.upstreamFor)),

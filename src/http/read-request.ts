@@ -64,6 +64,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
       operation,
       client,
       requestId: head.requestId,
+      isConditional: head.isConditional,
       requestedEnvironment: requestedEnvironmentIn(head, environments, client),
       headers: head.outbound,
       body: emptyBody,

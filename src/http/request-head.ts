@@ -84,6 +84,8 @@ export class RequestHead {
   contentLength: string | undefined = undefined;
   expect: string | undefined = undefined;
   host: string | undefined = undefined;
+  /** Whether the request has `If-None-Match`. */
+  isConditional = false;
   /** Set when the client is identified: for the record, if the request is refused after that. */
   client: Client | undefined = undefined;
   /** Value of `Penstock-Environment`. */
@@ -146,6 +148,9 @@ export class RequestHead {
         break;
       case 'host':
         this.host ??= value;
+        break;
+      case 'if-none-match':
+        this.isConditional = true;
         break;
       case 'penstock-environment':
         this.requestedEnvironment ??= value;
@@ -210,6 +215,7 @@ const slotFields: ReadonlySet<string> = new Set([
   'content-length',
   'expect',
   'host',
+  'if-none-match',
   'penstock-environment',
   'transfer-encoding',
   'x-api-key',

@@ -74,6 +74,8 @@ export interface PisRequest {
   readonly client: Client;
   /** The client's own `X-Request-ID`, as it was sent. */
   readonly requestId: string;
+  /** Whether it has a field of a conditional or waiting read: `If-None-Match`. Most requests have none, and are not searched for it. */
+  readonly isConditional?: boolean | undefined;
   /** Value of `Penstock-Environment`. */
   readonly requestedEnvironment?: string | undefined;
   /** End-to-end fields as the TPP sent them, without framing and without fields for the gateway. Stage 1 may set the trace. */

@@ -8,6 +8,7 @@
 
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../config/schema.ts';
+import type { HeaderFields } from '../pis/headers.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
 import { type Identities, namesAsIdentities } from '../request/identities.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
@@ -42,6 +43,10 @@ import { createSingleFlight, type SingleFlight } from './single-flight.ts';
 /** The status cache of one configuration. */
 export interface StatusCache {
   readonly enabled: boolean;
+  /**
+   * Whether a read with these fields is answered for itself only: it has a `Signature`, a `Range`, or a condition.
+   */
+  readonly isBypassed: (headers: HeaderFields) => boolean;
   /** Answers a status read. */
   readonly readStatus: Stage<RoutedRequest>;
   /** Starts reading the payment of a status read, before its environment is known: `prefetchStatus` of stage 4. */
@@ -103,10 +108,11 @@ export function createStatusCache(
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
   const storedForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
   const store = createCacheStore(keyValues, storedForMs, invalidation);
-  const fetchStatus = createFetchStatus({ store, invalidation, settings, now });
+  const fetchStatus = createFetchStatus({ store, invalidation, tagOf: cacheKeys.tagOf, settings, now });
 
   return {
     enabled: settings.enabled,
+    isBypassed: (headers) => cacheFieldsIn(headers).bypasses,
     readStatus: createStatusReader({
       cacheKeys,
       store,

@@ -4,7 +4,10 @@ import { consoleFiles, folderOf, type Source, sources } from './sources.ts';
 
 /** Folders (or files at the top of `src/`) that each folder may import from, apart from itself. */
 const foundation = ['pis', 'request', 'config', 'certificates', 'state', 'telemetry'];
-const parts = ['identities', 'idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'];
+const parts = [
+  ...['identities', 'idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'],
+  'notifications',
+];
 const allowedImports: Readonly<Record<string, readonly string[]>> = {
   pis: [],
   certificates: [],

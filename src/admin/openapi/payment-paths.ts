@@ -42,13 +42,23 @@ function describeOperation(row: Row) {
     summary,
     description: `${laneDescriptions[row.lane]} Every other response of the bank is forwarded with its status, body and headers.`,
     security: [{}, { apiKey: [] }],
-    parameters: [ref('parameters', 'X-Request-ID'), ref('parameters', 'Penstock-Environment')],
+    parameters: [
+      ref('parameters', 'X-Request-ID'),
+      ref('parameters', 'Penstock-Environment'),
+      ...(row.readsStatus ? [ref('parameters', 'If-None-Match')] : []),
+    ],
     ...(row.method === 'POST' && { requestBody: ref('requestBodies', 'Opaque') }),
     responses: {
-      [status]: ref('responses', status === 204 ? 'NoContent' : 'BankResponse'),
+      [status]: ref('responses', responseOf(row, status)),
+      ...(row.readsStatus && { 304: ref('responses', 'NotModified') }),
       ...Object.fromEntries(errors),
     },
   };
+}
+
+function responseOf({ readsStatus }: Row, status: number): string {
+  if (status === 204) return 'NoContent';
+  return readsStatus ? 'StatusResponse' : 'BankResponse';
 }
 
 const laneDescriptions = {
@@ -115,6 +125,13 @@ export const paymentComponents = {
       description: 'The environment to use; must be one that the client is allowed to use.',
       schema: { type: 'string' },
     },
+    'If-None-Match': {
+      name: 'If-None-Match',
+      in: 'header',
+      description:
+        'Tags of earlier responses. If all of them are tags of the gateway, the response is 304 while the status has one of them.',
+      schema: { type: 'string' },
+    },
   },
   headers: {
     'X-Request-ID': header('The id of the request.', { type: 'string', format: 'uuid' }),
@@ -123,6 +140,7 @@ export const paymentComponents = {
     Link: header(
       'The explanation of the error code, with rel="help" (RFC 8288), if `listen.errorPageUrl` is set.',
     ),
+    ETag: header('The tag of the status, unless the bank sends its own: docs/callers/payment-status.md.'),
     'Cache-Status': header('Whether the status comes from the cache (RFC 9211).'),
     'Idempotent-Replayed': header(
       '`true` if this is the stored response to an earlier request with the same id; a long response is stored only in part.',
@@ -147,6 +165,18 @@ export const paymentComponents = {
         'application/json': { schema: { type: 'object' } },
         'application/xml': { schema: { type: 'string' } },
       },
+    },
+    StatusResponse: {
+      description: 'The status of the payment, as the bank sent it.',
+      headers: headersNamed('X-Request-ID', 'Penstock-Environment', 'Cache-Status', 'ETag'),
+      content: {
+        'application/json': { schema: { type: 'object' } },
+        'application/xml': { schema: { type: 'string' } },
+      },
+    },
+    NotModified: {
+      description: 'The status has a tag of If-None-Match.',
+      headers: headersNamed('X-Request-ID', 'Penstock-Environment', 'Cache-Status', 'ETag'),
     },
     NoContent: {
       description: 'Done; the bank sent no content.',
