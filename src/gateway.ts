@@ -181,6 +181,7 @@ export function assembleGateway(
   function drain(): void {
     readiness.phase = 'draining';
     listener.drain();
+    services.notifications.openListeners.drain();
     events.close();
   }
 

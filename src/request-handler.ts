@@ -20,7 +20,8 @@ import {
   IdentityContradiction,
 } from './identities/configured-identities.ts';
 import { identitySettingsOf } from './identities/identity-settings.ts';
-import { createPipeline } from './pipeline.ts';
+import type { PollPipeline } from './notifications/status-reads.ts';
+import { createPipeline, createPollPipeline, type PipelineDependencies } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
 import type { Services } from './services.ts';
 import { createStatusCache, type Purge } from './status-cache/cache-status.ts';
@@ -45,6 +46,8 @@ export interface RequestHandler {
   readonly identities: ConfiguredIdentities;
   readonly upstreams: Upstreams;
   readonly serve: RequestListener;
+  /** How the gateway itself reads statuses. */
+  readonly polls: PollPipeline;
   /** Removes a payment, or all payments, from the status caches of all instances. @throws GatewayError STATE_UNAVAILABLE */
   readonly purgeStatusCache: Purge;
   /** The environments for the admin API, in the order of the configuration. */
@@ -56,6 +59,7 @@ export interface RequestHandler {
 /** @throws Error if a file that the configuration names cannot be used */
 export function createRequestHandlers(config: Config, services: Services): RequestHandlers {
   let current = createRequestHandler(config, services, createIdentities(config, services));
+  services.notifications.reads.current = current.polls;
   return {
     get current() {
       return current;
@@ -76,6 +80,7 @@ export function createRequestHandlers(config: Config, services: Services): Reque
       }
       current = handler;
       services.currentConfig.value = next;
+      services.notifications.reads.current = handler.polls;
       previous.upstreams.close();
     },
   };
@@ -109,7 +114,7 @@ function createRequestHandler(
   const { prefetchPermit } = upstreams;
   const statusCache = createStatusCache(config, services.statusCache, identities, prefetchPermit);
 
-  const pipeline = createPipeline({
+  const pipelineDependencies: PipelineDependencies = {
     log: telemetry.log,
     observer,
     startTrace: startTrace,
@@ -124,11 +129,16 @@ function createRequestHandler(
       telemetry.metrics.increment('penstock_withheld_responses_total', { environment }),
     idempotency: createIdempotencyDependencies(config, ledger, services.resolve),
     statusCache,
+    notifications: {
+      ...services.notifications,
+      statuses: statusCache.statuses,
+      settings: config.notifications,
+    },
     prefetchPermit,
     publicUrl: listen.publicUrl,
     segment: standard.segment,
     upstreamFor: upstreams.of,
-  });
+  };
   const readRequest = createRequestReader({
     match: createMatcher(standard),
     admit: services.loadShedding.admit,
@@ -144,11 +154,20 @@ function createRequestHandler(
     upstreams,
     serve: createTppApp({
       readRequest,
-      pipeline,
+      pipeline: createPipeline(pipelineDependencies),
       networkOf: createNetworkOf(listen.trustedProxies),
       errorPageUrl: listen.errorPageUrl,
       onRefused: observeRefusal(observer),
     }),
+    polls: {
+      handle: createPollPipeline(pipelineDependencies),
+      statuses: statusCache.statuses,
+      schedule: { ...config.statusCache, ...config.notifications },
+      perSecond(name) {
+        const limiter = upstreams.limiters().find(({ environment }) => environment === name);
+        return (limiter?.perSecond ?? 1) * config.notifications.share;
+      },
+    },
     purgeStatusCache: statusCache.purge,
     environmentViews: () => viewEnvironments(config.environments.all, upstreams),
     preflight(name) {

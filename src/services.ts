@@ -5,6 +5,7 @@ import { type ActiveEnvironment, createActiveEnvironment } from './environments/
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
 import { recordInTimeline } from './environments/audit-timeline.ts';
+import { defaultListenerLimits } from './http/listener.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
 import { createTakeQuota, type TakeQuota } from './http/quota.ts';
 import { createLedgerServices, type LedgerServices } from './idempotency/ledger.ts';
@@ -13,6 +14,7 @@ import { createResolve, type Resolve } from './idempotency/resolve.ts';
 import { createStorageBudget } from './idempotency/storage-budget.ts';
 import { createIdentitiesStore, type IdentitiesStore } from './identities/identities-store.ts';
 import { createWithNames, logWithNames, type WithNames } from './identities/recorded-names.ts';
+import { createNotifications, type NotificationServices } from './notifications/create-notifications.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
 import { withEncryption } from './state/create-state.ts';
@@ -49,6 +51,7 @@ export interface Services {
   readonly ledger: LedgerServices;
   readonly resolve: Resolve;
   readonly statusCache: StatusCacheServices;
+  readonly notifications: NotificationServices;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
   readonly takeQuota: TakeQuota;
@@ -119,6 +122,14 @@ export function createServices(
     { labels: {}, value: isIncident(ledger.lossGuard.report()) ? 1 : 0 },
   ]);
   const statusCache = createStatusCacheServices(encryptedState);
+  const loadShedding = createLoadShedder(reportShedding(log, metrics));
+  const notifications = createNotifications({
+    state,
+    events: statusCache.events,
+    isBusy: loadShedding.isBusy,
+    maxConnections: defaultListenerLimits.maxConnections,
+    metrics,
+  });
 
   const requestRecords = createRequestRecords({
     requestLog: encryptedState.requestLog,
@@ -179,11 +190,12 @@ export function createServices(
     ledger,
     resolve,
     statusCache,
+    notifications,
     holds,
     upstream: { permits, adaptiveRates, holds, timeline },
     requestRecords,
     takeQuota: createTakeQuota(state.tokenBuckets),
-    loadShedding: createLoadShedder(reportShedding(log, metrics)),
+    loadShedding,
     maintenance,
     async loadSharedState() {
       await Promise.allSettled([

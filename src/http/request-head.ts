@@ -84,8 +84,8 @@ export class RequestHead {
   contentLength: string | undefined = undefined;
   expect: string | undefined = undefined;
   host: string | undefined = undefined;
-  /** Whether the request has `If-None-Match`. */
-  isConditional = false;
+  /** Whether the request has `If-None-Match` or `Prefer`. */
+  mayListen = false;
   /** Set when the client is identified: for the record, if the request is refused after that. */
   client: Client | undefined = undefined;
   /** Value of `Penstock-Environment`. */
@@ -150,7 +150,8 @@ export class RequestHead {
         this.host ??= value;
         break;
       case 'if-none-match':
-        this.isConditional = true;
+      case 'prefer':
+        this.mayListen = true;
         break;
       case 'penstock-environment':
         this.requestedEnvironment ??= value;
@@ -217,6 +218,7 @@ const slotFields: ReadonlySet<string> = new Set([
   'host',
   'if-none-match',
   'penstock-environment',
+  'prefer',
   'transfer-encoding',
   'x-api-key',
   'x-request-id',

@@ -4,10 +4,12 @@
  */
 
 import { headerValue, withoutFields } from '../pis/headers.ts';
-import { transactionStatusIn } from '../pis/transaction-status.ts';
+import { finalityOf, transactionStatusIn } from '../pis/transaction-status.ts';
 import { asGatewayError, type ErrorCode } from '../request/errors.ts';
+import { currentTenantId } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Handler } from '../request/stage.ts';
+import type { ShownStatus, StatusEvents } from '../request/statuses.ts';
 import {
   type Clock,
   type FreshnessSettings,
@@ -43,6 +45,7 @@ interface FetchStatusDependencies {
   readonly store: CacheStore;
   readonly invalidation: Invalidation;
   readonly tagOf: CacheKeys['tagOf'];
+  readonly events: Pick<StatusEvents, 'publish'>;
   readonly settings: FreshnessSettings & { readonly staleTtl: number };
   readonly now: Clock;
 }
@@ -51,7 +54,7 @@ interface FetchStatusDependencies {
 const maxFetches = 3;
 
 export function createFetchStatus(dependencies: FetchStatusDependencies): FetchStatus {
-  const { store, invalidation, tagOf, settings, now } = dependencies;
+  const { store, invalidation, tagOf, events, settings, now } = dependencies;
 
   async function fetchStatus(
     fetch: StatusFetch,
@@ -72,7 +75,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
     if (answer.status > 299)
       return { response: answer, verdict: reason, shareable: true, asOfMs: performance.now() };
 
-    const shown = shownStatus(paymentKey, answer, await decodedBodyOf(answer));
+    const shown = shownStatus(request, paymentKey, answer, await decodedBodyOf(answer));
     const response = withTag(answer, tagOf(request, paymentKey, shown.hash));
     const recordedAtMs = performance.now();
     const recorded = before ? await record(fetch, response, shown, before) : 'unknown';
@@ -80,6 +83,8 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
       return fetchStatus(fetch, await store.tryRead(paymentKey), attempt + 1);
     if (recorded === 'outdated') await invalidation.invalidateOrDefer(paymentKey); // it may be newer than what is stored
     if (recorded === 'unknown') invalidation.defer(paymentKey);
+    if (recorded === 'changed')
+      events.publish({ what: 'changed', paymentKey, tenantId: currentTenantId(request) });
     const shareable = isStorable(request, response);
     const asOfMs = recorded === 'newest' ? recordedAtMs : startedAtMs;
     return { response, verdict: reason, shareable, asOfMs };
@@ -137,18 +142,20 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
   return fetchStatus;
 }
 
-/** The status that a successful response shows. */
-export interface ShownStatus {
-  /** Equal for equal statuses of one payment. */
-  readonly hash: string;
-  /** The transaction status; `undefined` if the response names none: then the hash is that of the body. */
-  readonly code: string | undefined;
-}
-
-/** @param body without content codings */
-export function shownStatus(paymentKey: string, { headers }: PisResponse, body: Buffer): ShownStatus {
+/**
+ * The status that a successful response to a status read shows.
+ *
+ * @param body without content codings
+ */
+export function shownStatus(
+  { operation }: RoutedRequest,
+  paymentKey: string,
+  { headers }: PisResponse,
+  body: Buffer,
+): ShownStatus {
   const code = transactionStatusIn(body, headerValue(headers, 'content-type'));
-  return { hash: observationHash(paymentKey, code ?? body), code };
+  const finality = code === undefined ? 'pending' : finalityOf(operation.paymentService, code);
+  return { hash: observationHash(paymentKey, code ?? body), code, finality };
 }
 
 /** A 200 without an `ETag` of the bank gets one of the gateway. */

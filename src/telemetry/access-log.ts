@@ -25,6 +25,7 @@ const answeredFields = (record: RequestRecord): LogFields => ({
   client: record.request?.client,
   tenant: record.request?.tenant,
   durationMs: roundMs(record.durationMs ?? 0),
+  waitedMs: record.waitedMs && roundMs(record.waitedMs),
   environment: record.environment,
   status: record.status,
   servedFrom: record.servedFrom,

@@ -12,8 +12,10 @@ import type { Trace } from './traceparent.ts';
 export interface RequestRecord {
   /** Milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** Milliseconds; `undefined` for input that is not an HTTP request. */
+  /** Milliseconds, without `waitedMs`; `undefined` for input that is not an HTTP request. */
   readonly durationMs: number | undefined;
+  /** How long a status read has waited for a change. Milliseconds; `undefined` for nearly all requests. */
+  readonly waitedMs?: number | undefined;
   readonly requestId: string | undefined;
   /** `undefined` for a request that was refused before it reached the pipeline. */
   readonly request: RequestSummary | undefined;
@@ -80,10 +82,12 @@ export function recordOfResponse(
   { events, trace }: CollectedData,
 ): RequestRecord {
   const { environment, status, servedFrom, upstreamMs } = response;
-  const durationMs = performance.now() - request.arrivedAtMs;
+  const totalMs = performance.now() - request.arrivedAtMs;
+  const { waitedMs } = request;
   return {
-    receivedAtMs: Date.now() - durationMs,
-    durationMs,
+    receivedAtMs: Date.now() - totalMs,
+    durationMs: waitedMs === undefined ? totalMs : totalMs - waitedMs,
+    waitedMs,
     requestId: request.requestId,
     request: summaryOf(request),
     refusedClient: undefined,
@@ -103,10 +107,12 @@ export function recordOfFailure(
   error: GatewayError,
   { events, trace }: CollectedData,
 ): RequestRecord {
-  const durationMs = performance.now() - request.arrivedAtMs;
+  const totalMs = performance.now() - request.arrivedAtMs;
+  const { waitedMs } = request;
   return {
-    receivedAtMs: Date.now() - durationMs,
-    durationMs,
+    receivedAtMs: Date.now() - totalMs,
+    durationMs: waitedMs === undefined ? totalMs : totalMs - waitedMs,
+    waitedMs,
     requestId: request.requestId,
     request: summaryOf(request),
     refusedClient: undefined,
@@ -133,6 +139,7 @@ export function recordOfRefusal(
   return {
     receivedAtMs: Date.now() - (durationMs ?? 0),
     durationMs,
+    waitedMs: undefined,
     requestId,
     request: undefined,
     refusedClient: client,

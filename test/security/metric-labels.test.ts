@@ -26,6 +26,7 @@ const allowedValues: Readonly<Record<string, readonly string[]>> = {
   ],
   state: ['closed', 'open', 'half-open', 'probation'],
   as: ['open', 'closed'],
+  kind: ['wait', 'stream'],
   tenant: ['anonymous'], // otherwise the configured ones
 };
 

@@ -45,7 +45,7 @@ function describeOperation(row: Row) {
     parameters: [
       ref('parameters', 'X-Request-ID'),
       ref('parameters', 'Penstock-Environment'),
-      ...(row.readsStatus ? [ref('parameters', 'If-None-Match')] : []),
+      ...(row.readsStatus ? [ref('parameters', 'If-None-Match'), ref('parameters', 'Prefer')] : []),
     ],
     ...(row.method === 'POST' && { requestBody: ref('requestBodies', 'Opaque') }),
     responses: {
@@ -96,6 +96,14 @@ const idPattern = '^[A-Za-z0-9._~=:@+,!$*-]+$';
 
 const header = (description: string, schema: object = { type: 'string' }) => ({ description, schema });
 
+const statusHeaders = [
+  'X-Request-ID',
+  'Penstock-Environment',
+  'Cache-Status',
+  'ETag',
+  'Preference-Applied',
+] as const;
+
 /** The components that the paths refer to. */
 export const paymentComponents = {
   securitySchemes: {
@@ -132,6 +140,14 @@ export const paymentComponents = {
         'Tags of earlier responses. If all of them are tags of the gateway, the response is 304 while the status has one of them.',
       schema: { type: 'string' },
     },
+    Prefer: {
+      name: 'Prefer',
+      in: 'header',
+      description:
+        '`wait=N`: the response comes when the status has changed, or after N seconds, at most `notifications.maxWait`.',
+      schema: { type: 'string' },
+      example: 'wait=50',
+    },
   },
   headers: {
     'X-Request-ID': header('The id of the request.', { type: 'string', format: 'uuid' }),
@@ -141,6 +157,7 @@ export const paymentComponents = {
       'The explanation of the error code, with rel="help" (RFC 8288), if `listen.errorPageUrl` is set.',
     ),
     ETag: header('The tag of the status, unless the bank sends its own: docs/callers/payment-status.md.'),
+    'Preference-Applied': header('`wait=N` if the read has waited, or would have waited, for N seconds.'),
     'Cache-Status': header('Whether the status comes from the cache (RFC 9211).'),
     'Idempotent-Replayed': header(
       '`true` if this is the stored response to an earlier request with the same id; a long response is stored only in part.',
@@ -168,7 +185,7 @@ export const paymentComponents = {
     },
     StatusResponse: {
       description: 'The status of the payment, as the bank sent it.',
-      headers: headersNamed('X-Request-ID', 'Penstock-Environment', 'Cache-Status', 'ETag'),
+      headers: headersNamed(...statusHeaders),
       content: {
         'application/json': { schema: { type: 'object' } },
         'application/xml': { schema: { type: 'string' } },
@@ -176,7 +193,7 @@ export const paymentComponents = {
     },
     NotModified: {
       description: 'The status has a tag of If-None-Match.',
-      headers: headersNamed('X-Request-ID', 'Penstock-Environment', 'Cache-Status', 'ETag'),
+      headers: headersNamed(...statusHeaders),
     },
     NoContent: {
       description: 'Done; the bank sent no content.',

@@ -5,8 +5,7 @@ import { hasTag, isStatusTag, statusTagOf, statusTagsIn } from '../../../src/req
 const hash = 'A'.repeat(20);
 const one = statusTagOf(`${hash}-1`);
 const other = statusTagOf(`${hash}_2`);
-const conditions = (...values: readonly string[]) =>
-  values.map((value) => ['If-None-Match', value] as const);
+const conditions = (...values: readonly string[]) => values.map((value) => ['If-None-Match', value] as const);
 
 describe('the tags of statuses', () => {
   test('are weak, and have a form of their own', () => {
