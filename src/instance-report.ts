@@ -3,7 +3,6 @@
 import type { Readiness } from './admin/dashboard-snapshot.ts';
 import type { InstanceReport, ReportedCircuit } from './telemetry/fleet-messages.ts';
 import { type SecondCounts, statsOfCounts, sumOfCounts } from './telemetry/live-stats.ts';
-import type { ProcessFigures } from './telemetry/process-figures.ts';
 import type { CircuitView } from './upstream/circuit/tenant-circuits.ts';
 import type { EnvironmentLimiterStats } from './upstream/upstreams.ts';
 import { version } from './version.ts';
@@ -13,11 +12,14 @@ interface ReportSources {
   readonly readiness: () => Readiness;
   readonly circuits: () => readonly CircuitView[];
   readonly limiters: () => readonly EnvironmentLimiterStats[];
-  readonly processFigures: () => ProcessFigures;
+  readonly processFigures: () => Pick<
+    InstanceReport['figures'],
+    'cpuPercent' | 'memoryBytes' | 'eventLoopDelayMs'
+  >;
 }
 
-/** How many seconds the rates and quantiles cover: with few requests, those of a single second jump. */
-const figureSeconds = 5;
+/** The rates and quantiles cover so many seconds: with few requests, those of a single second jump. */
+const figuresOfSeconds = 5;
 const maxTenants = 20;
 const maxTextLength = 1_000;
 
@@ -45,7 +47,7 @@ export function createInstanceReport(
       ready,
       reasons: reasons.map(shortened),
       figures: {
-        ...requestFigures(seconds.slice(-figureSeconds)),
+        ...requestFigures(seconds.slice(-figuresOfSeconds)),
         waiting: sumOf(queues, ({ waiting: { write, read, status } }) => write + read + status),
         inFlight: sumOf(queues, ({ inFlight }) => inFlight),
         ...processFigures(),

@@ -11,10 +11,7 @@ export interface EventStream {
   subscribe(operator: Operator, response: Response): void;
   /** The operators of the open streams. */
   operators(): readonly Operator[];
-  /**
-   * To be called every second: ends the streams of operators who may not read any more, takes a new snapshot, and sends its changes
-   * to all readers.
-   */
+  /** Ends the streams of operators who may not read any more. Takes a new snapshot, and sends its changes to all readers; for a timer of one second. */
   publish(): void;
   /** Ends every stream, and refuses new ones: the instance is stopping. */
   close(): void;

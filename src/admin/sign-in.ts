@@ -16,7 +16,7 @@ import {
   type OidcProvider,
   type SignInAttempt,
 } from './oidc-provider.ts';
-import { digestOf, holderOf, type OperatorAccess, type OperatorIdentity } from './operator-access.ts';
+import { digestOf, identifySession, type Operator, type OperatorAccess } from './operator-access.ts';
 import { findByToken, sha256 } from './operators.ts';
 import { isSecure } from './request-origin.ts';
 import type { AdminApi } from './routes.ts';
@@ -40,7 +40,7 @@ export interface SignIn {
     'getSession' | 'startSession' | 'endSession' | 'startOidcSignIn' | 'finishOidcSignIn'
   >;
   /** Reads the description of the OIDC provider if it is due; to be called every second. Never rejects. */
-  refreshProvider(): Promise<void>;
+  maintain(): Promise<void>;
 }
 
 /** Values of the parameter `signInError` with which the console is opened. */
@@ -102,29 +102,25 @@ export function createSignIn({
     const { name, groups, subject } = person;
     const source = { method: 'oidc', issuer: oidc.issuer, clientId: oidc.clientId, groups } as const;
     const record = { name, expiresAtMs: newExpiryMs(), source };
-    const holder = holderOf(record, access.rules);
-    if (holder?.kind !== 'operator') {
-      log('warn', 'sign-in refused: the person has no role', { who: holder?.name, signIn: 'oidc' });
+    const found = identifySession({ ...record, key: '' }, access.rules);
+    if (found?.kind !== 'operator') {
+      log('warn', 'sign-in refused: the person has no role', { who: found?.name, signIn: 'oidc' });
       return consoleUrl('no-role');
     }
     await startSession(response, record);
+    const { name: who, role } = found.operator;
     await audit.record({
-      who: holder.name,
+      who,
       action: 'sign in',
       outcome: 'done',
-      details: { method: 'oidc', role: holder.role, issuer: oidc.issuer, subject },
+      details: { method: 'oidc', role, issuer: oidc.issuer, subject },
     });
     return consoleUrl();
   }
 
   return {
     handlers: {
-      getSession({ response }) {
-        const operator = operatorIfAny(response);
-        const credential = operator?.credential;
-        const session = credential?.kind === 'session' ? credential.session : undefined;
-        return viewSession(operator, session?.expiresAtMs, access);
-      },
+      getSession: ({ response }) => viewSession(operatorIfAny(response), access),
 
       async startSession({ body: { token }, response }) {
         const { operators } = access.rules.credentials;
@@ -143,7 +139,8 @@ export function createSignIn({
           outcome: 'done',
           details: { method: 'token', role },
         });
-        return viewSession({ name, role, method: 'token' }, record.expiresAtMs, access);
+        const credential = { kind: 'session', session: { ...record, key: '' } } as const;
+        return viewSession({ name, role, method: 'token', credential }, access);
       },
 
       async endSession({ response }) {
@@ -189,7 +186,7 @@ export function createSignIn({
         return redirect(response, consoleUrl(errorOf[result.kind]));
       },
     },
-    refreshProvider: async () => currentProvider()?.refresh(),
+    maintain: async () => currentProvider()?.maintain(),
   };
 }
 
@@ -201,16 +198,13 @@ function redirect(response: Response, url: string): undefined {
 
 const redirectUriOf = (publicUrl: string) => `${publicUrl}/oidc/callback`;
 
-function viewSession(
-  operator: OperatorIdentity | undefined,
-  expiresAtMs: number | undefined,
-  { rules: { settings, credentials } }: OperatorAccess,
-) {
+function viewSession(operator: Operator | undefined, { rules: { settings, credentials } }: OperatorAccess) {
+  const session = operator?.credential.kind === 'session' ? operator.credential.session : undefined;
   return {
     name: operator?.name ?? null,
     role: operator?.role ?? null,
     method: operator?.method ?? null,
-    expiresAt: expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
+    expiresAt: session ? new Date(session.expiresAtMs).toISOString() : null,
     signInWith: [
       ...(credentials.operators.length > 0 ? (['token'] as const) : []),
       ...(settings.trustedProxies.length > 0 ? (['proxy'] as const) : []),

@@ -10,7 +10,6 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { AuditEvent, AuditRecorder } from '../request/audit-event.ts';
 import { asGatewayError } from '../request/errors.ts';
-import { parseStored } from '../state/parse-stored.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 
@@ -81,7 +80,7 @@ export function createAuditLog(keyValues: KeyValues, log: Log): AuditLog {
 
   async function recordAt(number: number): Promise<AuditRecord | undefined> {
     const raw = await keyValues.read(recordKey(number));
-    return raw === undefined ? undefined : parseStored(recordShape, raw);
+    return raw === undefined ? undefined : parseRecord(raw);
   }
 
   async function newest(count: number): Promise<readonly AuditRecord[]> {
@@ -125,4 +124,12 @@ function findProblem(record: AuditRecord | undefined, number: number, previous: 
 function hashOf({ number, at, who, action, outcome, details, previous }: Omit<AuditRecord, 'hash'>): string {
   const text = JSON.stringify([number, at, who, action, outcome, details, previous]);
   return createHash('sha256').update(text).digest('hex');
+}
+
+function parseRecord(raw: string): AuditRecord | undefined {
+  try {
+    return recordShape.parse(JSON.parse(raw));
+  } catch {
+    return undefined;
+  }
 }

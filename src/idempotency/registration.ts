@@ -2,7 +2,6 @@
 
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { parseStored } from '../state/parse-stored.ts';
 import type { StoredEpochs } from './epochs.ts';
 
 const registrationShape = z.object({
@@ -80,8 +79,13 @@ export function introducerOf(
 export const serializeRegistration = (registration: Registration): string => JSON.stringify(registration);
 
 /** @returns `undefined` if the text is something else */
-export const parseRegistration = (text: string): Registration | undefined =>
-  parseStored(registrationShape, text);
+export function parseRegistration(text: string): Registration | undefined {
+  try {
+    return registrationShape.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
 
 /**
  * Whether a state has never been used: no epoch shows a write, and no instance has registered.

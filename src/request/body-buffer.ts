@@ -1,6 +1,4 @@
-/** Bodies of messages: the empty one, and the chunks of one that is being received. */
-
-export const emptyBody: Buffer = Buffer.alloc(0);
+/** Collects the chunks of a body in one buffer. */
 
 export interface BodyBuffer {
   /** @returns the number of bytes received so far */
@@ -13,7 +11,7 @@ export interface BodyBuffer {
 
 /** Copies chunks into one buffer: separate chunks of one byte would take a hundred times their size. */
 export function createBodyBuffer(): BodyBuffer {
-  let storage: Buffer = emptyBody;
+  let storage: Buffer = emptyBuffer;
   let size = 0;
   return {
     append(chunk) {
@@ -27,8 +25,10 @@ export function createBodyBuffer(): BodyBuffer {
     },
     toBuffer: () => storage.subarray(0, size),
     discard() {
-      storage = emptyBody;
+      storage = emptyBuffer;
       size = 0;
     },
   };
 }
+
+const emptyBuffer = Buffer.alloc(0);

@@ -1,6 +1,5 @@
 /** Creates everything that observes requests: the log, the metrics, the recent requests, the live statistics, the traces. */
 
-import type { TracingSettings } from '../config/schema.ts';
 import { version } from '../version.ts';
 import { createAccessLog } from './access-log.ts';
 import { createLiveStats, type LiveStats } from './live-stats.ts';
@@ -10,7 +9,7 @@ import type { StartTrace } from './observe.ts';
 import { createRecentRequests, type RecentRequests } from './recent-requests.ts';
 import { createRequestMetrics } from './request-metrics.ts';
 import { combineObservers, type RequestObserver } from './request-record.ts';
-import { createTracing } from './tracing.ts';
+import { createTracing, type TracingSettings } from './tracing.ts';
 
 export interface Telemetry {
   readonly log: Log;

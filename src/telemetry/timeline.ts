@@ -6,7 +6,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type Lane, lanes } from '../pis/operations.ts';
-import { parseStored } from '../state/parse-stored.ts';
 import type { Journals } from '../state/ports.ts';
 import type { Log } from './log.ts';
 
@@ -71,7 +70,7 @@ export interface Timeline {
 }
 
 /** How long entries are stored. Milliseconds. */
-const storedForMs = 7 * 24 * 3_600_000;
+const keptMs = 7 * 24 * 3_600_000;
 /** How many entries a read returns. */
 const maxEntries = 1_000;
 
@@ -79,11 +78,11 @@ const hourMs = 3_600_000;
 const keyOf = (hour: number) => `timeline:${hour}`;
 
 /**
- * How many changes of circuits and certificates one instance records in an hour. A journal keeps its newest texts: a circuit that
- * opens and closes for an hour must not remove what operators did.
+ * How many events that nobody has asked for one instance records in an hour. A journal keeps its newest texts: a circuit that opens
+ * and closes for an hour must not remove what operators did.
  */
-const maxAutomaticPerHour = 100;
-/** How many events of this instance wait to be stored, and how many it shows, while the state is unavailable. */
+const maxUnaskedPerHour = 100;
+/** How many events wait while the state is unavailable, and how many of this instance are kept for that time. */
 const maxOwn = 500;
 const maxTextLength = 1_000;
 const maxDetailsLength = 20_000;
@@ -104,12 +103,11 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
   let own: readonly StoredEntry[] = [];
   let flushing: Promise<void> | undefined;
   let isClosed = false;
-  const countAutomatic = createHourlyLimit(maxAutomaticPerHour, now);
+  const countUnasked = createHourlyLimit(maxUnaskedPerHour, now);
 
   function record(event: TimelineEvent): void {
     if (isClosed) return;
-    const isAutomatic = event.kind === 'circuit' || event.kind === 'certificate';
-    const limit = isAutomatic ? countAutomatic() : 'under';
+    const limit = event.kind === 'circuit' || event.kind === 'certificate' ? countUnasked() : 'under';
     if (limit === 'beyond') return;
     const recorded = limit === 'last' ? { kind: event.kind, text: suppressed } : event;
     const entry = entryOf(recorded, instance, now());
@@ -122,7 +120,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
     void flush();
   }
 
-  /** Never runs twice at the same time, so that the entries of an instance stay in order. */
+  /** One after the other, so that the entries of an instance stay in order. */
   function flush(): Promise<void> {
     flushing ??= appendPending().finally(() => {
       flushing = undefined;
@@ -137,7 +135,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
       const entries = pending.filter(({ at }) => hourOf(at) === hour);
       const texts = entries.map((entry) => JSON.stringify(entry));
       try {
-        await journals.append(keyOf(hour), texts, storedForMs + hourMs);
+        await journals.append(keyOf(hour), texts, keptMs + hourMs);
       } catch {
         return; // the state is unavailable: the next call tries again
       }
@@ -147,7 +145,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
 
   /** Newest journal first, until there are enough entries. */
   async function readStored(fromMs: number, toMs: number): Promise<readonly StoredEntry[]> {
-    const first = Math.floor(Math.max(fromMs, now() - storedForMs) / hourMs);
+    const first = Math.floor(Math.max(fromMs, now() - keptMs) / hourMs);
     const last = Math.floor(Math.min(toMs, now() + hourMs) / hourMs);
     let found: readonly StoredEntry[] = [];
     for (let end = last; end >= first && found.length < maxEntries; end -= journalsPerRead) {
@@ -180,7 +178,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
   };
 }
 
-const suppressed = `more than ${maxAutomaticPerHour} changes of circuits and certificates within an hour; further ones are only in the log`;
+const suppressed = `more than ${maxUnaskedPerHour} changes of circuits and certificates within an hour; further ones are only in the log`;
 
 function entryOf(event: TimelineEvent, ownName: string, nowMs: number): StoredEntry {
   const { kind, text, who, environment, lane, instance, details = {}, id } = event;
@@ -201,7 +199,13 @@ function entryOf(event: TimelineEvent, ownName: string, nowMs: number): StoredEn
 const hourOf = (at: string) => Math.floor(Date.parse(at) / hourMs);
 
 /** Ignores an entry of a newer release that this one does not know. */
-const parseEntry = (text: string): StoredEntry | readonly [] => parseStored(storedEntry, text) ?? [];
+function parseEntry(text: string): readonly StoredEntry[] {
+  try {
+    return [storedEntry.parse(JSON.parse(text))];
+  } catch {
+    return [];
+  }
+}
 
 /** @returns counts an event of the current hour */
 function createHourlyLimit(max: number, now: () => number): () => 'under' | 'last' | 'beyond' {

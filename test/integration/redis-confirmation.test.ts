@@ -38,10 +38,7 @@ const openSingle = (t: TestContext, url: string, confirm?: Confirm) =>
 /** Sets a value that must survive a failover. */
 async function mark({ keyValues }: State, key: string): Promise<void> {
   await keyValues.write(key, 'claimed');
-  assert.equal(
-    await keyValues.replace(key, 'claimed', 'sending', undefined, { confirmedBy: 'replicas' }),
-    true,
-  );
+  assert.equal(await keyValues.replace(key, 'claimed', 'sending', undefined, undefined, 'replicas'), true);
 }
 
 const assertUnconfirmed = (operation: Promise<unknown>) =>
@@ -102,9 +99,7 @@ describe('a write that replicas must confirm', { skip: skipWithoutRedisServer, c
 
     replicas[0]?.freeze();
     await master.command('SCRIPT', 'FLUSH');
-    const write = state.keyValues.replace('key', 'claimed', 'sending', undefined, {
-      confirmedBy: 'replicas',
-    });
+    const write = state.keyValues.replace('key', 'claimed', 'sending', undefined, undefined, 'replicas');
     await assertUnconfirmed(write);
     assert.equal(await state.keyValues.read('key'), 'sending', 'the master executes it');
   });

@@ -5,6 +5,7 @@ import { describe, mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { GatewayError } from '../../../src/request/errors.ts';
 import { maxResponseBytes } from '../../../src/upstream/upstream-call.ts';
+import { until } from '../../kit/within.ts';
 import {
   type CallUnderTest,
   completeResponse,
@@ -17,11 +18,11 @@ import {
   reset,
   responseHead,
   startCall,
-  useFakeTime,
+  useMockTimers,
 } from './upstream-call-fakes.ts';
 
 describe('call that waits for a connection', () => {
-  useFakeTime();
+  useMockTimers();
 
   test('fails with QUEUE_TIMEOUT at its deadline', () => {
     const started = startCall();
@@ -58,7 +59,7 @@ for (const [kind, socketOf, event] of [
   };
 
   describe(`call whose ${kind} connection is being established`, () => {
-    useFakeTime();
+    useMockTimers();
 
     test('fails with UPSTREAM_UNREACHED at the connect timeout', () => {
       const { started } = begin();
@@ -86,7 +87,7 @@ for (const [kind, socketOf, event] of [
 }
 
 describe('call whose TLS handshake is not finished', () => {
-  useFakeTime();
+  useMockTimers();
 
   test('fails with UPSTREAM_UNREACHED although TCP is connected', () => {
     const socket = connectingTlsSocket();
@@ -103,7 +104,7 @@ for (const [kind, socketOf] of [
   ['TLS', connectedTlsSocket],
 ] as const) {
   describe(`call on a reused ${kind} connection`, () => {
-    useFakeTime();
+    useMockTimers();
 
     const begin = () => {
       const started = startCall();
@@ -129,7 +130,7 @@ for (const [kind, socketOf] of [
 }
 
 describe('call that has ended', () => {
-  useFakeTime();
+  useMockTimers();
 
   test('ignores every later event', async () => {
     const started = startCall();
@@ -149,7 +150,7 @@ describe('call that has ended', () => {
 });
 
 describe('call that starts after its deadline', () => {
-  useFakeTime();
+  useMockTimers();
 
   test('fails with QUEUE_TIMEOUT', () => {
     const started = startCall(-5);
@@ -159,7 +160,7 @@ describe('call that starts after its deadline', () => {
 });
 
 describe('call whose response has begun', () => {
-  useFakeTime();
+  useMockTimers();
 
   const begin = (rawHeaders: readonly string[] = []) => {
     const started = startCall();
@@ -257,8 +258,6 @@ describe('call whose response has begun', () => {
 });
 
 describe('call whose response is passed on in the next batch', () => {
-  useFakeTime();
-
   const begin = () => {
     const batch: (() => void)[] = [];
     const started = startCall(1_000, undefined, (run) => void batch.push(run));
@@ -329,39 +328,35 @@ describe('call whose response is passed on in the next batch', () => {
   });
 });
 
-describe('call that receives a response that cannot be passed on', () => {
-  useFakeTime();
+for (const codings of [['gzip, chunked'], ['chunked, gzip'], ['chunked', 'chunked'], ['gzip'], ['']]) {
+  test(`a call fails and closes its connection after a response with Transfer-Encoding: ${codings.join(' and ')}`, () => {
+    const started = startCall();
+    started.call.onConnection(requestOn(connectedSocket()));
+    started.call.onResponse(
+      responseHead(
+        201,
+        codings.flatMap((coding) => ['transfer-encoding', coding]),
+      ),
+    );
+    assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', 'http_response_transfer_coding']);
+    assert.equal(started.closedCount(), 1);
+  });
+}
 
-  for (const codings of [['gzip, chunked'], ['chunked, gzip'], ['chunked', 'chunked'], ['gzip'], ['']]) {
-    test(`fails and closes its connection if Transfer-Encoding is ${codings.join(' and ')}`, () => {
-      const started = startCall();
-      started.call.onConnection(requestOn(connectedSocket()));
-      started.call.onResponse(
-        responseHead(
-          201,
-          codings.flatMap((coding) => ['transfer-encoding', coding]),
-        ),
-      );
-      assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', 'http_response_transfer_coding']);
-      assert.equal(started.closedCount(), 1);
-    });
-  }
+for (const [status, proxyError] of [
+  [101, 'http_upgrade_failed'],
+  [99, 'http_protocol_error'],
+  [600, 'http_protocol_error'],
+] as const) {
+  test(`a call fails and closes its connection after a response with status ${status}`, () => {
+    const started = startCall();
+    started.call.onConnection(requestOn(connectedSocket()));
+    started.call.onResponse(responseHead(status));
 
-  for (const [status, proxyError] of [
-    [101, 'http_upgrade_failed'],
-    [99, 'http_protocol_error'],
-    [600, 'http_protocol_error'],
-  ] as const) {
-    test(`fails and closes its connection if the status is ${status}`, () => {
-      const started = startCall();
-      started.call.onConnection(requestOn(connectedSocket()));
-      started.call.onResponse(responseHead(status));
-
-      assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', proxyError]);
-      assert.equal(started.closedCount(), 1);
-    });
-  }
-});
+    assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', proxyError]);
+    assert.equal(started.closedCount(), 1);
+  });
+}
 
 /** A write with an established connection, which waits for its sending mark. */
 function startMarking(totalMs = 10_000, lateMs = 60_000) {
@@ -377,8 +372,6 @@ function startMarking(totalMs = 10_000, lateMs = 60_000) {
 }
 
 describe('write with a sending mark', () => {
-  useFakeTime();
-
   test('is sent when the mark is written, and not before', async () => {
     const marking = startMarking();
     await setImmediate();
@@ -411,20 +404,16 @@ describe('write with a sending mark', () => {
   test('reports its deadline once it is sent, and fails when no late response is recorded any more', async () => {
     const marking = startMarking(20, 60);
     marking.mark.resolve(performance.now() + 1_000);
-    await setImmediate();
-    mock.timers.tick(19);
-    assert.deepEqual([marking.sentCount(), marking.deadlineCount()], [1, 0]);
-    mock.timers.tick(1);
-    assert.deepEqual([marking.deadlineCount(), marking.outcomes.length], [1, 0]);
-    mock.timers.tick(40);
+    await until(4_000, 'the deadline is reported', () => marking.deadlineCount() === 1);
+    assert.equal(marking.outcomes.length, 0);
+    await until(4_000, 'the call has failed', () => marking.outcomes.length === 1);
     assert.equal(failure(marking)[0], 'OUTCOME_UNKNOWN');
     assert.equal(marking.deadlineCount(), 1);
   });
 
   test('fails at its deadline while it waits for its mark', async () => {
     const marking = startMarking(20);
-    mock.timers.tick(20);
-    assert.equal(marking.outcomes.length, 1);
+    await until(4_000, 'the call has failed', () => marking.outcomes.length === 1);
     marking.mark.resolve(performance.now() + 1_000);
     await setImmediate();
     assert.equal(failure(marking)[0], 'QUEUE_TIMEOUT');
@@ -432,11 +421,13 @@ describe('write with a sending mark', () => {
   });
 
   test('is never sent after its deadline, even if the process was too busy for the timer', () => {
+    let busyUntilMs = 0;
     const markSending = () => {
-      mock.timers.setTime(Date.now() + 5); // fires no timer
+      while (performance.now() < busyUntilMs); // no timer can fire
       return performance.now() + 1_000;
     };
     const started = startCall(5, { markSending, onDeadline() {}, lateAnswerUntilMs: 0 });
+    busyUntilMs = performance.now() + 5;
     started.call.onConnection(requestOn(connectedSocket()));
     assert.equal(failure(started)[0], 'QUEUE_TIMEOUT');
     assert.deepEqual([started.sentCount(), started.closedCount()], [0, 1]);
