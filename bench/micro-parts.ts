@@ -100,7 +100,6 @@ const requestRecord: RequestRecord = {
     lane: 'read',
     client: 'shop',
     tenant: 'shop',
-    tenantId: 'shop',
     payment: hashPaymentId(id).words,
   },
   network: undefined,
@@ -126,7 +125,7 @@ createRequestLogWriter({
   recentRequests,
   liveStats: { recent: () => [] },
   instance: 'an-instance',
-  settings: () => ({ keepFor: 86_400_000, maxStoredPerTenant: 1024 ** 4, selfService: false }),
+  settings: () => ({ keepFor: 86_400_000, maxStoredPerTenant: 1024 ** 4 }),
   tenants: () => 1,
   countNotStored() {},
 });

@@ -27,7 +27,7 @@ export interface AdminServer {
   /** Its owner calls `publish` every second. */
   readonly events: EventStream;
   /** Reads the description of the OIDC provider if it is due; to be called every second. Never rejects. */
-  maintain(): Promise<void>;
+  refreshOidcProvider(): Promise<void>;
   /** Asks the shared state whether the sessions of open event streams still exist. Never rejects. */
   verifySessions(): Promise<void>;
 }
@@ -119,7 +119,7 @@ export function createAdminServer({
   return {
     server: createAdminListener(app, log, readListenerTls(tls)),
     events,
-    maintain: signIn.maintain,
+    refreshOidcProvider: signIn.refreshProvider,
     async verifySessions() {
       for (const { credential } of events.operators()) {
         if (credential.kind !== 'session') continue;

@@ -1,4 +1,7 @@
-/** Makes this instance a member of the fleet from its start to its stop: reports, the search for lost instances, the event stream. */
+/**
+ * What an instance does every second as a member of the fleet, from its start to its stop: it reports, looks for lost instances, and
+ * feeds the event stream.
+ */
 
 import type { EventStream } from './admin/event-stream.ts';
 import type { ListenerCertificate } from './http/listener-tls.ts';
@@ -26,8 +29,9 @@ interface FleetTasksDependencies {
   readonly events: Pick<EventStream, 'publish'>;
 }
 
-/** Reports are sent shortly after the end of each second of the clock, and the event stream is when they have arrived. Milliseconds. */
+/** How long after the end of each second of the clock the report is sent. Milliseconds. */
 const reportOffsetMs = 50;
+/** The same for the event stream: until then, the reports of the other instances have arrived. */
 const eventOffsetMs = 300;
 /** How often lost instances are looked for: a reader of the event stream must see one within three seconds. Milliseconds. */
 const checkEveryMs = 250;
@@ -40,7 +44,7 @@ export function createFleetTasks({
   events,
 }: FleetTasksDependencies): FleetTasks {
   const processFigures = createProcessFigures();
-  const reportOf = createInstanceReport({
+  const createReport = createInstanceReport({
     instanceId,
     readiness: readiness.withoutCertificates,
     circuits: () => requestHandlers.current.upstreams.circuits(),
@@ -51,7 +55,7 @@ export function createFleetTasks({
 
   function sendReport(): void {
     const seconds = telemetry.liveStats.recent();
-    fleet.publish(reportOf(seconds), seconds);
+    fleet.publish(createReport(seconds), seconds);
     recordCertificates([
       ...listenerCertificate.certificates(),
       ...requestHandlers.current.upstreams.certificates(),
@@ -95,5 +99,5 @@ export function createFleetTasks({
   };
 }
 
-/** @param offsetMs behind the next full second */
+/** @param offsetMs after the next full second */
 const msUntilNextSecond = (offsetMs: number) => 1_000 - (Date.now() % 1_000) + offsetMs;

@@ -149,7 +149,7 @@ export function assembleGateway(
     ]);
     return filePollMs;
   });
-  // A task of its own, so that the records of a killed instance are at most a second old.
+  // A task of its own, without the delays of the others: a killed instance loses at most the records of its last second.
   const requestLogTask = createPeriodicTask(async () => {
     const startedAtMs = performance.now();
     await services.requestRecords.flush();
@@ -160,7 +160,7 @@ export function assembleGateway(
     return heartbeatMs;
   });
   const oidcTask = createPeriodicTask(async () => {
-    await adminTasks.maintain();
+    await adminTasks.refreshOidcProvider();
     return heartbeatMs;
   });
   const sessionsTask = createPeriodicTask(async () => {
@@ -181,6 +181,7 @@ export function assembleGateway(
   function drain(): void {
     readiness.phase = 'draining';
     listener.drain();
+    services.notifications.openListeners.drain();
     events.close();
   }
 

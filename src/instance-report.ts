@@ -3,6 +3,7 @@
 import type { Readiness } from './admin/dashboard-snapshot.ts';
 import type { InstanceReport, ReportedCircuit } from './telemetry/fleet-messages.ts';
 import { type SecondCounts, statsOfCounts, sumOfCounts } from './telemetry/live-stats.ts';
+import type { ProcessFigures } from './telemetry/process-figures.ts';
 import type { CircuitView } from './upstream/circuit/tenant-circuits.ts';
 import type { EnvironmentLimiterStats } from './upstream/upstreams.ts';
 import { version } from './version.ts';
@@ -12,14 +13,11 @@ interface ReportSources {
   readonly readiness: () => Readiness;
   readonly circuits: () => readonly CircuitView[];
   readonly limiters: () => readonly EnvironmentLimiterStats[];
-  readonly processFigures: () => Pick<
-    InstanceReport['figures'],
-    'cpuPercent' | 'memoryBytes' | 'eventLoopDelayMs'
-  >;
+  readonly processFigures: () => ProcessFigures;
 }
 
-/** The rates and quantiles cover so many seconds: with few requests, those of a single second jump. */
-const figuresOfSeconds = 5;
+/** How many seconds the rates and quantiles cover: with few requests, those of a single second jump. */
+const figureSeconds = 5;
 const maxTenants = 20;
 const maxTextLength = 1_000;
 
@@ -47,7 +45,7 @@ export function createInstanceReport(
       ready,
       reasons: reasons.map(shortened),
       figures: {
-        ...requestFigures(seconds.slice(-figuresOfSeconds)),
+        ...requestFigures(seconds.slice(-figureSeconds)),
         waiting: sumOf(queues, ({ waiting: { write, read, status } }) => write + read + status),
         inFlight: sumOf(queues, ({ inFlight }) => inFlight),
         ...processFigures(),

@@ -12,6 +12,7 @@ import {
 } from './environments/choose-environment.ts';
 import { enforceIdempotency, type IdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import { type IdentifyTenantDependencies, identifyTenant } from './identities/identify-tenant.ts';
+import { type AwaitStatusDependencies, awaitStatus } from './notifications/await-status.ts';
 import type { Lane } from './pis/operations.ts';
 import type { PisRequest } from './request/messages.ts';
 import { type Handler, startPipeline } from './request/stage.ts';
@@ -29,6 +30,7 @@ export interface PipelineDependencies
   readonly startTrace: StartTrace | undefined;
   readonly idempotency: IdempotencyDependencies;
   readonly statusCache: StatusCache;
+  readonly notifications: AwaitStatusDependencies;
   /** Base URL of the gateway for TPPs, for the links in responses. */
   readonly publicUrl: string;
   readonly segment: string;
@@ -36,7 +38,7 @@ export interface PipelineDependencies
 }
 
 export function createPipeline(dependencies: PipelineDependencies): Handler<PisRequest> {
-  const { idempotency, statusCache, publicUrl, segment } = dependencies;
+  const { idempotency, statusCache, notifications, publicUrl, segment } = dependencies;
   const routing = { ...dependencies, prefetchStatus: statusCache.prefetch };
   const begin = startPipeline<PisRequest>()
     .use(observe(dependencies.observer, dependencies.startTrace))
@@ -60,9 +62,21 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(updatePublicUrl(publicUrl, segment)) // a cached status may have links of an earlier configuration
       .use(idempotency.resolveCancelled)
       .use(chooseEnvironment(routing))
+      .use(awaitStatus(notifications)) // conditional and waiting reads
       .use(cacheStatus(statusCache))
       .use(rewriteUrls(publicUrl, segment))
       .endWith(callUpstream(dependencies.upstreamFor)),
   };
   return (request) => pipelines[request.operation.lane](request);
+}
+
+/** The status reads of the gateway itself: no TPP has sent them, so they are not observed, and do not wait. */
+export function createPollPipeline(dependencies: PipelineDependencies): Handler<PisRequest> {
+  const { statusCache, publicUrl, segment } = dependencies;
+  return startPipeline<PisRequest>()
+    .use(identifyTenant(dependencies))
+    .use(chooseEnvironment({ ...dependencies, prefetchStatus: statusCache.prefetch }))
+    .use(cacheStatus(statusCache))
+    .use(rewriteUrls(publicUrl, segment))
+    .endWith(callUpstream(dependencies.upstreamFor));
 }

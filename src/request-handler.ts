@@ -12,7 +12,6 @@ import { createClientAuthenticator } from './http/authenticate-client.ts';
 import { createNetworkOf } from './http/client-network.ts';
 import { createQuotaCheck } from './http/quota.ts';
 import { createRequestReader } from './http/read-request.ts';
-import { createLookUpService } from './http/serve-look-up.ts';
 import { createTppApp } from './http/tpp-app.ts';
 import { createIdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import {
@@ -21,13 +20,12 @@ import {
   IdentityContradiction,
 } from './identities/configured-identities.ts';
 import { identitySettingsOf } from './identities/identity-settings.ts';
-import { createPipeline } from './pipeline.ts';
+import type { PollPipeline } from './notifications/status-reads.ts';
+import { createPipeline, createPollPipeline, type PipelineDependencies } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
-import { createLookUp } from './self-service/look-up.ts';
 import type { Services } from './services.ts';
 import { createStatusCache, type Purge } from './status-cache/cache-status.ts';
 import { observeRefusal } from './telemetry/observe.ts';
-import { createObserveLookUp } from './telemetry/observe-look-up.ts';
 import { createUpstreams, type Upstreams } from './upstream/upstreams.ts';
 
 /** Holds the request handler of the configuration in effect. */
@@ -48,6 +46,8 @@ export interface RequestHandler {
   readonly identities: ConfiguredIdentities;
   readonly upstreams: Upstreams;
   readonly serve: RequestListener;
+  /** How the gateway itself reads statuses. */
+  readonly polls: PollPipeline;
   /** Removes a payment, or all payments, from the status caches of all instances. @throws GatewayError STATE_UNAVAILABLE */
   readonly purgeStatusCache: Purge;
   /** The environments for the admin API, in the order of the configuration. */
@@ -59,6 +59,7 @@ export interface RequestHandler {
 /** @throws Error if a file that the configuration names cannot be used */
 export function createRequestHandlers(config: Config, services: Services): RequestHandlers {
   let current = createRequestHandler(config, services, createIdentities(config, services));
+  services.notifications.reads.current = current.polls;
   return {
     get current() {
       return current;
@@ -79,6 +80,7 @@ export function createRequestHandlers(config: Config, services: Services): Reque
       }
       current = handler;
       services.currentConfig.value = next;
+      services.notifications.reads.current = handler.polls;
       previous.upstreams.close();
     },
   };
@@ -112,7 +114,7 @@ function createRequestHandler(
   const { prefetchPermit } = upstreams;
   const statusCache = createStatusCache(config, services.statusCache, identities, prefetchPermit);
 
-  const pipeline = createPipeline({
+  const pipelineDependencies: PipelineDependencies = {
     log: telemetry.log,
     observer,
     startTrace: startTrace,
@@ -127,50 +129,45 @@ function createRequestHandler(
       telemetry.metrics.increment('penstock_withheld_responses_total', { environment }),
     idempotency: createIdempotencyDependencies(config, ledger, services.resolve),
     statusCache,
+    notifications: {
+      ...services.notifications,
+      statuses: statusCache.statuses,
+      settings: config.notifications,
+    },
     prefetchPermit,
     publicUrl: listen.publicUrl,
     segment: standard.segment,
     upstreamFor: upstreams.of,
-  });
-  const { admit } = services.loadShedding;
-  const authenticate = createClientAuthenticator(config.clients, [...environments.keys()]);
+  };
   const readRequest = createRequestReader({
     match: createMatcher(standard),
-    admit,
-    authenticate,
+    admit: services.loadShedding.admit,
+    authenticate: createClientAuthenticator(config.clients, [...environments.keys()]),
     checkQuota: createQuotaCheck(config.clients, services.takeQuota),
     environments: [...environments.keys()],
     maxBodyBytes: listen.maxBody,
     deadlineMs: longestDeadlines(config),
   });
 
-  const serveLookUp = config.requests.selfService
-    ? createLookUpService({
-        admit,
-        authenticate,
-        lookUp: createLookUp({
-          identities: identities.current,
-          search: services.requestRecords.search,
-          readInitiation: services.readInitiation,
-          limits: services.lookUpLimits,
-          isInstanceLost: () => services.fleet.instances().some(({ status }) => status === 'down'),
-          errorPageUrl: listen.errorPageUrl,
-        }),
-        observe: createObserveLookUp(telemetry),
-      })
-    : undefined;
-
   return {
     identities,
     upstreams,
     serve: createTppApp({
       readRequest,
-      pipeline,
-      serveLookUp,
+      pipeline: createPipeline(pipelineDependencies),
       networkOf: createNetworkOf(listen.trustedProxies),
       errorPageUrl: listen.errorPageUrl,
-      onRefused: observeRefusal(observer, identities.current),
+      onRefused: observeRefusal(observer),
     }),
+    polls: {
+      handle: createPollPipeline(pipelineDependencies),
+      statuses: statusCache.statuses,
+      schedule: { ...config.statusCache, ...config.notifications },
+      perSecond(name) {
+        const limiter = upstreams.limiters().find(({ environment }) => environment === name);
+        return (limiter?.perSecond ?? 1) * config.notifications.share;
+      },
+    },
     purgeStatusCache: statusCache.purge,
     environmentViews: () => viewEnvironments(config.environments.all, upstreams),
     preflight(name) {

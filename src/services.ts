@@ -5,23 +5,18 @@ import { type ActiveEnvironment, createActiveEnvironment } from './environments/
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
 import { recordInTimeline } from './environments/audit-timeline.ts';
+import { defaultListenerLimits } from './http/listener.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
 import { createTakeQuota, type TakeQuota } from './http/quota.ts';
-import { createReadInitiation, type ReadInitiation } from './idempotency/initiation-outcome.ts';
 import { createLedgerServices, type LedgerServices } from './idempotency/ledger.ts';
 import { isIncident, type LossSettings } from './idempotency/loss-guard.ts';
 import { createResolve, type Resolve } from './idempotency/resolve.ts';
 import { createStorageBudget } from './idempotency/storage-budget.ts';
 import { createIdentitiesStore, type IdentitiesStore } from './identities/identities-store.ts';
-import {
-  createRecordedTenants,
-  createWithNames,
-  logWithNames,
-  type WithNames,
-} from './identities/recorded-names.ts';
+import { createWithNames, logWithNames, type WithNames } from './identities/recorded-names.ts';
+import { createNotifications, type NotificationServices } from './notifications/create-notifications.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
-import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
 import { withEncryption } from './state/create-state.ts';
 import type { KeyValues, State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
@@ -56,12 +51,11 @@ export interface Services {
   readonly ledger: LedgerServices;
   readonly resolve: Resolve;
   readonly statusCache: StatusCacheServices;
+  readonly notifications: NotificationServices;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
   readonly takeQuota: TakeQuota;
   readonly requestRecords: RequestRecords;
-  readonly readInitiation: ReadInitiation;
-  readonly lookUpLimits: LookUpLimits;
   readonly loadShedding: LoadShedder;
   /** Flushes pending writes and refreshes shared data. Not in the heartbeat: it may be slow after an outage. */
   readonly maintenance: PeriodicTask;
@@ -128,6 +122,14 @@ export function createServices(
     { labels: {}, value: isIncident(ledger.lossGuard.report()) ? 1 : 0 },
   ]);
   const statusCache = createStatusCacheServices(encryptedState);
+  const loadShedding = createLoadShedder(reportShedding(log, metrics));
+  const notifications = createNotifications({
+    state,
+    events: statusCache.events,
+    isBusy: loadShedding.isBusy,
+    maxConnections: defaultListenerLimits.maxConnections,
+    metrics,
+  });
 
   const requestRecords = createRequestRecords({
     requestLog: encryptedState.requestLog,
@@ -135,10 +137,7 @@ export function createServices(
     instance: instanceId,
     settings: () => currentConfig.value.requests,
     tenants: () => new Set(currentConfig.value.clients.map(({ tenant }) => tenant)).size,
-    tenantNames: createRecordedTenants(identitiesStore),
   });
-
-  const takeQuota = createTakeQuota(state.tokenBuckets);
 
   const holds = createHolds(state);
   const adaptiveRates = createAdaptiveRates(state);
@@ -191,13 +190,12 @@ export function createServices(
     ledger,
     resolve,
     statusCache,
+    notifications,
     holds,
     upstream: { permits, adaptiveRates, holds, timeline },
     requestRecords,
-    readInitiation: createReadInitiation(ledger),
-    lookUpLimits: createLookUpLimits({ take: takeQuota }),
-    takeQuota,
-    loadShedding: createLoadShedder(reportShedding(log, metrics)),
+    takeQuota: createTakeQuota(state.tokenBuckets),
+    loadShedding,
     maintenance,
     async loadSharedState() {
       await Promise.allSettled([

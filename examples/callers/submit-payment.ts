@@ -21,7 +21,10 @@ export interface StoredPayment {
 export type Outcome =
   /** The bank has accepted the payment. */
   | { readonly kind: 'accepted'; readonly paymentId: string }
-  /** No payment was made. A corrected payment is a new one, with an X-Request-ID of its own. */
+  /**
+   * No payment was made. A corrected payment is a new one, with an X-Request-ID of its own. The code is that of the gateway's error, or
+   * `of the bank`.
+   */
   | { readonly kind: 'rejected'; readonly status: number; readonly code: string };
 
 export interface PaymentStore {

@@ -1,14 +1,11 @@
 /** The handlers of the admin API: one for each route of routes.ts. */
 
-import type { z } from 'zod';
 import type { ReloadRequest, ReloadResult } from '../config/config-changes.ts';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { AuditLog } from '../environments/audit-log.ts';
 import type { PreflightReport } from '../environments/preflight.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
 import { idsOf, type LossGuard } from '../idempotency/loss-guard.ts';
-import type { InDoubtWrite, InDoubtWrites } from '../idempotency/recovery.ts';
-import type { Resolve } from '../idempotency/resolve.ts';
 import type { RequestHistory } from '../request-log/request-history.ts';
 import type { Purge } from '../status-cache/cache-status.ts';
 import type { Fleet } from '../telemetry/fleet.ts';
@@ -21,17 +18,14 @@ import { AdminRefusal } from './admin-refusal.ts';
 import { operatorOf } from './authenticate-operator.ts';
 import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
-import { exportFileName, inDoubtCsv, type ListedInDoubt } from './in-doubt-export.ts';
-import { type InDoubtFilter, matches } from './in-doubt-filter.ts';
+import { createInDoubtHandlers, type InDoubtDependencies } from './in-doubt-handlers.ts';
 import { openapiYaml } from './openapi/document.ts';
-import type { inDoubtQuery } from './request-schemas.ts';
-import { previewInDoubt, resolveSeveral } from './resolve-several.ts';
 import type { EnvironmentView } from './response-schemas.ts';
 import type { AdminApi } from './routes.ts';
 import type { SignIn } from './sign-in.ts';
 import { viewState } from './state-view.ts';
 
-interface AdminApiDependencies {
+interface AdminApiDependencies extends InDoubtDependencies {
   readonly readiness: () => Readiness;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly environments: () => readonly EnvironmentView[];
@@ -51,9 +45,7 @@ interface AdminApiDependencies {
   readonly holdCircuit: HoldCircuit;
   readonly fleet: Pick<Fleet, 'instances'>;
   readonly timeline: Pick<Timeline, 'read'>;
-  readonly requestRecords: { readonly search: Pick<RequestSearch, 'find'>; readonly history: RequestHistory };
-  readonly inDoubt: Pick<InDoubtWrites, 'all'>;
-  readonly resolve: Resolve;
+  readonly requestRecords: { readonly search: RequestSearch; readonly history: RequestHistory };
   readonly loss: Pick<LossGuard, 'report' | 'acceptLoss'>;
   readonly events: Pick<EventStream, 'subscribe'>;
   readonly signIn: SignIn['handlers'];
@@ -82,13 +74,9 @@ export function createAdminApi({
   events,
   signIn,
 }: AdminApiDependencies): AdminApi {
-  async function listInDoubt(query: z.output<typeof inDoubtQuery>) {
-    const [filter, now] = [filterOf(query), Date.now()];
-    return (await inDoubt.all()).filter(({ entry }) => matches(entry, filter, now)).map(viewInDoubt);
-  }
-
   return {
     ...signIn,
+    ...createInDoubtHandlers({ inDoubt, resolve, audit }),
 
     getLiveness: () => ({ status: 'live' }),
 
@@ -144,9 +132,9 @@ export function createAdminApi({
 
     listInstances: () => fleet.instances(),
 
-    listTimeline({ query: { from, to } }) {
-      const toMs = to === undefined ? Date.now() : Date.parse(to);
-      return timeline.read(from === undefined ? toMs - defaultTimelineMs : Date.parse(from), toMs);
+    listTimeline({ query }) {
+      const { fromMs, toMs } = periodOf(query, defaultTimelineMs);
+      return timeline.read(fromMs, toMs);
     },
 
     async searchRequests({ query: { from, to, limit, ...conditions } }) {
@@ -163,9 +151,8 @@ export function createAdminApi({
       return errors.map(({ lastAtMs, ...error }) => ({ ...error, lastAt: new Date(lastAtMs).toISOString() }));
     },
 
-    async showHistory({ query: { from, to } }) {
-      const toMs = to === undefined ? Date.now() : Date.parse(to);
-      const fromMs = from === undefined ? toMs - defaultHistoryMs : Date.parse(from);
+    async showHistory({ query }) {
+      const { fromMs, toMs } = periodOf(query, defaultHistoryMs);
       const { resolutionSeconds, points } = await history.figures(fromMs, toMs);
       return {
         resolutionSeconds,
@@ -182,68 +169,6 @@ export function createAdminApi({
       const id = { environment: circuit.environment, lane: circuit.lane };
       await holdCircuit({ ...id, who: operatorOf(response).name, hold, reason, forMs });
       return find() ?? circuit; // a reload may have removed it
-    },
-
-    listInDoubt: ({ query }) => listInDoubt(query),
-
-    async exportInDoubt({ query: { format, ...query }, response }) {
-      const requests = await listInDoubt(query);
-      const fileName = exportFileName(format, Date.now());
-      response.set('Content-Disposition', `attachment; filename="${fileName}"`).type(format);
-      response.send(
-        format === 'csv'
-          ? inDoubtCsv(requests)
-              .map((line) => `${line}\r\n`)
-              .join('')
-          : `${JSON.stringify(requests, null, 2)}\n`,
-      );
-    },
-
-    async previewInDoubt({ query: { environment, ...query } }) {
-      const { selection, writes } = await previewInDoubt(inDoubt, { ...filterOf(query), environment });
-      return { selection, requests: writes.map(viewInDoubt) };
-    },
-
-    async resolveSeveralInDoubt({ body, response }) {
-      const { selection, outcome, reason, confirm, environment, ...query } = body;
-      const who = operatorOf(response).name;
-      const filter = { ...filterOf(query), environment };
-      const resolution = { who, filter, selection, outcome, reason, confirm };
-      const result = await resolveSeveral({ inDoubt, resolve, audit }, resolution);
-      switch (result.kind) {
-        case 'unconfirmed':
-          throw new AdminRefusal(409, `Nothing was resolved: confirm must be "${environment}".`);
-        case 'changed':
-          throw new AdminRefusal(
-            409,
-            'Nothing was resolved: the matching requests have changed since the preview. Request the preview again.',
-          );
-        case 'done':
-          return { resolved: result.resolved, early: result.early, gone: result.gone };
-      }
-    },
-
-    async resolveInDoubt({ parameters: { id }, body, response }) {
-      const result = await resolve({ ...body, id, who: operatorOf(response).name });
-      switch (result.kind) {
-        case 'resolved':
-          return { id, outcome: body.outcome };
-        case 'unknown':
-          throw new AdminRefusal(404, 'No request in doubt has this id.');
-        case 'unconfirmed':
-          throw new AdminRefusal(
-            409,
-            `Not resolved: the gateway sends a repeat to the bank, so confirm must be "${result.environment}".`,
-          );
-        case 'foreign-payment':
-          throw new AdminRefusal(409, 'This payment belongs to another tenant; nothing was changed.');
-        case 'too-early':
-          response.set('Retry-After', String(result.seconds));
-          throw new AdminRefusal(
-            409,
-            `The bank may still execute the request: try again in ${result.seconds} s.`,
-          );
-      }
     },
 
     showState: () => viewState(loss.report()),
@@ -294,26 +219,17 @@ export function createAdminApi({
 }
 
 const maxAuditRecords = 100;
-const defaultTimelineMs = 24 * 3_600_000;
 const maxDecisions = 100;
 const allTime = { fromMs: 0, toMs: Number.POSITIVE_INFINITY };
+/** The lengths of periods whose beginning is not given. Milliseconds. */
+const defaultTimelineMs = 24 * 3_600_000;
 const defaultHistoryMs = 3_600_000;
 
-const filterOf = ({ olderThan: olderThanMs, ...rest }: z.output<typeof inDoubtQuery>): InDoubtFilter => ({
-  ...rest,
-  ...(olderThanMs !== undefined && { olderThanMs }),
-});
-
-function viewInDoubt({ id, entry }: InDoubtWrite): ListedInDoubt {
-  const { requestId: xRequestId, operation, environment, tenant, since, listenedUntil, why } = entry;
-  return {
-    id,
-    xRequestId,
-    operation,
-    environment,
-    tenant,
-    since: new Date(since).toISOString(),
-    lateAnswerUntil: new Date(listenedUntil).toISOString(),
-    why,
-  };
+/** In milliseconds since 1970. */
+function periodOf(
+  { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
+  defaultMs: number,
+) {
+  const toMs = to === undefined ? Date.now() : Date.parse(to);
+  return { fromMs: from === undefined ? toMs - defaultMs : Date.parse(from), toMs };
 }

@@ -15,7 +15,7 @@ import {
 } from './authenticate-operator.ts';
 import { serveConsole } from './console.ts';
 import type { OperatorAccess } from './operator-access.ts';
-import { parseJson, readBody } from './read-body.ts';
+import { parseJson, readAdminBody } from './read-body.ts';
 import { describeErrors } from './request-schemas.ts';
 import type { Route } from './route.ts';
 import { type AdminApi, type AdminCall, type RouteName, routeEntries, routes } from './routes.ts';
@@ -71,7 +71,7 @@ export function createAdminApp({ access, throttle, log, api }: AdminAppDependenc
   });
   app.use(handleError(log));
   return async (request, response) => {
-    const body = await readBody(request).catch(asGatewayError);
+    const body = await readAdminBody(request).catch(asGatewayError);
     if (body instanceof GatewayError) return rejectIncomplete(request, response, body);
     Object.assign(request, { body });
     // Express calls no handler, the authentication included, for a target that it cannot parse.

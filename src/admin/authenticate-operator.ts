@@ -31,7 +31,7 @@ export function identifyOperator({ access, log }: AuthenticationDependencies): R
   return async (request, response, next) => {
     const found = await access.identify(request);
     if (found.kind === 'operator') response.locals.operator = found.operator;
-    if (!isRefusedOrigin(request, response, access, log)) next();
+    if (!refuseForeignPage(request, response, access, log)) next();
   };
 }
 
@@ -43,7 +43,7 @@ export function authenticateOperators(dependencies: AuthenticationDependencies):
     switch (found.kind) {
       case 'operator':
         response.locals.operator = found.operator;
-        if (!isRefusedOrigin(request, response, access, log)) next();
+        if (!refuseForeignPage(request, response, access, log)) next();
         return;
       case 'no-role':
         log('warn', 'admin request refused: the person has no role', {
@@ -102,13 +102,15 @@ export function requireOperateRole(log: Log): RequestHandler {
 export const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
 const noRole =
-  'None of your groups has a role here; ask the administrator of admin.proxySignIn or admin.oidc.';
+  'None of your groups has a role here; ask those who operate the gateway to add one to the roles of admin.proxySignIn or admin.oidc.';
 
 /**
  * Answers 403 if the page of another origin sent a request that changes something (cross-site request forgery). A token in
  * `Authorization` proves the opposite: no foreign page knows it.
+ *
+ * @returns whether it has answered
  */
-function isRefusedOrigin(
+function refuseForeignPage(
   request: Request,
   response: Response,
   { rules }: Pick<OperatorAccess, 'rules'>,

@@ -39,7 +39,7 @@ export function serveConsole(): RequestHandler {
         'trusted-types': ["'none'"],
       },
     },
-    strictTransportSecurity: false, // this listener speaks plain HTTP (RFC 6797 section 7.2)
+    strictTransportSecurity: false, // it would apply to all ports of the host, also to those without TLS (RFC 6797 section 8.3)
     xFrameOptions: { action: 'deny' },
   });
   const files = readFiles();

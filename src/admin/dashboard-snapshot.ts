@@ -6,7 +6,7 @@ import type { ActiveRecord } from '../environments/active-environment.ts';
 import type { LossReport } from '../idempotency/loss-guard.ts';
 import type { FleetScope, InstanceView } from '../telemetry/fleet.ts';
 import type { ReportedCircuit } from '../telemetry/fleet-messages.ts';
-import type { SecondStats } from '../telemetry/live-stats.ts';
+import { maxSeconds, type SecondStats } from '../telemetry/live-stats.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import type { EnvironmentLimiterStats } from '../upstream/upstreams.ts';
 import { type StateView, viewState } from './state-view.ts';
@@ -91,8 +91,6 @@ interface Sample {
   readonly circuits: Readonly<Record<string, string>>;
 }
 
-const historySeconds = 300;
-
 /** @param now milliseconds since 1970 */
 export function createDashboard(sources: DashboardSources, now: () => number = Date.now): Dashboard {
   let samples: readonly Sample[] = [];
@@ -104,18 +102,18 @@ export function createDashboard(sources: DashboardSources, now: () => number = D
     snapshot: () => ({
       ...takeSnapshot(sources),
       samples,
-      seconds: sources.recentSeconds().slice(-historySeconds),
+      seconds: sources.recentSeconds().slice(-maxSeconds),
     }),
     refresh() {
       const snapshot = takeSnapshot(sources);
       const changed = changedFields(last, snapshot);
       last = snapshot;
       const sample = takeSample(snapshot, Math.floor(now() / 1_000));
-      samples = [...samples.filter(({ at }) => at !== sample.at), sample].slice(-historySeconds);
+      samples = [...samples.filter(({ at }) => at !== sample.at), sample].slice(-maxSeconds);
       const recent = sources.recentSeconds();
       const seconds = recent.filter((second) => lastSeconds.get(second.at) !== second);
       lastSeconds = new Map(recent.map((second) => [second.at, second]));
-      return { ...changed, sample, seconds: seconds.slice(-historySeconds) };
+      return { ...changed, sample, seconds: seconds.slice(-maxSeconds) };
     },
   };
 }

@@ -11,7 +11,10 @@ export interface EventStream {
   subscribe(operator: Operator, response: Response): void;
   /** The operators of the open streams. */
   operators(): readonly Operator[];
-  /** Ends the streams of operators who may not read any more. Takes a new snapshot, and sends its changes to all readers; for a timer of one second. */
+  /**
+   * To be called every second: ends the streams of operators who may not read any more, takes a new snapshot, and sends its changes
+   * to all readers.
+   */
   publish(): void;
   /** Ends every stream, and refuses new ones: the instance is stopping. */
   close(): void;

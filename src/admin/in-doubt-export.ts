@@ -29,6 +29,14 @@ const columns = [
 export const inDoubtCsv = (requests: readonly ListedInDoubt[]): readonly string[] =>
   csvLines(columns, requests);
 
+/** The content of a file. */
+export const exportText = (format: 'csv' | 'json', requests: readonly ListedInDoubt[]): string =>
+  format === 'csv'
+    ? inDoubtCsv(requests)
+        .map((line) => `${line}\r\n`)
+        .join('')
+    : `${JSON.stringify(requests, null, 2)}\n`;
+
 /** The name of a file: `penstock-in-doubt-20261123T144501Z.csv`. */
 export const exportFileName = (format: 'csv' | 'json', atMs: number): string =>
   `penstock-in-doubt-${new Date(atMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}.${format}`;

@@ -49,7 +49,7 @@ export type SignInResult =
 
 export interface OidcProvider {
   /** Reads the provider's description if it is due; to be called every second. Never rejects. */
-  maintain(): Promise<void>;
+  refresh(): Promise<void>;
   /** @returns the URL to send the person to; `undefined` while the provider's description is not known */
   begin(redirectUri: string): Promise<{ readonly url: URL; readonly attempt: SignInAttempt } | undefined>;
   /** @param callbackUrl the redirect URI with the parameters that the provider has added */
@@ -92,7 +92,7 @@ export function createOidcProvider(
   }
 
   return {
-    async maintain() {
+    async refresh() {
       if (performance.now() >= dueAtMs) await discover();
     },
     async begin(redirectUri) {

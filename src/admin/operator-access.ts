@@ -15,15 +15,19 @@ import {
   sha256,
 } from './operators.ts';
 import { createHostCheck, type IsAllowedHost, isSecure } from './request-origin.ts';
-import type { Session, Sessions } from './sessions.ts';
+import type { Session, SessionRecord, Sessions } from './sessions.ts';
 import { createTrustedProxies, type TrustedProxies } from './trusted-proxy.ts';
 
-/** An operator whose credential was accepted. */
-export interface Operator {
+/** Who an operator is. */
+export interface OperatorIdentity {
   /** Appears in the audit log. */
   readonly name: string;
   readonly role: OperatorRole;
   readonly method: SignInMethod;
+}
+
+/** An operator whose credential was accepted. */
+export interface Operator extends OperatorIdentity {
   readonly credential: Credential;
 }
 
@@ -32,12 +36,20 @@ type Credential =
   | { readonly kind: 'proxy'; readonly proxies: TrustedProxies }
   | { readonly kind: 'session'; readonly session: Session };
 
+/** Authenticated, but no group of the person has a role. */
+interface WithoutRole {
+  readonly kind: 'no-role';
+  readonly name: string;
+  readonly method: SignInMethod;
+}
+
 export type Identification =
   | { readonly kind: 'operator'; readonly operator: Operator }
-  /** Authenticated, but no group of the person has a role. */
-  | { readonly kind: 'no-role'; readonly name: string; readonly method: SignInMethod }
+  | WithoutRole
   /** @param wrongToken whether the request contains a token that no operator has */
   | { readonly kind: 'unknown'; readonly wrongToken: boolean };
+
+type SessionHolder = ({ readonly kind: 'operator' } & OperatorIdentity) | WithoutRole;
 
 /** What follows from one configuration. */
 export interface AccessRules {
@@ -60,11 +72,11 @@ export interface OperatorAccess {
 }
 
 export function createOperatorAccess(
-  settings: AdminSettings,
-  credentials: AdminCredentials,
+  initialSettings: AdminSettings,
+  initialCredentials: AdminCredentials,
   sessions: Pick<Sessions, 'find' | 'onEnd'>,
 ): OperatorAccess {
-  let rules = createRules(settings, credentials);
+  let rules = createRules(initialSettings, initialCredentials);
   /** Keys of sessions that were ended while they were in use, with the time until which they are needed here. */
   const ended = new Map<string, number>();
 
@@ -93,7 +105,11 @@ export function createOperatorAccess(
   async function identifyBySession(request: IncomingMessage): Promise<Identification | undefined> {
     const id = readCookie(request, sessionCookie, isSecure(request, rules.settings.publicUrl));
     const session = id === undefined ? undefined : await sessions.find(id);
-    return session && identifySession(session, rules);
+    if (!session) return undefined;
+    const holder = holderOf(session, rules);
+    if (holder?.kind !== 'operator') return holder;
+    const { name, role, method } = holder;
+    return { kind: 'operator', operator: { name, role, method, credential: { kind: 'session', session } } };
   }
 
   return {
@@ -122,8 +138,8 @@ export function createOperatorAccess(
         case 'session': {
           const { session } = credential;
           if (session.expiresAtMs <= Date.now() || ended.has(session.key)) return false;
-          const found = identifySession(session, rules);
-          return found?.kind === 'operator' && found.operator.name === name && found.operator.role === role;
+          const holder = holderOf(session, rules);
+          return holder?.kind === 'operator' && holder.name === name && holder.role === role;
         }
       }
     },
@@ -131,25 +147,24 @@ export function createOperatorAccess(
   };
 }
 
-/** The name and role that a session has by the present rules; `undefined` if its source is no longer configured. */
-export function identifySession(
-  session: Session,
+/** Whose session this is, and with which role by the present rules; `undefined` if its source is no longer configured. */
+export function holderOf(
+  { name: recordedName, source }: SessionRecord,
   { settings, credentials: { operators } }: AccessRules,
-): Exclude<Identification, { kind: 'unknown' }> | undefined {
-  const { source } = session;
-  const credential = { kind: 'session', session } as const;
+): SessionHolder | undefined {
   switch (source.method) {
     case 'token': {
       const found = operators.find((one) => digestOf(one) === source.tokenDigest);
-      return found && { kind: 'operator', operator: { ...tokenOperator(found), credential } };
+      return found && { kind: 'operator', name: found.name, role: found.role, method: 'token' };
     }
     case 'oidc': {
       const { oidc } = settings;
       if (oidc?.issuer !== source.issuer || oidc.clientId !== source.clientId) return undefined;
-      const name = auditName(session.name, 'oidc', operators);
+      const name = auditName(recordedName, 'oidc', operators);
       const role = roleOf(source.groups, oidc.roles);
-      if (!role) return { kind: 'no-role', name, method: 'oidc' };
-      return { kind: 'operator', operator: { name, role, method: 'oidc', credential } };
+      return role
+        ? { kind: 'operator', name, role, method: 'oidc' }
+        : { kind: 'no-role', name, method: 'oidc' };
     }
   }
 }

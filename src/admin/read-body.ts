@@ -14,7 +14,7 @@ const maxBodyBytes = 16 * 1024;
  * @returns undefined if the body is too large
  * @throws GatewayError what the listener found in the body, or REQUEST_TIMEOUT if the body broke off
  */
-export function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
+export function readAdminBody(request: IncomingMessage): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;

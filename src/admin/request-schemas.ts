@@ -113,7 +113,7 @@ export const timelineQuery = z.strictObject({
 export const searchQuery = z.strictObject({
   requestId: z.string().min(1).optional().describe('The X-Request-ID.'),
   payment: z.string().min(1).optional().describe("The bank's id of the payment."),
-  tenant: z.string().min(1).optional(),
+  tenant: z.string().min(1).optional().describe('The tenant, by its configured name.'),
   error: z
     .string()
     .min(1)

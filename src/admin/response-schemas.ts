@@ -188,7 +188,7 @@ export const history = z.object({
     z.object({
       at: dateTime.describe('The beginning of the interval.'),
       requests: count,
-      refused: count.describe('Errors that the gateway generated.'),
+      refused: count.describe('Errors that the gateway generated, except 404.'),
       failed: count.describe('Responses of 5xx by the bank.'),
       p50Ms: z.number().nullable().describe('Within 5 %; null without requests.'),
       p99Ms: z.number().nullable(),
@@ -217,7 +217,7 @@ export const instances = listOf(
     figures: z
       .object({
         requestsPerSecond: z.number(),
-        refusedPerSecond: z.number().describe('Responses of 4xx or 5xx that the gateway generated.'),
+        refusedPerSecond: z.number().describe('Errors that the gateway generated, except 404.'),
         failedPerSecond: z.number().describe('Responses of 5xx by the bank.'),
         p50Ms: z.number().nullable(),
         p99Ms: z.number().nullable(),

@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { parseStored } from '../state/parse-stored.ts';
 import type { KeyValues, PubSub } from '../state/ports.ts';
 import { sha256 } from './operators.ts';
 
@@ -51,7 +52,7 @@ const channel = 'operator-sessions';
 export function createSessions(keyValues: KeyValues, pubsub: PubSub): Sessions {
   async function read(key: string): Promise<Session | undefined> {
     const text = await keyValues.read(key);
-    const record = text === undefined ? undefined : parseRecord(text);
+    const record = text === undefined ? undefined : parseStored(recordShape, text);
     return record && record.expiresAtMs > Date.now() ? { ...record, key } : undefined;
   }
   return {
@@ -72,11 +73,3 @@ export function createSessions(keyValues: KeyValues, pubsub: PubSub): Sessions {
 }
 
 const keyOf = (id: string) => `operator-session:${sha256(id)}`;
-
-function parseRecord(text: string): SessionRecord | undefined {
-  try {
-    return recordShape.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}

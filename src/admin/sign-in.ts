@@ -16,7 +16,7 @@ import {
   type OidcProvider,
   type SignInAttempt,
 } from './oidc-provider.ts';
-import { digestOf, identifySession, type Operator, type OperatorAccess } from './operator-access.ts';
+import { digestOf, holderOf, type OperatorAccess, type OperatorIdentity } from './operator-access.ts';
 import { findByToken, sha256 } from './operators.ts';
 import { isSecure } from './request-origin.ts';
 import type { AdminApi } from './routes.ts';
@@ -40,7 +40,7 @@ export interface SignIn {
     'getSession' | 'startSession' | 'endSession' | 'startOidcSignIn' | 'finishOidcSignIn'
   >;
   /** Reads the description of the OIDC provider if it is due; to be called every second. Never rejects. */
-  maintain(): Promise<void>;
+  refreshProvider(): Promise<void>;
 }
 
 /** Values of the parameter `signInError` with which the console is opened. */
@@ -102,25 +102,29 @@ export function createSignIn({
     const { name, groups, subject } = person;
     const source = { method: 'oidc', issuer: oidc.issuer, clientId: oidc.clientId, groups } as const;
     const record = { name, expiresAtMs: newExpiryMs(), source };
-    const found = identifySession({ ...record, key: '' }, access.rules);
-    if (found?.kind !== 'operator') {
-      log('warn', 'sign-in refused: the person has no role', { who: found?.name, signIn: 'oidc' });
+    const holder = holderOf(record, access.rules);
+    if (holder?.kind !== 'operator') {
+      log('warn', 'sign-in refused: the person has no role', { who: holder?.name, signIn: 'oidc' });
       return consoleUrl('no-role');
     }
     await startSession(response, record);
-    const { name: who, role } = found.operator;
     await audit.record({
-      who,
+      who: holder.name,
       action: 'sign in',
       outcome: 'done',
-      details: { method: 'oidc', role, issuer: oidc.issuer, subject },
+      details: { method: 'oidc', role: holder.role, issuer: oidc.issuer, subject },
     });
     return consoleUrl();
   }
 
   return {
     handlers: {
-      getSession: ({ response }) => viewSession(operatorIfAny(response), access),
+      getSession({ response }) {
+        const operator = operatorIfAny(response);
+        const credential = operator?.credential;
+        const session = credential?.kind === 'session' ? credential.session : undefined;
+        return viewSession(operator, session?.expiresAtMs, access);
+      },
 
       async startSession({ body: { token }, response }) {
         const { operators } = access.rules.credentials;
@@ -139,8 +143,7 @@ export function createSignIn({
           outcome: 'done',
           details: { method: 'token', role },
         });
-        const credential = { kind: 'session', session: { ...record, key: '' } } as const;
-        return viewSession({ name, role, method: 'token', credential }, access);
+        return viewSession({ name, role, method: 'token' }, record.expiresAtMs, access);
       },
 
       async endSession({ response }) {
@@ -186,7 +189,7 @@ export function createSignIn({
         return redirect(response, consoleUrl(errorOf[result.kind]));
       },
     },
-    maintain: async () => currentProvider()?.maintain(),
+    refreshProvider: async () => currentProvider()?.refresh(),
   };
 }
 
@@ -198,13 +201,16 @@ function redirect(response: Response, url: string): undefined {
 
 const redirectUriOf = (publicUrl: string) => `${publicUrl}/oidc/callback`;
 
-function viewSession(operator: Operator | undefined, { rules: { settings, credentials } }: OperatorAccess) {
-  const session = operator?.credential.kind === 'session' ? operator.credential.session : undefined;
+function viewSession(
+  operator: OperatorIdentity | undefined,
+  expiresAtMs: number | undefined,
+  { rules: { settings, credentials } }: OperatorAccess,
+) {
   return {
     name: operator?.name ?? null,
     role: operator?.role ?? null,
     method: operator?.method ?? null,
-    expiresAt: session ? new Date(session.expiresAtMs).toISOString() : null,
+    expiresAt: expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
     signInWith: [
       ...(credentials.operators.length > 0 ? (['token'] as const) : []),
       ...(settings.trustedProxies.length > 0 ? (['proxy'] as const) : []),

@@ -6,6 +6,7 @@ import { isIP, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { createNetworkMatcher, isNetwork } from '../config/network-list.ts';
 import type { AdminSettings } from '../config/schema.ts';
+import { headerFieldsFrom, headerValues } from '../pis/headers.ts';
 import type { Person } from './operators.ts';
 
 export interface TrustedProxies {
@@ -45,14 +46,10 @@ export function createTrustedProxies({
 }
 
 /** Of every field with this name. Node reads bytes as latin1; proxies send UTF-8. */
-function valuesOf(rawHeaders: readonly string[], name: string): readonly string[] {
-  const wanted = name.toLowerCase();
-  return rawHeaders.flatMap((field, index) =>
-    index % 2 === 0 && field.toLowerCase() === wanted ? [decode(rawHeaders[index + 1] ?? '')] : [],
+const valuesOf = (rawHeaders: readonly string[], name: string): readonly string[] =>
+  headerValues(headerFieldsFrom(rawHeaders), name.toLowerCase()).map((value) =>
+    Buffer.from(value, 'latin1').toString('utf8'),
   );
-}
-
-const decode = (value: string) => Buffer.from(value, 'latin1').toString('utf8');
 
 /** Of the peer's certificate, if the listener has verified it and it has not expired since. */
 function fingerprintOf(socket: Socket): string | undefined {

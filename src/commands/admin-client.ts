@@ -81,6 +81,16 @@ export function createAdminClient(
   };
 }
 
+/** The path with those of the parameters that are set. */
+export function pathWithQuery(
+  path: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, value);
+  return query.size === 0 ? path : `${path}?${query}`;
+}
+
 /**
  * Sends a request to the admin listener.
  *

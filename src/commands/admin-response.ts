@@ -22,7 +22,7 @@ export const errorBody = z.looseObject({ error: z.string() });
  */
 export function successBody({ ok, status, body }: AdminResponse, lines: readonly string[] = []): unknown {
   if (ok) return body;
-  const { error, ...data } = readBody(errorBody, body);
+  const { error, ...data } = parseBody(errorBody, body);
   throw new CommandError(exitCodeOf(status), status === 401 ? unknownToken : error, { lines, data });
 }
 
@@ -35,7 +35,7 @@ const unknownToken =
  *
  * @throws CommandError if it has another form, as that of a gateway of another version
  */
-export function readBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const read = schema.safeParse(body);
   if (read.success) return read.data;
   throw new CommandError(

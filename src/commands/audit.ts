@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { readBody, successBody } from './admin-response.ts';
+import { parseBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
 import { exitCodes } from './exit-codes.ts';
 
@@ -21,7 +21,7 @@ type RecordBody = z.output<typeof recordsBody>[number];
 /** One line for each of the newest records, newest first. Details that are objects are only in the data. */
 export async function listAudit(call: AdminClient): Promise<CommandOutput> {
   const body = successBody(await call('GET', '/audit'));
-  const records = readBody(recordsBody, body);
+  const records = parseBody(recordsBody, body);
   return success(records.length === 0 ? ['The audit log is empty.'] : records.map(formatRecord), body);
 }
 
@@ -38,7 +38,7 @@ const verificationBody = z.object({ records: z.number(), broken: z.string().opti
 /** The exit code is 1 if a record was altered, removed or inserted. */
 export async function verifyAudit(call: AdminClient): Promise<CommandOutput> {
   const data = successBody(await call('GET', '/audit/verify'));
-  const { records, broken } = readBody(verificationBody, data);
+  const { records, broken } = parseBody(verificationBody, data);
   if (broken !== undefined) {
     const lines = [`The hash chain of the audit log is broken: ${broken}.`];
     return { lines, data, exitCode: exitCodes.refused };

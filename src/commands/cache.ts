@@ -1,6 +1,6 @@
 /** `penstock cache purge`: removes cached payment statuses on all instances. */
 
-import type { AdminClient } from './admin-client.ts';
+import { type AdminClient, pathWithQuery } from './admin-client.ts';
 import { successBody } from './admin-response.ts';
 import type { Options } from './command.ts';
 import { type CommandOutput, success } from './command-output.ts';
@@ -14,8 +14,7 @@ export async function purgeCache(
     ...(payment !== undefined && { payment }),
     ...(environment !== undefined && { environment }),
   };
-  const query = new URLSearchParams({ ...selection, ...(reason !== undefined && { reason }) }).toString();
-  successBody(await call('DELETE', `/status-cache${query === '' ? '' : `?${query}`}`));
+  successBody(await call('DELETE', pathWithQuery('/status-cache', { ...selection, reason })));
   const what = payment === undefined ? 'all cached statuses' : `the cached status of payment ${payment}`;
   const where = environment === undefined ? '' : ` in ${environment}`;
   return success([`Removed ${what}${where}, on all instances.`], {

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { readBody, successBody } from './admin-response.ts';
+import { parseBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
 const causeBody = z.object({
@@ -38,7 +38,7 @@ type CircuitBody = z.output<typeof circuitBody>;
 /** One line per lane, with its hold and the reason for its state, and one per tenant whose state is another one; below it, the cause. */
 export async function showCircuits(call: AdminClient): Promise<CommandOutput> {
   const data = successBody(await call('GET', '/circuits'));
-  const circuits = readBody(z.array(circuitBody), data);
+  const circuits = parseBody(z.array(circuitBody), data);
   const width = Math.max(...circuits.map(({ environment }) => environment.length));
   return success(
     circuits.flatMap((circuit) => formatCircuit(circuit, width)),
@@ -68,7 +68,7 @@ export async function holdCircuit(
     ...(duration !== undefined && { for: duration }),
   };
   const data = successBody(await call('PUT', path, body));
-  return success(formatCircuit(readBody(circuitBody, data)), data);
+  return success(formatCircuit(parseBody(circuitBody, data)), data);
 }
 
 /** @param width of the column with the environment, at least */

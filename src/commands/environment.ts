@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { readBody, successBody } from './admin-response.ts';
+import { parseBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
 const environmentsBody = z.object({
@@ -24,7 +24,7 @@ const switchBody = z.object({
 /** One line per environment; an asterisk marks the active one. */
 export async function showEnvironments(call: AdminClient): Promise<CommandOutput> {
   const data = successBody(await call('GET', '/environments'));
-  const { active, environments } = readBody(environmentsBody, data);
+  const { active, environments } = parseBody(environmentsBody, data);
   const width = Math.max(12, ...environments.map(({ name }) => name.length));
   const lines = environments.map(({ name, baseUrl, standardVersion }) => {
     return `${name === active ? '*' : ' '} ${name.padEnd(width)} ${standardVersion.padEnd(8)} ${baseUrl}`;
@@ -51,7 +51,7 @@ export async function useEnvironment(
 }
 
 function formatSteps(body: unknown): readonly string[] {
-  const steps = readBody(switchBody, body).preflight?.steps ?? [];
+  const steps = parseBody(switchBody, body).preflight?.steps ?? [];
   return steps.flatMap(({ step, ok, detail, remark }) => [
     `${ok ? 'ok    ' : 'FAILED'} ${step.padEnd(12)} ${detail}`,
     ...(remark === undefined ? [] : [`${''.padEnd(19)} ${remark}`]),

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { readBody, successBody } from './admin-response.ts';
+import { parseBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
 const stepBody = z
@@ -31,7 +31,7 @@ type ReportBody = z.output<typeof reportsBody>[number];
 /** Several lines for each request with this id, newest first. */
 export async function explain(call: AdminClient, xRequestId: string): Promise<CommandOutput> {
   const data = successBody(await call('GET', `/decisions/${encodeURIComponent(xRequestId)}`));
-  return success(readBody(reportsBody, data).flatMap(formatReport), data);
+  return success(parseBody(reportsBody, data).flatMap(formatReport), data);
 }
 
 function formatReport(report: ReportBody): readonly string[] {

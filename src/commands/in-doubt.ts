@@ -2,8 +2,8 @@
 
 import { z } from 'zod';
 import { inDoubtCsv } from '../admin/in-doubt-export.ts';
-import type { AdminClient } from './admin-client.ts';
-import { readBody, successBody } from './admin-response.ts';
+import { type AdminClient, pathWithQuery } from './admin-client.ts';
+import { parseBody, successBody } from './admin-response.ts';
 import { type Options, reasonIn } from './command.ts';
 import { CommandError, UsageError } from './command-error.ts';
 import { type CommandOutput, success } from './command-output.ts';
@@ -74,9 +74,7 @@ const inDoubtBody = z.array(inDoubtRequest);
 type InDoubtRequest = z.output<typeof inDoubtRequest>;
 
 async function readInDoubt(call: AdminClient, filter: Filter = {}): Promise<readonly InDoubtRequest[]> {
-  const query = new URLSearchParams(withoutUndefined(filter)).toString();
-  const path = `/in-doubt${query === '' ? '' : `?${query}`}`;
-  return readBody(inDoubtBody, successBody(await call('GET', path)));
+  return parseBody(inDoubtBody, successBody(await call('GET', pathWithQuery('/in-doubt', filter))));
 }
 
 /** Several lines per request, oldest first. */
@@ -125,12 +123,11 @@ const previewBody = z.object({ selection: z.string(), requests: inDoubtBody });
 
 /** The requests that match a filter, and how to resolve exactly these. */
 async function previewInDoubt(call: AdminClient, filter: Filter): Promise<CommandOutput> {
-  const given = withoutUndefined(filter);
-  const query = new URLSearchParams(given);
-  const preview = readBody(previewBody, successBody(await call('GET', `/in-doubt/preview?${query}`)));
+  const path = pathWithQuery('/in-doubt/preview', filter);
+  const preview = parseBody(previewBody, successBody(await call('GET', path)));
   const { selection, requests } = preview;
   if (requests.length === 0) return success([noneFound(filter)], preview);
-  const options = Object.entries({ ...given, selection }).map(
+  const options = Object.entries({ ...withoutUndefined(filter), selection }).map(
     ([name, value]) => `--${kebabCase(name)} ${quoted(value)}`,
   );
   const next = `To resolve all ${requests.length}: penstock in-doubt all OUTCOME ${options.join(' ')} --reason TEXT`;
@@ -148,7 +145,7 @@ const severalBody = z.object({ resolved: z.number(), early: z.number(), gone: z.
 /** The exit code is 1 if requests stay in doubt. */
 async function resolveSeveralInDoubt(call: AdminClient, request: Filter): Promise<CommandOutput> {
   const response = await call('POST', '/in-doubt', withoutUndefined(request));
-  const result = readBody(severalBody, successBody(response));
+  const result = parseBody(severalBody, successBody(response));
   const { resolved, early, gone } = result;
   const lines = [`Resolved: ${resolved}. Resolved by others since the list: ${gone}.`];
   if (early === 0) return success(lines, result);

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { describeChange } from '../config/config-changes.ts';
 import type { AdminClient } from './admin-client.ts';
-import { readBody, successBody } from './admin-response.ts';
+import { parseBody, successBody } from './admin-response.ts';
 import type { Options } from './command.ts';
 import { CommandError } from './command-error.ts';
 import { type CommandOutput, success } from './command-output.ts';
@@ -23,7 +23,7 @@ export async function reload(call: AdminClient, { reason }: Pick<Options, 'reaso
     const { error, errors } = refusal;
     throw new CommandError(exitCodes.config, [error, ...errors].join('\n'), { data: { errors } });
   }
-  const report = readBody(reportBody, successBody(response));
+  const report = parseBody(reportBody, successBody(response));
   const lines = [
     report.changes.length === 0
       ? 'Configuration reloaded: no setting has changed.'

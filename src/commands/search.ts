@@ -1,8 +1,8 @@
 /** `penstock search`: lists requests of all instances that match a filter. */
 
 import { z } from 'zod';
-import type { AdminClient } from './admin-client.ts';
-import { successBody } from './admin-response.ts';
+import { type AdminClient, pathWithQuery } from './admin-client.ts';
+import { parseBody, successBody } from './admin-response.ts';
 import type { Options } from './command.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
@@ -32,11 +32,8 @@ export async function search(
   call: AdminClient,
   { payment, tenant, error, from, to, limit }: Options,
 ): Promise<CommandOutput> {
-  const conditions = Object.entries({ payment, tenant, error, from, to, limit }).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, value] as const],
-  );
-  const query = new URLSearchParams(Object.fromEntries(conditions));
-  const data = searchBody.parse(successBody(await call('GET', `/search?${query}`)));
+  const path = pathWithQuery('/search', { payment, tenant, error, from, to, limit });
+  const data = parseBody(searchBody, successBody(await call('GET', path)));
   const { requests, searchedFrom, complete, notStored } = data;
   const lines = requests.length === 0 ? ['No request was found.'] : requests.map(lineOf);
   if (!complete) lines.push(`Searched since ${searchedFrom}. To continue: --to ${searchedFrom}`);

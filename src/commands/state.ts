@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { readBody, successBody } from './admin-response.ts';
+import { parseBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
 import { exitCodes } from './exit-codes.ts';
 
@@ -24,7 +24,7 @@ export async function acceptLoss(call: AdminClient, reason: string): Promise<Com
 }
 
 function describeState(body: unknown): CommandOutput {
-  const { status, since, cause, missing } = readBody(stateBody, body);
+  const { status, since, cause, missing } = parseBody(stateBody, body);
   if (status === 'ok') return success(['New payments are accepted.'], body);
   const lines = [
     `New payments have been refused since ${since}. ${cause}`,

@@ -5,6 +5,7 @@ import { admin } from './sections/admin.ts';
 import { clients } from './sections/clients.ts';
 import { type environment, environments } from './sections/environments.ts';
 import { listen } from './sections/listen.ts';
+import { notifications } from './sections/notifications.ts';
 import { idempotency, payments, statusCache } from './sections/payments.ts';
 import { shaping } from './sections/shaping.ts';
 import { standard } from './sections/standard.ts';
@@ -25,6 +26,7 @@ export const schema = z.strictObject({
   idempotency,
   payments,
   statusCache,
+  notifications,
   deadlines,
   upstream,
   circuit,
@@ -53,6 +55,7 @@ export type StateSettings = Settings['state'];
 export type IdempotencySettings = Settings['idempotency'];
 export type PaymentsSettings = Settings['payments'];
 export type StatusCacheSettings = Settings['statusCache'];
+export type NotificationSettings = Settings['notifications'];
 export type DeadlineSettings = Settings['deadlines'];
 export type UpstreamSettings = Settings['upstream'];
 export type CircuitSettings = Settings['circuit'];

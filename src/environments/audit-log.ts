@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { AuditEvent, AuditRecorder } from '../request/audit-event.ts';
 import { asGatewayError } from '../request/errors.ts';
+import { parseStored } from '../state/parse-stored.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 
@@ -80,7 +81,7 @@ export function createAuditLog(keyValues: KeyValues, log: Log): AuditLog {
 
   async function recordAt(number: number): Promise<AuditRecord | undefined> {
     const raw = await keyValues.read(recordKey(number));
-    return raw === undefined ? undefined : parseRecord(raw);
+    return raw === undefined ? undefined : parseStored(recordShape, raw);
   }
 
   async function newest(count: number): Promise<readonly AuditRecord[]> {
@@ -124,12 +125,4 @@ function findProblem(record: AuditRecord | undefined, number: number, previous: 
 function hashOf({ number, at, who, action, outcome, details, previous }: Omit<AuditRecord, 'hash'>): string {
   const text = JSON.stringify([number, at, who, action, outcome, details, previous]);
   return createHash('sha256').update(text).digest('hex');
-}
-
-function parseRecord(raw: string): AuditRecord | undefined {
-  try {
-    return recordShape.parse(JSON.parse(raw));
-  } catch {
-    return undefined;
-  }
 }

@@ -46,6 +46,8 @@ const readingMs = 500;
 export interface LoadShedder {
   /** @throws GatewayError OVERLOADED if requests of this lane are shed at the moment */
   admit(lane: Lane): void;
+  /** Whether to skip work that can wait, such as polls: sooner than any request is refused. */
+  isBusy(): boolean;
   /** Measures until it is stopped. */
   start(): void;
   stop(): void;
@@ -77,6 +79,7 @@ export function createLoadShedder(onChange: (shedding: Shedding, reading: LoadRe
       if (shedding === 'nothing' || (shedding === 'status-reads' && lane !== 'status')) return;
       throw new GatewayError('OVERLOADED', 'The gateway is overloaded; nothing was sent. Try again.');
     },
+    isBusy: () => shedding !== 'nothing' || delayMs >= onTimeMs,
     start() {
       timer = setInterval(delays, timerMs).unref();
       collections.observe({ entryTypes: ['gc'] });

@@ -8,6 +8,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HeaderField } from '../pis/headers.ts';
 import type { Lane, Matcher, Operation } from '../pis/operations.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import { GatewayError } from '../request/errors.ts';
 import type { Client, PisRequest } from '../request/messages.ts';
 import type { AuthenticateClient } from './authenticate-client.ts';
@@ -46,8 +47,6 @@ export type ReadRequest = (
 /** Limit of all request bodies together while they are received. The limit of V8's heap does not include Buffers. */
 const maxBodyMemoryBytes = 256 * 1024 * 1024;
 
-const emptyBody = Buffer.alloc(0);
-
 export function createRequestReader(settings: RequestReaderSettings): ReadRequest {
   const { match, admit, authenticate, checkQuota, environments, maxBodyBytes, deadlineMs } = settings;
   const memory = createBodyMemoryBudget(maxBodyMemoryBytes);
@@ -65,6 +64,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
       operation,
       client,
       requestId: head.requestId,
+      mayListen: head.mayListen,
       requestedEnvironment: requestedEnvironmentIn(head, environments, client),
       headers: head.outbound,
       body: emptyBody,
@@ -72,6 +72,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],
       signal: new ClientDisconnect(outgoing),
       quota: undefined,
+      waitedMs: undefined,
       recordEvent: undefined,
       identities: undefined,
       onClaim: undefined,

@@ -6,7 +6,13 @@
  * programs read them: the bank must receive the request that was validated here (RFC 9112 section 11.2).
  */
 
-import { type HeaderField, type HeaderFields, isHopByHop } from '../pis/headers.ts';
+import {
+  connectionOptions,
+  type HeaderField,
+  type HeaderFields,
+  isHopByHop,
+  withoutFields,
+} from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
 import { GatewayError } from '../request/errors.ts';
 import type { Client } from '../request/messages.ts';
@@ -78,6 +84,8 @@ export class RequestHead {
   contentLength: string | undefined = undefined;
   expect: string | undefined = undefined;
   host: string | undefined = undefined;
+  /** Whether the request has `If-None-Match` or `Prefer`. */
+  mayListen = false;
   /** Set when the client is identified: for the record, if the request is refused after that. */
   client: Client | undefined = undefined;
   /** Value of `Penstock-Environment`. */
@@ -106,9 +114,9 @@ export class RequestHead {
       if (traits.isReadHere) this.#read(traits.name, value);
       if (traits.isForwarded) outbound.push([field, value]);
     }
-    if (this.requestId !== undefined && !isUuid(this.requestId)) this.requestId = undefined;
-    const options = this.#connection === undefined ? [] : optionsIn(this.#connection);
-    this.outbound = options.length === 0 ? outbound : withoutNamed(outbound, options);
+    if (this.requestId !== undefined && !uuid.test(this.requestId)) this.requestId = undefined;
+    const options = this.#connection === undefined ? [] : connectionOptions(this.#connection);
+    this.outbound = options.length === 0 ? outbound : withoutFields(outbound, new Set(options));
     this.error =
       sizeError(rawHeaders.length / 2) ??
       versionError(httpVersion) ??
@@ -140,6 +148,10 @@ export class RequestHead {
         break;
       case 'host':
         this.host ??= value;
+        break;
+      case 'if-none-match':
+      case 'prefer':
+        this.mayListen = true;
         break;
       case 'penstock-environment':
         this.requestedEnvironment ??= value;
@@ -181,9 +193,6 @@ export class RequestHead {
 
 /** Any version of UUID, in upper or lower case: the standard restricts neither (its parameter is `format: uuid`). */
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-/** Whether a text can be an `X-Request-ID`. */
-export const isUuid = (text: string): boolean => uuid.test(text);
 /** Replaces the values of a repeated X-Request-ID. It is not a UUID, so that the request is refused. */
 const repeatedId = 'repeated';
 const plainNumber = /^(0|[1-9][0-9]{0,14})$/;
@@ -207,7 +216,9 @@ const slotFields: ReadonlySet<string> = new Set([
   'content-length',
   'expect',
   'host',
+  'if-none-match',
   'penstock-environment',
+  'prefer',
   'transfer-encoding',
   'x-api-key',
   'x-request-id',
@@ -224,19 +235,6 @@ const traitsOf = cacheByName((field): FieldTraits => {
     isAmbiguous: name.includes('_'),
   };
 });
-
-/** The names of fields in `Connection`, in lower case. */
-function optionsIn(connection: string): readonly string[] {
-  if (connection === 'keep-alive') return []; // the usual value: it names a field that is hop-by-hop in any case
-  return connection
-    .split(',')
-    .map((option) => option.trim().toLowerCase())
-    .filter((option) => option !== '');
-}
-
-/** Fields that `Connection` names belong to the connection (RFC 9110 section 7.6.1). */
-const withoutNamed = (fields: HeaderFields, options: readonly string[]): HeaderFields =>
-  fields.filter(([field]) => !options.includes(field.toLowerCase()));
 
 function sizeError(fields: number): GatewayError | undefined {
   if (fields <= maxFields) return undefined;

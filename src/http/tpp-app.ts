@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import express from 'express';
 import { type HeaderField, headerFieldsFrom } from '../pis/headers.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import { asGatewayError, type GatewayError, withAdvice } from '../request/errors.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
 import type { Handler } from '../request/stage.ts';
@@ -11,15 +12,12 @@ import { whenAdmitted } from '../request/when-admitted.ts';
 import type { NetworkOf } from './client-network.ts';
 import type { ReadRequest } from './read-request.ts';
 import { RequestHead } from './request-head.ts';
-import type { ServeLookUp } from './serve-look-up.ts';
 import { writeError } from './write-error.ts';
 import { writeResponse } from './write-response.ts';
 
 interface TppAppDependencies {
   readonly readRequest: ReadRequest;
   readonly pipeline: Handler<PisRequest>;
-  /** `undefined` if TPPs cannot look up their requests. */
-  readonly serveLookUp?: ServeLookUp | undefined;
   readonly networkOf: NetworkOf;
   /** The error reference that errors link to. */
   readonly errorPageUrl?: string | null;
@@ -36,7 +34,6 @@ interface TppAppDependencies {
 export function createTppApp({
   readRequest,
   pipeline,
-  serveLookUp,
   networkOf,
   errorPageUrl = null,
   onRefused,
@@ -59,10 +56,6 @@ export function createTppApp({
     function refuse(thrown: unknown): void {
       const error = asGatewayError(thrown);
       const network = networkOf(peer, headerFieldsFrom(incoming.rawHeaders));
-      if (error.code === 'PATH_UNKNOWN') {
-        const isLookUp = serveLookUp?.({ incoming, outgoing, head, requestId, arrivedAtMs, network, fail });
-        if (isLookUp) return;
-      }
       onRefused(error, requestId, arrivedAtMs, network, head.client);
       fail(error);
     }
@@ -121,5 +114,3 @@ export function createTppApp({
     Reflect.apply(app, undefined, [incoming, outgoing, onUnhandled]);
   };
 }
-
-const emptyBody = Buffer.alloc(0);

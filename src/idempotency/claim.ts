@@ -183,7 +183,7 @@ export class ClaimedAttempt implements Claim {
     const { id, windowMs } = this.#terms;
     const next = answeredEntry(this.#sending, response);
     return whenKnown(
-      this.#dependencies.store.replace(id, this.#raw, next, ttlOf(next, windowMs), undefined, after),
+      this.#dependencies.store.replace(id, this.#raw, next, ttlOf(next, windowMs), { after }),
       (isStored) => {
         if (!isStored) return false;
         this.#hasEnded = true;

@@ -86,19 +86,19 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
       );
     },
 
-    async replace(id, raw, next, ttlMs, fence, after) {
+    async replace(id, raw, next, ttlMs, { fence, after } = {}) {
       if (after && !(await after)) return false;
       if (next.entry.step === 'claimed') {
         const claimFormer = async () =>
           (await former.replace(id, raw, next, ttlMs)) || former.create(id, next, ttlMs);
         const claimPresent = async () =>
-          (await present.replace(id, raw, next, ttlMs, fence)) || createPresent(id, next, ttlMs, fence);
+          (await present.replace(id, raw, next, ttlMs, { fence })) || createPresent(id, next, ttlMs, fence);
         if (await claimBoth(id, next, claimFormer, claimPresent)) return true;
         // A former release may have taken over the former name: the abandoned claim must not hide its attempt.
         await present.release(id, raw);
         return false;
       }
-      if (!(await present.replace(id, raw, next, ttlMs, fence))) {
+      if (!(await present.replace(id, raw, next, ttlMs, { fence }))) {
         const stored = await present.read(id);
         if (!stored) return former.replace(id, raw, next, ttlMs);
         if (stored.raw !== next.raw) return false; // otherwise an earlier try did not change the former name

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { currentTenantId } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
+import { parseStored } from '../state/parse-stored.ts';
 import type { Fingerprints } from './request-identity.ts';
 
 /** The fields of every entry. Readers ignore unknown fields. */
@@ -196,10 +197,4 @@ export const serialized = <Entry extends LedgerEntry>(entry: Entry): SerializedE
 });
 
 /** @returns `undefined` if the value is corrupt, foreign, of a later version, or encrypted with a missing key */
-export function parseEntry(text: string): LedgerEntry | undefined {
-  try {
-    return entryShape.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}
+export const parseEntry = (text: string): LedgerEntry | undefined => parseStored(entryShape, text);

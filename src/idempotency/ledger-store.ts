@@ -1,6 +1,6 @@
 /** The ledger in the shared state: its entries, and the index of those whose outcome is not known yet. */
 
-import type { Fence, KeyValues, Sets } from '../state/ports.ts';
+import type { Fence, KeyValues, ReplaceConditions, Sets } from '../state/ports.ts';
 import { isUnresolved, type LedgerEntry, parseEntry, type SerializedEntry } from './ledger-entry.ts';
 
 export interface StoredEntry {
@@ -22,14 +22,13 @@ export interface LedgerStore {
   create(id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
   /** Replaces the marker of a released entry. @returns false if there is none */
   replaceReleased(id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
-  /** @param after as in `KeyValues.replace` @returns false if the stored text is not `raw`, or the earlier write was not set */
+  /** @returns false if the stored text is not `raw`, or the write of `after` was not set */
   replace(
     id: string,
     raw: string,
     next: SerializedEntry,
     ttlMs?: number,
-    fence?: Fence,
-    after?: Promise<boolean>,
+    conditions?: Pick<ReplaceConditions, 'fence' | 'after'>,
   ): Promise<boolean>;
   /** As `replace`, for a change that a failover must not lose. @throws UnconfirmedError */
   replaceConfirmed(id: string, raw: string, next: SerializedEntry, fence?: Fence): Promise<boolean>;
@@ -37,7 +36,7 @@ export interface LedgerStore {
   release(id: string, raw: string): Promise<boolean>;
 }
 
-/** Replaces a released entry until it expires: the state has no compare-and-delete. */
+/** Replaces a released entry, and expires at once. */
 const releasedMarker = '';
 const releasedMarkerMs = 1;
 
@@ -51,11 +50,11 @@ export function createLedgerStore(keyValues: KeyValues, partitions: readonly str
     },
     create: (id, { raw }, ttlMs, fence) => keyValues.writeIfAbsent(entryKey(id), raw, ttlMs, fence),
     replaceReleased: (id, { raw }, ttlMs, fence) =>
-      keyValues.replace(entryKey(id), releasedMarker, raw, ttlMs, fence),
-    replace: (id, raw, next, ttlMs, fence, after) =>
-      keyValues.replace(entryKey(id), raw, next.raw, ttlMs, fence, undefined, after),
+      keyValues.replace(entryKey(id), releasedMarker, raw, ttlMs, { fence }),
+    replace: (id, raw, next, ttlMs, conditions) =>
+      keyValues.replace(entryKey(id), raw, next.raw, ttlMs, conditions),
     replaceConfirmed: (id, raw, next, fence) =>
-      keyValues.replace(entryKey(id), raw, next.raw, undefined, fence, 'replicas'),
+      keyValues.replace(entryKey(id), raw, next.raw, undefined, { fence, confirmedBy: 'replicas' }),
     release: (id, raw) => keyValues.replace(entryKey(id), raw, releasedMarker, releasedMarkerMs),
   };
 }

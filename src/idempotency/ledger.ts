@@ -253,7 +253,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     if (entry.step !== 'claimed' && entry.step !== 'sending') return finishedResult(entry, identity);
     if (await instanceLeases.isAlive(entry.holder)) return running;
     if (entry.step === 'claimed') {
-      const takeOver = (fence: Fence) => store.replace(id, raw, own, ttlMs, fence);
+      const takeOver = (fence: Fence) => store.replace(id, raw, own, ttlMs, { fence });
       return (await tryClaim(attempt, takeOver)) ?? claim(identity, request);
     }
     await inDoubt.markOrphaned(id, raw, entry);

@@ -21,7 +21,7 @@ import { causeOf } from './loss-cause.ts';
 import { createLossCoverage } from './loss-coverage.ts';
 import { createOwnEpochs } from './own-epochs.ts';
 import type { OwnWrites } from './own-writes.ts';
-import { hasFormerInstance, type InstanceLeases, leaseMs } from './recovery.ts';
+import { hasFormerInstance, type InstanceLeases, instanceLeaseMs } from './recovery.ts';
 import { introducerOf, isNewState, progressOf, roundOf, serializeRegistration } from './registration.ts';
 import type { RestoreWrite } from './restore-write.ts';
 
@@ -192,7 +192,7 @@ export function createLossGuard({
 
   /** An instance that was suspended for longer than its lease does not write before the others know it again. */
   const isAllowed = () =>
-    openRound !== undefined && isKnownToOthers && performance.now() - renewedAtMs <= leaseMs;
+    openRound !== undefined && isKnownToOthers && performance.now() - renewedAtMs <= instanceLeaseMs;
 
   async function waitUntilAllowed(): Promise<void> {
     const untilMs = performance.now() + allowedWaitMs;
@@ -217,10 +217,10 @@ export function createLossGuard({
 
   async function check(): Promise<CheckResult> {
     const startedAtMs = performance.now();
-    wasAbsent ||= startedAtMs - checkedAtMs > leaseMs || startedAtMs - renewedAtMs > maxOutageMs;
+    wasAbsent ||= startedAtMs - checkedAtMs > instanceLeaseMs || startedAtMs - renewedAtMs > maxOutageMs;
     checkedAtMs = startedAtMs;
     wasDisconnected = false;
-    if (startedAtMs - renewedAtMs > leaseMs) isKnownToOthers = false;
+    if (startedAtMs - renewedAtMs > instanceLeaseMs) isKnownToOthers = false;
     const known = new Map([...ownEpochs.fences].map(([partition, fence]) => [partition, { ...fence }]));
     const identity = await state.identity();
     const stored = await epochs.readAll();
@@ -313,7 +313,7 @@ export function createLossGuard({
     const progress = progressOf(round, required, live);
     const isAccepted = settings().afterLoss === 'resume' || (await keyValues.read(acceptedKey)) === round;
     // An instance that runs registers within the time of a lease, also if the state has lost its lease.
-    const mayComeYet = performance.now() - roundSinceMs < leaseMs;
+    const mayComeYet = performance.now() - roundSinceMs < instanceLeaseMs;
     const awaited = progress.missing.filter((instance) => !isAccepted || mayComeYet || live.has(instance));
     const isUncovered = closed.length > 0 && !progress.isCovered && !isAccepted;
     if (awaited.length > 0 || isUncovered) {

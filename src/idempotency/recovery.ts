@@ -40,8 +40,8 @@ const startingValue = 'starting';
 export const hasFormerInstance = (live: ReadonlyMap<string, string>): boolean =>
   [...live.values()].includes('');
 
-/** Measured on the clock of the state, in milliseconds. */
-export const leaseMs = 6_000;
+/** How long the lease of an instance lasts. Measured on the clock of the state, in milliseconds. */
+export const instanceLeaseMs = 6_000;
 const leaseKey = (instanceId: string) => `ledger:holder:${instanceId}`;
 /** The set of instances to count. */
 const instancesKey = 'ledger:holders';
@@ -75,7 +75,7 @@ export function createInstanceLeases(
       ownValue = value;
       await Promise.all([
         sets.add(instancesKey, ownId), // every time: another instance may have removed it as dead
-        keyValues.write(leaseKey(ownId), value, leaseMs),
+        keyValues.write(leaseKey(ownId), value, instanceLeaseMs),
       ]);
     },
     live,

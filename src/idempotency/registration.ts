@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { z } from 'zod';
+import { parseStored } from '../state/parse-stored.ts';
 import type { StoredEpochs } from './epochs.ts';
 
 const registrationShape = z.object({
@@ -79,13 +80,8 @@ export function introducerOf(
 export const serializeRegistration = (registration: Registration): string => JSON.stringify(registration);
 
 /** @returns `undefined` if the text is something else */
-export function parseRegistration(text: string): Registration | undefined {
-  try {
-    return registrationShape.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}
+export const parseRegistration = (text: string): Registration | undefined =>
+  parseStored(registrationShape, text);
 
 /**
  * Whether a state has never been used: no epoch shows a write, and no instance has registered.

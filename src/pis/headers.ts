@@ -62,12 +62,23 @@ export function withField(fields: HeaderFields, [name, value]: HeaderField): Hea
 /** The members of a field that is a list of tokens, in lower case and in order (RFC 9110 section 5.6.1). `name` in lower case. */
 export function listMembers(fields: HeaderFields, name: string): readonly string[] {
   const values = headerValues(fields, name);
-  if (values.length === 0) return values; // the usual case
-  return values
-    .flatMap((value) => value.split(','))
+  return values.length === 0 ? values : values.flatMap(membersIn); // none is the usual case
+}
+
+/**
+ * The names of fields in a `Connection` field, in lower case: they belong to the connection (RFC 9110 section 7.6.1). None for the
+ * usual value `keep-alive`, which names a field that is hop-by-hop in any case.
+ */
+export const connectionOptions = (value: string): readonly string[] =>
+  isNamed(value, 'keep-alive') ? noMembers : membersIn(value);
+
+const noMembers: readonly string[] = [];
+
+const membersIn = (value: string): readonly string[] =>
+  value
+    .split(',')
     .map((member) => member.trim().toLowerCase())
     .filter((member) => member !== '');
-}
 
 /** @param rawHeaders Node's flat list of names and values */
 export function headerFieldsFrom(rawHeaders: readonly string[]): HeaderFields {

@@ -3,9 +3,10 @@
 import type { RequestLog } from '../state/ports.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { RequestSearch } from '../telemetry/request-search.ts';
-import { createRequestSearch, type TenantNames } from './find-requests.ts';
+import { createRequestSearch } from './find-requests.ts';
 import { createRequestHistory, type RequestHistory } from './request-history.ts';
-import { createRequestLogWriter, type RecordSettings } from './request-log-writer.ts';
+import { createRequestLogWriter } from './request-log-writer.ts';
+import type { ShareSettings } from './tenant-shares.ts';
 
 export interface RequestRecords {
   readonly search: RequestSearch;
@@ -19,10 +20,9 @@ interface RequestRecordsDependencies {
   readonly telemetry: Pick<Telemetry, 'recentRequests' | 'liveStats' | 'metrics'>;
   /** The name of this instance; new after every start. */
   readonly instance: string;
-  readonly settings: () => RecordSettings;
+  readonly settings: () => ShareSettings;
   /** How many tenants there are. */
   readonly tenants: () => number;
-  readonly tenantNames: TenantNames;
 }
 
 export function createRequestRecords({
@@ -31,17 +31,16 @@ export function createRequestRecords({
   instance,
   settings,
   tenants,
-  tenantNames,
 }: RequestRecordsDependencies): RequestRecords {
   const { recentRequests, liveStats, metrics } = telemetry;
   const countNotStored = (records: number) =>
     metrics.increment('penstock_request_records_not_stored_total', {}, records);
   const source = { requestLog, recentRequests, instance };
   const writer = createRequestLogWriter({ ...source, liveStats, settings, tenants, countNotStored });
-  const reader = { writer, keepFor: () => settings().keepFor, tenants: tenantNames };
+  const keepFor = () => settings().keepFor;
   return {
-    search: createRequestSearch({ ...source, ...reader }),
-    history: createRequestHistory({ requestLog, ...reader }),
+    search: createRequestSearch({ ...source, writer, keepFor }),
+    history: createRequestHistory({ requestLog, writer, keepFor }),
     flush: writer.flush,
   };
 }

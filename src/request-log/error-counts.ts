@@ -1,15 +1,15 @@
 /** How often each error occurred in each minute, on one instance: as one value of the request log for each minute. */
 
 import { z } from 'zod';
+import { parseStored } from '../state/parse-stored.ts';
 import type { LogValue } from '../state/ports.ts';
-import { minuteName } from './minute-figures.ts';
+import { minuteName, minuteOf, secondsPerMinute } from './minute-figures.ts';
 
 /** One error: what failed for whom, and how often. */
 export interface ErrorCount {
   /** The code of an error that the gateway generated; `null` for an error response of the bank. */
   readonly code: string | null;
   readonly client: string | null;
-  /** As in the records: see `recordedTenantOf`. */
   readonly tenant: string | null;
   readonly operation: string | null;
   readonly environment: string | null;
@@ -31,7 +31,6 @@ export interface ErrorCounts {
 
 /** Different errors in one minute. More are not counted, so that one instance stores at most about 50 KB a minute. */
 const maxErrors = 200;
-const secondsPerMinute = 60;
 
 /** @param now milliseconds since 1970 */
 export function createErrorCounts(instance: string, now: () => number = Date.now): ErrorCounts {
@@ -40,8 +39,7 @@ export function createErrorCounts(instance: string, now: () => number = Date.now
   let changed = new Set<number>();
   return {
     add(error) {
-      const seconds = Math.floor(error.lastAtMs / 1_000);
-      const at = seconds - (seconds % secondsPerMinute);
+      const at = minuteOf(Math.floor(error.lastAtMs / 1_000));
       const counts = minutes.get(at) ?? new Map<string, ErrorCount>();
       minutes.set(at, counts);
       const key = keyOf(error);
@@ -79,17 +77,20 @@ const header = Buffer.of(1);
 const name = z.string().nullable();
 const errorList = z.array(
   z.object({
-    ...{ code: name, client: name, tenant: name, operation: name, environment: name },
-    ...{ bankStatus: z.number().nullable(), count: z.number(), lastAtMs: z.number(), xRequestId: z.string() },
+    code: name,
+    client: name,
+    tenant: name,
+    operation: name,
+    environment: name,
+    bankStatus: z.number().nullable(),
+    count: z.number(),
+    lastAtMs: z.number(),
+    xRequestId: z.string(),
   }),
 );
 
 /** @returns none if the bytes are no value of this version */
 export function decodeErrors(value: Buffer): readonly ErrorCount[] {
   if (!value.subarray(0, header.length).equals(header)) return [];
-  try {
-    return errorList.parse(JSON.parse(value.subarray(header.length).toString()));
-  } catch {
-    return [];
-  }
+  return parseStored(errorList, value.subarray(header.length).toString()) ?? [];
 }

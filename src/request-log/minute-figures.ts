@@ -13,7 +13,7 @@ export interface MinuteFigures {
 
 /** The first byte of a value. */
 const formatVersion = 1;
-const secondsPerMinute = 60;
+export const secondsPerMinute = 60;
 
 export function createMinuteFigures(instance: string): MinuteFigures {
   /** `at` is the beginning of the minute: seconds since 1970. */
@@ -26,7 +26,7 @@ export function createMinuteFigures(instance: string): MinuteFigures {
         if (second.at <= lastSecond) continue;
         lastSecond = second.at;
         if (second.requests === 0) continue;
-        const at = second.at - (second.at % secondsPerMinute);
+        const at = minuteOf(second.at);
         const sum = sumOfCounts(at, [...minutes.filter((one) => one.at === at), second]);
         minutes = [...minutes.filter((one) => one.at !== at), sum];
         changed.add(at);
@@ -49,14 +49,14 @@ const toLogValue = (instance: string, counts: SecondCounts): LogValue => ({
   value: encode(counts),
 });
 
-/** The name of a value. @param at the beginning of the minute: seconds since 1970 */
+/** The beginning of the minute of a second: seconds since 1970. */
+export const minuteOf = (second: number): number => second - (second % secondsPerMinute);
+
+/** The name of the value of a minute. @param at the beginning of the minute: seconds since 1970 */
 export const minuteName = (at: number, instance: string): string => `${at} ${instance}`;
 
-/** The inverse of `minuteName`. */
-export function parseMinuteName(name: string): { readonly at: number; readonly instance: string } {
-  const [at = '', instance = ''] = name.split(' ');
-  return { at: Number(at), instance };
-}
+/** The beginning of the minute in a `minuteName`: seconds since 1970. */
+export const minuteIn = (name: string): number => Number.parseInt(name, 10);
 
 function encode({ requests, refused, failed, cache, durations }: SecondCounts): Buffer {
   const bytes = new ByteWriter();

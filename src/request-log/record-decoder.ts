@@ -110,8 +110,20 @@ export function decodeChunk(
       const { operation, environment, servedFrom, error, why, status } = shape;
       const isChanged = (flags & recordFlags.isChanged) > 0;
       const head: RecordHead = {
-        ...{ number, isChanged, payment, receivedAtMs, requestId, operation, client, tenant },
-        ...{ environment, status, servedFrom, error, why, durationMs },
+        number,
+        isChanged,
+        payment,
+        receivedAtMs,
+        requestId,
+        operation,
+        client,
+        tenant,
+        environment,
+        status,
+        servedFrom,
+        error,
+        why,
+        durationMs,
       };
       if (isWanted(head))
         records.push({ ...head, events: shape.events.map((fields) => readEvent(reader, fields)) });

@@ -10,7 +10,7 @@ import { idLength, position, type RecordSlots } from '../telemetry/record-slots.
 import { ByteWriter } from './byte-writer.ts';
 
 /** The first byte of a chunk and of a dictionary. */
-export const formatVersion = 2;
+export const formatVersion = 1;
 
 /** Bits of the first number of a record. */
 export const recordFlags = { hasPayment: 1, isText: 2, hasDuration: 4, isChanged: 8 } as const;
@@ -55,7 +55,7 @@ export function createRecordEncoder(instance: string): RecordEncoder {
   let previousAtMs = Number.NaN;
   let previousNumber = 0;
 
-  /** The numbers of the shape that is being looked up, and the milliseconds of its record. */
+  /** The shape of the current record, with its hash, and the times of the record. They are reused for all records. */
   let numbers = new Int32Array(1_024);
   let count = 0;
   let hash = 0;
@@ -85,7 +85,7 @@ export function createRecordEncoder(instance: string): RecordEncoder {
     return ids;
   }
 
-  /** 0 stays 0. */
+  /** The id in the dictionary of a name of the table; 0 if the name is unknown. */
   function textId(names: NameTable, ids: Int32Array, name: number): number {
     if (name === 0) return 0;
     const known = ids[name] ?? 0;

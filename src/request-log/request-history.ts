@@ -9,8 +9,7 @@ import {
   sumOfCounts,
 } from '../telemetry/live-stats.ts';
 import { decodeErrors, type ErrorCount, keyOf, mergeErrors } from './error-counts.ts';
-import type { TenantNames } from './find-requests.ts';
-import { decodeFigures, parseMinuteName } from './minute-figures.ts';
+import { decodeFigures, minuteIn } from './minute-figures.ts';
 import type { RequestLogWriter } from './request-log-writer.ts';
 import { sliceOf } from './slices.ts';
 
@@ -21,7 +20,7 @@ export interface RequestHistory {
    * @throws GatewayError STATE_UNAVAILABLE (here and below)
    */
   figures(fromMs: number, toMs: number): Promise<History>;
-  /** The errors of the last hour, the most frequent first, with the names of the tenants. */
+  /** The errors of the last hour, the most frequent first. */
   errors(): Promise<readonly ErrorCount[]>;
 }
 
@@ -36,7 +35,6 @@ interface HistoryDependencies {
   readonly writer: RequestLogWriter;
   /** Milliseconds. */
   readonly keepFor: () => number;
-  readonly tenants: Pick<TenantNames, 'nameOf'>;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
@@ -51,7 +49,6 @@ export function createRequestHistory({
   requestLog,
   writer,
   keepFor,
-  tenants,
   now = Date.now,
 }: HistoryDependencies): RequestHistory {
   /** The values of all minutes from `fromSeconds` to `toSeconds`. They may also be in the slice behind that of their minute. */
@@ -64,7 +61,7 @@ export function createRequestHistory({
     // The value in a later slice is the newer one of the same minute and instance.
     const values = new Map(all.flatMap((each) => [...each]));
     return [...values]
-      .map(([name, value]) => ({ at: parseMinuteName(name).at, value }))
+      .map(([name, value]) => ({ at: minuteIn(name), value }))
       .filter(({ at }) => at >= fromSeconds && at <= toSeconds);
   }
 
@@ -96,9 +93,7 @@ export function createRequestHistory({
       const nowSeconds = Math.floor(now() / 1_000);
       const minutes = await valuesOf('errors', nowSeconds - errorSeconds, nowSeconds);
       const sums = new Map<string, ErrorCount>();
-      for (const stored of minutes.flatMap(({ value }) => decodeErrors(value))) {
-        const { tenant } = stored;
-        const error = { ...stored, tenant: tenant === null ? null : tenants.nameOf(tenant) };
+      for (const error of minutes.flatMap(({ value }) => decodeErrors(value))) {
         const known = sums.get(keyOf(error));
         sums.set(keyOf(error), known ? mergeErrors(known, error) : error);
       }

@@ -10,20 +10,12 @@ import type { LogWrite, RequestLog } from '../state/ports.ts';
 import type { LiveStats } from '../telemetry/live-stats.ts';
 import { createNameTable } from '../telemetry/name-table.ts';
 import type { RecentRequests, RecordEntry, RecordLane } from '../telemetry/recent-requests.ts';
-import { createRecordSlots, idLength, position, type RecordSlots } from '../telemetry/record-slots.ts';
-import { createErrorCounts, type ErrorCounts } from './error-counts.ts';
+import { createRecordSlots, type RecordSlots } from '../telemetry/record-slots.ts';
+import { createErrorCounts } from './error-counts.ts';
 import { createMinuteFigures } from './minute-figures.ts';
+import { addFingerprints, errorIn, tenantIn } from './read-slot.ts';
 import { createRecordEncoder, type RecordEncoder } from './record-encoder.ts';
-import {
-  anyError,
-  fingerprintOfError,
-  fingerprintOfId,
-  fingerprintOfOwnId,
-  fingerprintOfPayment,
-  fingerprintOfTenant,
-  indexOf,
-  isBankError,
-} from './search-terms.ts';
+import { chunkIndex, fingerprintOfTenant } from './search-terms.ts';
 import { remainingMs, sliceOf } from './slices.ts';
 import { createTenantShares, type ShareSettings } from './tenant-shares.ts';
 
@@ -32,18 +24,13 @@ export interface RequestLogWriter {
   flush(): Promise<boolean>;
 }
 
-export interface RecordSettings extends ShareSettings {
-  /** Whether TPPs can look up their own requests: only then the index contains what that needs. */
-  readonly selfService: boolean;
-}
-
 interface WriterDependencies {
   readonly requestLog: Pick<RequestLog, 'append'>;
   readonly recentRequests: Pick<RecentRequests, 'takeNew' | 'onBatch'>;
   readonly liveStats: Pick<LiveStats, 'recent'>;
   /** The name of this instance; new after every start. */
   readonly instance: string;
-  readonly settings: () => RecordSettings;
+  readonly settings: () => ShareSettings;
   /** How many tenants there are. */
   readonly tenants: () => number;
   /** Called with the number of records that are not stored. */
@@ -58,8 +45,6 @@ const recordsPerChunk = 250;
 const minRecordsPerWrite = 100;
 /** The index stores a fingerprint of the id and usually one of the payment. */
 const indexBytesPerRecord = 10;
-/** Of one more fingerprint, for the look-ups of TPPs. */
-const ownIdBytes = 4;
 /** Numbers of 32 bits in the slot for a record that does not fit into that of the ring. */
 const largeSlotSize = 4_096;
 
@@ -109,7 +94,7 @@ export function createRequestLogWriter({
   const tenantFingerprints = new Map<string, number>();
   const waiting: WaitingWrite[] = [];
   let open = openSlice(sliceOf(now()), instance);
-  let number = 0;
+  let nextWriteNumber = 0;
   let sending: Promise<void> | undefined;
   recentRequests.onBatch(recordsPerChunk, () => {
     encodeNew();
@@ -137,7 +122,8 @@ export function createRequestLogWriter({
     const evicted = recentRequests.takeNew((lane, recordNumber, isChanged, entry) => {
       const slots = slotsOf(entry);
       const slot = entry.slots ? entry.slot : 0;
-      if (slots && !isChanged) countError(slots, slot, errors);
+      const error = slots && !isChanged ? errorIn(slots, slot) : undefined;
+      if (error) errors.add(error);
       if (!slots || !encode(slots, slot, lane, recordNumber, isChanged, nowMs)) notStored += 1;
     });
     if (evicted + notStored > 0) countNotStored(evicted + notStored);
@@ -158,23 +144,22 @@ export function createRequestLogWriter({
     isChanged: boolean,
     nowMs: number,
   ): boolean {
-    const start = slot * slots.size;
-    const tenant = slots.names.nameOf(slots.numbers[start + position.tenant] ?? 0);
+    const tenant = tenantIn(slots, slot);
     if (!shares.admit(tenant, lane, nowMs)) return false;
     const bytes = open.encoder.add(slots, slot, recordNumber, isChanged);
     if (bytes === 0) {
       shares.addNotStored(tenant);
       return false;
     }
-    const { selfService } = settings();
-    const counted = bytes + indexBytesPerRecord + (selfService ? ownIdBytes : 0);
+    const counted = bytes + indexBytesPerRecord;
     shares.add(tenant, counted);
     open.bytesByTenant.set(tenant, (open.bytesByTenant.get(tenant) ?? 0) + counted);
     open.records += 1;
     const receivedAtMs = slots.receivedAtMs(slot);
     open.firstReceivedMs = Math.min(open.firstReceivedMs, receivedAtMs);
     open.lastReceivedMs = Math.max(open.lastReceivedMs, receivedAtMs);
-    addFingerprints(open.fingerprints, slots, start, fingerprintOf(tenant), selfService);
+    addFingerprints(open.fingerprints, slots, slot);
+    open.fingerprints.add(fingerprintOf(tenant));
     return true;
   }
 
@@ -185,11 +170,13 @@ export function createRequestLogWriter({
     const isDictionaryNew = dictionarySize > open.writtenDictionarySize;
     const write: LogWrite = {
       writer: instance,
-      number: number++,
+      number: nextWriteNumber++,
       ttlMs: 0, // set when it is sent
       chunk: records > 0 ? encoder.takeChunk() : undefined,
       index:
-        records > 0 ? indexOf(fingerprints, secondOf(firstReceivedMs), secondOf(lastReceivedMs)) : new Map(),
+        records > 0
+          ? chunkIndex(fingerprints, secondOf(firstReceivedMs), secondOf(lastReceivedMs))
+          : new Map(),
       values: [
         ...(isDictionaryNew ? [dictionaryValue(instance, encoder)] : []),
         ...figures.takeChanged(),
@@ -223,7 +210,7 @@ export function createRequestLogWriter({
         try {
           totals = await requestLog.append(slice, { ...write, ttlMs });
         } catch {
-          return; // it is sent again with the next flush; a repeated write has no effect
+          return; // the next flush sends it again; a repeated write has no effect
         }
       } else {
         countNotStored(records);
@@ -242,7 +229,8 @@ export function createRequestLogWriter({
       if (waiting.length === 0 || open.records >= minRecordsPerWrite) completeWrite();
       await send();
       if (waiting.length === 0 && open.records > 0) {
-        completeWrite(); // a write was under way
+        // The new records had to wait for a write that was in progress.
+        completeWrite();
         await send();
       }
       return waiting.length === 0;
@@ -270,53 +258,3 @@ const emptyChunk = () => ({
 
 const dictionaryValue = (instance: string, encoder: RecordEncoder) =>
   ({ group: 'dictionaries', name: instance, value: encoder.dictionary() }) as const;
-
-/** The status of an error response of the bank; 0 for all other records. */
-function bankErrorIn({ numbers, names }: RecordSlots, start: number): number {
-  const status = numbers[start + position.status] ?? 0;
-  return isBankError(names.nameOf(numbers[start + position.servedFrom] ?? 0), status) ? status : 0;
-}
-
-function addFingerprints(
-  fingerprints: Set<number>,
-  slots: RecordSlots,
-  start: number,
-  tenantFingerprint: number,
-  withOwnId: boolean,
-): void {
-  const { numbers, bytes, names } = slots;
-  const idStart = (start + position.requestId) * 4;
-  const id = fingerprintOfId(bytes, idStart, idStart + idLength);
-  fingerprints.add(id).add(tenantFingerprint);
-  if (withOwnId) fingerprints.add(fingerprintOfOwnId(id, tenantFingerprint));
-  const high = numbers[start + position.payment] ?? 0;
-  const low = numbers[start + position.payment + 1] ?? 0;
-  if (high !== 0 || low !== 0) fingerprints.add(fingerprintOfPayment([high, low]));
-  const code = names.nameOf(numbers[start + position.error] ?? 0);
-  const bankStatus = code === '' ? bankErrorIn(slots, start) : 0;
-  if (code === '' && bankStatus === 0) return;
-  fingerprints.add(fingerprintOfError(anyError)).add(fingerprintOfError(code || String(bankStatus)));
-}
-
-/** Counts the error of a record, if it has one. */
-function countError(slots: RecordSlots, slot: number, errors: ErrorCounts): void {
-  const { numbers, names } = slots;
-  const start = slot * slots.size;
-  const nameAt = (at: number) => names.nameOf(numbers[start + at] ?? 0) || null;
-  const code = nameAt(position.error);
-  const bankStatus = code === null ? bankErrorIn(slots, start) : 0;
-  if (code === null && bankStatus === 0) return;
-  const durationMs = Math.max(0, numbers[start + position.duration] ?? 0) / 10;
-  const idStart = (start + position.requestId) * 4;
-  errors.add({
-    code,
-    client: nameAt(position.client),
-    tenant: nameAt(position.tenant),
-    operation: nameAt(position.operation),
-    environment: nameAt(position.environment),
-    bankStatus: bankStatus || null,
-    count: 1,
-    lastAtMs: Math.floor(slots.receivedAtMs(slot) + durationMs),
-    xRequestId: slots.bytes.toString('latin1', idStart, idStart + idLength),
-  });
-}

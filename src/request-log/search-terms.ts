@@ -1,9 +1,10 @@
 /**
- * What the index of the request log contains: 32 bits of a hash of each X-Request-ID, payment, tenant and error, and, for the
- * look-ups of TPPs, of each X-Request-ID together with its tenant. A hit is only a hint: the record itself decides.
+ * What the index of the request log contains: 32 bits of a hash of each X-Request-ID, payment, tenant and error. A hit is only a
+ * hint: the record itself decides.
  */
 
 import type { HashWords } from '../request/payment-hash.ts';
+import { lowerCaseBit } from '../telemetry/record-slots.ts';
 
 /** How many buckets the index has, a power of two: a search reads one of them for each slice. */
 const bucketCount = 16;
@@ -13,15 +14,15 @@ export const timeBucket = bucketCount;
 
 export const bucketOf = (fingerprint: number): number => fingerprint & (bucketCount - 1);
 
-/** The first bytes of an `X-Request-ID` in latin1, without regard to the letter case. */
+/** @param bytes contain an `X-Request-ID` in latin1, in any letter case, from `start` to `end` */
 export function fingerprintOfId(bytes: Buffer, start: number, end: number): number {
   let hash = fnvOffset;
-  for (let at = start; at < end; at++) hash = Math.imul(hash ^ ((bytes[at] ?? 0) | lowerCase), fnvPrime);
-  return finish(hash);
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ ((bytes[at] ?? 0) | lowerCaseBit), fnvPrime);
+  return mixBits(hash);
 }
 
-/** FNV-1a ignores some differences in the last bits of similar texts; the end of MurmurHash3 spreads them. */
-function finish(hash: number): number {
+/** FNV-1a hardly mixes the last characters of a text; the finalizer of MurmurHash3 (fmix32) does. */
+function mixBits(hash: number): number {
   const once = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   const twice = Math.imul(once ^ (once >>> 13), 0xc2b2ae35);
   return twice ^ (twice >>> 16); // signed: V8 stores other numbers of 32 bits as objects
@@ -29,21 +30,9 @@ function finish(hash: number): number {
 
 const fnvOffset = 0x811c9dc5;
 const fnvPrime = 0x01000193;
-/** This bit makes letters lower-case; digits and hyphens have it already. */
-const lowerCase = 0x20;
 
 export const fingerprintOfPayment = ([high]: HashWords): number => high;
 
-/**
- * The id of a request of one tenant: an id that other tenants use is not found.
- *
- * @param id     a fingerprint of `fingerprintOfId`
- * @param tenant a fingerprint of `fingerprintOfTenant`
- */
-export const fingerprintOfOwnId = (id: number, tenant: number): number =>
-  finish(Math.imul(id, fnvPrime) ^ tenant);
-
-/** @param tenant as in the records: see `recordedTenantOf` */
 export const fingerprintOfTenant = (tenant: string): number => fingerprintOfText(`tenant ${tenant}`);
 
 /** Whether a response is an error of the bank. */
@@ -62,15 +51,15 @@ function fingerprintOfText(text: string): number {
   const bytes = Buffer.from(text);
   let hash = fnvOffset;
   for (const byte of bytes) hash = Math.imul(hash ^ byte, fnvPrime);
-  return finish(hash);
+  return mixBits(hash);
 }
 
 /**
- * The index of a chunk.
+ * What a chunk adds to the index, by bucket.
  *
- * @param first the first and the last second in which its requests were received: seconds since 1970
+ * @param first the first second in which one of its requests was received, and `last` the last one: seconds since 1970
  */
-export function indexOf(
+export function chunkIndex(
   fingerprints: ReadonlySet<number>,
   first: number,
   last: number,

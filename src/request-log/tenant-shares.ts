@@ -31,7 +31,7 @@ export interface ShareSettings {
   readonly keepFor: number;
 }
 
-/** The part of its share that a tenant may use: payments come first, then reads, then polls. */
+/** The part of its share that a tenant may use: payments come first, then reads, then polls and refused requests. */
 const laneShares: Readonly<Record<RecordLane, number>> = { write: 1, refused: 0.5, read: 0.75, status: 0.5 };
 
 /** Records that wait for the shared state, of all tenants. Bytes. */

@@ -1,4 +1,6 @@
-/** Collects the chunks of a body in one buffer. */
+/** Bodies of messages: the empty one, and the chunks of one that is being received. */
+
+export const emptyBody: Buffer = Buffer.alloc(0);
 
 export interface BodyBuffer {
   /** @returns the number of bytes received so far */
@@ -11,7 +13,7 @@ export interface BodyBuffer {
 
 /** Copies chunks into one buffer: separate chunks of one byte would take a hundred times their size. */
 export function createBodyBuffer(): BodyBuffer {
-  let storage: Buffer = emptyBuffer;
+  let storage: Buffer = emptyBody;
   let size = 0;
   return {
     append(chunk) {
@@ -25,10 +27,8 @@ export function createBodyBuffer(): BodyBuffer {
     },
     toBuffer: () => storage.subarray(0, size),
     discard() {
-      storage = emptyBuffer;
+      storage = emptyBody;
       size = 0;
     },
   };
 }
-
-const emptyBuffer = Buffer.alloc(0);

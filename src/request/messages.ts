@@ -74,6 +74,11 @@ export interface PisRequest {
   readonly client: Client;
   /** The client's own `X-Request-ID`, as it was sent. */
   readonly requestId: string;
+  /**
+   * Whether it has a field with which a status read is conditional or waits: `If-None-Match` or `Prefer`. Most requests have
+   * none, and are not searched for them.
+   */
+  readonly mayListen?: boolean | undefined;
   /** Value of `Penstock-Environment`. */
   readonly requestedEnvironment?: string | undefined;
   /** End-to-end fields as the TPP sent them, without framing and without fields for the gateway. Stage 1 may set the trace. */
@@ -97,6 +102,8 @@ export interface PisRequest {
    * about to answer or to send the request awaits it first: see `whenAdmitted`.
    */
   quota?: Promise<void> | undefined;
+  /** How long it has waited for a change of the status, without the time of reading it. Milliseconds. */
+  waitedMs?: number | undefined;
   /** Set by stage 1. Does not refer to the request: a call that ends late can record events without keeping the request. */
   recordEvent?: RecordEvent | undefined;
   /** Set by stage 2, unless the shared state cannot be read and requests continue nevertheless: see `identitiesOf`. */

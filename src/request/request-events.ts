@@ -31,6 +31,12 @@ export type EnvironmentReason =
 export type CacheVerdict = 'hit' | 'stale' | 'shared' | 'miss' | 'request' | 'bypass';
 
 /**
+ * How the wait for another status ended: it changed; the time was over; the bank refused the read; the gateway drained; the TPP
+ * disconnected.
+ */
+export type WaitOutcome = 'changed' | 'unchanged' | 'refused' | 'drained' | 'disconnected';
+
+/**
  * A decision or an occurrence. It contains nothing that came with the request: no address, id, token or body.
  * Times in milliseconds; a wait ends when its event is recorded. The admin API shows names and values as they are here, except
  * `payment`.
@@ -39,6 +45,8 @@ export type RequestEvent =
   | { readonly what: 'ledger'; readonly verdict: LedgerVerdict; readonly waitedMs: number }
   | { readonly what: 'environment'; readonly environment: string; readonly why: EnvironmentReason }
   | { readonly what: 'cache'; readonly verdict: CacheVerdict }
+  /** A status read has waited for a change. */
+  | { readonly what: 'wait'; readonly outcome: WaitOutcome; readonly waitedMs: number }
   | { readonly what: 'circuit-refused'; readonly state: string }
   /** The rate limiter granted a permit. */
   | { readonly what: 'permit'; readonly waitedMs: number }

@@ -1,10 +1,11 @@
 /** STAGE 6. Replaces URLs of the bank's API in responses with URLs of the gateway. */
 
-import { type HeaderField, headerValue, lowerCase, withoutFields } from '../pis/headers.ts';
+import { type HeaderField, headerValue, isNamed, lowerCase } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
 import { decodeBody, isEncoded } from '../request/content-coding.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Stage } from '../request/stage.ts';
+import { isStatusTag } from '../request/status-tag.ts';
 import { rewriteLinks } from './rewrite-links.ts';
 import { createPublicUrlMapper, createUrlMapper, type ToPublicUrl } from './url-mapper.ts';
 
@@ -87,6 +88,10 @@ const representationFields: ReadonlySet<string> = new Set([
   'signature-input',
 ]);
 
+/** The gateway's own tags describe the status only. */
+const describesBytes = ([name, value]: HeaderField) =>
+  representationFields.has(lowerCase(name)) && !(isNamed(name, 'etag') && isStatusTag(value));
+
 function withPublicLinks(
   response: PisResponse,
   toPublicUrl: ToPublicUrl,
@@ -105,5 +110,6 @@ function withLinksIn(original: Buffer, response: PisResponse, toPublicUrl: ToPub
     json = parsed;
   });
   if (body === original) return response;
-  return { ...response, body, json, headers: withoutFields(response.headers, representationFields) };
+  const headers = response.headers.filter((field) => !describesBytes(field));
+  return { ...response, body, json, headers };
 }

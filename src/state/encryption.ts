@@ -3,7 +3,7 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type EncryptionKeys, parseEncryptionKeys } from '../config/encryption-keys.ts';
-import type { ConfirmedBy, Fence, KeyValues } from './ports.ts';
+import type { KeyValues, ReplaceConditions } from './ports.ts';
 
 /**
  * Encrypts values before they are stored, each one bound to its key in the store.
@@ -24,19 +24,17 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
     expected: string,
     value: string,
     ttlMs?: number,
-    fence?: Fence,
-    confirmedBy?: ConfirmedBy,
-    after?: Promise<boolean>,
+    conditions?: ReplaceConditions,
   ): Promise<boolean> {
     const next = cipher.encrypt(name, value);
-    const replaceText = (text: string) =>
-      keyValues.replace(name, text, next, ttlMs, fence, confirmedBy, after);
+    const replaceText = (text: string) => keyValues.replace(name, text, next, ttlMs, conditions);
     if (await replaceText(cipher.encrypt(name, expected))) return true;
-    if (after && !(await after)) return false;
+    if (conditions?.after && !(await conditions.after)) return false;
     const stored = await keyValues.read(name);
     if (stored === undefined || decrypt(name, stored) !== expected.toWellFormed()) return false;
     if (await replaceText(stored)) return true;
-    return replace(name, expected, value, ttlMs, fence, confirmedBy); // a concurrent write, perhaps of the same text under another key
+    // A concurrent write has replaced the text, perhaps by the same text under another key.
+    return replace(name, expected, value, ttlMs, { ...conditions, after: undefined });
   }
 
   async function removeIf(name: string, expected: string): Promise<boolean> {

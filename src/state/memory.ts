@@ -71,7 +71,7 @@ function createKeyValues(now: () => number): KeyValues {
     },
     writeIfAbsent: (key, value, ttlMs, fence) =>
       resultOf(() => setFenced(key, value, ttlMs, fence, (current) => current === undefined)),
-    replace(key, expected, value, ttlMs, fence, _confirmedBy, after) {
+    replace(key, expected, value, ttlMs, { fence, after } = {}) {
       const replace = () =>
         setFenced(key, value, ttlMs, fence, (current) => current === expected.toWellFormed());
       const isAfterSet = after ? knownResult(after) : true;

@@ -28,8 +28,6 @@ export interface KeyValues {
   /**
    * Compare-and-set: sets a value if the current one equals `expected`.
    *
-   * @param after the result of `writeIfAbsent`: this write is executed only if that one has set its value. Redis executes
-   *   both in one step if they were started in the same tick, except in a cluster
    * @returns and throws as `writeIfAbsent`, and UnconfirmedError if too few replicas confirm the write in time
    */
   replace(
@@ -37,14 +35,23 @@ export interface KeyValues {
     expected: string,
     value: string,
     ttlMs?: number,
-    fence?: Fence,
-    confirmedBy?: ConfirmedBy,
-    after?: Promise<boolean>,
+    conditions?: ReplaceConditions,
   ): Promise<boolean>;
   /** Removes a value if there is one. */
   remove(key: string): Promise<void>;
   /** Compare-and-delete: removes a value if the current one equals `expected`. @returns whether it was removed */
   removeIf(key: string, expected: string): Promise<boolean>;
+}
+
+/** What `replace` depends on, apart from the current value. */
+export interface ReplaceConditions {
+  readonly fence?: Fence | undefined;
+  readonly confirmedBy?: ConfirmedBy | undefined;
+  /**
+   * The result of `writeIfAbsent`: the value is replaced only if that write has set its value. Redis executes both in one step if
+   * they were started in the same tick, except in a cluster.
+   */
+  readonly after?: Promise<boolean> | undefined;
 }
 
 /**
@@ -223,7 +230,7 @@ export interface PermitRequest {
   readonly lease?: PermitLease | undefined;
 }
 
-/** The unused permits of an instance. The lease ends `leaseMs` after the last request that contains it. */
+/** The unused permits of an instance. The lease ends `permitLeaseMs` after the last request that contains it. */
 export interface PermitLease {
   /** Identifies the lease. */
   readonly id: string;
@@ -235,8 +242,8 @@ export interface PermitLease {
   readonly immediate: number;
 }
 
-/** How long a lease lasts, in milliseconds. Longer than the time-out of Redis: a slow answer still contains usable permits. */
-export const leaseMs = 1_000;
+/** How long a lease of permits lasts, in milliseconds. Longer than the time-out of Redis: a slow answer still contains usable permits. */
+export const permitLeaseMs = 1_000;
 
 export interface GrantedPermits {
   readonly granted: number;

@@ -10,8 +10,9 @@ import {
   type GrantedPermits,
   type Journals,
   type KeyValues,
-  leaseMs,
   maxJournalTexts,
+  permitLeaseMs,
+  type ReplaceConditions,
   type Sets,
   type SharedTokenBuckets,
   type State,
@@ -201,8 +202,7 @@ function createKeyValues({
     current: string | Buffer,
     value: string,
     ttlMs: number | undefined,
-    fence: Fence | undefined,
-    confirmedBy: ConfirmedBy | undefined,
+    { fence, confirmedBy }: ReplaceConditions,
   ): Promise<boolean> {
     if (fence) return sendFenced(fence, confirmedBy, key, value, ttlOrNone(ttlMs), current);
     const sendThis = confirmedBy ? sendConfirmed : send;
@@ -234,14 +234,16 @@ function createKeyValues({
       isSet.command = command;
       return isSet;
     },
-    replace(key, expected, value, ttlMs, fence, confirmedBy, after) {
+    replace(key, expected, value, ttlMs, conditions = {}) {
+      const { fence, confirmedBy, after } = conditions;
       const text = expected.toWellFormed();
       const isPlain = !text.includes(replacementCharacter);
       if (after && isPlain && !fence && !confirmedBy) return replaceAfter(after, key, text, value, ttlMs);
       if (after)
-        return after.then((isSet) => isSet && keyValues.replace(key, text, value, ttlMs, fence, confirmedBy));
-      const replaceThis = (current: string | Buffer) =>
-        replaceStored(key, current, value, ttlMs, fence, confirmedBy);
+        return after.then(
+          (isSet) => isSet && keyValues.replace(key, text, value, ttlMs, { fence, confirmedBy }),
+        );
+      const replaceThis = (current: string | Buffer) => replaceStored(key, current, value, ttlMs, conditions);
       return isPlain ? replaceThis(text) : ifStored(key, text, replaceThis);
     },
     remove: (key) => send(toVoid, 'DEL', key),
@@ -317,8 +319,8 @@ function createTokenBuckets(
     take: (bucket, rate) =>
       reserve(bucket, rate, 0, (waitMs, aheadMs) => takeResultOf(waitMs <= 0, aheadMs, rate)),
     lease(bucket, { perSecond, burst, longestAheadMs = '' }, { wanted, maxWaitMs, lease }) {
-      const leaseArgs = lease ? [leaseMs, lease.id, lease.held, lease.returned, lease.immediate] : [leaseMs];
-      const args = [perSecond, burst, maxWaitMs, longestAheadMs, wanted, ...leaseArgs];
+      const leaseArgs = lease ? [lease.id, lease.held, lease.returned, lease.immediate] : [];
+      const args = [perSecond, burst, maxWaitMs, longestAheadMs, wanted, permitLeaseMs, ...leaseArgs];
       return sendLease(grantedPermits, bucket, ...args);
     },
     giveBack: (bucket, { perSecond }, after) => send(tookEffect, 'returnPermit', bucket, perSecond, after),

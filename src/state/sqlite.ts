@@ -83,7 +83,7 @@ export function createSqliteState(
       write: (key, value, ttlMs) => change(({ writeValue }) => writeValue(key, value, ttlMs)),
       writeIfAbsent: (key, value, ttlMs, fence) =>
         changeFenced(fence, ({ writeIfAbsent }) => writeIfAbsent(key, value, ttlMs)),
-      async replace(key, expected, value, ttlMs, fence, _confirmedBy, after) {
+      async replace(key, expected, value, ttlMs, { fence, after } = {}) {
         if (after && !(await after)) return false;
         return changeFenced(fence, ({ replaceValue }) => replaceValue(key, expected, value, ttlMs));
       },

@@ -30,7 +30,10 @@ export const noLimits: CacheLimits = { maxAgeMs: Number.POSITIVE_INFINITY, minFr
 const defaultUse: CacheUse = { mode: 'default', limits: noLimits };
 
 /** RFC 9111 section 5.2.1. Arguments that are not numbers are ignored, and so is `max-stale`. */
-export function cacheUseOf({ headers }: PisRequest, { hasCacheControl, bypasses }: CacheFields): CacheUse {
+export function cacheUseOf(
+  { headers }: Pick<PisRequest, 'headers'>,
+  { hasCacheControl, bypasses }: CacheFields,
+): CacheUse {
   if (!hasCacheControl && !bypasses) return defaultUse;
   const directives = directivesIn(headers);
   const limits = limitsIn(directives);

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { headerValues } from '../pis/headers.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { RoutedRequest } from '../request/messages.ts';
+import { statusTagOf } from '../request/status-tag.ts';
 import type { State } from '../state/ports.ts';
 import { type CacheFields, credentialFields, variantFields } from './cache-fields.ts';
 
@@ -24,6 +25,12 @@ type Variant = Pick<CacheKey, 'variant' | 'credential'>;
 export interface CacheKeys {
   /** `undefined` if the installation's secret is not known yet: see `refreshSecret`. */
   of(request: RoutedRequest, fields: CacheFields): CacheKey | undefined;
+  /**
+   * The `ETag` of a status: a keyed hash over tenant, payment and status. `undefined` as `of`.
+   *
+   * @param statusHash equal for equal statuses of the payment
+   */
+  tagOf(request: RoutedRequest, paymentKey: string, statusHash: string): string | undefined;
   /** Reads the secret, which another instance may have rotated, or generates it. @throws GatewayError STATE_UNAVAILABLE */
   refreshSecret(): Promise<void>;
   /** Replaces the secret: all cached responses become unreachable. @throws GatewayError STATE_UNAVAILABLE */
@@ -169,6 +176,11 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
         variant,
         credential,
       };
+    },
+    tagOf(request, paymentKey, statusHash) {
+      if (secret === undefined) return undefined;
+      const keyedHash = createKeyedHash(secretFor(secret, environmentIdIn(request)));
+      return statusTagOf(keyedHash(['etag', currentTenantId(request), paymentKey, statusHash]));
     },
   };
 }

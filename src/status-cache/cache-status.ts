@@ -9,9 +9,10 @@
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../config/schema.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
-import { type Identities, namesAsIdentities } from '../request/identities.ts';
+import { currentTenantId, type Identities, namesAsIdentities } from '../request/identities.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
+import type { StatusEvents, Statuses } from '../request/statuses.ts';
 import { createChangeWaiter } from '../state/change-waiter.ts';
 import type { KeyValues, State } from '../state/ports.ts';
 import {
@@ -38,15 +39,20 @@ import { type CachedPayment, type CachedResponse, isFresh, toPisResponse } from 
 import { createFetchStatus, type FetchStatus, type StatusFetch } from './fetch-status.ts';
 import { createObservePayment } from './observe-payment.ts';
 import { createSingleFlight, type SingleFlight } from './single-flight.ts';
+import { createStatusEvents } from './status-events.ts';
+import { createStatuses } from './statuses.ts';
 
 /** The status cache of one configuration. */
 export interface StatusCache {
   readonly enabled: boolean;
+  /** For those that wait for another status. */
+  readonly statuses: Statuses;
   /** Answers a status read. */
   readonly readStatus: Stage<RoutedRequest>;
   /** Starts reading the payment of a status read, before its environment is known: `prefetchStatus` of stage 4. */
   readonly prefetch: (request: PisRequest, environmentId: string) => object | undefined;
   readonly invalidation: Invalidation;
+  readonly events: StatusEvents;
   /** Records the status that another read shows. */
   readonly observePayment: Stage<RoutedRequest>;
   readonly ifStateFails: 'refuse' | 'allow';
@@ -68,6 +74,7 @@ export interface StatusCacheServices {
   readonly cacheKeys: CacheKeys;
   readonly singleFlight: SingleFlight;
   readonly invalidation: Invalidation;
+  readonly events: StatusEvents;
   readonly now: Clock;
 }
 
@@ -81,7 +88,8 @@ export function createStatusCacheServices(
     invalidatePayment: createInvalidatePayment(keyValues, changes),
     invalidateAll: cacheKeys.rotateSecret,
   });
-  return { keyValues, cacheKeys, singleFlight: createSingleFlight(keyValues, changes), invalidation, now };
+  const singleFlight = createSingleFlight(keyValues, changes);
+  return { keyValues, cacheKeys, singleFlight, invalidation, events: createStatusEvents(pubsub), now };
 }
 
 /**
@@ -96,17 +104,19 @@ export type Purge = (selection: {
 
 export function createStatusCache(
   { statusCache: settings, environments, idempotency }: Config,
-  { keyValues, cacheKeys, singleFlight, invalidation, now }: StatusCacheServices,
+  { keyValues, cacheKeys, singleFlight, invalidation, events, now }: StatusCacheServices,
   identities: { current(): Identities | undefined } = { current: () => namesAsIdentities },
   prefetchPermit: PrefetchStatusPermit = () => {},
 ): StatusCache & { readonly purge: Purge } {
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
   const storedForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
   const store = createCacheStore(keyValues, storedForMs, invalidation);
-  const fetchStatus = createFetchStatus({ store, invalidation, settings, now });
+  const { tagOf } = cacheKeys;
+  const fetchStatus = createFetchStatus({ store, invalidation, tagOf, events, settings, now });
 
   return {
     enabled: settings.enabled,
+    statuses: createStatuses(settings.enabled, store, invalidation),
     readStatus: createStatusReader({
       cacheKeys,
       store,
@@ -121,7 +131,8 @@ export function createStatusCache(
       return new PrefetchedPayment(store, paymentKeyOf(environmentId, paymentId));
     },
     invalidation,
-    observePayment: createObservePayment({ store, invalidation, now }),
+    events,
+    observePayment: createObservePayment({ store, invalidation, events, now }),
     ifStateFails: idempotency.ifStateFails,
     async purge({ environment, payment }) {
       const { environmentIdOf } = identities.current() ?? namesAsIdentities;
@@ -138,7 +149,7 @@ export function createStatusCache(
 
 /** Invalidates before the bank may act and after it has: no older status can be stored in between. */
 async function invalidateAround(
-  { invalidation, ifStateFails }: StatusCache,
+  { invalidation, events, ifStateFails }: StatusCache,
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
@@ -151,6 +162,7 @@ async function invalidateAround(
     return await next(request);
   } finally {
     await invalidation.invalidateOrDefer(paymentKey);
+    events.publish({ what: 'written', paymentKey, tenantId: currentTenantId(request) });
   }
 }
 

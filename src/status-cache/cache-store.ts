@@ -42,13 +42,14 @@ export interface CacheStore {
   recordRead(paymentKey: string, before: StoredPayment, read: StatusRead): Promise<RecordOutcome>;
   /**
    * @param before the payment, read after the request to the bank was sent; `undefined` to read it now
-   * @returns `undefined` if the payment contains the observation already, and no promise was needed to read it
+   * @returns whether the status may be another one than the recorded one; `undefined` if the payment contains the observation
+   *   already, and no promise was needed to read it
    */
   recordObservation(
     paymentKey: string,
     observation: Observation,
     before?: StoredPayment | Promise<StoredPayment>,
-  ): Promise<void> | undefined;
+  ): Promise<boolean> | undefined;
   deleteCredential(paymentKey: string, credential: string): Promise<void>;
 }
 
@@ -128,8 +129,12 @@ export function createCacheStore(
     recordObservation(paymentKey, observation, before = readStored(paymentKey)) {
       const record = (first: StoredPayment) =>
         recordObservation(first, observation) &&
-        update<void>(paymentKey, first, (payment) => [undefined, recordObservation(payment, observation)]);
-      return before instanceof Promise ? before.then(record) : record(before);
+        update(paymentKey, first, (payment) => {
+          const changed = recordObservation(payment, observation);
+          const wasKnown = payment.statusHash !== undefined || observation.what !== 'status';
+          return [changed !== undefined && wasKnown, changed];
+        });
+      return before instanceof Promise ? before.then((first) => record(first) ?? false) : record(before);
     },
     async deleteCredential(paymentKey, credential) {
       const first = await readStored(paymentKey);

@@ -4,10 +4,12 @@
  */
 
 import { headerValue, withoutFields } from '../pis/headers.ts';
-import { transactionStatusIn } from '../pis/transaction-status.ts';
+import { finalityOf, transactionStatusIn } from '../pis/transaction-status.ts';
 import { asGatewayError, type ErrorCode } from '../request/errors.ts';
+import { currentTenantId } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Handler } from '../request/stage.ts';
+import type { ShownStatus, StatusEvents } from '../request/statuses.ts';
 import {
   type Clock,
   type FreshnessSettings,
@@ -18,7 +20,7 @@ import {
   statusTtlMs,
 } from './cache-control.ts';
 import type { CacheResult } from './cache-headers.ts';
-import type { CacheKey } from './cache-key.ts';
+import type { CacheKey, CacheKeys } from './cache-key.ts';
 import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
 import { ageMsOf, toPisResponse } from './cached-payment.ts';
 import type { RecordOutcome, StatusRead } from './observation-rules.ts';
@@ -42,6 +44,8 @@ export type FetchStatus = (fetch: StatusFetch, before: StoredPayment | undefined
 interface FetchStatusDependencies {
   readonly store: CacheStore;
   readonly invalidation: Invalidation;
+  readonly tagOf: CacheKeys['tagOf'];
+  readonly events: Pick<StatusEvents, 'publish'>;
   readonly settings: FreshnessSettings & { readonly staleTtl: number };
   readonly now: Clock;
 }
@@ -50,7 +54,7 @@ interface FetchStatusDependencies {
 const maxFetches = 3;
 
 export function createFetchStatus(dependencies: FetchStatusDependencies): FetchStatus {
-  const { store, invalidation, settings, now } = dependencies;
+  const { store, invalidation, tagOf, events, settings, now } = dependencies;
 
   async function fetchStatus(
     fetch: StatusFetch,
@@ -65,40 +69,44 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
     if (stale) return stale;
     if (outcome.status === 'rejected') throw outcome.reason;
 
-    const response = outcome.value;
-    const result = { response, verdict: reason, shareable: true };
-    if (response.status === 401 || response.status === 403)
+    const answer = outcome.value;
+    if (answer.status === 401 || answer.status === 403)
       await store.deleteCredential(paymentKey, key.credential).catch(() => invalidation.defer(paymentKey));
-    if (response.status > 299) return { ...result, asOfMs: performance.now() };
+    if (answer.status > 299)
+      return { response: answer, verdict: reason, shareable: true, asOfMs: performance.now() };
 
+    const shown = shownStatus(request, paymentKey, answer, await decodedBodyOf(answer));
+    const response = withTag(answer, tagOf(request, paymentKey, shown.hash));
     const recordedAtMs = performance.now();
-    const recorded = before ? await record(fetch, response, before) : 'unknown';
+    const recorded = before ? await record(fetch, response, shown, before) : 'unknown';
     if (recorded === 'outdated' && reason !== 'bypass' && attempt < maxFetches)
       return fetchStatus(fetch, await store.tryRead(paymentKey), attempt + 1);
     if (recorded === 'outdated') await invalidation.invalidateOrDefer(paymentKey); // it may be newer than what is stored
     if (recorded === 'unknown') invalidation.defer(paymentKey);
+    if (recorded === 'changed')
+      events.publish({ what: 'changed', paymentKey, tenantId: currentTenantId(request) });
     const shareable = isStorable(request, response);
-    return { ...result, shareable, asOfMs: recorded === 'newest' ? recordedAtMs : startedAtMs };
+    const asOfMs = recorded === 'newest' ? recordedAtMs : startedAtMs;
+    return { response, verdict: reason, shareable, asOfMs };
   }
 
   async function record(
     fetch: StatusFetch,
     response: PisResponse,
+    shown: ShownStatus,
     before: StoredPayment,
   ): Promise<RecordOutcome | 'unknown'> {
-    const read = await statusReadOf(fetch, response, before);
+    const read = statusReadOf(fetch, response, shown, before);
     return store.recordRead(fetch.key.paymentKey, before, read).catch(() => 'unknown' as const);
   }
 
-  async function statusReadOf(
+  function statusReadOf(
     { request, key, reason }: StatusFetch,
     response: PisResponse,
+    { code: status, hash: statusHash }: ShownStatus,
     before: StoredPayment,
-  ): Promise<StatusRead> {
+  ): StatusRead {
     const { headers } = response;
-    const body = await decodedBodyOf(response);
-    const status = transactionStatusIn(body, headerValue(headers, 'content-type'));
-    const statusHash = observationHash(key.paymentKey, status ?? body);
     const nowMs = now();
     const observedAtMs = nowMs - initialAgeMs(headers);
     if (reason === 'bypass' || !isStorable(request, response))
@@ -132,6 +140,29 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
   }
 
   return fetchStatus;
+}
+
+/**
+ * The status that a successful response to a status read shows.
+ *
+ * @param body without content codings
+ */
+export function shownStatus(
+  { operation }: RoutedRequest,
+  paymentKey: string,
+  { headers }: PisResponse,
+  body: Buffer,
+): ShownStatus {
+  const code = transactionStatusIn(body, headerValue(headers, 'content-type'));
+  const finality = code === undefined ? 'pending' : finalityOf(operation.paymentService, code);
+  return { hash: observationHash(paymentKey, code ?? body), code, finality };
+}
+
+/** A 200 without an `ETag` of the bank gets one of the gateway. */
+function withTag(response: PisResponse, tag: string | undefined): PisResponse {
+  const { status, headers } = response;
+  if (status !== 200 || tag === undefined || headerValue(headers, 'etag') !== undefined) return response;
+  return { ...response, headers: [...headers, ['ETag', tag]] };
 }
 
 /** Not stored: the age is computed for each response, and each caller gets its own id. */

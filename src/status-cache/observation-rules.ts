@@ -29,6 +29,8 @@ export type RecordOutcome =
   | 'newest'
   /** That is not certain: only reads that arrived before the request to the bank may share the response. */
   | 'unordered'
+  /** As `unordered`, and the response shows another status than the recorded one. */
+  | 'changed'
   /** Another status was recorded since the request began. */
   | 'outdated';
 
@@ -53,7 +55,7 @@ export function recordRead(
     return ['newest', { ...payment, responses: { ...payment.responses, ...responses } }];
   }
   const next = newGeneration(payment.endedAuthorisations);
-  if (payment.statusHash !== undefined) return ['unordered', next];
+  if (payment.statusHash !== undefined) return ['changed', next];
   return ['newest', { ...next, statusHash, statusSinceMs: observedAtMs, responses }];
 }
 

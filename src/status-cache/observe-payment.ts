@@ -8,8 +8,10 @@ import { headerValue } from '../pis/headers.ts';
 import type { Operation } from '../pis/operations.ts';
 import { endsAuthorisation, scaStatusIn, transactionStatusIn } from '../pis/transaction-status.ts';
 import { decodeIfKnown, isEncoded } from '../request/content-coding.ts';
+import { currentTenantId } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Stage } from '../request/stage.ts';
+import type { StatusEvents } from '../request/statuses.ts';
 import type { Clock } from './cache-control.ts';
 import { paymentKeyIn } from './cache-key.ts';
 import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
@@ -18,6 +20,7 @@ import type { Observation } from './observation-rules.ts';
 interface ObservePaymentDependencies {
   readonly store: Pick<CacheStore, 'readsAtOnce' | 'readUnflushed' | 'recordObservation'>;
   readonly invalidation: Pick<Invalidation, 'defer'>;
+  readonly events: Pick<StatusEvents, 'publish'>;
   readonly now: Clock;
 }
 
@@ -29,7 +32,7 @@ interface ObservePaymentDependencies {
  * sent, not before: every response that is stored under a later generation then belongs to a request that began even later (ADR 78).
  */
 export function createObservePayment(dependencies: ObservePaymentDependencies): Stage<RoutedRequest> {
-  const { store, invalidation, now } = dependencies;
+  const { store, invalidation, events, now } = dependencies;
 
   return (request, next) => {
     const paymentKey = paymentKeyIn(request);
@@ -43,7 +46,12 @@ export function createObservePayment(dependencies: ObservePaymentDependencies): 
       const observation = observationIn(request.operation, paymentKey, response, body, now());
       const recorded = observation && store.recordObservation(paymentKey, observation, before);
       if (!recorded) return response;
-      return recorded.catch(() => invalidation.defer(paymentKey)).then(() => response);
+      const onRecorded = (mayHaveChanged: boolean) => {
+        if (!mayHaveChanged) return;
+        const what = observation.what === 'status' ? 'changed' : 'written';
+        events.publish({ what, paymentKey, tenantId: currentTenantId(request) });
+      };
+      return recorded.then(onRecorded, () => invalidation.defer(paymentKey)).then(() => response);
     }
 
     // Most reads of an authorisation show that it has not ended. That is no observation, so the payment is not read in advance.

@@ -47,7 +47,7 @@ interface Flight {
 /** Requests that arrive together may overtake each other: so much later may the deadline of the leader be. Milliseconds. */
 const maxLaterMs = 100;
 /** The lease of an instance that dies expires after this time, which limits the wait of the others. Milliseconds. */
-const leaseMs = 3_000;
+const flightLeaseMs = 3_000;
 
 /** @param changes notifications of changed payments */
 export function createSingleFlight(keyValues: KeyValues, changes: ChangeWaiter): SingleFlight {
@@ -82,7 +82,7 @@ export function createSingleFlight(keyValues: KeyValues, changes: ChangeWaiter):
       found = await lookup();
       if (found === undefined) [taken, found] = await tryTake();
     }
-    const renewal = setInterval(lease.renew, leaseMs / 3);
+    const renewal = setInterval(lease.renew, flightLeaseMs / 3);
     try {
       return found ?? (await fetch());
     } finally {
@@ -102,8 +102,8 @@ export function createSingleFlight(keyValues: KeyValues, changes: ChangeWaiter):
 function createFlightLease(keyValues: KeyValues, name: string) {
   const holder = randomUUID();
   return {
-    take: () => keyValues.writeIfAbsent(name, holder, leaseMs).catch(() => 'unknown' as const),
-    renew: () => void keyValues.replace(name, holder, holder, leaseMs).catch(() => {}),
+    take: () => keyValues.writeIfAbsent(name, holder, flightLeaseMs).catch(() => 'unknown' as const),
+    renew: () => void keyValues.replace(name, holder, holder, flightLeaseMs).catch(() => {}),
     release: () => keyValues.removeIf(name, holder).catch(() => false),
   };
 }

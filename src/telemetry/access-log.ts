@@ -25,6 +25,7 @@ const answeredFields = (record: RequestRecord): LogFields => ({
   client: record.request?.client,
   tenant: record.request?.tenant,
   durationMs: roundMs(record.durationMs ?? 0),
+  waitedMs: record.waitedMs && roundMs(record.waitedMs),
   environment: record.environment,
   status: record.status,
   servedFrom: record.servedFrom,
@@ -47,7 +48,7 @@ const failedFields = (record: RequestRecord, error: RequestFailure): LogFields =
   stack: error.stack,
 });
 
-export function levelOf(code: ErrorCode): LogLevel {
+function levelOf(code: ErrorCode): LogLevel {
   if (code === 'INTERNAL') return 'error';
   return errorTable[code].origin === 'tpp' ? 'info' : 'warn';
 }

@@ -1,5 +1,6 @@
 /** Creates everything that observes requests: the log, the metrics, the recent requests, the live statistics, the traces. */
 
+import type { TracingSettings } from '../config/schema.ts';
 import { version } from '../version.ts';
 import { createAccessLog } from './access-log.ts';
 import { createLiveStats, type LiveStats } from './live-stats.ts';
@@ -9,7 +10,7 @@ import type { StartTrace } from './observe.ts';
 import { createRecentRequests, type RecentRequests } from './recent-requests.ts';
 import { createRequestMetrics } from './request-metrics.ts';
 import { combineObservers, type RequestObserver } from './request-record.ts';
-import { createTracing, type TracingSettings } from './tracing.ts';
+import { createTracing } from './tracing.ts';
 
 export interface Telemetry {
   readonly log: Log;

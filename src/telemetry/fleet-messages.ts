@@ -5,6 +5,7 @@
 
 import { z } from 'zod';
 import { lanes } from '../pis/operations.ts';
+import { parseStored } from '../state/parse-stored.ts';
 import { bucketCount, maxSeconds } from './live-stats.ts';
 
 const count = z.int().nonnegative();
@@ -116,8 +117,7 @@ export type FleetMessage = Readonly<z.output<typeof message>>;
 export const serializeMessage = (sent: FleetMessage): string => JSON.stringify(sent);
 
 /** @returns `undefined` if this release does not know the message */
-export const parseMessage = (received: string): FleetMessage | undefined =>
-  message.safeParse(parseJson(received)).data;
+export const parseMessage = (received: string): FleetMessage | undefined => parseStored(message, received);
 
 const rosterEntry = z.object({ status: z.enum(['up', 'down', 'stopped']), report });
 
@@ -125,13 +125,4 @@ const rosterEntry = z.object({ status: z.enum(['up', 'down', 'stopped']), report
 export type RosterEntry = Readonly<z.output<typeof rosterEntry>>;
 
 /** @returns `undefined` if this release does not know the entry */
-export const parseRosterEntry = (stored: string): RosterEntry | undefined =>
-  rosterEntry.safeParse(parseJson(stored)).data;
-
-function parseJson(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
+export const parseRosterEntry = (stored: string): RosterEntry | undefined => parseStored(rosterEntry, stored);

@@ -107,7 +107,7 @@ export function createFleet({
   const roster = createFleetRoster(journals, wall);
   let isStopped = false;
   let isChanged = false;
-  /** When the last own message arrived, and since when they arrive without an interruption. */
+  /** When the last own message arrived, and since when own messages have arrived without an interruption. */
   let echoAtMs = Number.NEGATIVE_INFINITY;
   let connectedSinceMs = Number.NEGATIVE_INFINITY;
   let isRosterRead = false;

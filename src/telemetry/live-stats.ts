@@ -16,10 +16,11 @@ export interface SecondStats {
   readonly p50Ms: number | null;
   readonly p99Ms: number | null;
   /** Status reads, by how they were answered. */
-  readonly cache: Readonly<Record<CacheResult, number>>;
+  readonly cache: Readonly<Record<StatusReadSource, number>>;
 }
 
-export type CacheResult = 'hit' | 'stale' | 'shared' | 'miss' | 'bypass';
+/** How a status read was answered. */
+export type StatusReadSource = 'hit' | 'stale' | 'shared' | 'miss' | 'bypass';
 
 /** The counts of one second, from which the statistics of several instances can be computed exactly. */
 export interface SecondCounts {
@@ -28,7 +29,7 @@ export interface SecondCounts {
   readonly requests: number;
   readonly refused: number;
   readonly failed: number;
-  readonly cache: Readonly<Record<CacheResult, number>>;
+  readonly cache: Readonly<Record<StatusReadSource, number>>;
   /** The durations: the number of requests in each bucket that has some, by ascending bucket. */
   readonly durations: readonly (readonly [bucket: number, count: number])[];
 }
@@ -72,7 +73,9 @@ export function createLiveStats(now: () => number = Date.now): LiveStats {
 /** A second without requests. */
 export const emptySecond = (at: number): SecondCounts => ({
   at,
-  ...{ requests: 0, refused: 0, failed: 0 },
+  requests: 0,
+  refused: 0,
+  failed: 0,
   cache: { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 },
   durations: [],
 });
@@ -118,7 +121,7 @@ function quantileMs(durations: SecondCounts['durations'], fraction: number): num
 
 const secondOf = (ms: number) => Math.floor(ms / 1_000);
 
-const cacheResultOf: Readonly<Record<CacheVerdict, CacheResult>> = {
+const sourceOf: Readonly<Record<CacheVerdict, StatusReadSource>> = {
   hit: 'hit',
   stale: 'stale',
   shared: 'shared',
@@ -142,7 +145,7 @@ function createSecond(at: number) {
         const bucket = bucketOf(durationMs);
         durationBuckets[bucket] = (durationBuckets[bucket] ?? 0) + 1;
       }
-      for (const { event } of events) if (event.what === 'cache') cache[cacheResultOf[event.verdict]] += 1;
+      for (const { event } of events) if (event.what === 'cache') cache[sourceOf[event.verdict]] += 1;
     },
     counts: (): SecondCounts => ({
       at,

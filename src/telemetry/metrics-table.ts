@@ -14,6 +14,8 @@ export interface MetricRow {
 
 const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
+const waitSeconds = [0.1, 0.5, 1, 2.5, 5, 10, 15, 20, 30, 40, 50, 60];
+
 /** Value of a label that is unknown or does not apply. */
 export const unknownLabel = 'none';
 
@@ -28,6 +30,27 @@ export const metricsTable = {
     help: 'Duration of requests, from their arrival until the response is complete.',
     labels: ['operation', 'served_from'],
     buckets: seconds,
+  },
+  penstock_status_wait_seconds: {
+    kind: 'histogram',
+    help: 'How long status reads waited for a change (Prefer: wait), by outcome. Not part of penstock_request_duration_seconds.',
+    labels: ['environment', 'outcome'],
+    buckets: waitSeconds,
+  },
+  penstock_status_listeners: {
+    kind: 'gauge',
+    help: 'Status reads that wait for a change on this instance.',
+    labels: ['kind'],
+  },
+  penstock_polls_total: {
+    kind: 'counter',
+    help: 'Status reads of the gateway itself, for those that wait for a change, by outcome: changed, unchanged, refused by the bank, failed, or dropped because the gateway is overloaded or the shared state is unavailable.',
+    labels: ['environment', 'outcome'],
+  },
+  penstock_polls_overdue: {
+    kind: 'gauge',
+    help: 'Polls of this instance that are due, and wait for a permit within notifications.share.',
+    labels: ['environment'],
   },
   penstock_upstream_duration_seconds: {
     kind: 'histogram',

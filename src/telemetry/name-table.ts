@@ -8,11 +8,11 @@ export interface NameTable {
   isTime(id: number): boolean;
   /** All ids are smaller. */
   size(): number;
-  /** Whether it has so many texts that no more should be added. */
+  /** Whether no more texts should be added; the table itself refuses none. */
   isFull(): boolean;
 }
 
-/** @param maxNames of which the table is full */
+/** @param maxNames the number of texts from which on the table is full */
 export function createNameTable(maxNames = 20_000): NameTable {
   const ids = new Map<string, number>();
   const names = [''];

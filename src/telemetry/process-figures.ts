@@ -3,7 +3,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { InstanceFigures } from './fleet-messages.ts';
 
-type ProcessFigures = Pick<InstanceFigures, 'cpuPercent' | 'memoryBytes' | 'eventLoopDelayMs'>;
+export type ProcessFigures = Pick<InstanceFigures, 'cpuPercent' | 'memoryBytes' | 'eventLoopDelayMs'>;
 
 /** Interval of the timer whose delay is measured. Milliseconds. */
 const timerMs = 20;

@@ -5,7 +5,7 @@ import { createNameTable, type NameTable } from './name-table.ts';
 import { createRecordSlots, type RecordSlots, type StoredRecord } from './record-slots.ts';
 import type { RequestObserver, RequestRecord } from './request-record.ts';
 
-/** One request. Times in milliseconds. The tenant is its identity here, and its name in the admin API. */
+/** One request as the admin API reports it. Times in milliseconds. */
 export interface RequestReport {
   /** When it was received: RFC 3339. */
   readonly at: string;
@@ -137,7 +137,7 @@ function createRing(maxRecords: number, names: NameTable): Ring {
       if (untaken < maxRecords) untaken += 1;
       else evicted += 1;
     },
-    // Many calls may end late at the same time, when the bank recovers: so a record that is not this one is not read.
+    // Compares without reading the records: when the bank recovers, many calls may end late at the same time.
     replace(record) {
       const idBytes = bytesOf(record.requestId?.toLowerCase());
       for (let slot = 0; slot < size; slot++) {
@@ -196,7 +196,7 @@ const reportOfRecord = ({
     requestId,
     operation: request?.operation ?? '',
     client: request?.client ?? refusedClient?.name ?? '',
-    tenant: request?.tenantId ?? refusedClient?.tenantId ?? '',
+    tenant: request?.tenant ?? refusedClient?.tenant ?? '',
     environment,
     servedFrom: servedFrom ?? '',
     error: error?.code ?? '',

@@ -15,7 +15,6 @@ export interface StoredRecord {
   readonly requestId: string;
   readonly operation: string;
   readonly client: string;
-  /** Its identity: see `recordedTenantOf`. */
   readonly tenant: string;
   readonly environment: string;
   readonly status: number;
@@ -140,7 +139,7 @@ export function createRecordSlots(count: number, names: NameTable, size = usualS
       numbers[start + position.status] = record.status;
       numbers[start + position.operation] = names.idOf(request?.operation);
       numbers[start + position.client] = names.idOf(request?.client ?? refusedClient?.name);
-      numbers[start + position.tenant] = names.idOf(request?.tenantId ?? refusedClient?.tenantId);
+      numbers[start + position.tenant] = names.idOf(request?.tenant ?? refusedClient?.tenant);
       numbers[start + position.environment] = names.idOf(record.environment);
       numbers[start + position.servedFrom] = names.idOf(record.servedFrom);
       numbers[start + position.error] = names.idOf(error?.code);
@@ -178,7 +177,7 @@ export function createRecordSlots(count: number, names: NameTable, size = usualS
       const start = (slot * size + position.requestId) * 4;
       if (id.length !== idLength) return false;
       for (let at = 0; at < idLength; at++)
-        if (((bytes[start + at] ?? 0) | lowerCase) !== id[at]) return false;
+        if (((bytes[start + at] ?? 0) | lowerCaseBit) !== id[at]) return false;
       return true;
     },
     receivedAtMs,
@@ -189,7 +188,7 @@ type NamePosition = 'operation' | 'client' | 'tenant' | 'environment' | 'servedF
 
 const noPayment = [0, 0] as const;
 
-/** This bit makes letters lower-case; digits and hyphens have it already. */
-const lowerCase = 0x20;
+/** In ASCII, this bit makes letters lower-case; digits and hyphens have it already. */
+export const lowerCaseBit = 0x20;
 
 const tenthsOf = (ms: number) => Math.round(ms * 10);

@@ -57,6 +57,11 @@ export function createRequestMetrics(
       case 'call':
         callsOf(environment, lane).observe(event.totalMs / 1_000);
         break;
+      case 'wait':
+        metrics
+          .histogram('penstock_status_wait_seconds', { environment, outcome: event.outcome })
+          .observe(event.waitedMs / 1_000);
+        break;
       case 'retry':
         metrics.increment('penstock_retries_total', { environment, lane });
         break;

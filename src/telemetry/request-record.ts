@@ -2,7 +2,6 @@
 
 import type { Lane, OperationName } from '../pis/operations.ts';
 import { type ErrorCode, errorTable, type GatewayError } from '../request/errors.ts';
-import { recordedTenantOf } from '../request/identities.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
 import { type HashWords, hashPaymentId } from '../request/payment-hash.ts';
 import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
@@ -13,13 +12,15 @@ import type { Trace } from './traceparent.ts';
 export interface RequestRecord {
   /** Milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** Milliseconds; `undefined` for input that is not an HTTP request. */
+  /** Milliseconds, without `waitedMs`; `undefined` for input that is not an HTTP request. */
   readonly durationMs: number | undefined;
+  /** How long a status read has waited for a change. Milliseconds; `undefined` for nearly all requests. */
+  readonly waitedMs?: number | undefined;
   readonly requestId: string | undefined;
   /** `undefined` for a request that was refused before it reached the pipeline. */
   readonly request: RequestSummary | undefined;
   /** The client of a request that was refused after the client was identified; otherwise see `request`. */
-  readonly refusedClient?: RefusedClient | undefined;
+  readonly refusedClient?: Pick<Client, 'name' | 'tenant'> | undefined;
   /** Network of the client; only for a refused request, and only if it is known. */
   readonly network: string | undefined;
   readonly environment: string | undefined;
@@ -40,17 +41,9 @@ export interface RequestSummary {
   readonly operation: OperationName;
   readonly lane: Lane;
   readonly client: string;
-  /** Its configured name. */
   readonly tenant: string;
-  /** Its identity, for stored records: see `recordedTenantOf`. */
-  readonly tenantId: string;
   /** The hash of the id of the payment in the path. */
   readonly payment?: HashWords | undefined;
-}
-
-/** The client of a request that was refused. Tenant and identity as in `RequestSummary`. */
-export interface RefusedClient extends Pick<Client, 'name' | 'tenant'> {
-  readonly tenantId: string;
 }
 
 /** Why the gateway itself failed a request. */
@@ -89,10 +82,12 @@ export function recordOfResponse(
   { events, trace }: CollectedData,
 ): RequestRecord {
   const { environment, status, servedFrom, upstreamMs } = response;
-  const durationMs = performance.now() - request.arrivedAtMs;
+  const totalMs = performance.now() - request.arrivedAtMs;
+  const { waitedMs } = request;
   return {
-    receivedAtMs: Date.now() - durationMs,
-    durationMs,
+    receivedAtMs: Date.now() - totalMs,
+    durationMs: waitedMs === undefined ? totalMs : totalMs - waitedMs,
+    waitedMs,
     requestId: request.requestId,
     request: summaryOf(request),
     refusedClient: undefined,
@@ -112,10 +107,12 @@ export function recordOfFailure(
   error: GatewayError,
   { events, trace }: CollectedData,
 ): RequestRecord {
-  const durationMs = performance.now() - request.arrivedAtMs;
+  const totalMs = performance.now() - request.arrivedAtMs;
+  const { waitedMs } = request;
   return {
-    receivedAtMs: Date.now() - durationMs,
-    durationMs,
+    receivedAtMs: Date.now() - totalMs,
+    durationMs: waitedMs === undefined ? totalMs : totalMs - waitedMs,
+    waitedMs,
     requestId: request.requestId,
     request: summaryOf(request),
     refusedClient: undefined,
@@ -136,15 +133,16 @@ export function recordOfRefusal(
   requestId?: string,
   arrivedAtMs?: number,
   network?: string,
-  refusedClient?: RefusedClient,
+  client?: Client,
 ): RequestRecord {
   const durationMs = arrivedAtMs === undefined ? undefined : performance.now() - arrivedAtMs;
   return {
     receivedAtMs: Date.now() - (durationMs ?? 0),
     durationMs,
+    waitedMs: undefined,
     requestId,
     request: undefined,
-    refusedClient,
+    refusedClient: client,
     network,
     environment: error.environment,
     status: errorTable[error.code].status,
@@ -156,12 +154,11 @@ export function recordOfRefusal(
   };
 }
 
-const summaryOf = ({ operation, client, identities }: PisRequest): RequestSummary => ({
+const summaryOf = ({ operation, client }: PisRequest): RequestSummary => ({
   operation: operation.name,
   lane: operation.lane,
   client: client.name,
   tenant: client.tenant,
-  tenantId: recordedTenantOf(client.tenant, identities),
   payment: operation.paymentId === undefined ? undefined : hashPaymentId(operation.paymentId).words,
 });
 

@@ -1,6 +1,6 @@
 /** The spans of a finished request, made from its record: the request, each wait, and the call to the bank. */
 
-import type { CallEvent, TimedEvent } from '../request/request-events.ts';
+import type { CallEvent, RequestEvent, TimedEvent } from '../request/request-events.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { Trace } from './traceparent.ts';
 
@@ -34,7 +34,7 @@ export function lateSpansOf(record: RequestRecord, trace: Trace): readonly SpanD
 }
 
 function requestSpan(record: RequestRecord, { traceId, spanId, parentId }: Trace): SpanData {
-  const { receivedAtMs, durationMs = 0, requestId = '', request } = record;
+  const { receivedAtMs, durationMs = 0, waitedMs = 0, requestId = '', request } = record;
   const { environment, status, servedFrom, error, events } = record;
   return {
     name: request?.operation ?? 'refused',
@@ -43,7 +43,7 @@ function requestSpan(record: RequestRecord, { traceId, spanId, parentId }: Trace
     spanId,
     parentId,
     startMs: receivedAtMs,
-    endMs: receivedAtMs + durationMs,
+    endMs: receivedAtMs + durationMs + waitedMs,
     failed: status >= 500,
     attributes: {
       'penstock.request_id': requestId,
@@ -74,6 +74,7 @@ const waitNames: Readonly<Record<string, string>> = {
   permit: 'wait in the queue',
   'queue-refused': 'wait in the queue',
   'client-disconnected': 'wait in the queue',
+  wait: 'wait for a change',
 };
 
 function waitSpan(
@@ -93,10 +94,15 @@ function waitSpan(
       parentId: spanId,
       startMs: endMs - waitedMs,
       endMs,
-      failed: what !== 'ledger' && what !== 'permit',
-      attributes: what === 'ledger' ? { 'penstock.verdict': event.verdict } : { 'penstock.outcome': what },
+      failed: what !== 'ledger' && what !== 'permit' && what !== 'wait',
+      attributes: waitAttributes(event),
     },
   ];
+}
+
+function waitAttributes(event: RequestEvent): Readonly<Record<string, string>> {
+  if (event.what === 'ledger') return { 'penstock.verdict': event.verdict };
+  return { 'penstock.outcome': event.what === 'wait' ? event.outcome : event.what };
 }
 
 /** One span for all attempts, because `traceparent` gives the bank the same parent in each. */

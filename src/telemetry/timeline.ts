@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type Lane, lanes } from '../pis/operations.ts';
+import { parseStored } from '../state/parse-stored.ts';
 import type { Journals } from '../state/ports.ts';
 import type { Log } from './log.ts';
 
@@ -70,7 +71,7 @@ export interface Timeline {
 }
 
 /** How long entries are stored. Milliseconds. */
-const keptMs = 7 * 24 * 3_600_000;
+const storedForMs = 7 * 24 * 3_600_000;
 /** How many entries a read returns. */
 const maxEntries = 1_000;
 
@@ -78,11 +79,11 @@ const hourMs = 3_600_000;
 const keyOf = (hour: number) => `timeline:${hour}`;
 
 /**
- * How many events that nobody has asked for one instance records in an hour. A journal keeps its newest texts: a circuit that opens
- * and closes for an hour must not remove what operators did.
+ * How many changes of circuits and certificates one instance records in an hour. A journal keeps its newest texts: a circuit that
+ * opens and closes for an hour must not remove what operators did.
  */
-const maxUnaskedPerHour = 100;
-/** How many events wait while the state is unavailable, and how many of this instance are kept for that time. */
+const maxAutomaticPerHour = 100;
+/** How many events of this instance wait to be stored, and how many it shows, while the state is unavailable. */
 const maxOwn = 500;
 const maxTextLength = 1_000;
 const maxDetailsLength = 20_000;
@@ -103,11 +104,12 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
   let own: readonly StoredEntry[] = [];
   let flushing: Promise<void> | undefined;
   let isClosed = false;
-  const countUnasked = createHourlyLimit(maxUnaskedPerHour, now);
+  const countAutomatic = createHourlyLimit(maxAutomaticPerHour, now);
 
   function record(event: TimelineEvent): void {
     if (isClosed) return;
-    const limit = event.kind === 'circuit' || event.kind === 'certificate' ? countUnasked() : 'under';
+    const isAutomatic = event.kind === 'circuit' || event.kind === 'certificate';
+    const limit = isAutomatic ? countAutomatic() : 'under';
     if (limit === 'beyond') return;
     const recorded = limit === 'last' ? { kind: event.kind, text: suppressed } : event;
     const entry = entryOf(recorded, instance, now());
@@ -120,7 +122,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
     void flush();
   }
 
-  /** One after the other, so that the entries of an instance stay in order. */
+  /** Never runs twice at the same time, so that the entries of an instance stay in order. */
   function flush(): Promise<void> {
     flushing ??= appendPending().finally(() => {
       flushing = undefined;
@@ -135,7 +137,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
       const entries = pending.filter(({ at }) => hourOf(at) === hour);
       const texts = entries.map((entry) => JSON.stringify(entry));
       try {
-        await journals.append(keyOf(hour), texts, keptMs + hourMs);
+        await journals.append(keyOf(hour), texts, storedForMs + hourMs);
       } catch {
         return; // the state is unavailable: the next call tries again
       }
@@ -145,7 +147,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
 
   /** Newest journal first, until there are enough entries. */
   async function readStored(fromMs: number, toMs: number): Promise<readonly StoredEntry[]> {
-    const first = Math.floor(Math.max(fromMs, now() - keptMs) / hourMs);
+    const first = Math.floor(Math.max(fromMs, now() - storedForMs) / hourMs);
     const last = Math.floor(Math.min(toMs, now() + hourMs) / hourMs);
     let found: readonly StoredEntry[] = [];
     for (let end = last; end >= first && found.length < maxEntries; end -= journalsPerRead) {
@@ -178,7 +180,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
   };
 }
 
-const suppressed = `more than ${maxUnaskedPerHour} changes of circuits and certificates within an hour; further ones are only in the log`;
+const suppressed = `more than ${maxAutomaticPerHour} changes of circuits and certificates within an hour; further ones are only in the log`;
 
 function entryOf(event: TimelineEvent, ownName: string, nowMs: number): StoredEntry {
   const { kind, text, who, environment, lane, instance, details = {}, id } = event;
@@ -199,13 +201,7 @@ function entryOf(event: TimelineEvent, ownName: string, nowMs: number): StoredEn
 const hourOf = (at: string) => Math.floor(Date.parse(at) / hourMs);
 
 /** Ignores an entry of a newer release that this one does not know. */
-function parseEntry(text: string): readonly StoredEntry[] {
-  try {
-    return [storedEntry.parse(JSON.parse(text))];
-  } catch {
-    return [];
-  }
-}
+const parseEntry = (text: string): StoredEntry | readonly [] => parseStored(storedEntry, text) ?? [];
 
 /** @returns counts an event of the current hour */
 function createHourlyLimit(max: number, now: () => number): () => 'under' | 'last' | 'beyond' {

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { BatchSpanProcessor, ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node';
+import type { TracingSettings } from '../config/schema.ts';
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Log } from './log.ts';
 import type { RequestObserver, RequestRecord } from './request-record.ts';
@@ -16,12 +17,6 @@ export interface Tracing extends RequestObserver {
   open(): Promise<void>;
   /** Exports the remaining spans, for at most two seconds. */
   close(): Promise<void>;
-}
-
-export interface TracingSettings {
-  readonly otlpUrl: string | null;
-  /** Fraction of the requests that are sampled: 0 to 1. */
-  readonly sample: number;
 }
 
 /** Spans beyond this number are dropped. */

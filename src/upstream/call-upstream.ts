@@ -35,7 +35,7 @@ export interface Upstream {
 export type PrefetchPermit = (request: PisRequest, environment: string) => void;
 
 /** @param upstreamOf returns the upstream of an environment; `undefined` if there is none */
-export const prefetchPermit =
+export const createPrefetchPermit =
   (
     upstreamOf: (environment: string) => Pick<Upstream, 'circuitOf' | 'limiter'> | undefined,
   ): PrefetchPermit =>

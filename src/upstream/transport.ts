@@ -14,6 +14,7 @@ import { hostWithoutBrackets } from '../config/values.ts';
 import { type HeaderField, type HeaderFields, isSameName } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 import { createBatchScheduler } from '../request/batch-scheduler.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import { endWithBody } from '../request/end-with-body.ts';
 import { GatewayError, outcomeUnknown } from '../request/errors.ts';
 import { createLinkedList } from '../request/linked-list.ts';
@@ -214,10 +215,8 @@ function becomeLate(sending: Sending): void {
   sending.reject(new LateResponseError(promise));
   sending.resolve = resolve;
   sending.reject = reject;
-  sending.outbound.body = noBody; // the call may wait for minutes
+  sending.outbound.body = emptyBody; // the call may wait for minutes
 }
-
-const noBody = Buffer.alloc(0);
 
 function callEvent(attempt: number, startedAtMs: number, connection: ConnectionInfo): CallEvent {
   const { reusedSocket, connectMs, firstByteMs } = connection;

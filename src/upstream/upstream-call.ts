@@ -4,16 +4,16 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import {
+  connectionOptions,
   type HeaderField,
   type HeaderFields,
   isHopByHop,
-  listMembers,
   lowerCase,
   withoutFields,
 } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
 import type { BatchScheduler } from '../request/batch-scheduler.ts';
-import { createBodyBuffer } from '../request/body-buffer.ts';
+import { createBodyBuffer, emptyBody } from '../request/body-buffer.ts';
 import { asGatewayError, type GatewayError, outcomeUnknown, stateUnavailable } from '../request/errors.ts';
 import type { SetDeadline } from './deadlines.ts';
 import {
@@ -332,7 +332,7 @@ function isConnected(socket: Socket): boolean {
  */
 function responseFields(rawHeaders: readonly string[]): HeaderFields | undefined {
   const fields: HeaderField[] = [];
-  let connectionOptions: readonly string[] = noOptions;
+  let options: readonly string[] = noOptions;
   let isChunked = false;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
@@ -346,14 +346,12 @@ function responseFields(rawHeaders: readonly string[]): HeaderFields | undefined
         isChunked = true;
         break;
       case 'connection':
-        // The usual option names a field that is hop-by-hop in any case.
-        if (lowerCase(value) !== 'keep-alive')
-          connectionOptions = [...connectionOptions, ...listMembers([[name, value]], 'connection')];
+        options = options.length === 0 ? connectionOptions(value) : [...options, ...connectionOptions(value)];
         break;
       case 'removed':
     }
   }
-  return connectionOptions.length === 0 ? fields : withoutFields(fields, new Set(connectionOptions));
+  return options.length === 0 ? fields : withoutFields(fields, new Set(options));
 }
 
 const useOf = cacheByName((field): 'forwarded' | 'transfer-encoding' | 'connection' | 'removed' => {
@@ -363,7 +361,6 @@ const useOf = cacheByName((field): 'forwarded' | 'transfer-encoding' | 'connecti
 });
 
 const noOptions: readonly string[] = [];
-const emptyBody = Buffer.alloc(0);
 
 const protocolChanged = () =>
   malformedResponse(

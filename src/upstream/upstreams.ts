@@ -4,11 +4,12 @@ import { randomUUID } from 'node:crypto';
 import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
 import type { ClientSettings, Config, EnvironmentSettings } from '../config/schema.ts';
 import type { HeaderFields } from '../pis/headers.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import { createCertificateLog } from '../telemetry/certificate-log.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Timeline } from '../telemetry/timeline.ts';
-import { type PrefetchPermit, prefetchPermit, type Upstream } from './call-upstream.ts';
+import { createPrefetchPermit, type PrefetchPermit, type Upstream } from './call-upstream.ts';
 import type { Holds } from './circuit/holds.ts';
 import { createProbe } from './circuit/recovery.ts';
 import { reportChanges } from './circuit/report-changes.ts';
@@ -101,7 +102,7 @@ export function createUpstreams(
 
   return {
     of: (name) => upstreams.get(name) ?? missingEnvironment(name),
-    prefetchPermit: prefetchPermit((name) => upstreams.get(name)),
+    prefetchPermit: createPrefetchPermit((name) => upstreams.get(name)),
     circuits: circuits.views,
     limiters,
     certificates,
@@ -208,4 +209,3 @@ const getProbePath = (
   });
 
 const probeHeaders = (): HeaderFields => [['X-Request-ID', randomUUID()]];
-const emptyBody = Buffer.alloc(0);

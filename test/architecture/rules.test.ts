@@ -4,7 +4,10 @@ import { consoleFiles, folderOf, type Source, sources } from './sources.ts';
 
 /** Folders (or files at the top of `src/`) that each folder may import from, apart from itself. */
 const foundation = ['pis', 'request', 'config', 'certificates', 'state', 'telemetry'];
-const parts = ['identities', 'idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'];
+const parts = [
+  ...['identities', 'idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'],
+  'notifications',
+];
 const allowedImports: Readonly<Record<string, readonly string[]>> = {
   pis: [],
   certificates: [],
@@ -16,18 +19,11 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   telemetry: ['pis', 'request', 'config', 'certificates', 'state', 'version.ts'],
   'request-log': foundation,
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
-  'self-service': [...foundation, 'idempotency'],
-  admin: [
-    ...[...foundation, 'request-log', 'environments', 'idempotency', 'status-cache', 'upstream'],
-    'self-service',
-  ],
+  admin: [...foundation, 'request-log', 'environments', 'idempotency', 'status-cache', 'upstream'],
   'pipeline.ts': [...foundation, ...parts],
   'state-heartbeat.ts': [...foundation, ...parts, 'periodic-task.ts'],
-  'services.ts': [
-    ...[...foundation, ...parts, 'request-log', 'self-service'],
-    ...['periodic-task.ts', 'state-heartbeat.ts'],
-  ],
-  'request-handler.ts': [...foundation, ...parts, 'self-service', 'admin', 'pipeline.ts', 'services.ts'],
+  'services.ts': [...foundation, ...parts, 'request-log', 'periodic-task.ts', 'state-heartbeat.ts'],
+  'request-handler.ts': [...foundation, ...parts, 'admin', 'pipeline.ts', 'services.ts'],
   'readiness.ts': [...foundation, 'http', 'admin', 'services.ts', 'request-handler.ts'],
   'reload-config.ts': [...foundation, 'admin', 'services.ts', 'request-handler.ts'],
   'admin-listener.ts': [...foundation, 'http'],

@@ -24,7 +24,7 @@ describe('the instances in the console', { skip: skipWithoutChromium || skipWith
 
     await second.stop('SIGKILL');
     await page
-      .getByText(/^Instance .* is down: last seen at .*\. Records of its last second may be missing\.$/)
+      .getByText(/^Instance .* is down: last seen at .*\. At most the records of its last second are lost\.$/)
       .waitFor();
     await fleet.getByText('1 instance up, 1 down').waitFor();
     await fleet

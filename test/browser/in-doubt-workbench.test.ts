@@ -106,7 +106,7 @@ describe('the workbench of payments in doubt', { skip: skipWithoutChromium }, ()
       return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') };
     };
     const csv = await textOf('Export CSV');
-    assert.match(csv.name, /^in-doubt-.*\.csv$/);
+    assert.match(csv.name, /^penstock-in-doubt-\d{8}T\d{6}Z\.csv$/);
     assert.equal(csv.text.trim().split('\r\n').length, 2, 'the header and one payment');
     assert.match(csv.text, /"rival"/);
     const json = JSON.parse((await textOf('Export JSON')).text);

@@ -178,7 +178,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     assert.equal(statusReads(), 2);
     await form.getByLabel('Payment id', { exact: true }).fill('');
     await page.getByRole('button', { name: 'Purge' }).click();
-    await page.getByText('All cached statuses purged.').waitFor();
+    await page.getByText('All cached statuses of sandbox purged.').waitFor();
     await read();
     assert.equal(statusReads(), 3);
   });

@@ -1,15 +1,11 @@
 /** Sign-in with OIDC in a browser that enforces SameSite: the provider (localhost) is another site than the console (127.0.0.1). */
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { temporaryFolder } from '../kit/folder.ts';
-import { startBank, startGateway } from '../kit/gateway.ts';
-import { createOidcProvider, oidcClient } from '../kit/oidc-provider.ts';
-import { freePort, listen } from '../kit/ports.ts';
+import { startOidcGateway } from '../kit/oidc-gateway.ts';
+import { listen } from '../kit/ports.ts';
 import { until } from '../kit/within.ts';
 import { skipWithoutChromium, usePages } from './browser.ts';
 
@@ -21,30 +17,7 @@ const nameIn = (page: Page) =>
 
 describe('a browser', { skip: skipWithoutChromium }, () => {
   test('is signed in after the provider has sent it back, and foreign pages cannot use its session', async (t) => {
-    const port = await freePort();
-    const url = `http://127.0.0.1:${port}`;
-    const provider = await createOidcProvider(t, { redirectUri: `${url}/oidc/callback` });
-    provider.person = { sub: '1', preferred_username: 'ann', groups: ['on-call'] };
-    await provider.start();
-    const clientSecretFile = join(temporaryFolder(t), 'secret');
-    writeFileSync(clientSecretFile, oidcClient.secret);
-    const bank = await startBank(t);
-    const gateway = await startGateway(t, {
-      environments: { sandbox: { baseUrl: bank.baseUrl } },
-      admin: {
-        port,
-        publicUrl: url,
-        oidc: {
-          issuer: provider.issuer,
-          clientId: oidcClient.id,
-          clientSecretFile,
-          roles: { operate: ['on-call'] },
-        },
-      },
-    });
-    await until(10_000, 'the gateway knows the provider', () =>
-      gateway.logLines.some((line) => line.includes('the OIDC provider is available')),
-    );
+    const { gateway, url } = await startOidcGateway(t);
 
     const page = await pages.open(t, gateway);
     assert.equal(await nameIn(page), null);

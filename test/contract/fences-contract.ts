@@ -13,7 +13,7 @@ export function testFences({ skip, createStore }: StateUnderTest): void {
       const fence = fenceOf(partition, 7);
       await keyValues.write(fence.key, serializeEpoch(fence));
       assert.equal(await keyValues.writeIfAbsent(`${partition}key`, 'one', undefined, fence), true);
-      assert.equal(await keyValues.replace(`${partition}key`, 'one', 'two', undefined, fence), true);
+      assert.equal(await keyValues.replace(`${partition}key`, 'one', 'two', undefined, { fence }), true);
       assert.equal(await keyValues.read(`${partition}key`), 'two');
       assert.equal(fence.sequence, 9);
       assert.equal(await keyValues.read(fence.key), 'epoch-a 9');
@@ -26,8 +26,8 @@ export function testFences({ skip, createStore }: StateUnderTest): void {
       await keyValues.write(fence.key, serializeEpoch(fence));
       await keyValues.write(`${partition}key`, 'other');
       assert.equal(await keyValues.writeIfAbsent(`${partition}key`, 'one', undefined, fence), false);
-      assert.equal(await keyValues.replace(`${partition}key`, 'one', 'two', undefined, fence), false);
-      assert.equal(await keyValues.replace(`${partition}absent`, 'one', 'two', undefined, fence), false);
+      assert.equal(await keyValues.replace(`${partition}key`, 'one', 'two', undefined, { fence }), false);
+      assert.equal(await keyValues.replace(`${partition}absent`, 'one', 'two', undefined, { fence }), false);
       assert.equal(await keyValues.read(`${partition}key`), 'other');
       assert.equal(await keyValues.read(fence.key), 'epoch-a 7');
     });
@@ -72,7 +72,7 @@ export function testFences({ skip, createStore }: StateUnderTest): void {
           EpochMismatchError,
         );
         await assert.rejects(
-          keyValues.replace(`${partition}present`, 'one', 'two', undefined, fence),
+          keyValues.replace(`${partition}present`, 'one', 'two', undefined, { fence }),
           EpochMismatchError,
         );
         assert.equal(await keyValues.read(`${partition}key`), undefined);

@@ -35,15 +35,7 @@ export function testKeyValues({ skip, createStore }: StateUnderTest): void {
         await keyValues.write(`dependent of ${key}`, 'old');
         if (!isSet) await keyValues.write(key, 'other');
         const first = keyValues.writeIfAbsent(key, 'own', 60_000);
-        const dependent = keyValues.replace(
-          `dependent of ${key}`,
-          'old',
-          'new',
-          60_000,
-          undefined,
-          undefined,
-          first,
-        );
+        const dependent = keyValues.replace(`dependent of ${key}`, 'old', 'new', 60_000, { after: first });
         assert.deepEqual(await Promise.all([first, dependent]), [isSet, isSet]);
         assert.equal(await keyValues.read(`dependent of ${key}`), isSet ? 'new' : 'old');
       }
@@ -55,7 +47,7 @@ export function testKeyValues({ skip, createStore }: StateUnderTest): void {
       const first = keyValues.writeIfAbsent('key', 'own');
       await first;
       const replaceWith = (expected: string) =>
-        keyValues.replace('dependent', expected, 'new', undefined, undefined, undefined, first);
+        keyValues.replace('dependent', expected, 'new', undefined, { after: first });
       assert.equal(await replaceWith('another'), false);
       assert.equal(await replaceWith('old'), true);
       assert.equal(await keyValues.read('dependent'), 'new');

@@ -49,3 +49,10 @@ test('every alert links to an existing page and heading of this repository', () 
     assert.ok(exists(url.slice(pagesUrl.length), 'README.md'), url);
   }
 });
+
+test('every alert of the console links to an existing page and heading', () => {
+  const source = readFileSync(join(root, 'src/admin/console/docs-links.js'), 'utf8');
+  const targets = [...source.matchAll(/`\$\{handbook\}\/(\S+)`/g)].map(([, target = '']) => target);
+  assert.ok(targets.length > 5);
+  for (const target of targets) assert.ok(exists(`docs/operations/${target}`, 'README.md'), target);
+});

@@ -38,7 +38,10 @@ const openSingle = (t: TestContext, url: string, confirm?: Confirm) =>
 /** Sets a value that must survive a failover. */
 async function mark({ keyValues }: State, key: string): Promise<void> {
   await keyValues.write(key, 'claimed');
-  assert.equal(await keyValues.replace(key, 'claimed', 'sending', undefined, undefined, 'replicas'), true);
+  assert.equal(
+    await keyValues.replace(key, 'claimed', 'sending', undefined, { confirmedBy: 'replicas' }),
+    true,
+  );
 }
 
 const assertUnconfirmed = (operation: Promise<unknown>) =>
@@ -99,7 +102,9 @@ describe('a write that replicas must confirm', { skip: skipWithoutRedisServer, c
 
     replicas[0]?.freeze();
     await master.command('SCRIPT', 'FLUSH');
-    const write = state.keyValues.replace('key', 'claimed', 'sending', undefined, undefined, 'replicas');
+    const write = state.keyValues.replace('key', 'claimed', 'sending', undefined, {
+      confirmedBy: 'replicas',
+    });
     await assertUnconfirmed(write);
     assert.equal(await state.keyValues.read('key'), 'sending', 'the master executes it');
   });

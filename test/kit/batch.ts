@@ -2,8 +2,8 @@
 
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe } from 'node:test';
-import { endOpenScopes } from './test-scope.ts';
+import { describe } from 'node:test';
+import './test-scope.ts'; // its hook must run after the tests of all files, not after those of the first one
 
 const root = join(import.meta.dirname, '../..');
 
@@ -14,7 +14,6 @@ const root = join(import.meta.dirname, '../..');
  * @param pattern relative to the repository
  */
 export function defineBatch(pattern: string): void {
-  after(endOpenScopes);
   for (const file of globSync(pattern, { cwd: root }).toSorted()) {
     describe(file, async () => void (await import(join(root, file))));
   }

@@ -24,7 +24,7 @@ export interface OidcProviderUnderTest {
   stop(): Promise<void>;
 }
 
-interface ProviderOptions {
+export interface ProviderOptions {
   readonly redirectUri: string;
   readonly tls?: { readonly cert: string; readonly key: string };
   /** `localhost` is another site than 127.0.0.1, so that cookies with SameSite=Strict are not sent. */

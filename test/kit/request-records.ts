@@ -14,13 +14,7 @@ export function requestRecord(
     receivedAtMs: Date.UTC(2026, 0, 31, 12),
     durationMs: 12,
     requestId: randomUUID(),
-    request: {
-      operation: 'initiatePayment',
-      lane: 'write',
-      client: 'shop',
-      tenant: 'merchants',
-      tenantId: 'merchants',
-    },
+    request: { operation: 'initiatePayment', lane: 'write', client: 'shop', tenant: 'merchants' },
     network: undefined,
     environment: 'sandbox',
     status: 201,
@@ -41,3 +35,20 @@ export const failedRecord = (code: ErrorCode, status: number) =>
     upstreamMs: undefined,
     error: { code, why: 'Why.', proxyError: 'destination_unavailable', stack: undefined },
   });
+
+/** Events of a payment that the bank accepted at the second attempt. */
+export const paymentEvents: readonly RequestEvent[] = [
+  { what: 'ledger', verdict: 'claimed', waitedMs: 0.04 },
+  { what: 'environment', environment: 'sandbox', why: 'active' },
+  { what: 'permit', waitedMs: 12_345.67 },
+  {
+    what: 'call',
+    attempt: 2,
+    connection: 'reused',
+    connectMs: 0.1,
+    firstByteMs: 2.25,
+    totalMs: 3,
+    status: 201,
+  },
+  { what: 'recorded', as: 'answered' },
+];

@@ -3,8 +3,8 @@
 import type { Redis } from 'ioredis';
 import {
   type BucketRate,
-  leaseMs,
   type PermitRequest,
+  permitLeaseMs,
   type SharedTokenBuckets,
 } from '../../src/state/ports.ts';
 import { scriptWithClock } from '../../src/state/redis-scripts.ts';
@@ -66,7 +66,7 @@ export function createScriptedBuckets(client: Redis, now: () => number, expires 
     async lease(bucket, rate, { wanted, maxWaitMs, lease }: PermitRequest) {
       const { perSecond, burst, longestAheadMs = '' } = rate;
       const leaseArgs = lease ? [lease.id, lease.held, lease.returned, lease.immediate] : [];
-      const args = [2, perSecond, burst, maxWaitMs, longestAheadMs, wanted, leaseMs, ...leaseArgs];
+      const args = [2, perSecond, burst, maxWaitMs, longestAheadMs, wanted, permitLeaseMs, ...leaseArgs];
       const keys = [bucket, leasesOf(bucket)];
       const [granted, waitMs, after] = (await execute('leasePermits', keys, args)) as [
         number,

@@ -1,6 +1,6 @@
 /** Token buckets of several simulated instances: the same arithmetic as the Redis script, on a manual clock. */
 
-import { leaseMs, type SharedTokenBuckets } from '../../src/state/ports.ts';
+import { permitLeaseMs, type SharedTokenBuckets } from '../../src/state/ports.ts';
 import { aheadMarginMs, reservePermit, takeResultOf } from '../../src/state/token-bucket.ts';
 
 interface SharedBucket {
@@ -37,7 +37,7 @@ export function createSharedBuckets(now: () => number): SharedTokenBuckets {
       const maxAheadMs = (longestAheadMs ?? maxWaitMs + toleranceMs) + intervalMs + aheadMarginMs;
       if (bucket.arrivalMs - nowMs > maxAheadMs) bucket.arrivalMs = nowMs + toleranceMs;
       for (const [id, { endsAtMs }] of bucket.leases)
-        if (endsAtMs <= nowMs || endsAtMs > nowMs + leaseMs) bucket.leases.delete(id);
+        if (endsAtMs <= nowMs || endsAtMs > nowMs + permitLeaseMs) bucket.leases.delete(id);
       const leased = [...bucket.leases.values()].reduce((sum, { count }) => sum + count, 0);
       const known = lease ? (bucket.leases.get(lease.id)?.count ?? 0) : 0;
       const returned = lease ? Math.min(lease.returned, Math.max(0, known - lease.held)) : 0;
@@ -50,7 +50,7 @@ export function createSharedBuckets(now: () => number): SharedTokenBuckets {
       if (lease) {
         const count = lease.held + (waitMs === 0 ? Math.max(0, granted - lease.immediate) : 0);
         bucket.leases.delete(lease.id);
-        if (count > 0) bucket.leases.set(lease.id, { count, endsAtMs: nowMs + leaseMs });
+        if (count > 0) bucket.leases.set(lease.id, { count, endsAtMs: nowMs + permitLeaseMs });
       }
       return { granted, waitMs, after: String(bucket.arrivalMs) };
     },

@@ -23,7 +23,7 @@ export function scopeOfAllTests(): TestScope {
   return { after: (end) => void ends.push(end) };
 }
 
-/** Ends the scopes of files of which a filter has removed all tests: node does not run the hooks of an empty `describe`. */
-export async function endOpenScopes(): Promise<void> {
+// Node does not run the hooks of a `describe` of which a filter (`--test-name-pattern`) has removed all tests.
+after(async () => {
   for (const endScope of openScopes) await endScope();
-}
+});

@@ -16,6 +16,9 @@ export async function within<Value>(ms: number, what: string, promise: Promise<V
   }
 }
 
+/** The real clock, also in tests that fake the time of the code under test. */
+const realNow = performance.now.bind(performance);
+
 /** For how long the checks come one after the other without a pause. */
 const eagerMs = 5;
 
@@ -34,9 +37,9 @@ export async function until(
   what: string | (() => string),
   condition: () => boolean | Promise<boolean>,
 ): Promise<void> {
-  const startedAtMs = performance.now();
+  const startedAtMs = realNow();
   while (!(await condition())) {
-    const passedMs = performance.now() - startedAtMs;
+    const passedMs = realNow() - startedAtMs;
     if (passedMs > ms * patience)
       throw new Error(`waited ${ms * patience} ms until ${typeof what === 'string' ? what : what()}`);
     await (passedMs < eagerMs ? setImmediate() : setTimeout(pauseAfter(passedMs)));

@@ -68,58 +68,59 @@ function explainState({ state, hold, until, reason }) {
 }
 
 /** @param actions `openHold(circuit)`, `showRequest(xRequestId)`. @returns a function that renders the given circuits */
-export function createCircuitRows(body, { openHold, showRequest }) {
-  return keyedList(
+export const createCircuitRows = (body, actions) =>
+  keyedList(
     body,
     ({ lane }) => lane,
-    (first) => {
-      let circuit = first;
-      const symbol = h('span', { 'aria-hidden': 'true' });
-      const label = h('span');
-      const badge = h('span', { class: 'badge' }, symbol, ' ', label);
-      const explanation = h('span', { class: 'explanation' });
-      const button = h(
-        'button',
-        {
-          type: 'button',
-          class: 'small',
-          'data-operate': true,
-          'aria-label': `Hold ${first.lane} of ${first.environment}`,
-          click: () => openHold(circuit),
-        },
-        'Hold…',
-      );
-      const explainCause = h(
-        'button',
-        {
-          type: 'button',
-          class: 'small',
-          hidden: true,
-          'aria-label': `Why? Explain the first cause of ${first.lane} of ${first.environment}`,
-          click: () => showRequest(circuit.cause.xRequestId),
-        },
-        'Why?',
-      );
-      const element = h(
-        'tr',
-        {},
-        h('th', { scope: 'row' }, first.lane),
-        h('td', {}, h('div', { class: 'state' }, badge, explanation)),
-        h('td', { class: 'actions' }, explainCause, ' ', button),
-      );
-      return {
-        element,
-        update(next) {
-          circuit = next;
-          const state = effectiveState(next);
-          badge.dataset.state = state;
-          setText(symbol, symbols[state]);
-          setText(label, stateLabel(state));
-          setText(explanation, explain(next));
-          explanation.title = next.until ?? '';
-          explainCause.hidden = !next.cause;
-        },
-      };
-    },
+    (circuit) => createRow(circuit, actions),
   );
+
+function createRow(first, { openHold, showRequest }) {
+  let circuit = first;
+  const symbol = h('span', { 'aria-hidden': 'true' });
+  const label = h('span');
+  const badge = h('span', { class: 'badge' }, symbol, ' ', label);
+  const explanation = h('span', { class: 'explanation' });
+  const hold = h(
+    'button',
+    {
+      type: 'button',
+      class: 'small',
+      'data-operate': true,
+      'aria-label': `Hold ${first.lane} of ${first.environment}`,
+      click: () => openHold(circuit),
+    },
+    'Hold…',
+  );
+  const explainCause = h(
+    'button',
+    {
+      type: 'button',
+      class: 'small',
+      hidden: true,
+      'aria-label': `Why? Explain the first cause of ${first.lane} of ${first.environment}`,
+      click: () => showRequest(circuit.cause.xRequestId),
+    },
+    'Why?',
+  );
+  const element = h(
+    'tr',
+    {},
+    h('th', { scope: 'row' }, first.lane),
+    h('td', {}, h('div', { class: 'state' }, badge, explanation)),
+    h('td', { class: 'actions' }, explainCause, ' ', hold),
+  );
+  return {
+    element,
+    update(next) {
+      circuit = next;
+      const state = effectiveState(next);
+      badge.dataset.state = state;
+      setText(symbol, symbols[state]);
+      setText(label, stateLabel(state));
+      setText(explanation, explain(next));
+      explanation.title = next.until ?? '';
+      explainCause.hidden = !next.cause;
+    },
+  };
 }

@@ -1,4 +1,4 @@
-/** The pages of the operations handbook that alerts link to: the same as the `runbook_url` of the alerting rules. */
+/** The pages of the operations handbook that alerts link to. */
 
 const handbook = 'https://github.com/penstock-gateway/penstock/blob/main/docs/operations';
 
@@ -8,7 +8,7 @@ export const guides = {
   console: `${handbook}/console.md`,
   errors: `${handbook}/why-was-my-call-refused.md`,
   inDoubt: `${handbook}/in-doubt.md`,
-  instances: `${handbook}/scaling.md`,
+  instances: `${handbook}/fleet.md`,
   readiness: `${handbook}/degradation.md`,
   sharedState: `${handbook}/state.md#what-is-lost-when-redis-loses-writes`,
   shaping: `${handbook}/shaping.md`,

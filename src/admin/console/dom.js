@@ -81,8 +81,8 @@ export function formatAge(ms) {
   return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
 }
 
+/** With at most one decimal. */
+export const formatNumber = (value) => value.toLocaleString(undefined, { maximumFractionDigits: 1 });
+
 /** `350 ms`, `1.2 s`. */
-export const formatDuration = (ms) =>
-  ms < 1_000
-    ? `${Math.round(ms)} ms`
-    : `${(ms / 1_000).toLocaleString(undefined, { maximumFractionDigits: 1 })} s`;
+export const formatDuration = (ms) => (ms < 1_000 ? `${Math.round(ms)} ms` : `${formatNumber(ms / 1_000)} s`);

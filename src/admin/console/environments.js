@@ -1,7 +1,7 @@
 /** A card for each environment: its address, certificates, queue and circuits, and the button that switches to it. */
 
 import { createCircuitRows } from './circuit-rows.js';
-import { byId, formatCount, formatDuration, h, keyedList, setText } from './dom.js';
+import { byId, formatCount, formatDuration, formatNumber, h, keyedList, setText } from './dom.js';
 import { isProduction } from './production.js';
 
 /**
@@ -112,8 +112,8 @@ function callsOfAll(name, instances) {
 
 function showShaper(facts, { waiting, running, perSecond, pausedMs }) {
   const calls = waiting.write + waiting.read + waiting.status;
-  const rate = perSecond.toLocaleString(undefined, { maximumFractionDigits: 1 });
-  setText(facts['Rate limit'], pausedMs > 0 ? `paused ${formatDuration(pausedMs)}` : `${rate}/s`);
+  const rate = `${formatNumber(perSecond)}/s`;
+  setText(facts['Rate limit'], pausedMs > 0 ? `paused ${formatDuration(pausedMs)}` : rate);
   setText(facts['In progress'], running);
   setText(
     facts.Queued,

@@ -13,7 +13,7 @@ export function createExport(element, filter) {
     try {
       const query = new URLSearchParams({ ...filter.values(), format });
       const text = await readText(`/in-doubt/export?${query}`, mediaTypes[format]);
-      download(new Blob([text], { type: mediaTypes[format] }), `in-doubt-${fileTime()}.${format}`);
+      download(new Blob([text], { type: mediaTypes[format] }), `penstock-in-doubt-${fileTime()}.${format}`);
     } catch ({ message }) {
       showNotice(`Not exported: ${message}`);
     }
@@ -28,5 +28,5 @@ function download(blob, name) {
   URL.revokeObjectURL(link.href);
 }
 
-/** `2026-11-23T14-50-00Z`: file names cannot contain colons on every system. */
-const fileTime = () => new Date().toISOString().slice(0, 19).replaceAll(':', '-').concat('Z');
+/** As the gateway names the file: `20261123T145000Z`. */
+const fileTime = () => new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');

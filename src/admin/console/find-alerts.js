@@ -67,7 +67,7 @@ function fleetAlerts({ instances, instance: own, fleet }) {
   const alerts = instances.flatMap(({ id, name, status, ready, reasons, lastSeen }) => {
     const alert = { key: `instance ${name} ${id}`, href: '#fleet', guide: guides.instances };
     if (status === 'down') {
-      const text = `Instance ${name} is down: last seen at ${formatTime(lastSeen)}. Records of its last second may be missing.`;
+      const text = `Instance ${name} is down: last seen at ${formatTime(lastSeen)}. At most the records of its last second are lost.`;
       return [{ ...alert, level: 'bad', text }];
     }
     if (status !== 'up' || ready || id === own.id) return [];

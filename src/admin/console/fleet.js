@@ -1,19 +1,29 @@
 /** All instances of the gateway: whether each is up and ready, and what it does at the moment. */
 
-import { byId, formatAge, formatCount, formatDuration, formatTime, h, keyedList, setText } from './dom.js';
+import {
+  byId,
+  formatAge,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  formatTime,
+  h,
+  keyedList,
+  setText,
+} from './dom.js';
+import { setHidden } from './panel.js';
 
-const number = (digits) => (value) => value.toLocaleString(undefined, { maximumFractionDigits: digits });
 const megabytes = (bytes) => `${Math.round(bytes / 1_048_576)} MB`;
 
 /** Of each instance: heading, name of the figure, text of its value. */
 const figureColumns = [
-  ['Requests/s', 'requestsPerSecond', number(1)],
-  ['Refused/s', 'refusedPerSecond', number(1)],
-  ['Failed/s', 'failedPerSecond', number(1)],
+  ['Requests/s', 'requestsPerSecond', formatNumber],
+  ['Refused/s', 'refusedPerSecond', formatNumber],
+  ['Failed/s', 'failedPerSecond', formatNumber],
   ['p50', 'p50Ms', formatDuration],
   ['p99', 'p99Ms', formatDuration],
-  ['Queued', 'waiting', number(0)],
-  ['In progress', 'inFlight', number(0)],
+  ['Queued', 'waiting', formatNumber],
+  ['In progress', 'inFlight', formatNumber],
   ['CPU', 'cpuPercent', (value) => `${Math.round(value)} %`],
   ['Memory', 'memoryBytes', megabytes],
   ['Loop delay', 'eventLoopDelayMs', formatDuration],
@@ -28,9 +38,7 @@ export function createFleet() {
   return ({ instances, instance: own, fleet }) => {
     byId('fleet-scope').hidden = fleet.isComplete;
     setText(byId('fleet-scope'), fleet.why ?? '');
-    byId('fleet').hidden = instances.length === 0;
-    for (const link of document.querySelectorAll('nav a[href="#fleet"]'))
-      link.hidden = instances.length === 0;
+    setHidden('fleet', instances.length === 0);
     setText(byId('fleet-summary'), summarize(instances));
     renderRows(
       instances

@@ -1,6 +1,7 @@
 /** The filter of the payments in doubt: the same conditions as those of the admin API's preview. */
 
 import { h } from './dom.js';
+import { filledFields } from './filled-fields.js';
 
 /**
  * @param form contains the fields `environment`, `tenant`, `operation`, `olderThan` (such as `60min`) and `why`
@@ -20,10 +21,7 @@ export function createInDoubtFilter(form, onChange) {
       Object.entries(choices).every(([name, { value }]) => value === '' || payment[name] === value) &&
       isOldEnough(payment) &&
       payment.why.toLowerCase().includes(why.value.trim().toLowerCase()),
-    values() {
-      const filled = [...new FormData(form)].map(([name, value]) => [name, value.trim()]);
-      return Object.fromEntries(filled.filter(([, value]) => value !== ''));
-    },
+    values: () => filledFields(form.elements),
     offer(payments) {
       for (const [name, select] of Object.entries(choices))
         setChoices(

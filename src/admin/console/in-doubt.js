@@ -1,4 +1,4 @@
-/** The workbench of payments in doubt: filter them, see their age and cause, export them, and record what the bank reported. */
+/** The list of payments in doubt: filter them, see their age and cause, export them, and record what the bank reported. */
 
 import { callApi } from './connection.js';
 import { byId, formatAge, formatCount, formatTime, h, keyedList, setText, timeElement } from './dom.js';

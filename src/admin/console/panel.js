@@ -118,8 +118,8 @@ export function createPanel({ section, name, read, render, everyMs, isSerious = 
   };
 }
 
-/** Hides a section and the links to it: this gateway does not have the data. */
-function setHidden(section, isHidden) {
+/** Shows or hides a section and the links to it. */
+export function setHidden(section, isHidden) {
   byId(section).hidden = isHidden;
   for (const link of document.querySelectorAll(`nav a[href="#${section}"]`)) link.hidden = isHidden;
 }

@@ -17,13 +17,7 @@ export function openResolution({ id, xRequestId, operation, environment, tenant,
   // A wrong "not executed" leads to a second payment.
   const confirmation = confirmationField(environment);
   requireConfirmation(confirmation, false);
-  const outcomes = h(
-    'fieldset',
-    {},
-    h('legend', {}, 'Outcome at the bank'),
-    radioOption('outcome', 'happened', 'Executed: a repeat gets this outcome and is not sent to the bank'),
-    radioOption('outcome', 'did-not-happen', 'Not executed: a repeat is sent to the bank'),
-  );
+  const outcomes = outcomeFields('Outcome at the bank');
   outcomes.addEventListener('change', ({ target }) => {
     paymentIdField.hidden = operation !== 'initiatePayment' || target.value !== 'happened';
     requireConfirmation(confirmation, isProduction(environment) && target.value === 'did-not-happen');
@@ -53,3 +47,13 @@ export function openResolution({ id, xRequestId, operation, environment, tenant,
     },
   });
 }
+
+/** The outcomes that an operator can record, as the field `outcome`. */
+export const outcomeFields = (legend) =>
+  h(
+    'fieldset',
+    {},
+    h('legend', {}, legend),
+    radioOption('outcome', 'happened', 'Executed: a repeat gets this outcome and is not sent to the bank'),
+    radioOption('outcome', 'did-not-happen', 'Not executed: a repeat is sent to the bank'),
+  );

@@ -1,9 +1,11 @@
 /** The dialog that resolves several payments in doubt at once: a filter, a preview of what matches, and the outcome. */
 
 import { callApi } from './connection.js';
-import { field, openFormDialog, radioOption, reasonField, showNotice } from './dialogs.js';
+import { field, openFormDialog, reasonField, showNotice } from './dialogs.js';
 import { byId, formatCount, formatTime, h } from './dom.js';
+import { filledFields } from './filled-fields.js';
 import { confirmationField, isProduction, requireConfirmation } from './production.js';
+import { outcomeFields } from './resolution-dialog.js';
 
 /** The preview lists this many, and counts the rest. */
 const maxListed = 10;
@@ -35,17 +37,7 @@ export function openResolveSeveral(payments, initial) {
     body: [
       filter,
       preview,
-      h(
-        'fieldset',
-        {},
-        h('legend', {}, 'Outcome at the bank, of all of them'),
-        radioOption(
-          'outcome',
-          'happened',
-          'Executed: a repeat gets this outcome and is not sent to the bank',
-        ),
-        radioOption('outcome', 'did-not-happen', 'Not executed: a repeat is sent to the bank'),
-      ),
+      outcomeFields('Outcome at the bank, of all of them'),
       reasonField(),
       ...confirmations,
     ],
@@ -117,16 +109,7 @@ function localTime(iso) {
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
-/** The filled fields; times in UTC. */
-function filterIn(fieldset) {
-  const controls = [...fieldset.querySelectorAll('input, select')].filter(({ value }) => value.trim() !== '');
-  return Object.fromEntries(
-    controls.map(({ name, type, value }) => [
-      name,
-      type === 'datetime-local' ? new Date(value).toISOString() : value.trim(),
-    ]),
-  );
-}
+const filterIn = (fieldset) => filledFields(fieldset.querySelectorAll('input, select'));
 
 const textInput = (id, name) => h('input', { id, name, autocomplete: 'off', spellcheck: 'false' });
 

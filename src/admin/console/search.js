@@ -2,6 +2,7 @@
 
 import { callApi } from './connection.js';
 import { byId, formatCount, formatTime, h, setText } from './dom.js';
+import { filledFields } from './filled-fields.js';
 import { renderRequest } from './request-record.js';
 
 /** Up to this many results show their steps at once. */
@@ -21,7 +22,7 @@ export function createSearch(linkTemplates) {
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     results.replaceChildren();
-    search(conditionsIn(form));
+    search(filledFields(form.elements));
   });
 
   async function search(conditions) {
@@ -91,15 +92,4 @@ function describeResult({ count, searchedFrom, complete, notStored }, { requestI
   return requestId
     ? `No record of ${requestId}${from}: the request is too old, or never arrived.${missing}`
     : `No request found${from}.${missing}`;
-}
-
-/** The filled fields; times in UTC. */
-function conditionsIn(form) {
-  const filled = [...form.elements].filter(({ name, value }) => name !== '' && value.trim() !== '');
-  return Object.fromEntries(
-    filled.map(({ name, type, value }) => [
-      name,
-      type === 'datetime-local' ? new Date(value).toISOString() : value.trim(),
-    ]),
-  );
 }

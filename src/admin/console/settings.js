@@ -1,23 +1,22 @@
-/** Rarely needed: purging cached statuses, facts about the instance, the configuration in effect. */
+/** The section "Maintenance": purging cached statuses, facts about the instance, the configuration in effect. */
 
 import { callApi, readText } from './connection.js';
 import { byId, h, setText, timeElement } from './dom.js';
+import { filledFields } from './filled-fields.js';
 import { createPanel } from './panel.js';
 
 /** @returns `configuration`, a panel that reads while it is open; `render(state)`: the instance, and the environments to choose from */
 export function createSettings() {
   byId('purge').addEventListener('submit', async (event) => {
     event.preventDefault();
-    const { environment, payment } = Object.fromEntries(new FormData(event.target));
-    const query = new URLSearchParams({
-      ...(environment && { environment }),
-      ...(payment.trim() && { payment: payment.trim() }),
-    });
+    const selection = filledFields(event.target.elements);
+    const { environment, payment } = selection;
+    const all = environment ? `All cached statuses of ${environment}` : 'All cached statuses';
     const result = byId('purge-result');
     try {
-      await callApi('DELETE', `/status-cache?${query}`);
+      await callApi('DELETE', `/status-cache?${new URLSearchParams(selection)}`);
       result.dataset.level = 'good';
-      setText(result, payment.trim() ? `Purged: ${payment.trim()}.` : 'All cached statuses purged.');
+      setText(result, payment ? `Purged: ${payment}.` : `${all} purged.`);
     } catch ({ message }) {
       result.dataset.level = 'bad';
       setText(result, message);

@@ -57,18 +57,7 @@ const isoTime = (ms) => new Date(ms).toISOString();
 const keyOf = ({ at, kind, instance, environment, lane, text }) =>
   JSON.stringify([at, formatTime(at), kind, instance, environment, lane, text]);
 
-const kindLabels = {
-  circuit: 'circuit',
-  hold: 'hold',
-  switch: 'switch',
-  reload: 'reload',
-  certificate: 'certificate',
-  start: 'start',
-  stop: 'stop',
-  lost: 'lost',
-};
-
-function createEntry({ at, kind, instance, who, environment, lane, text, details }) {
+function createEntry({ at, kind, instance, who, environment, lane, text }) {
   const facts = [
     environment ? environmentBadge(environment) : '',
     lane ?? '',
@@ -79,23 +68,12 @@ function createEntry({ at, kind, instance, who, environment, lane, text, details
     'li',
     { 'data-kind': kind },
     timeElement(at),
-    h('span', { class: 'badge', 'data-kind': kind }, kindLabels[kind] ?? kind),
+    h('span', { class: 'badge', 'data-kind': kind }, kind),
     h(
       'div',
       {},
       h('bdi', {}, text),
       h('p', { class: 'hint' }, ...facts.flatMap((fact, index) => [index > 0 ? ' · ' : '', fact])),
-      changesOf(details),
     ),
   );
-}
-
-/** The settings that a reload has changed. */
-function changesOf(details) {
-  const changes = [...(details?.changes ?? []), ...(details?.restartRequired ?? [])];
-  if (changes.length === 0) return undefined;
-  const items = changes.map(({ setting, from, to }) =>
-    h('li', {}, h('code', {}, setting), `: ${from ?? 'not set'} → ${to ?? 'not set'}`),
-  );
-  return h('ul', { class: 'changes' }, ...items);
 }

@@ -2,51 +2,56 @@
 
 import { createCircuitTimeline } from './circuit-timeline.js';
 import { callApi } from './connection.js';
-import { byId, formatDuration } from './dom.js';
+import { byId, formatDuration, formatNumber } from './dom.js';
 import { createLineChart } from './line-chart.js';
 import { createPanel } from './panel.js';
 import { liveRange, selectedRange } from './time-range.js';
 
-const formatNumber = (value) => value.toLocaleString(undefined, { maximumFractionDigits: 1 });
 const formatRate = (value) => `${formatNumber(value)}/s`;
 
 /** The colours of the environments. They repeat if there are more environments than colours. */
 const colors = ['accent', 'violet', 'amber', 'red', 'grey', 'pale'];
 
+const requestChart = {
+  title: 'Requests',
+  series: [
+    { name: 'requests', label: 'all', color: 'accent' },
+    { name: 'failed', label: 'failed at the bank', color: 'red' },
+    { name: 'refused', label: 'refused by the gateway', color: 'violet' },
+  ],
+  minScale: 5,
+  format: formatRate,
+};
+
+const latencyChart = {
+  title: 'Latency',
+  series: [
+    { name: 'p50Ms', label: 'p50', color: 'accent' },
+    { name: 'p99Ms', label: 'p99', color: 'violet' },
+  ],
+  minScale: 20,
+  format: formatDuration,
+};
+
+const statusReadChart = {
+  title: 'Status reads by source',
+  stacked: true,
+  series: [
+    { name: 'hit', label: 'cache', color: 'accent' },
+    { name: 'shared', label: 'shared request', color: 'pale' },
+    { name: 'miss', label: 'bank', color: 'violet' },
+    { name: 'stale', label: 'stale cache', color: 'amber' },
+    { name: 'bypass', label: 'bypass', color: 'grey' },
+  ],
+  minScale: 5,
+  format: formatRate,
+};
+
 /** @returns `panel`, which reads the history while it is shown; `render(state)` */
 export function createTraffic() {
-  const requests = createLineChart({
-    title: 'Requests',
-    series: [
-      { name: 'requests', label: 'all', color: 'accent' },
-      { name: 'failed', label: 'failed at the bank', color: 'red' },
-      { name: 'refused', label: 'refused by the gateway', color: 'violet' },
-    ],
-    minScale: 5,
-    format: formatRate,
-  });
-  const latency = createLineChart({
-    title: 'Latency',
-    series: [
-      { name: 'p50Ms', label: 'p50', color: 'accent' },
-      { name: 'p99Ms', label: 'p99', color: 'violet' },
-    ],
-    minScale: 20,
-    format: formatDuration,
-  });
-  const statusReads = createLineChart({
-    title: 'Status reads by source',
-    stacked: true,
-    series: [
-      { name: 'hit', label: 'cache', color: 'accent' },
-      { name: 'shared', label: 'shared request', color: 'pale' },
-      { name: 'miss', label: 'bank', color: 'violet' },
-      { name: 'stale', label: 'stale cache', color: 'amber' },
-      { name: 'bypass', label: 'bypass', color: 'grey' },
-    ],
-    minScale: 5,
-    format: formatRate,
-  });
+  const requests = createLineChart(requestChart);
+  const latency = createLineChart(latencyChart);
+  const statusReads = createLineChart(statusReadChart);
   const circuits = createCircuitTimeline('Circuits');
   let queues;
   let queueNames = '';

@@ -5,7 +5,7 @@ import { type ErrorCode, type ErrorDefinition, errorTable } from '../../request/
 
 type Row = (typeof operations)[number];
 
-export const ref = (section: string, name: string) => ({ $ref: `#/components/${section}/${name}` });
+const ref = (section: string, name: string) => ({ $ref: `#/components/${section}/${name}` });
 
 /** The paths of the eight operations, relative to `/<segment>/v1`. */
 export function paymentPaths() {
@@ -42,13 +42,23 @@ function describeOperation(row: Row) {
     summary,
     description: `${laneDescriptions[row.lane]} Every other response of the bank is forwarded with its status, body and headers.`,
     security: [{}, { apiKey: [] }],
-    parameters: [ref('parameters', 'X-Request-ID'), ref('parameters', 'Penstock-Environment')],
+    parameters: [
+      ref('parameters', 'X-Request-ID'),
+      ref('parameters', 'Penstock-Environment'),
+      ...(row.readsStatus ? [ref('parameters', 'If-None-Match'), ref('parameters', 'Prefer')] : []),
+    ],
     ...(row.method === 'POST' && { requestBody: ref('requestBodies', 'Opaque') }),
     responses: {
-      [status]: ref('responses', status === 204 ? 'NoContent' : 'BankResponse'),
+      [status]: ref('responses', responseOf(row, status)),
+      ...(row.readsStatus && { 304: ref('responses', 'NotModified') }),
       ...Object.fromEntries(errors),
     },
   };
+}
+
+function responseOf({ readsStatus }: Row, status: number): string {
+  if (status === 204) return 'NoContent';
+  return readsStatus ? 'StatusResponse' : 'BankResponse';
 }
 
 const laneDescriptions = {
@@ -61,7 +71,6 @@ const laneDescriptions = {
 /** The errors that an operation can return: duplicates exist for writes only, the cache for status reads only. */
 function codesOf(row: Row): readonly ErrorCode[] {
   return errorCodes.filter((code) => {
-    if (code === 'REQUEST_UNKNOWN') return false; // of look-ups
     if (code.startsWith('DUPLICATE_')) return row.lane === 'write';
     return code !== 'NOT_CACHED' || row.readsStatus;
   });
@@ -86,6 +95,14 @@ const segmentPattern = '^[A-Za-z0-9._~-]+$';
 const idPattern = '^[A-Za-z0-9._~=:@+,!$*-]+$';
 
 const header = (description: string, schema: object = { type: 'string' }) => ({ description, schema });
+
+const statusHeaders = [
+  'X-Request-ID',
+  'Penstock-Environment',
+  'Cache-Status',
+  'ETag',
+  'Preference-Applied',
+] as const;
 
 /** The components that the paths refer to. */
 export const paymentComponents = {
@@ -116,6 +133,21 @@ export const paymentComponents = {
       description: 'The environment to use; must be one that the client is allowed to use.',
       schema: { type: 'string' },
     },
+    'If-None-Match': {
+      name: 'If-None-Match',
+      in: 'header',
+      description:
+        'Tags of earlier responses. If all of them are tags of the gateway, the response is 304 while the status has one of them.',
+      schema: { type: 'string' },
+    },
+    Prefer: {
+      name: 'Prefer',
+      in: 'header',
+      description:
+        '`wait=N`: the response comes when the status has changed, or after N seconds, at most `notifications.maxWait`.',
+      schema: { type: 'string' },
+      example: 'wait=50',
+    },
   },
   headers: {
     'X-Request-ID': header('The id of the request.', { type: 'string', format: 'uuid' }),
@@ -124,6 +156,8 @@ export const paymentComponents = {
     Link: header(
       'The explanation of the error code, with rel="help" (RFC 8288), if `listen.errorPageUrl` is set.',
     ),
+    ETag: header('The tag of the status, unless the bank sends its own: docs/callers/payment-status.md.'),
+    'Preference-Applied': header('`wait=N` if the read has waited, or would have waited, for N seconds.'),
     'Cache-Status': header('Whether the status comes from the cache (RFC 9211).'),
     'Idempotent-Replayed': header(
       '`true` if this is the stored response to an earlier request with the same id; a long response is stored only in part.',
@@ -148,6 +182,18 @@ export const paymentComponents = {
         'application/json': { schema: { type: 'object' } },
         'application/xml': { schema: { type: 'string' } },
       },
+    },
+    StatusResponse: {
+      description: 'The status of the payment, as the bank sent it.',
+      headers: headersNamed(...statusHeaders),
+      content: {
+        'application/json': { schema: { type: 'object' } },
+        'application/xml': { schema: { type: 'string' } },
+      },
+    },
+    NotModified: {
+      description: 'The status has a tag of If-None-Match.',
+      headers: headersNamed(...statusHeaders),
     },
     NoContent: {
       description: 'Done; the bank sent no content.',

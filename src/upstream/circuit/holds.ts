@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { type Lane, lanes } from '../../pis/operations.ts';
 import type { AuditRecorder } from '../../request/audit-event.ts';
+import { parseStored } from '../../state/parse-stored.ts';
 import type { KeyValues, PubSub } from '../../state/ports.ts';
 
 export interface CircuitId {
@@ -86,13 +87,7 @@ const isFor = (hold: Hold, { environment, lane }: CircuitId) =>
   hold.environment === environment && hold.lane === lane;
 
 /** Ignores a foreign value, or one of a later version. */
-function parseHolds(raw: string | undefined): readonly Hold[] {
-  try {
-    return z.array(holdSchema).safeParse(JSON.parse(raw ?? '[]')).data ?? [];
-  } catch {
-    return [];
-  }
-}
+const parseHolds = (raw = '[]'): readonly Hold[] => parseStored(z.array(holdSchema), raw) ?? [];
 
 /** A request of an operator to hold a circuit, or to release it. */
 interface HoldRequest extends CircuitId {

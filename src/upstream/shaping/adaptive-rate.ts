@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type HeaderFields, headerValue } from '../../pis/headers.ts';
+import { parseStored } from '../../state/parse-stored.ts';
 import type { BucketRate, KeyValues, PubSub } from '../../state/ports.ts';
 
 /** The adaptive rates of all environments. They outlive a reload. */
@@ -95,7 +96,7 @@ export function createAdaptiveRate(
   let listeners: readonly (() => void)[] = [];
 
   pubsub.subscribe(name, (message) => {
-    const signal = parseSignal(message);
+    const signal = parseStored(throttleSignalSchema, message);
     if (signal) adopt(signal, signal.pauseMs);
   });
 
@@ -150,7 +151,7 @@ export function createAdaptiveRate(
     },
     async refresh() {
       const text = await keyValues.read(name).catch(() => undefined);
-      const signal = text === undefined ? undefined : parseSignal(text);
+      const signal = text === undefined ? undefined : parseStored(throttleSignalSchema, text);
       if (!signal || signal.untilMs <= (current?.untilMs ?? 0)) return;
       adopt(signal, Math.min(signal.pauseMs, signal.untilMs - wall())); // negative after the pause: the rate has recovered since
     },
@@ -168,14 +169,6 @@ export function createAdaptiveRate(
 
 /** Of two signals with the same id, the more severe one is the later one. */
 const severityOf = ({ lowered }: ThrottleSignal): number => (lowered ? 1 + Number(lowered.repeated) : 0);
-
-function parseSignal(text: string): ThrottleSignal | undefined {
-  try {
-    return throttleSignalSchema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
-}
 
 interface RateReduction {
   /** Calls per second when the bank answered 429. */

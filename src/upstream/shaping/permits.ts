@@ -11,8 +11,8 @@ import {
   type BucketRate,
   type GrantedPermits,
   type LocalTokenBuckets,
-  leaseMs,
   type PermitRequest,
+  permitLeaseMs,
   type SharedTokenBuckets,
   type TokenBuckets,
 } from '../../state/ports.ts';
@@ -117,7 +117,7 @@ const minPermitsPerInstance = 2;
 /** A block is leased after this many uses in this period and the one before: with fewer, it costs more requests than it saves. */
 const minUses = 2;
 /** A block is used only for half of its lease, so that a renewal reaches the store before the lease ends. */
-const usableMs = leaseMs / 2;
+const usableMs = permitLeaseMs / 2;
 /**
  * How long a permit that was requested in advance is kept for its call, in milliseconds. It is not leased: with later use, the
  * calls would exceed the rate.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, test } from 'node:test';
-import { parseJson, readBody } from '../../../src/admin/read-body.ts';
+import { parseJson, readAdminBody } from '../../../src/admin/read-body.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 
 const json = 'application/json';
@@ -10,30 +10,30 @@ const parsed = (text: string | Buffer, type: string | undefined = json, coding?:
   parseJson(Buffer.from(text), type, coding);
 const refused = { status: 400, message: 'The body must be JSON in UTF-8 of at most 16 KiB.' };
 
-describe('readBody of the admin listener', () => {
+describe('readAdminBody of the admin listener', () => {
   const request = () => new IncomingMessage(new Socket());
 
   test('returns the body when it is complete, up to 16 KiB', async () => {
     const incoming = request();
-    const body = readBody(incoming);
+    const body = readAdminBody(incoming);
     for (const chunk of ['a'.repeat(16_000), 'b'.repeat(384), null]) incoming.push(chunk);
     assert.equal((await body)?.length, 16_384);
   });
 
   test('returns undefined for a larger body, after its end', async () => {
     const incoming = request();
-    const body = readBody(incoming);
+    const body = readAdminBody(incoming);
     for (const chunk of ['a'.repeat(16_000), 'b'.repeat(385), null]) incoming.push(chunk);
     assert.equal(await body, undefined);
   });
 
   test('rejects with the error of the listener, or with REQUEST_TIMEOUT if the connection closes', async () => {
     const malformed = request();
-    const body = readBody(malformed);
+    const body = readAdminBody(malformed);
     malformed.emit('error', new GatewayError('HEADER_MALFORMED', 'broken'));
     await assert.rejects(body, { code: 'HEADER_MALFORMED' });
     const closed = request();
-    const cut = readBody(closed);
+    const cut = readAdminBody(closed);
     closed.destroy();
     await assert.rejects(cut, { code: 'REQUEST_TIMEOUT' });
   });

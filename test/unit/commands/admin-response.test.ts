@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { z } from 'zod';
-import { readBody, successBody } from '../../../src/commands/admin-response.ts';
+import { parseBody, successBody } from '../../../src/commands/admin-response.ts';
 
 describe('a response of the admin API', () => {
   test('of another form is reported as one of another version, not as a bug', () => {
     const expected = { message: /version that the gateway has/, exitCode: 70 };
-    assert.throws(() => readBody(z.object({ active: z.string() }), { active: 1 }), expected);
+    assert.throws(() => parseBody(z.object({ active: z.string() }), { active: 1 }), expected);
     assert.throws(() => successBody({ ok: false, status: 500, body: [] }), expected);
   });
 

@@ -92,7 +92,7 @@ describe('an entry with two names', () => {
     const abandoned = claimOf('abandoned');
     await store.create('id', abandoned, ttlMs, fence);
     await former.replace('id', abandoned.raw, sendingOf('of the former release'));
-    const takenOver = await store.replace('id', abandoned.raw, claimOf('own'), ttlMs, fence);
+    const takenOver = await store.replace('id', abandoned.raw, claimOf('own'), ttlMs, { fence });
     assert.equal(takenOver, false);
     assert.equal((await store.read('id'))?.entry?.attempt, 'of the former release');
   });

@@ -16,8 +16,8 @@ function createUnreplicatedState() {
     ...shared,
     keyValues: {
       ...shared.keyValues,
-      async replace(key, expected, value, ttlMs, fence, confirmedBy) {
-        const isReplaced = await shared.keyValues.replace(key, expected, value, ttlMs, fence);
+      async replace(key, expected, value, ttlMs, { fence, confirmedBy } = {}) {
+        const isReplaced = await shared.keyValues.replace(key, expected, value, ttlMs, { fence });
         if (confirmedBy && replication.isCut) throw new UnconfirmedError(0, 1);
         return isReplaced;
       },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
+  connectionOptions,
   type HeaderFields,
   headerFieldsFrom,
   headerValue,
@@ -53,5 +54,11 @@ describe('header fields', () => {
     ];
 
     assert.deepEqual(listMembers(lists, 'content-encoding'), ['gzip', 'br', 'identity']);
+  });
+
+  test('are named by Connection, in any case; keep-alive alone names none', () => {
+    for (const value of ['keep-alive', 'Keep-Alive', '', ' , '])
+      assert.deepEqual(connectionOptions(value), [], value);
+    assert.deepEqual(connectionOptions(' X-Hop, close,keep-alive'), ['x-hop', 'close', 'keep-alive']);
   });
 });

@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import { createRequestSearch } from '../../../src/request-log/find-requests.ts';
 import { createRequestHistory } from '../../../src/request-log/request-history.ts';
-import { createRequestLogWriter, type RecordSettings } from '../../../src/request-log/request-log-writer.ts';
+import { createRequestLogWriter } from '../../../src/request-log/request-log-writer.ts';
+import type { ShareSettings } from '../../../src/request-log/tenant-shares.ts';
 import { createMemoryRequestLog } from '../../../src/state/memory-request-log.ts';
 import type { LogWrite, RequestLog } from '../../../src/state/ports.ts';
 import { createLiveStats } from '../../../src/telemetry/live-stats.ts';
@@ -17,15 +18,10 @@ export const startMs = Date.UTC(2026, 0, 31, 12);
 
 export type LogInstance = ReturnType<ReturnType<typeof createLog>['instance']>;
 
-export function createLog(settings: Partial<RecordSettings> = {}) {
+export function createLog(settings: Partial<ShareSettings> = {}) {
   let nowMs = startMs;
   const now = () => nowMs;
-  const recordSettings = {
-    keepFor: 24 * 3_600_000,
-    maxStoredPerTenant: 256 * 1024 ** 2,
-    selfService: true,
-    ...settings,
-  };
+  const shareSettings = { keepFor: 24 * 3_600_000, maxStoredPerTenant: 256 * 1024 ** 2, ...settings };
   const stored = createMemoryRequestLog(now);
   const writes: LogWrite[] = [];
   let fails: 'never' | 'before the write' | 'after the write' = 'never';
@@ -59,17 +55,17 @@ export function createLog(settings: Partial<RecordSettings> = {}) {
       const writer = createRequestLogWriter({
         ...source,
         liveStats,
-        settings: () => recordSettings,
+        settings: () => shareSettings,
         tenants: () => tenants,
         countNotStored: (records) => {
           notStored += records;
         },
       });
-      const reader = { writer, keepFor: () => recordSettings.keepFor, tenants: sameNames };
-      const search = createRequestSearch({ ...source, ...reader });
+      const keepFor = () => shareSettings.keepFor;
+      const search = createRequestSearch({ ...source, writer, keepFor });
       return {
         writer,
-        history: createRequestHistory({ requestLog: log, ...reader, now }),
+        history: createRequestHistory({ requestLog: log, writer, keepFor, now }),
         notStored: () => notStored,
         /** Ends a request that was received 12 ms ago. */
         end(
@@ -88,23 +84,12 @@ export function createLog(settings: Partial<RecordSettings> = {}) {
         addLate: recentRequests.onLateEvent,
         find: (query: Partial<RequestQuery>) =>
           search.find({ fromMs: 0, toMs: nowMs + 1, limit: 1_000, ...query }),
-        findOwn: (tenantIds: readonly string[], requestId: string, limit = 1_000) =>
-          search.findOwn(tenantIds, requestId, limit),
       };
     },
   };
 }
 
-/** Tenants whose identity is their name. */
-const sameNames = { recordedAs: (name: string) => [name], nameOf: (recorded: string) => recorded };
-
-/** The request of a client of this tenant, whose identity is its name. */
+/** The request of a client of this tenant. */
 export const ofTenant = (tenant: string, lane: 'write' | 'read' | 'status' = 'write') => ({
-  request: {
-    operation: 'getPayment',
-    lane,
-    client: `client of ${tenant}`,
-    tenant,
-    tenantId: tenant,
-  } as const,
+  request: { operation: 'getPayment', lane, client: `client of ${tenant}`, tenant } as const,
 });

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
-import type { RequestEvent } from '../../../src/request/request-events.ts';
 import { decodeChunk, decodeDictionary, instanceOf } from '../../../src/request-log/record-decoder.ts';
 import { createRecordEncoder } from '../../../src/request-log/record-encoder.ts';
 import { createNameTable } from '../../../src/telemetry/name-table.ts';
 import { createRecordSlots } from '../../../src/telemetry/record-slots.ts';
 import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
-import { failedRecord, requestRecord } from '../../kit/request-records.ts';
+import { failedRecord, paymentEvents, requestRecord } from '../../kit/request-records.ts';
 
 /** Encodes the records in one chunk. @returns what is decoded, and what the slots contain */
 function encodeAndDecode(records: readonly RequestRecord[]) {
@@ -23,31 +22,15 @@ function encodeAndDecode(records: readonly RequestRecord[]) {
   return { chunk, dictionary, encoder, decoded, stored: records.map((_, slot) => slots.read(slot)) };
 }
 
-const events: readonly RequestEvent[] = [
-  { what: 'ledger', verdict: 'claimed', waitedMs: 0.04 },
-  { what: 'environment', environment: 'sandbox', why: 'active' },
-  { what: 'permit', waitedMs: 12_345.67 },
-  {
-    what: 'call',
-    attempt: 2,
-    connection: 'reused',
-    connectMs: 0.1,
-    firstByteMs: 2.25,
-    totalMs: 3,
-    status: 201,
-  },
-  { what: 'recorded', as: 'answered' },
-];
-
 describe('the encoding of records', () => {
   test('keeps everything that the slots contain', () => {
     const records = [
-      requestRecord({}, events),
-      requestRecord({ receivedAtMs: Date.UTC(2026, 0, 31, 11, 59, 30), status: 404 }, events),
+      requestRecord({}, paymentEvents),
+      requestRecord({ receivedAtMs: Date.UTC(2026, 0, 31, 11, 59, 30), status: 404 }, paymentEvents),
       failedRecord('CIRCUIT_OPEN', 503),
       requestRecord({ request: undefined, environment: undefined, durationMs: undefined }),
       requestRecord({ requestId: randomUUID().toUpperCase() }),
-      requestRecord({}, [...events, ...events, ...events, ...events]),
+      requestRecord({}, [...paymentEvents, ...paymentEvents, ...paymentEvents, ...paymentEvents]),
     ];
     const { decoded, stored } = encodeAndDecode(records);
     assert.deepEqual(
@@ -68,7 +51,7 @@ describe('the encoding of records', () => {
     const { request } = requestRecord();
     const { decoded } = encodeAndDecode([
       requestRecord({ request: request && { ...request, payment: [-5, 2 ** 31 - 1] } }),
-      requestRecord({}, [...events, { what: 'payment', high: 7, low: -(2 ** 31) }]),
+      requestRecord({}, [...paymentEvents, { what: 'payment', high: 7, low: -(2 ** 31) }]),
       requestRecord(),
     ]);
     const payments = decoded.map(({ payment }) => payment);
@@ -84,7 +67,7 @@ describe('the encoding of records', () => {
   test('takes fewer than 60 bytes for a payment, and adds nothing to the dictionary for similar ones', () => {
     const records = Array.from({ length: 250 }, (_, index) =>
       requestRecord({ receivedAtMs: Date.UTC(2026, 0, 31, 12) + 4 * index, durationMs: 12 + (index % 50) }, [
-        ...events,
+        ...paymentEvents,
         { what: 'payment', high: 1_000_000 * index, low: index },
       ]),
     );
@@ -95,7 +78,11 @@ describe('the encoding of records', () => {
   });
 
   test('decodes only the records that a filter selects', () => {
-    const records = [requestRecord({}, events), failedRecord('CIRCUIT_OPEN', 503), requestRecord({}, events)];
+    const records = [
+      requestRecord({}, paymentEvents),
+      failedRecord('CIRCUIT_OPEN', 503),
+      requestRecord({}, paymentEvents),
+    ];
     const { chunk, dictionary } = encodeAndDecode(records);
     const failed = decodeChunk(chunk, dictionary, ({ error }) => error === 'CIRCUIT_OPEN');
     assert.deepEqual(
@@ -105,10 +92,13 @@ describe('the encoding of records', () => {
   });
 
   test('ignores bytes of another version, and what follows a malformed byte', () => {
-    const { chunk, dictionary } = encodeAndDecode([requestRecord({}, events), requestRecord({}, events)]);
+    const { chunk, dictionary } = encodeAndDecode([
+      requestRecord({}, paymentEvents),
+      requestRecord({}, paymentEvents),
+    ]);
     assert.equal(decodeChunk(chunk.subarray(0, -3), dictionary).length, 1);
     const other = Buffer.from(chunk);
-    other[0] = 1;
+    other[0] = 2;
     assert.deepEqual(decodeChunk(other, dictionary), []);
     for (const bytes of [other, Buffer.alloc(0), Buffer.from('text')]) {
       assert.equal(instanceOf(bytes), undefined);

@@ -321,7 +321,7 @@ describe('a response from the cache', () => {
     const { first, hit } = await hitAfter(0, responseFields);
     assert.deepEqual(hit.body, first.body);
     const names = hit.headers.map(([name]) => name);
-    assert.deepEqual(names, ['Content-Type', 'ASPSP-SCA-Approach', 'Date', 'Cache-Status', 'Age']);
+    assert.deepEqual(names, ['Content-Type', 'ASPSP-SCA-Approach', 'Date', 'ETag', 'Cache-Status', 'Age']);
   });
 });
 

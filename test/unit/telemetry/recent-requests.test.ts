@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
 import { createRecentRequests, type RecentRequests } from '../../../src/telemetry/recent-requests.ts';
-import { failedRecord, requestRecord } from '../../kit/request-records.ts';
+import { failedRecord, paymentEvents, requestRecord } from '../../kit/request-records.ts';
 
 const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
 
@@ -65,7 +65,7 @@ describe('the recent requests of an instance', () => {
       recentRequests.onRequestEnd({
         ...failedRecord('QUOTA_EXCEEDED', 429),
         request: undefined,
-        refusedClient: { name: 'shop', tenant: 'merchants', tenantId: 'merchants' },
+        refusedClient: { name: 'shop', tenant: 'merchants' },
         requestId: id,
       });
     for (const id of [requestId, 'an-id']) {
@@ -113,25 +113,13 @@ describe('the recent requests of an instance', () => {
   test('report every kind of event, also of a record with more events than fit into a slot', () => {
     const recentRequests = createRecentRequests();
     const events: readonly RequestEvent[] = [
-      { what: 'ledger', verdict: 'claimed', waitedMs: 0.04 },
-      { what: 'environment', environment: 'sandbox', why: 'active' },
+      ...paymentEvents,
       { what: 'cache', verdict: 'miss' },
       { what: 'circuit-refused', state: 'open' },
-      { what: 'permit', waitedMs: 12_345.67 },
       { what: 'queue-refused', code: 'QUEUE_FULL', waitedMs: 0 },
       { what: 'client-disconnected', waitedMs: 1 },
       { what: 'call', attempt: 1, connection: 'none', totalMs: 2_000, error: 'UPSTREAM_UNREACHED' },
       { what: 'retry', why: 'UPSTREAM_UNREACHED' },
-      {
-        what: 'call',
-        attempt: 2,
-        connection: 'reused',
-        connectMs: 0.1,
-        firstByteMs: 2.25,
-        totalMs: 3,
-        status: 201,
-      },
-      { what: 'recorded', as: 'answered' },
       { what: 'late-answer', status: 201 },
     ];
     const rounded = (event: RequestEvent) =>

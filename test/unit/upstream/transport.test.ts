@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { type ConnectionPool, createConnectionPool } from '../../../src/upstream/connection-pool.ts';
 import {
   createTransport,
@@ -52,6 +53,17 @@ async function lateResponse(call: Promise<unknown>) {
   assert.ok(error instanceof LateResponseError);
   assert.equal(error.code, 'OUTCOME_UNKNOWN');
   return error.response;
+}
+
+/**
+ * Fakes the timers and the clocks of the transport until the test ends. Sockets, and the waits of the tests, use real time.
+ *
+ * @returns lets time pass, in milliseconds
+ */
+function useFakeTime(t: TestContext): (ms: number) => void {
+  t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000 });
+  t.mock.method(performance, 'now', () => Date.now());
+  return (ms) => t.mock.timers.tick(ms);
 }
 
 /** Collects the warnings of the process during the test, such as of too many listeners. */
@@ -138,9 +150,10 @@ describe('transport', () => {
   });
 
   test('fails a write at its deadline, and still returns its late response', async (t) => {
-    const { promise: isLate, resolve: answer } = Promise.withResolvers<void>();
+    const pass = useFakeTime(t);
+    let answer: (() => void) | undefined;
     const { transport } = await startTransport(t, (_request, response) => {
-      void isLate.then(() => response.writeHead(201).end('late'));
+      answer = () => response.writeHead(201).end('late');
     });
     const events: string[] = [];
     let deadlines = 0;
@@ -150,19 +163,28 @@ describe('transport', () => {
       lateAnswerUntilMs: performance.now() + 20_000,
     };
     const deadlineAtMs = performance.now() + 50;
-    const late = await lateResponse(
+    const late = lateResponse(
       send(transport, {
         ...{ lane: 'write', method: 'POST', body: Buffer.from('{}'), deadlineAtMs, sendingMark },
         recordEvent: ({ what }) => events.push(what),
-      }).finally(answer),
+      }),
     );
+    await until(4_000, 'the write has arrived', () => answer !== undefined);
+    pass(49);
+    assert.equal(deadlines, 0);
+    pass(1);
+    assert.equal(deadlines, 1);
+    answer?.();
 
-    assert.deepEqual([deadlines, late.status, late.body.toString()], [1, 201, 'late']);
+    const { status, body } = await within(4_000, 'the late response', late);
+    assert.deepEqual([deadlines, status, body.toString()], [1, 201, 'late']);
     assert.deepEqual(events, ['call'], 'one attempt');
   });
 
   test('fails a write at its deadline, and the late response when it is not awaited any longer', async (t) => {
-    const { transport } = await startTransport(t, () => {});
+    const pass = useFakeTime(t);
+    let arrived = 0;
+    const { transport } = await startTransport(t, () => void arrived++);
     const sendingMark = {
       markSending: async () => performance.now() + 1_000,
       onDeadline() {},
@@ -170,6 +192,10 @@ describe('transport', () => {
     };
     const deadlineAtMs = performance.now() + 50;
     const late = lateResponse(send(transport, { lane: 'write', method: 'POST', deadlineAtMs, sendingMark }));
+    await until(4_000, 'the write has arrived', () => arrived === 1);
+    pass(50);
+    await setImmediate();
+    pass(50);
     await assert.rejects(within(4_000, 'an error', late), { code: 'OUTCOME_UNKNOWN' });
   });
 
@@ -217,6 +243,7 @@ describe('transport', () => {
   });
 
   test('gives up late calls of the tenant with most of them, when all connections are in use', async (t) => {
+    const pass = useFakeTime(t);
     const paths: string[] = [];
     let answer: (() => void) | undefined;
     const { transport } = await startTransport(t, ({ url = '' }, response) => {
@@ -224,10 +251,11 @@ describe('transport', () => {
       if (url === '/patient') answer = () => response.writeHead(201).end();
       if (url === '/next') response.end();
     });
+    let deadlines = 0;
     const deadlineAtMs = performance.now() + 300;
     const sendingMark = {
       markSending: async () => performance.now() + 1_000,
-      onDeadline() {},
+      onDeadline: () => void deadlines++,
       lateAnswerUntilMs: performance.now() + 20_000,
     };
     const sendLate = (path: string, tenant: string) =>
@@ -236,18 +264,17 @@ describe('transport', () => {
       );
     const patient = sendLate('/patient', 'patient');
     const hanging = [1, 2, 3].map(() => sendLate('/hanging', 'hanging').catch(() => 'given up'));
-    await until(
-      4_000,
-      'all have arrived, and are late',
-      () => paths.length === 4 && performance.now() > deadlineAtMs,
-    );
+    await until(4_000, 'all have arrived', () => paths.length === 4);
+    pass(300);
+    assert.equal(deadlines, 4);
     assert.equal((await send(transport, { path: '/next', tenant: 'another' })).status, 200);
     answer?.();
     assert.equal((await within(4_000, 'the late response', patient)).status, 201);
-    assert.equal(await Promise.any(hanging), 'given up');
+    assert.equal(await within(4_000, 'a call that is given up', Promise.any(hanging)), 'given up');
   });
 
   test('opens at most maxSockets connections, and removes calls that timed out', async (t) => {
+    const pass = useFakeTime(t);
     const arrived: string[] = [];
     const { transport, pool } = await startTransport(t, ({ url = '' }) => void arrived.push(url), 3);
     const codesOf = (calls: number, withinMs: number) =>
@@ -257,8 +284,11 @@ describe('transport', () => {
     const active = codesOf(3, 500);
     const waiting = codesOf(17, 100);
 
+    await until(4_000, 'three have arrived', () => arrived.length === 3);
+    pass(100);
     assert.deepEqual(new Set(await Promise.all(waiting)), new Set(['QUEUE_TIMEOUT']));
     assert.equal(pool.stats().busy, 3);
+    pass(400);
     assert.deepEqual(new Set(await Promise.all(active)), new Set(['OUTCOME_UNKNOWN']));
     await until(1_000, 'no socket is in use', () => pool.stats().busy === 0);
     assert.ok(pool.stats().idle.length <= 3);

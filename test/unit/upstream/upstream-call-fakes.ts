@@ -55,7 +55,7 @@ export function startCall(
   return { call, outcomes, sentCount: () => sent, closedCount: () => closed };
 }
 
-/** With a timer of its own, which tests can mock. */
+/** With a timer of its own, which tests can fake. */
 export const setFakeDeadline: SetDeadline = (atMs, onDeadline) => {
   const timer = setTimeout(onDeadline, Math.max(0, Math.ceil(atMs - performance.now())));
   return () => clearTimeout(timer);
@@ -100,8 +100,11 @@ export function failure({ outcomes }: CallUnderTest): readonly string[] {
 /** The error of a connection that the bank has reset. */
 export const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 
-/** Mocks the timers in every test of the surrounding suite. */
-export function useMockTimers(): void {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
+/** Fakes the timers and the clocks in every test of the surrounding suite: time passes in `mock.timers.tick` only. */
+export function useFakeTime(): void {
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000 });
+    mock.method(performance, 'now', () => Date.now());
+  });
+  afterEach(() => mock.reset());
 }

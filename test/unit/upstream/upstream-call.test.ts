@@ -5,7 +5,6 @@ import { describe, mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { GatewayError } from '../../../src/request/errors.ts';
 import { maxResponseBytes } from '../../../src/upstream/upstream-call.ts';
-import { until } from '../../kit/within.ts';
 import {
   type CallUnderTest,
   completeResponse,
@@ -18,11 +17,11 @@ import {
   reset,
   responseHead,
   startCall,
-  useMockTimers,
+  useFakeTime,
 } from './upstream-call-fakes.ts';
 
 describe('call that waits for a connection', () => {
-  useMockTimers();
+  useFakeTime();
 
   test('fails with QUEUE_TIMEOUT at its deadline', () => {
     const started = startCall();
@@ -59,7 +58,7 @@ for (const [kind, socketOf, event] of [
   };
 
   describe(`call whose ${kind} connection is being established`, () => {
-    useMockTimers();
+    useFakeTime();
 
     test('fails with UPSTREAM_UNREACHED at the connect timeout', () => {
       const { started } = begin();
@@ -87,7 +86,7 @@ for (const [kind, socketOf, event] of [
 }
 
 describe('call whose TLS handshake is not finished', () => {
-  useMockTimers();
+  useFakeTime();
 
   test('fails with UPSTREAM_UNREACHED although TCP is connected', () => {
     const socket = connectingTlsSocket();
@@ -104,7 +103,7 @@ for (const [kind, socketOf] of [
   ['TLS', connectedTlsSocket],
 ] as const) {
   describe(`call on a reused ${kind} connection`, () => {
-    useMockTimers();
+    useFakeTime();
 
     const begin = () => {
       const started = startCall();
@@ -130,7 +129,7 @@ for (const [kind, socketOf] of [
 }
 
 describe('call that has ended', () => {
-  useMockTimers();
+  useFakeTime();
 
   test('ignores every later event', async () => {
     const started = startCall();
@@ -150,7 +149,7 @@ describe('call that has ended', () => {
 });
 
 describe('call that starts after its deadline', () => {
-  useMockTimers();
+  useFakeTime();
 
   test('fails with QUEUE_TIMEOUT', () => {
     const started = startCall(-5);
@@ -160,7 +159,7 @@ describe('call that starts after its deadline', () => {
 });
 
 describe('call whose response has begun', () => {
-  useMockTimers();
+  useFakeTime();
 
   const begin = (rawHeaders: readonly string[] = []) => {
     const started = startCall();
@@ -258,6 +257,8 @@ describe('call whose response has begun', () => {
 });
 
 describe('call whose response is passed on in the next batch', () => {
+  useFakeTime();
+
   const begin = () => {
     const batch: (() => void)[] = [];
     const started = startCall(1_000, undefined, (run) => void batch.push(run));
@@ -328,35 +329,39 @@ describe('call whose response is passed on in the next batch', () => {
   });
 });
 
-for (const codings of [['gzip, chunked'], ['chunked, gzip'], ['chunked', 'chunked'], ['gzip'], ['']]) {
-  test(`a call fails and closes its connection after a response with Transfer-Encoding: ${codings.join(' and ')}`, () => {
-    const started = startCall();
-    started.call.onConnection(requestOn(connectedSocket()));
-    started.call.onResponse(
-      responseHead(
-        201,
-        codings.flatMap((coding) => ['transfer-encoding', coding]),
-      ),
-    );
-    assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', 'http_response_transfer_coding']);
-    assert.equal(started.closedCount(), 1);
-  });
-}
+describe('call that receives a response that cannot be passed on', () => {
+  useFakeTime();
 
-for (const [status, proxyError] of [
-  [101, 'http_upgrade_failed'],
-  [99, 'http_protocol_error'],
-  [600, 'http_protocol_error'],
-] as const) {
-  test(`a call fails and closes its connection after a response with status ${status}`, () => {
-    const started = startCall();
-    started.call.onConnection(requestOn(connectedSocket()));
-    started.call.onResponse(responseHead(status));
+  for (const codings of [['gzip, chunked'], ['chunked, gzip'], ['chunked', 'chunked'], ['gzip'], ['']]) {
+    test(`fails and closes its connection if Transfer-Encoding is ${codings.join(' and ')}`, () => {
+      const started = startCall();
+      started.call.onConnection(requestOn(connectedSocket()));
+      started.call.onResponse(
+        responseHead(
+          201,
+          codings.flatMap((coding) => ['transfer-encoding', coding]),
+        ),
+      );
+      assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', 'http_response_transfer_coding']);
+      assert.equal(started.closedCount(), 1);
+    });
+  }
 
-    assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', proxyError]);
-    assert.equal(started.closedCount(), 1);
-  });
-}
+  for (const [status, proxyError] of [
+    [101, 'http_upgrade_failed'],
+    [99, 'http_protocol_error'],
+    [600, 'http_protocol_error'],
+  ] as const) {
+    test(`fails and closes its connection if the status is ${status}`, () => {
+      const started = startCall();
+      started.call.onConnection(requestOn(connectedSocket()));
+      started.call.onResponse(responseHead(status));
+
+      assert.deepEqual(failure(started), ['UPSTREAM_MALFORMED', proxyError]);
+      assert.equal(started.closedCount(), 1);
+    });
+  }
+});
 
 /** A write with an established connection, which waits for its sending mark. */
 function startMarking(totalMs = 10_000, lateMs = 60_000) {
@@ -372,6 +377,8 @@ function startMarking(totalMs = 10_000, lateMs = 60_000) {
 }
 
 describe('write with a sending mark', () => {
+  useFakeTime();
+
   test('is sent when the mark is written, and not before', async () => {
     const marking = startMarking();
     await setImmediate();
@@ -404,16 +411,20 @@ describe('write with a sending mark', () => {
   test('reports its deadline once it is sent, and fails when no late response is recorded any more', async () => {
     const marking = startMarking(20, 60);
     marking.mark.resolve(performance.now() + 1_000);
-    await until(4_000, 'the deadline is reported', () => marking.deadlineCount() === 1);
-    assert.equal(marking.outcomes.length, 0);
-    await until(4_000, 'the call has failed', () => marking.outcomes.length === 1);
+    await setImmediate();
+    mock.timers.tick(19);
+    assert.deepEqual([marking.sentCount(), marking.deadlineCount()], [1, 0]);
+    mock.timers.tick(1);
+    assert.deepEqual([marking.deadlineCount(), marking.outcomes.length], [1, 0]);
+    mock.timers.tick(40);
     assert.equal(failure(marking)[0], 'OUTCOME_UNKNOWN');
     assert.equal(marking.deadlineCount(), 1);
   });
 
   test('fails at its deadline while it waits for its mark', async () => {
     const marking = startMarking(20);
-    await until(4_000, 'the call has failed', () => marking.outcomes.length === 1);
+    mock.timers.tick(20);
+    assert.equal(marking.outcomes.length, 1);
     marking.mark.resolve(performance.now() + 1_000);
     await setImmediate();
     assert.equal(failure(marking)[0], 'QUEUE_TIMEOUT');
@@ -421,13 +432,11 @@ describe('write with a sending mark', () => {
   });
 
   test('is never sent after its deadline, even if the process was too busy for the timer', () => {
-    let busyUntilMs = 0;
     const markSending = () => {
-      while (performance.now() < busyUntilMs); // no timer can fire
+      mock.timers.setTime(Date.now() + 5); // fires no timer
       return performance.now() + 1_000;
     };
     const started = startCall(5, { markSending, onDeadline() {}, lateAnswerUntilMs: 0 });
-    busyUntilMs = performance.now() + 5;
     started.call.onConnection(requestOn(connectedSocket()));
     assert.equal(failure(started)[0], 'QUEUE_TIMEOUT');
     assert.deepEqual([started.sentCount(), started.closedCount()], [0, 1]);

@@ -85,8 +85,8 @@ export function createForgetfulState(partitions: readonly string[]): ForgetfulSt
         }
         return isSet;
       },
-      async replace(key, expected, value, ttlMs, fence, confirmedBy) {
-        const isSet = await store.keyValues.replace(key, expected, value, ttlMs, fence);
+      async replace(key, expected, value, ttlMs, { fence, confirmedBy } = {}) {
+        const isSet = await store.keyValues.replace(key, expected, value, ttlMs, { fence });
         if (isSet) {
           if (confirmedBy) beforeMark = changes.length;
           record(key, value, ttlMs);

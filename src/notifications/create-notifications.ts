@@ -1,0 +1,60 @@
+/** The parts of status notifications that outlive a reload of the configuration. */
+
+import type { RequestEvent } from '../request/request-events.ts';
+import type { StatusEvents } from '../request/statuses.ts';
+import type { State } from '../state/ports.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { createOpenListeners, type OpenListeners } from './open-listeners.ts';
+import { createPollBudget } from './poll-budget.ts';
+import { createPoller, type Poller } from './poller.ts';
+import { createStatusReads, type StatusReads } from './status-reads.ts';
+
+export interface NotificationServices {
+  readonly openListeners: OpenListeners;
+  readonly poller: Poller;
+  readonly reads: StatusReads;
+}
+
+interface NotificationDependencies {
+  readonly state: Pick<State, 'keyValues' | 'tokenBuckets'>;
+  readonly events: StatusEvents;
+  /** Whether this instance has more to do than it can. */
+  readonly isBusy: () => boolean;
+  /** The connections that the listener accepts. */
+  readonly maxConnections: number;
+  readonly metrics: Metrics;
+}
+
+/** The rest of the connections remains for requests that do not wait. */
+const connectionShare = 0.5;
+
+export function createNotifications({
+  state: { keyValues, tokenBuckets },
+  events,
+  isBusy,
+  maxConnections,
+  metrics,
+}: NotificationDependencies): NotificationServices {
+  const openListeners = createOpenListeners(Math.floor(maxConnections * connectionShare));
+  const reads = createStatusReads((event, environment) => countCall(metrics, event, environment));
+  const budget = createPollBudget({
+    buckets: tokenBuckets,
+    perSecond: (environment) => reads.current?.perSecond(environment) ?? 1,
+    isOverloaded: isBusy,
+  });
+  metrics.addGaugeSource('penstock_status_listeners', () => [
+    { labels: { kind: 'wait' }, value: openListeners.count('wait') },
+  ]);
+  metrics.addGaugeSource('penstock_polls_overdue', () =>
+    budget.overdue().map(({ environment, count }) => ({ labels: { environment }, value: count })),
+  );
+  return { openListeners, reads, poller: createPoller({ keyValues, events, reads, budget, metrics }) };
+}
+
+/** A poll is no request of a TPP, but its call to the bank counts as any other. */
+function countCall(metrics: Metrics, event: RequestEvent, environment: string): void {
+  if (event.what !== 'call') return;
+  metrics
+    .histogram('penstock_upstream_duration_seconds', { environment, lane: 'status' })
+    .observe(event.totalMs / 1_000);
+}

@@ -1,0 +1,48 @@
+/** The waiting reads and event streams of this instance: their number is limited, and draining ends them. */
+
+export type ListenerKind = 'wait' | 'stream';
+
+export interface OpenListeners {
+  /**
+   * @param maxPerTenant `notifications.maxWaiting`
+   * @param end          called when the listener must end
+   * @returns closes the listener; `undefined` if too many are open
+   */
+  open(tenantId: string, kind: ListenerKind, maxPerTenant: number, end: () => void): (() => void) | undefined;
+  /** Whether listeners must end at once. */
+  isDraining(): boolean;
+  /** Ends all listeners. */
+  drain(): void;
+  /** How many are open. */
+  count(kind: ListenerKind): number;
+}
+
+/** @param maxOpen of all tenants together, because each of them occupies a connection */
+export function createOpenListeners(maxOpen: number): OpenListeners {
+  // Listeners live long, so they may be in Maps and Sets (linked-list.ts).
+  const ends = { wait: new Set<() => void>(), stream: new Set<() => void>() };
+  const byTenant = new Map<string, number>();
+  let draining = false;
+
+  return {
+    open(tenantId, kind, maxPerTenant, onEnd) {
+      const ofTenant = byTenant.get(tenantId) ?? 0;
+      if (ends.wait.size + ends.stream.size >= maxOpen || ofTenant >= maxPerTenant) return undefined;
+      byTenant.set(tenantId, ofTenant + 1);
+      const end = () => onEnd(); // the same function may be opened twice
+      ends[kind].add(end);
+      return () => {
+        if (!ends[kind].delete(end)) return;
+        const left = (byTenant.get(tenantId) ?? 1) - 1;
+        if (left === 0) byTenant.delete(tenantId);
+        else byTenant.set(tenantId, left);
+      };
+    },
+    isDraining: () => draining,
+    drain() {
+      draining = true;
+      for (const end of [...ends.wait, ...ends.stream]) end();
+    },
+    count: (kind) => ends[kind].size,
+  };
+}

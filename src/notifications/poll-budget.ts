@@ -1,0 +1,153 @@
+/**
+ * The polls of an environment use at most a share of its rate. Polls that are due wait for their permits in a queue: those that a TPP
+ * waits for come first, and tenants take turns.
+ */
+
+import { setTimeout } from 'node:timers/promises';
+import { createLinkedList, type LinkedList } from '../request/linked-list.ts';
+import type { BucketRate, TokenBuckets } from '../state/ports.ts';
+
+export interface PollBudget {
+  /**
+   * Waits for a permit.
+   *
+   * @param isWanted whether the poll is still needed when its turn comes
+   * @returns false if the poll must not be sent: it is not wanted any more, this instance is overloaded, or the shared state is
+   *   unavailable
+   */
+  take(poll: DuePoll, isWanted: () => boolean): Promise<boolean>;
+  /** The polls that wait, by environment. */
+  overdue(): readonly { readonly environment: string; readonly count: number }[];
+}
+
+export interface DuePoll {
+  /** The name of the environment. */
+  readonly environment: string;
+  readonly tenantId: string;
+  readonly urgency: Urgency;
+}
+
+/** `listener`: a TPP waits on an open connection. */
+export type Urgency = 'listener' | 'subscription';
+
+interface PollBudgetDependencies {
+  readonly buckets: TokenBuckets;
+  /** Calls per second that all polls of an environment may use together. */
+  readonly perSecond: (environment: string) => number;
+  /** Whether this instance has more to do than it can. */
+  readonly isOverloaded: () => boolean;
+}
+
+interface QueuedPoll {
+  readonly isWanted: () => boolean;
+  readonly resolve: (isGranted: boolean) => void;
+  unlink: () => boolean;
+}
+
+interface TenantPolls {
+  readonly polls: LinkedList<QueuedPoll>;
+  unlink: () => boolean;
+}
+
+/** The tenants with due polls, in round-robin order. */
+interface PollQueue {
+  readonly byTenant: Map<string, TenantPolls>;
+  readonly rotation: LinkedList<TenantPolls>;
+}
+
+interface EnvironmentPolls {
+  readonly queues: Readonly<Record<Urgency, PollQueue>>;
+  size: number;
+  isServing: boolean;
+}
+
+/** The shortest wait for the next permit: timers count whole milliseconds. */
+const minWaitMs = 1;
+
+export function createPollBudget({ buckets, perSecond, isOverloaded }: PollBudgetDependencies): PollBudget {
+  const environments = new Map<string, EnvironmentPolls>();
+
+  function pollsOf(environment: string): EnvironmentPolls {
+    const known = environments.get(environment);
+    if (known) return known;
+    const queues = { listener: createQueue(), subscription: createQueue() };
+    const polls = { queues, size: 0, isServing: false };
+    environments.set(environment, polls);
+    return polls;
+  }
+
+  /** Grants permits until nothing waits. The first poll of the queue uses the next permit, whichever was due first. */
+  async function serve(environment: string, polls: EnvironmentPolls): Promise<void> {
+    polls.isServing = true;
+    while (polls.size > 0) {
+      const isAvailable = await waitForPermit(environment);
+      if (isAvailable && !isOverloaded()) dequeueWanted(polls)?.resolve(true);
+      else for (let poll = dequeue(polls); poll; poll = dequeue(polls)) poll.resolve(false);
+    }
+    polls.isServing = false;
+  }
+
+  /** @returns false if the shared state is unavailable */
+  async function waitForPermit(environment: string): Promise<boolean> {
+    for (;;) {
+      try {
+        const { taken, nextPermitMs } = await buckets.take(bucketOf(environment), rateOf(environment));
+        if (taken) return true;
+        await setTimeout(Math.max(minWaitMs, Math.ceil(nextPermitMs)), undefined, { ref: false });
+      } catch {
+        return false;
+      }
+    }
+  }
+
+  /** A burst of one second, and at least one poll. */
+  function rateOf(environment: string): BucketRate {
+    const rate = perSecond(environment);
+    return { perSecond: rate, burst: Math.max(1, Math.floor(rate)) };
+  }
+
+  return {
+    take({ environment, tenantId, urgency }, isWanted) {
+      if (isOverloaded()) return Promise.resolve(false);
+      const polls = pollsOf(environment);
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      enqueue(polls.queues[urgency], tenantId, { isWanted, resolve, unlink: () => false });
+      polls.size += 1;
+      if (!polls.isServing) void serve(environment, polls);
+      return promise;
+    },
+    overdue: () => Array.from(environments, ([environment, { size }]) => ({ environment, count: size })),
+  };
+}
+
+const bucketOf = (environment: string) => `bucket:polls:${environment}`;
+
+const createQueue = (): PollQueue => ({ byTenant: new Map(), rotation: createLinkedList() });
+
+function enqueue({ byTenant, rotation }: PollQueue, tenantId: string, poll: QueuedPoll): void {
+  const tenant = byTenant.get(tenantId) ?? { polls: createLinkedList(), unlink: () => false };
+  byTenant.set(tenantId, tenant);
+  if (tenant.polls.size() === 0) tenant.unlink = rotation.append(tenant);
+  poll.unlink = tenant.polls.append(poll);
+}
+
+/** Resolves the polls before it that are not wanted any more. */
+function dequeueWanted(polls: EnvironmentPolls): QueuedPoll | undefined {
+  let poll = dequeue(polls);
+  for (; poll && !poll.isWanted(); poll = dequeue(polls)) poll.resolve(false);
+  return poll;
+}
+
+function dequeue(polls: EnvironmentPolls): QueuedPoll | undefined {
+  for (const { rotation } of [polls.queues.listener, polls.queues.subscription]) {
+    const tenant = rotation.first();
+    const poll = tenant?.polls.first();
+    if (!tenant || !poll) continue;
+    polls.size -= 1;
+    poll.unlink();
+    tenant.unlink();
+    if (tenant.polls.size() > 0) tenant.unlink = rotation.append(tenant); // behind the other tenants
+    return poll;
+  }
+  return undefined;
+}

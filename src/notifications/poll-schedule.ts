@@ -1,0 +1,44 @@
+/** When the status of a payment is polled next. */
+
+import type { Finality } from '../pis/transaction-status.ts';
+
+/** In milliseconds. */
+export interface ScheduleSettings {
+  /** How long a status is fresh in the cache: `statusCache.pendingTtl` and `settledTtl`. No poll is due before that. */
+  readonly pendingTtl: number;
+  readonly settledTtl: number;
+  /** `notifications.maxInterval`. */
+  readonly maxInterval: number;
+}
+
+/** As in the cache: a status that has not changed for ten seconds is unlikely to change within the next one. */
+const intervalShare = 0.1;
+
+/** How long after the last change or write one poll is due in any case: banks end an authorisation that was not completed. */
+const authorisationMs = 30 * 60_000;
+
+/** The shortest interval after a failure. Milliseconds. */
+const firstRetryMs = 1_000;
+
+/**
+ * The time from one read of a status to the next one.
+ *
+ * @param finality       of the status
+ * @param unchangedForMs how long the payment had this status when it was read
+ * @returns milliseconds; `undefined` if the status is final
+ */
+export function pollIntervalMs(
+  { pendingTtl, settledTtl, maxInterval }: ScheduleSettings,
+  finality: Finality,
+  unchangedForMs: number,
+): number | undefined {
+  if (finality === 'final') return undefined;
+  const shortest = finality === 'settled' ? settledTtl : pendingTtl;
+  const interval = Math.max(shortest, Math.min(maxInterval, unchangedForMs * intervalShare));
+  const untilAuthorisationEnds = authorisationMs - unchangedForMs;
+  return untilAuthorisationEnds > 0 ? Math.min(interval, untilAuthorisationEnds) : interval;
+}
+
+/** The time after which a poll that has failed is repeated. @param failures in a row, at least one */
+export const retryIntervalMs = ({ maxInterval }: ScheduleSettings, failures: number): number =>
+  Math.min(maxInterval, firstRetryMs * 2 ** failures);

@@ -1,0 +1,248 @@
+/**
+ * Polls the status of each payment that somebody waits for: one poller per tenant and payment, over all instances.
+ *
+ * Each instance watches the payments of its own listeners. When a poll is due, the instances contend for a lease; the one that gets it
+ * polls with the credentials of a listener of its own. Reads of TPPs count as polls, because the cached payment says when
+ * it was read last. While the shared state is unavailable, nothing is polled.
+ */
+
+import { createLinkedList, type LinkedList } from '../request/linked-list.ts';
+import type { PaymentOfTenant, ShownStatus, StandingStatus, StatusEvents } from '../request/statuses.ts';
+import type { KeyValues } from '../state/ports.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { PollBudget, Urgency } from './poll-budget.ts';
+import { takePollLease } from './poll-lease.ts';
+import { pollIntervalMs, retryIntervalMs } from './poll-schedule.ts';
+import { haveSameCredentials, type PollTarget } from './poll-target.ts';
+import type { PollResult, StatusReads } from './status-reads.ts';
+
+/** One that waits for another status of a payment. */
+export interface StatusListener {
+  readonly urgency: Urgency;
+  /** How to poll on its behalf. */
+  readonly target: PollTarget;
+  /** The status that it knows. */
+  known: ShownStatus;
+  /** Called when the payment probably has another status: the listener reads it with its own credentials. */
+  onChange(): void;
+  /** Called when the bank does not accept the credentials of `target` any more. */
+  onRefused(): void;
+}
+
+export interface Poller {
+  /** @returns stops listening */
+  listen(listener: StatusListener): () => void;
+}
+
+interface PollerDependencies {
+  readonly keyValues: KeyValues;
+  readonly events: StatusEvents;
+  readonly reads: StatusReads;
+  readonly budget: Pick<PollBudget, 'take'>;
+  readonly metrics: Pick<Metrics, 'increment'>;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+}
+
+/** A payment with listeners on this instance. */
+interface Watch extends PaymentOfTenant {
+  readonly listeners: LinkedList<StatusListener>;
+  timer: NodeJS.Timeout | undefined;
+  isChecking: boolean;
+  /** Whether something has happened since the check began. */
+  isOutdated: boolean;
+  /** The last poll of this instance. Milliseconds since 1970. */
+  polledAtMs: number;
+  /** In a row. */
+  failures: number;
+  /** Whether the bank has not accepted the credentials of the last poll. */
+  isRefused: boolean;
+  /** When the last message about a change was passed on. Milliseconds since 1970. */
+  changedAtMs: number;
+}
+
+/** The cached payment is read this often, in case a message about a change was lost. Milliseconds. */
+const checkMs = 10_000;
+/** While the shared state is unavailable, or another instance polls. Milliseconds. */
+const retryMs = 1_000;
+/**
+ * The time in which the listeners read a changed status themselves, which counts as a poll. Messages about further changes wait
+ * until it has passed: a bank whose servers contradict each other must not cause a read after each read. Milliseconds.
+ */
+const afterChangeMs = 1_000;
+/** The lease is kept for this part of the interval: the clocks of the instances differ. */
+const keptShare = 0.9;
+
+export function createPoller({
+  keyValues,
+  events,
+  reads,
+  budget,
+  metrics,
+  now = Date.now,
+}: PollerDependencies): Poller {
+  const watches = new Map<string, Watch>();
+
+  events.subscribe((event) => {
+    const watch = watches.get(nameOf(event));
+    if (!watch) return;
+    const sinceLastMs = now() - watch.changedAtMs;
+    if (event.what === 'written') void check(watch);
+    else if (sinceLastMs < afterChangeMs) schedule(watch, afterChangeMs - sinceLastMs);
+    else onChanged(watch);
+  });
+
+  function onChanged(watch: Watch): void {
+    watch.changedAtMs = now();
+    notify(watch, () => true);
+    schedule(watch, afterChangeMs);
+  }
+
+  async function check(watch: Watch): Promise<void> {
+    watch.isOutdated = true;
+    if (watch.isChecking) return;
+    clearTimeout(watch.timer);
+    watch.isChecking = true;
+    let nextMs = 0;
+    while (watch.isOutdated) {
+      watch.isOutdated = false;
+      nextMs = await checkOnce(watch).catch(() => retryMs);
+    }
+    watch.isChecking = false;
+    schedule(watch, nextMs);
+  }
+
+  function schedule(watch: Watch, ms: number): void {
+    clearTimeout(watch.timer);
+    if (watch.listeners.size() === 0 || watch.isChecking) return;
+    watch.timer = setTimeout(() => void check(watch), Math.ceil(ms)).unref();
+  }
+
+  /** Compares what the listeners know with the cached payment, and polls if that is due. @returns milliseconds until the next check */
+  async function checkOnce(watch: Watch): Promise<number> {
+    const { current } = reads;
+    const standing = await current?.statuses.standing(watch.paymentKey);
+    if (!current || !standing) return retryMs;
+    if (standing.hash !== undefined) notify(watch, ({ known }) => known.hash !== standing.hash);
+    const dueInMs = dueAtMs(watch, standing) - now();
+    if (dueInMs > 0) return Math.min(dueInMs, checkMs);
+    return poll(watch, standing);
+  }
+
+  /** Milliseconds since 1970. */
+  function dueAtMs(watch: Watch, standing: StandingStatus): number {
+    const { schedule } = reads.current ?? missingPipeline();
+    if (watch.failures > 0) return watch.polledAtMs + retryIntervalMs(schedule, watch.failures);
+    if (standing.hash === undefined) return 0;
+    const readAtMs = Math.max(standing.readAtMs, watch.polledAtMs);
+    const known = watch.listeners.find((listener) => listener.known.hash === standing.hash)?.known;
+    const intervalMs = pollIntervalMs(schedule, known?.finality ?? 'pending', readAtMs - standing.sinceMs);
+    return intervalMs === undefined ? Number.POSITIVE_INFINITY : readAtMs + intervalMs;
+  }
+
+  /** @returns milliseconds until the next check */
+  async function poll(watch: Watch, { generation, hash, sinceMs }: StandingStatus): Promise<number> {
+    const listener = mostUrgent(watch.listeners);
+    if (!listener) return checkMs;
+    const { target } = listener;
+    const lease = await takePollLease(keyValues, leaseName(watch, generation));
+    if (!lease) return retryMs;
+    const duePoll = { environment: target.environment, tenantId: watch.tenantId, urgency: listener.urgency };
+    const count = (outcome: PollOutcome) =>
+      metrics.increment('penstock_polls_total', { environment: target.environment, outcome });
+    if (!(await budget.take(duePoll, () => watch.listeners.size() > 0))) {
+      if (watch.listeners.size() > 0) count('dropped');
+      await lease.release();
+      return retryMs;
+    }
+    const result = await reads.read(target);
+    watch.polledAtMs = now();
+    count(outcomeOf(result, hash));
+    if (result.kind === 'refused')
+      await lease.release(); // another instance may have other credentials
+    else await lease.keep(keptMs(watch, result, sinceMs));
+    const isAffected = apply(watch, target, result);
+    if (isAffected && hash === undefined) events.publish({ what: 'changed', ...paymentOf(watch) }); // the read has not recorded a change
+    return isAffected ? afterChangeMs : 0;
+  }
+
+  function keptMs(watch: Watch, result: PollResult, sinceMs: number): number {
+    const { schedule } = reads.current ?? missingPipeline();
+    const intervalMs =
+      result.kind === 'status'
+        ? pollIntervalMs(schedule, result.shown.finality, watch.polledAtMs - sinceMs)
+        : retryIntervalMs(schedule, watch.failures + 1);
+    return Math.max(1, Math.floor((intervalMs ?? checkMs) * keptShare));
+  }
+
+  /** @returns whether a listener knows another status */
+  function apply(watch: Watch, target: PollTarget, result: PollResult): boolean {
+    watch.failures = result.kind === 'status' ? 0 : watch.failures + 1;
+    watch.isRefused = result.kind === 'refused';
+    if (result.kind === 'status') return notify(watch, ({ known }) => known.hash !== result.shown.hash);
+    if (result.kind === 'refused')
+      for (const listener of watch.listeners.toArray())
+        if (haveSameCredentials(listener.target, target)) listener.onRefused();
+    return false;
+  }
+
+  return {
+    listen(listener) {
+      const name = nameOf(listener.target);
+      const watch = watches.get(name) ?? newWatch(listener.target);
+      watches.set(name, watch);
+      if (watch.isRefused) watch.failures = 0; // the TPP has read the status again
+      const unlink = watch.listeners.append(listener);
+      void check(watch);
+      return () => {
+        if (!unlink() || watch.listeners.size() > 0) return;
+        clearTimeout(watch.timer);
+        if (watches.get(name) === watch) watches.delete(name);
+      };
+    },
+  };
+}
+
+export type PollOutcome = 'changed' | 'unchanged' | 'refused' | 'failed' | 'dropped';
+
+/** @param hash of the status before the poll */
+function outcomeOf(result: PollResult, hash: string | undefined): PollOutcome {
+  if (result.kind !== 'status') return result.kind;
+  return result.shown.hash === hash ? 'unchanged' : 'changed';
+}
+
+/** @returns whether a listener is affected */
+function notify({ listeners }: Watch, isAffected: (listener: StatusListener) => boolean): boolean {
+  const affected = listeners.toArray().filter(isAffected);
+  for (const listener of affected) listener.onChange();
+  return affected.length > 0;
+}
+
+/** The newest one has the newest credentials. */
+const mostUrgent = (listeners: LinkedList<StatusListener>): StatusListener | undefined =>
+  listeners.toArray().findLast(({ urgency }) => urgency === 'listener') ?? listeners.last();
+
+const paymentOf = ({ tenantId, paymentKey }: Watch): PaymentOfTenant => ({ tenantId, paymentKey });
+
+const nameOf = ({ tenantId, paymentKey }: PaymentOfTenant) => `${paymentKey} ${tenantId}`;
+
+/** Of another name after each change and write: a poll is then due although the interval has not passed. */
+const leaseName = ({ tenantId, paymentKey }: PaymentOfTenant, generation: string) =>
+  `${paymentKey}:poll:${tenantId}:${generation}`;
+
+const newWatch = ({ tenantId, paymentKey }: PaymentOfTenant): Watch => ({
+  tenantId,
+  paymentKey,
+  listeners: createLinkedList(),
+  timer: undefined,
+  isChecking: false,
+  isOutdated: false,
+  polledAtMs: 0,
+  failures: 0,
+  isRefused: false,
+  changedAtMs: 0,
+});
+
+function missingPipeline(): never {
+  throw new Error('no request handler exists yet');
+}

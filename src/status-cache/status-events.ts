@@ -1,0 +1,30 @@
+/** Notifies the instances that the status of a payment has, or may have, changed. */
+
+import type { StatusEvent, StatusEvents } from '../request/statuses.ts';
+import { done } from '../state/known-results.ts';
+import type { PubSub } from '../state/ports.ts';
+
+const channel = 'status-events';
+
+/** One message per change, whoever listens: changes are rare. A lost one is found when the payment is read again. */
+export function createStatusEvents(pubsub: PubSub): StatusEvents {
+  return {
+    publish(event) {
+      const published = pubsub.publish(channel, serialize(event));
+      if (published !== done) published.catch(() => {});
+    },
+    subscribe: (listener) =>
+      pubsub.subscribe(channel, (message) => {
+        const event = parse(message);
+        if (event) listener(event);
+      }),
+  };
+}
+
+const serialize = ({ what, paymentKey, tenantId }: StatusEvent) => `${what} ${paymentKey} ${tenantId}`;
+
+/** @returns `undefined` for a message of a later release */
+function parse(message: string): StatusEvent | undefined {
+  const [, what, paymentKey = '', tenantId = ''] = /^(\S+) (\S+) (.+)$/s.exec(message) ?? [];
+  return what === 'changed' || what === 'written' ? { what, paymentKey, tenantId } : undefined;
+}

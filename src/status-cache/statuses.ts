@@ -1,0 +1,47 @@
+/** What the listeners of a payment see of the status cache. */
+
+import { currentTenantId } from '../request/identities.ts';
+import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import type { StandingStatus, Statuses } from '../request/statuses.ts';
+import { cacheUseOf } from './cache-control.ts';
+import { cacheFieldsIn } from './cache-fields.ts';
+import { paymentKeyIn } from './cache-key.ts';
+import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
+import { shownStatus } from './fetch-status.ts';
+import { decodedBodyOf } from './observe-payment.ts';
+
+export function createStatuses(
+  enabled: boolean,
+  store: Pick<CacheStore, 'tryRead'>,
+  invalidation: Pick<Invalidation, 'isPending'>,
+): Statuses {
+  return {
+    enabled,
+    cacheUseOf(headers) {
+      const fields = cacheFieldsIn(headers);
+      const { mode } = cacheUseOf({ headers }, fields);
+      return { isBypassed: fields.bypasses, mayWait: mode === 'default' || mode === 'limited' };
+    },
+    keyOf: (request) => ({ tenantId: currentTenantId(request), paymentKey: paymentKeyIn(request) }),
+    async shownBy(request: RoutedRequest, response: PisResponse) {
+      return shownStatus(request, paymentKeyIn(request), response, await decodedBodyOf(response));
+    },
+    async standing(paymentKey) {
+      const payment = await store.tryRead(paymentKey);
+      return payment && standingOf(payment);
+    },
+    async isCurrent(paymentKey, hash) {
+      const payment = await store.tryRead(paymentKey);
+      if (payment) return payment.statusHash === hash;
+      return !invalidation.isPending(paymentKey);
+    },
+  };
+}
+
+function standingOf({ generation, statusHash, statusSinceMs, responses }: StoredPayment): StandingStatus {
+  const readAtMs = Object.values(responses).reduce(
+    (newest, { fetchedAtMs }) => Math.max(newest, fetchedAtMs),
+    0,
+  );
+  return { generation, hash: statusHash, sinceMs: statusSinceMs, readAtMs };
+}

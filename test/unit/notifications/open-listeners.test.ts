@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createOpenListeners } from '../../../src/notifications/open-listeners.ts';
+
+const ignore = () => {};
+
+describe('the open listeners of an instance', () => {
+  test('are at most as many as one tenant, and all tenants together, may have', () => {
+    const listeners = createOpenListeners(3);
+    const close = listeners.open('shop', 'wait', 2, ignore);
+    assert.ok(close && listeners.open('shop', 'stream', 2, ignore));
+    assert.equal(listeners.open('shop', 'wait', 2, ignore), undefined, 'the limit of a tenant');
+    assert.ok(listeners.open('rival', 'wait', 2, ignore));
+    assert.equal(listeners.open('rival', 'wait', 2, ignore), undefined, 'the limit of all');
+    assert.deepEqual([listeners.count('wait'), listeners.count('stream')], [2, 1]);
+
+    close();
+    close();
+    assert.equal(listeners.count('wait'), 1);
+    assert.ok(listeners.open('shop', 'wait', 2, ignore), 'there is room again');
+    assert.equal(listeners.open('rival', 'wait', 2, ignore), undefined, 'a second call has closed nothing');
+  });
+
+  test('all end when the gateway drains', () => {
+    const listeners = createOpenListeners(10);
+    const ended: string[] = [];
+    const closeFirst = listeners.open('shop', 'wait', 10, () => ended.push('first'));
+    listeners.open('shop', 'wait', 10, () => ended.push('wait'));
+    listeners.open('rival', 'stream', 10, () => ended.push('stream'));
+    closeFirst?.();
+    assert.equal(listeners.isDraining(), false);
+
+    listeners.drain();
+
+    assert.deepEqual(ended, ['wait', 'stream']);
+    assert.ok(listeners.isDraining());
+  });
+});

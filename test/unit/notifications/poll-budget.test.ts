@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { createPollBudget, type Urgency } from '../../../src/notifications/poll-budget.ts';
+import type { LocalTokenBuckets } from '../../../src/state/ports.ts';
+
+/** A budget whose permits the test grants one by one. */
+function startBudget() {
+  let permits = 0;
+  let asks = 0;
+  let isOverloaded = false;
+  let isFailing = false;
+  const rates: unknown[] = [];
+  const buckets: LocalTokenBuckets = {
+    isShared: false,
+    reserve: () => assert.fail('a poll never reserves a permit'),
+    take(bucket, rate) {
+      asks += 1;
+      rates.push([bucket, rate]);
+      if (isFailing) throw new Error('no state');
+      const taken = permits > 0;
+      if (taken) permits -= 1;
+      return { taken, remaining: permits, nextPermitMs: 1, fullInMs: 1 };
+    },
+  };
+  const perSecond = () => 10;
+  const budget = createPollBudget({ buckets, perSecond, isOverloaded: () => isOverloaded });
+  const granted: string[] = [];
+  const refused: string[] = [];
+  return {
+    budget,
+    granted,
+    refused,
+    rates,
+    poll(name: string, tenantId: string, urgency: Urgency = 'listener', isWanted = () => true) {
+      const due = { environment: 'sandbox', tenantId, urgency };
+      void budget.take(due, isWanted).then((isGranted) => (isGranted ? granted : refused).push(name));
+    },
+    async grant(count: number) {
+      permits = count;
+      while (permits > 0) await setImmediate();
+      const before = asks;
+      while (budget.overdue().some(({ count: left }) => left > 0) && asks === before) await setImmediate();
+      await setImmediate();
+    },
+    overload(value: boolean) {
+      isOverloaded = value;
+    },
+    fail() {
+      isFailing = true;
+    },
+  };
+}
+
+describe('the budget of polls', () => {
+  test('grants permits of the share to waiting TPPs first, and to tenants in turn', async () => {
+    const { budget, poll, grant, granted, rates } = startBudget();
+    poll('webhook of shop', 'shop', 'subscription');
+    poll('first of shop', 'shop');
+    poll('second of shop', 'shop');
+    poll('third of shop', 'shop');
+    poll('first of rival', 'rival');
+    poll('webhook of rival', 'rival', 'subscription');
+    assert.deepEqual(budget.overdue(), [{ environment: 'sandbox', count: 6 }]);
+
+    await grant(2);
+    assert.deepEqual(granted, ['first of shop', 'first of rival']);
+    poll('second of rival', 'rival');
+    await grant(5);
+
+    assert.deepEqual(granted.slice(2), [
+      'second of shop',
+      'second of rival',
+      'third of shop',
+      'webhook of shop',
+      'webhook of rival',
+    ]);
+    assert.deepEqual(budget.overdue(), [{ environment: 'sandbox', count: 0 }]);
+    assert.deepEqual(rates[0], ['bucket:polls:sandbox', { perSecond: 10, burst: 10 }]);
+  });
+
+  test('gives no permit to a poll that nobody waits for any more', async () => {
+    const { poll, grant, granted, refused } = startBudget();
+    poll('unwanted', 'shop', 'listener', () => false);
+    poll('wanted', 'shop');
+    await grant(1);
+    assert.deepEqual([granted, refused], [['wanted'], ['unwanted']]);
+  });
+
+  test('refuses all polls while the gateway is overloaded, and while the shared state is unavailable', async () => {
+    const { poll, grant, overload, fail, granted, refused } = startBudget();
+    poll('queued', 'shop');
+    overload(true);
+    poll('new', 'shop');
+    await grant(1);
+    assert.deepEqual(refused.toSorted(), ['new', 'queued']);
+
+    overload(false);
+    fail();
+    poll('without state', 'shop');
+    await setImmediate();
+    assert.deepEqual([granted, refused.at(-1)], [[], 'without state']);
+  });
+});

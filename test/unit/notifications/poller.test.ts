@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { PollTarget } from '../../../src/notifications/poll-target.ts';
+import { createPoller, type StatusListener } from '../../../src/notifications/poller.ts';
+import type { PollPipeline, PollResult, StatusReads } from '../../../src/notifications/status-reads.ts';
+import { createMatcher } from '../../../src/pis/operations.ts';
+import { stateUnavailable } from '../../../src/request/errors.ts';
+import type { ShownStatus, StandingStatus, StatusEvent } from '../../../src/request/statuses.ts';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import { simulateTime } from '../../kit/simulated-time.ts';
+
+const second = 1_000;
+const matched = createMatcher({
+  segment: 'berlingroup',
+  paymentServices: 'any',
+  paymentProducts: 'any',
+  authorisationTypes: 'any',
+})('GET', '/berlingroup/v1/payments/sepa-credit-transfers/1/status');
+assert.ok(matched.kind === 'operation');
+const { operation } = matched;
+
+const target = (token: string, tenantId = 'shop'): PollTarget => ({
+  tenantId,
+  paymentKey: 'status:payment',
+  client: { name: tenantId, tenant: tenantId, environments: ['sandbox'] },
+  operation,
+  environment: 'sandbox',
+  headers: [['Authorization', token]],
+});
+const shownAs = (code: string, finality: ShownStatus['finality'] = 'pending'): ShownStatus => ({
+  hash: `hash of ${code}`,
+  code,
+  finality,
+});
+
+/** Instances that share a state, in front of a bank; the cached payment is what the last poll has shown. */
+function startInstances(t: TestContext, count = 1) {
+  const time = simulateTime(t);
+  const { keyValues } = createMemoryState(time.now);
+  const bank = { shown: shownAs('ACTC'), fails: false, refused: '', stores: true };
+  let standing: StandingStatus | undefined = {
+    generation: '1',
+    hash: bank.shown.hash,
+    sinceMs: time.now(),
+    readAtMs: time.now(),
+  };
+  const polls: { readonly atMs: number; readonly token: string; readonly instance: number }[] = [];
+  const subscribers: ((event: StatusEvent) => void)[] = [];
+  const events = {
+    publish: (event: StatusEvent) => subscribers.forEach((notify) => void notify(event)),
+    subscribe(notify: (event: StatusEvent) => void) {
+      subscribers.push(notify);
+      return () => {};
+    },
+  };
+  const startedAtMs = time.now();
+
+  const pollers = Array.from({ length: count }, (_, instance) => {
+    const current: PollPipeline = {
+      handle: () => assert.fail('the test reads'),
+      schedule: { pendingTtl: second, settledTtl: 60 * second, maxInterval: 3_600 * second },
+      perSecond: () => 1_000,
+      statuses: {
+        enabled: true,
+        cacheUseOf: () => assert.fail(),
+        keyOf: () => assert.fail(),
+        shownBy: () => assert.fail(),
+        isCurrent: () => assert.fail(),
+        standing: async () => standing,
+      },
+    };
+    const reads: StatusReads = {
+      current,
+      async read({ headers }): Promise<PollResult> {
+        const token = headers[0]?.[1] ?? '';
+        polls.push({ atMs: time.now() - startedAtMs, token, instance });
+        if (bank.fails) return { kind: 'failed' };
+        if (token === bank.refused) return { kind: 'refused' };
+        const isSame = standing?.hash === bank.shown.hash;
+        if (bank.stores && standing)
+          standing = {
+            generation: isSame ? standing.generation : `${standing.generation}1`,
+            hash: bank.shown.hash,
+            sinceMs: isSame ? standing.sinceMs : time.now(),
+            readAtMs: time.now(),
+          };
+        const response = { status: 200, headers: [], body: Buffer.alloc(0), environment: 'sandbox' } as const;
+        return { kind: 'status', shown: bank.shown, response: { ...response, servedFrom: 'bank' } };
+      },
+    };
+    const budget = { take: async () => true };
+    return createPoller({ keyValues, events, reads, budget, metrics: { increment() {} }, now: time.now });
+  });
+
+  return {
+    time,
+    bank,
+    polls,
+    events,
+    setStanding(next: StandingStatus | undefined) {
+      standing = next;
+    },
+    standing: () => standing,
+    /** Listens on an instance. @returns what the listener was told, and how to stop */
+    listen(instance: number, token: string, tenantId?: string) {
+      const told: string[] = [];
+      const listener: StatusListener = {
+        urgency: 'listener',
+        target: target(token, tenantId),
+        known: shownAs('ACTC'),
+        onChange: () => told.push('change'),
+        onRefused: () => told.push('refused'),
+      };
+      const stop = pollers[instance]?.listen(listener) ?? assert.fail();
+      return { told, stop, listener };
+    },
+  };
+}
+
+describe('the poller of a payment', () => {
+  test('polls at growing intervals while somebody listens, and then stops', async (t) => {
+    const { time, polls, listen } = startInstances(t);
+    const { stop, told } = listen(0, 'one');
+
+    await time.pass(15 * second, 50);
+
+    const times = polls.map(({ atMs }) => Math.round(atMs / second));
+    assert.deepEqual(times.slice(0, 5), [1, 2, 3, 4, 5]);
+    assert.ok(polls.length < 15, 'the interval grows after ten seconds');
+    assert.deepEqual(told, []);
+    stop();
+    const before = polls.length;
+    await time.pass(10 * second, 50);
+    assert.equal(polls.length, before);
+  });
+
+  test('polls once per interval, however many instances have listeners', async (t) => {
+    const { time, polls, listen } = startInstances(t, 3);
+    for (const instance of [0, 1, 2]) for (const token of ['a', 'b', 'c']) listen(instance, token);
+
+    await time.pass(8 * second, 50);
+
+    const gaps = polls.slice(1).map(({ atMs }, at) => atMs - (polls[at]?.atMs ?? 0));
+    assert.ok(polls.length >= 5, `${polls.length} polls`);
+    assert.ok(
+      gaps.every((gap) => gap >= 0.9 * second),
+      gaps.join(),
+    );
+  });
+
+  test('notifies the listeners of a change, and those of other instances by the cached payment', async (t) => {
+    const { time, bank, listen } = startInstances(t, 2);
+    const one = listen(0, 'one');
+    const other = listen(1, 'other');
+    bank.shown = shownAs('ACSC');
+
+    await time.pass(15 * second, 50);
+
+    assert.ok(one.told.length > 0 && one.told.every((what) => what === 'change'));
+    assert.ok(other.told.length > 0);
+  });
+
+  test('counts the reads of TPPs as polls', async (t) => {
+    const { time, polls, listen, setStanding, standing } = startInstances(t);
+    listen(0, 'one');
+    for (let passed = 0; passed < 10; passed++) {
+      await time.pass(500, 50);
+      const now = standing();
+      if (now) setStanding({ ...now, readAtMs: time.now() });
+    }
+    assert.deepEqual(polls, []);
+  });
+
+  test('keeps the interval if the bank forbids to store its responses', async (t) => {
+    const { time, bank, polls, listen, setStanding, standing } = startInstances(t, 2);
+    bank.stores = false;
+    const now = standing();
+    if (now) setStanding({ ...now, readAtMs: 0 });
+    listen(0, 'one');
+    listen(1, 'other');
+    await time.pass(5 * second, 50);
+    assert.ok(polls.length >= 3 && polls.length <= 6, `${polls.length} polls in 5 s`);
+  });
+
+  test('polls at once after a write, and notifies the other instances of what it finds', async (t) => {
+    const { time, bank, polls, events, listen, setStanding } = startInstances(t, 2);
+    const one = listen(0, 'one');
+    const other = listen(1, 'other');
+    await time.pass(100, 50);
+    bank.shown = shownAs('CANC', 'final');
+    setStanding({ generation: '2', hash: undefined, sinceMs: 0, readAtMs: 0 });
+
+    events.publish({ what: 'written', tenantId: 'shop', paymentKey: 'status:payment' });
+    await time.settle();
+
+    assert.equal(polls.length, 1);
+    assert.ok(one.told.includes('change') && other.told.includes('change'));
+  });
+
+  test('passes a message about a change on at once, a second one within a second later, and none to other tenants', async (t) => {
+    const { time, events, listen } = startInstances(t);
+    const { told } = listen(0, 'one');
+    const { told: rival } = listen(0, 'two', 'rival');
+    await time.pass(100, 50);
+    const change = { what: 'changed', tenantId: 'shop', paymentKey: 'status:payment' } as const;
+
+    events.publish(change);
+    assert.deepEqual(told, ['change']);
+    events.publish(change);
+    assert.deepEqual(told, ['change']);
+    assert.deepEqual(rival, []);
+  });
+
+  test('slows down while the bank fails, and is quick again after a success', async (t) => {
+    const { time, bank, polls, listen } = startInstances(t);
+    listen(0, 'one');
+    bank.fails = true;
+    await time.pass(20 * second, 50);
+    assert.deepEqual(
+      polls.map(({ atMs }) => Math.round(atMs / second)),
+      [1, 3, 7, 15],
+    );
+    bank.fails = false;
+    await time.pass(20 * second, 50);
+    assert.ok(polls.length > 6);
+  });
+
+  test('tells the listeners with the same credentials when the bank refuses them, and polls with others', async (t) => {
+    const { time, bank, polls, listen } = startInstances(t, 2);
+    const same = [listen(0, 'expired'), listen(0, 'expired')];
+    const other = listen(1, 'valid');
+    bank.refused = 'expired';
+
+    await time.pass(10 * second, 50);
+
+    for (const { told } of same) assert.ok(told.includes('refused'));
+    assert.deepEqual(other.told, []);
+    assert.ok(polls.some(({ token }) => token === 'valid'));
+  });
+
+  test('does not poll while the shared state is unavailable', async (t) => {
+    const { time, polls, listen, setStanding } = startInstances(t);
+    const { told } = listen(0, 'one');
+    setStanding(undefined);
+    await time.pass(10 * second, 50);
+    assert.deepEqual([polls, told], [[], []]);
+  });
+
+  test('does not poll a final status', async (t) => {
+    const { time, bank, polls, listen } = startInstances(t);
+    const { listener } = listen(0, 'one');
+    bank.shown = shownAs('ACTC', 'final');
+    listener.known = bank.shown;
+    await time.pass(60 * second, 500);
+    assert.deepEqual(polls, []);
+  });
+});
+
+test('a poller whose lease cannot be taken tries again', async (t) => {
+  const time = simulateTime(t);
+  let attempts = 0;
+  const { keyValues } = createMemoryState(time.now);
+  const failing = {
+    ...keyValues,
+    writeIfAbsent: async () => {
+      attempts += 1;
+      throw stateUnavailable();
+    },
+  };
+  const standing = { generation: '1', hash: 'hash of ACTC', sinceMs: 0, readAtMs: 0 };
+  const never = () => assert.fail();
+  const reads: StatusReads = {
+    current: {
+      handle: never,
+      schedule: { pendingTtl: second, settledTtl: second, maxInterval: second },
+      perSecond: () => 1,
+      statuses: {
+        enabled: true,
+        cacheUseOf: never,
+        keyOf: never,
+        shownBy: never,
+        isCurrent: never,
+        standing: async () => standing,
+      },
+    },
+    read: never,
+  };
+  const poller = createPoller({
+    keyValues: failing,
+    events: { publish() {}, subscribe: () => () => {} },
+    reads,
+    budget: { take: async () => true },
+    metrics: { increment() {} },
+    now: time.now,
+  });
+  const listener = { urgency: 'listener', target: target('one'), known: shownAs('ACTC') } as const;
+  const stop = poller.listen({ ...listener, onChange: never, onRefused: never });
+  await time.pass(3 * second, 50);
+  stop();
+  assert.ok(attempts >= 3, `${attempts} attempts`);
+});
