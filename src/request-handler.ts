@@ -81,6 +81,7 @@ export function createRequestHandlers(config: Config, services: Services): Reque
       current = handler;
       services.currentConfig.value = next;
       services.notifications.reads.current = handler.polls;
+      services.notifications.openListeners.endStreams();
       previous.upstreams.close();
     },
   };
@@ -133,6 +134,7 @@ function createRequestHandler(
       ...services.notifications,
       statuses: statusCache.statuses,
       settings: config.notifications,
+      metrics: telemetry.metrics,
     },
     prefetchPermit,
     publicUrl: listen.publicUrl,

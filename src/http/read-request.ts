@@ -11,6 +11,7 @@ import type { Lane, Matcher, Operation } from '../pis/operations.ts';
 import { emptyBody } from '../request/body-buffer.ts';
 import { GatewayError } from '../request/errors.ts';
 import type { Client, PisRequest } from '../request/messages.ts';
+import { prefersEvents } from './accept.ts';
 import type { AuthenticateClient } from './authenticate-client.ts';
 import { createBodyMemoryBudget } from './body-memory-budget.ts';
 import { ClientDisconnect } from './client-disconnect.ts';
@@ -60,11 +61,13 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     head.client = client;
     if (head.requestId === undefined) throw requestIdInvalid();
     if (operation.method !== 'POST' && head.announcesBody) throw closing(outgoing, bodyUnexpected(operation));
+    const wantsEvents = operation.readsStatus && prefersEvents(head.accept);
     return {
       operation,
       client,
       requestId: head.requestId,
-      mayListen: head.mayListen,
+      mayListen: head.mayListen || wantsEvents,
+      wantsEvents,
       requestedEnvironment: requestedEnvironmentIn(head, environments, client),
       headers: head.outbound,
       body: emptyBody,

@@ -1,10 +1,10 @@
 /** Sends an error of the gateway to the TPP, in a format of the standard. */
 
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import Negotiator from 'negotiator';
 import { type HeaderField, type HeaderFields, headerValue } from '../pis/headers.ts';
 import { type ErrorFormat, errorBody, errorFormats } from '../pis/tpp-messages.ts';
 import { type ErrorDefinition, errorTable, type GatewayError } from '../request/errors.ts';
+import { preferredMediaType } from './accept.ts';
 import { writeCompleteResponse } from './write-response.ts';
 
 /** The parts of an error response. */
@@ -64,15 +64,9 @@ const helpLink = (errorPageUrl: string, code: string): HeaderField => [
 /** tppMessages, unless `Accept` ranks problem+json higher, or names it first at the same rank (RFC 9110 section 12.5.1). */
 function preferredFormat(accept: string | undefined): ErrorFormat {
   if (accept === undefined) return 'application/json';
-  const preferred = new Negotiator({ headers: { accept: withoutParameters(accept) } }).mediaType(
-    errorFormats,
-  );
+  const preferred = preferredMediaType(accept, errorFormats);
   return preferred === 'application/problem+json' ? preferred : 'application/json';
 }
-
-/** Removes all parameters but `q`. Our formats have no parameters, so negotiator would not match a range that has one. */
-const withoutParameters = (accept: string) =>
-  accept.replace(/;\s*(?!q\s*=)[^\s=;,"]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)/gi, '');
 
 /** A string of RFC 9651 section 3.3.3: printable ASCII, with quotes and backslashes escaped. */
 const quoted = (text: string) => `"${text.replaceAll(/[^\x20-\x7e]/g, '?').replaceAll(/["\\]/g, '\\$&')}"`;

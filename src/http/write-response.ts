@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import { type HeaderFields, isNamed, isSameName, lowerCase } from '../pis/headers.ts';
 import { endWithBody } from '../request/end-with-body.ts';
-import type { PisRequest, PisResponse } from '../request/messages.ts';
+import type { PisRequest, PisResponse, ResponseStream, StreamSink } from '../request/messages.ts';
 
 /** @param addedFields fields of every response to this request; they replace the bank's fields of the same name */
 export function writeResponse(
@@ -23,7 +23,14 @@ export function writeResponse(
   raw.push('X-Request-ID', requestId, 'Penstock-Environment', response.environment);
   if (response.servedFrom === 'ledger') raw.push('Idempotent-Replayed', 'true');
   if (!hasCacheControl) raw.push('Cache-Control', 'no-store');
-  write(outgoing, response.status, raw, response.body);
+  if (response.stream) startStream(outgoing, response.status, raw, response.stream);
+  else write(outgoing, response.status, raw, response.body);
+}
+
+function startStream(outgoing: ServerResponse, status: number, raw: string[], stream: ResponseStream): void {
+  outgoing.writeHead(status, raw);
+  outgoing.flushHeaders();
+  stream.start(sinkOf(outgoing));
 }
 
 /** Fields that only the gateway may set: the bank's own fields of these names are removed. */
@@ -35,6 +42,25 @@ function isGatewayField(field: string): boolean {
 function isReplaced(field: string, addedFields: HeaderFields): boolean {
   for (const [added] of addedFields) if (isSameName(field, added)) return true;
   return false;
+}
+
+/** Beyond the buffers of the system, no text waits for a client that does not read. */
+function sinkOf(outgoing: ServerResponse): StreamSink {
+  outgoing.on('error', () => {}); // the client disconnects
+  return {
+    write(text) {
+      if (outgoing.writableNeedDrain) outgoing.destroy();
+      else if (outgoing.writable) outgoing.write(text);
+    },
+    isRead() {
+      const isRead = outgoing.writableLength === 0;
+      if (!isRead) outgoing.destroy();
+      return isRead;
+    },
+    end() {
+      if (outgoing.writable) outgoing.end();
+    },
+  };
 }
 
 /** Writes a response of the gateway itself, whose fields include `Cache-Control`. */

@@ -8,20 +8,20 @@
 
 import type { NotificationSettings } from '../config/schema.ts';
 import { type HeaderField, lowerCase } from '../pis/headers.ts';
-import { GatewayError } from '../request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { WaitOutcome } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { ShownStatus, Statuses } from '../request/statuses.ts';
 import { hasKnownTag, notModified } from './conditional-response.ts';
 import { type ListeningRead, listeningReadIn } from './listening-request.ts';
-import type { OpenListeners } from './open-listeners.ts';
+import { type OpenListeners, tooManyListeners } from './open-listeners.ts';
 import { pollTargetOf } from './poll-target.ts';
 import type { Poller } from './poller.ts';
 import { readAgain } from './read-again.ts';
+import { type StreamDependencies, streamStatus } from './stream-status.ts';
 import { createWakeUp } from './wake-up.ts';
 
-export interface AwaitStatusDependencies {
+export interface AwaitStatusDependencies extends StreamDependencies {
   readonly statuses: Statuses;
   readonly poller: Poller;
   readonly openListeners: OpenListeners;
@@ -34,6 +34,7 @@ export function awaitStatus(dependencies: AwaitStatusDependencies): Stage<Routed
   if (!statuses.enabled) return (request, next) => next(request);
   return (request, next) => {
     if (!request.mayListen) return next(request);
+    if (request.wantsEvents) return streamStatus(dependencies, request, next);
     const read = listeningReadIn(request.headers, settings.maxWait, statuses);
     if (!read) return next(request);
     request.headers = read.headers;
@@ -83,7 +84,7 @@ async function waitForChange(
   const wakeUp = createWakeUp();
   const drain = () => wakeUp.end('drained');
   const close = openListeners.open(payment.tenantId, 'wait', settings.maxWaiting, drain);
-  if (!close) throw tooManyWaiting();
+  if (!close) throw tooManyListeners();
   const disconnect = () => wakeUp.end('disconnected');
   signal?.addEventListener('abort', disconnect, { once: true });
   if (signal?.aborted) disconnect();
@@ -159,9 +160,3 @@ const preferenceApplied = (response: PisResponse, waitMs: number): PisResponse =
   ...response,
   headers: [...response.headers, ['Preference-Applied', `wait=${Math.ceil(waitMs / 1_000)}`]],
 });
-
-const tooManyWaiting = (): GatewayError =>
-  new GatewayError(
-    'OVERLOADED',
-    'Too many status reads are waiting for a change. Read the status without Prefer: wait, or try again.',
-  );

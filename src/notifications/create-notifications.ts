@@ -13,6 +13,8 @@ export interface NotificationServices {
   readonly openListeners: OpenListeners;
   readonly poller: Poller;
   readonly reads: StatusReads;
+  /** Counts the events of reads that are no requests of a TPP. */
+  readonly onReadEvent: (event: RequestEvent, environment: string) => void;
 }
 
 interface NotificationDependencies {
@@ -36,19 +38,21 @@ export function createNotifications({
   metrics,
 }: NotificationDependencies): NotificationServices {
   const openListeners = createOpenListeners(Math.floor(maxConnections * connectionShare));
-  const reads = createStatusReads((event, environment) => countCall(metrics, event, environment));
+  const onReadEvent = (event: RequestEvent, environment: string) => countCall(metrics, event, environment);
+  const reads = createStatusReads(onReadEvent);
   const budget = createPollBudget({
     buckets: tokenBuckets,
     perSecond: (environment) => reads.current?.perSecond(environment) ?? 1,
     isOverloaded: isBusy,
   });
-  metrics.addGaugeSource('penstock_status_listeners', () => [
-    { labels: { kind: 'wait' }, value: openListeners.count('wait') },
-  ]);
+  metrics.addGaugeSource('penstock_status_listeners', () =>
+    (['wait', 'stream'] as const).map((kind) => ({ labels: { kind }, value: openListeners.count(kind) })),
+  );
   metrics.addGaugeSource('penstock_polls_overdue', () =>
     budget.overdue().map(({ environment, count }) => ({ labels: { environment }, value: count })),
   );
-  return { openListeners, reads, poller: createPoller({ keyValues, events, reads, budget, metrics }) };
+  const poller = createPoller({ keyValues, events, reads, budget, metrics });
+  return { openListeners, reads, poller, onReadEvent };
 }
 
 /** A poll is no request of a TPP, but its call to the bank counts as any other. */

@@ -1,5 +1,7 @@
 /** The waiting reads and event streams of this instance: their number is limited, and draining ends them. */
 
+import { GatewayError } from '../request/errors.ts';
+
 export type ListenerKind = 'wait' | 'stream';
 
 export interface OpenListeners {
@@ -13,6 +15,8 @@ export interface OpenListeners {
   isDraining(): boolean;
   /** Ends all listeners. */
   drain(): void;
+  /** Ends the streams: their clients may have another configuration when they connect again. */
+  endStreams(): void;
   /** How many are open. */
   count(kind: ListenerKind): number;
 }
@@ -43,6 +47,15 @@ export function createOpenListeners(maxOpen: number): OpenListeners {
       draining = true;
       for (const end of [...ends.wait, ...ends.stream]) end();
     },
+    endStreams() {
+      for (const end of [...ends.stream]) end();
+    },
     count: (kind) => ends[kind].size,
   };
 }
+
+export const tooManyListeners = (): GatewayError =>
+  new GatewayError(
+    'OVERLOADED',
+    'Too many status reads are waiting for a change. Read the status without waiting, or try again.',
+  );

@@ -75,10 +75,12 @@ export interface PisRequest {
   /** The client's own `X-Request-ID`, as it was sent. */
   readonly requestId: string;
   /**
-   * Whether it has a field with which a status read is conditional or waits: `If-None-Match` or `Prefer`. Most requests have
-   * none, and are not searched for them.
+   * Whether it has a field with which a status read is conditional or waits: `If-None-Match`, `Prefer`, or an `Accept` that
+   * prefers events. Most requests have none, and are not searched for them.
    */
   readonly mayListen?: boolean | undefined;
+  /** Whether a status read prefers a stream of server-sent events. */
+  readonly wantsEvents?: boolean | undefined;
   /** Value of `Penstock-Environment`. */
   readonly requestedEnvironment?: string | undefined;
   /** End-to-end fields as the TPP sent them, without framing and without fields for the gateway. Stage 1 may set the trace. */
@@ -146,6 +148,24 @@ export interface PisResponse {
   readonly publicUrl?: string | undefined;
   /** Response time of the bank in milliseconds, if it was called. */
   readonly upstreamMs?: number;
+  /** What follows the head in place of `body`, until it ends. */
+  readonly stream?: ResponseStream;
+}
+
+/** A response without a known end. */
+export interface ResponseStream {
+  /** Called once, when the head is sent. */
+  start(sink: StreamSink): void;
+}
+
+/** The connection of a response without a known end. */
+export interface StreamSink {
+  /** Sends text. Disconnects a client that has not read what was sent before. */
+  write(text: string): void;
+  /** Disconnects a client that has not read all that was sent. @returns whether it has */
+  isRead(): boolean;
+  /** Ends the response. */
+  end(): void;
 }
 
 /** An environment of the bank: where its API is, and which version of the standard it implements. */

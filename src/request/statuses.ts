@@ -71,4 +71,6 @@ export interface ListenerCacheUse {
   readonly isBypassed: boolean;
   /** Whether the read may wait: it uses the cache, and accepts what is in it. */
   readonly mayWait: boolean;
+  /** Whether a stream of events may begin with the read: its response may be shared. */
+  readonly mayStream: boolean;
 }

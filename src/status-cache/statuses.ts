@@ -20,7 +20,8 @@ export function createStatuses(
     cacheUseOf(headers) {
       const fields = cacheFieldsIn(headers);
       const { mode } = cacheUseOf({ headers }, fields);
-      return { isBypassed: fields.bypasses, mayWait: mode === 'default' || mode === 'limited' };
+      const mayWait = mode === 'default' || mode === 'limited';
+      return { isBypassed: fields.bypasses, mayWait, mayStream: mayWait || mode === 'refresh' };
     },
     keyOf: (request) => ({ tenantId: currentTenantId(request), paymentKey: paymentKeyIn(request) }),
     async shownBy(request: RoutedRequest, response: PisResponse) {

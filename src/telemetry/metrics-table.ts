@@ -39,8 +39,13 @@ export const metricsTable = {
   },
   penstock_status_listeners: {
     kind: 'gauge',
-    help: 'Status reads that wait for a change on this instance.',
+    help: 'Status reads that wait for a change on this instance: waits (Prefer: wait) and event streams.',
     labels: ['kind'],
+  },
+  penstock_status_streams_total: {
+    kind: 'counter',
+    help: 'Event streams of a status that have ended, by outcome: final status, refused by the bank, drained, or disconnected.',
+    labels: ['environment', 'outcome'],
   },
   penstock_polls_total: {
     kind: 'counter',

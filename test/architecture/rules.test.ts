@@ -65,7 +65,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
 /** The only files that may import each package. */
 const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   express: (path) => /^(http|admin)\//.test(path),
-  negotiator: (path) => path === 'http/write-error.ts',
+  negotiator: (path) => path === 'http/accept.ts',
   commander: (path) => path === 'commands/command-line.ts',
   'http-proxy-middleware': (path) => path === 'upstream/transport.ts',
   opossum: (path) => path === 'upstream/circuit/failure-window.ts',

@@ -45,11 +45,18 @@ function describeOperation(row: Row) {
     parameters: [
       ref('parameters', 'X-Request-ID'),
       ref('parameters', 'Penstock-Environment'),
-      ...(row.readsStatus ? [ref('parameters', 'If-None-Match'), ref('parameters', 'Prefer')] : []),
+      ...(row.readsStatus
+        ? [
+            ref('parameters', 'If-None-Match'),
+            ref('parameters', 'Prefer'),
+            ref('parameters', 'Last-Event-ID'),
+          ]
+        : []),
     ],
     ...(row.method === 'POST' && { requestBody: ref('requestBodies', 'Opaque') }),
     responses: {
       [status]: ref('responses', responseOf(row, status)),
+      ...(row.readsStatus && { 204: ref('responses', 'EndOfStream') }),
       ...(row.readsStatus && { 304: ref('responses', 'NotModified') }),
       ...Object.fromEntries(errors),
     },
@@ -65,7 +72,7 @@ const laneDescriptions = {
   write: 'Idempotent: a repeat of the X-Request-ID gets the first response (Idempotent-Replayed: true).',
   read: 'Not cached: every request goes to the bank.',
   status:
-    'Served from a cache that all instances share (Cache-Status, Age). Cache-Control: no-cache bypasses it.',
+    'Served from a cache that all instances share (Cache-Status, Age). Cache-Control: no-cache bypasses it. With Prefer: wait, or as text/event-stream, it reports changes: docs/callers/payment-status.md.',
 } as const;
 
 /** The errors that an operation can return: duplicates exist for writes only, the cache for status reads only. */
@@ -148,6 +155,12 @@ export const paymentComponents = {
       schema: { type: 'string' },
       example: 'wait=50',
     },
+    'Last-Event-ID': {
+      name: 'Last-Event-ID',
+      in: 'header',
+      description: 'With `Accept: text/event-stream`: the id of the last event that was received.',
+      schema: { type: 'string' },
+    },
   },
   headers: {
     'X-Request-ID': header('The id of the request.', { type: 'string', format: 'uuid' }),
@@ -189,7 +202,12 @@ export const paymentComponents = {
       content: {
         'application/json': { schema: { type: 'object' } },
         'application/xml': { schema: { type: 'string' } },
+        'text/event-stream': { schema: { type: 'string' } },
       },
+    },
+    EndOfStream: {
+      description: 'Last-Event-ID is the event of a final status: do not connect again.',
+      headers: headersNamed('X-Request-ID', 'Penstock-Environment'),
     },
     NotModified: {
       description: 'The status has a tag of If-None-Match.',

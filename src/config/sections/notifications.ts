@@ -10,7 +10,7 @@ export const notifications = z
       'The maximum time that a status read with `Prefer: wait` waits for a change; longer waits are shortened to it. Shorter than the timeout of any proxy in front. 0s: reads do not wait.',
     ),
     maxWaiting: count(1000).describe(
-      'The maximum number of waiting status reads of one tenant on one instance; further ones are refused with OVERLOADED. All tenants together may use half of the connections.',
+      'The maximum number of waiting status reads and event streams of one tenant on one instance; further ones are refused with OVERLOADED. All tenants together may use half of the connections.',
     ),
     maxInterval: duration('1h', { min: '1s', max: '1d' }).describe(
       'The maximum interval between two polls of a status that somebody waits for.',

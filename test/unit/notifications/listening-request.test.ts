@@ -6,7 +6,7 @@ import { statusTagOf } from '../../../src/request/status-tag.ts';
 
 const tag = statusTagOf('A'.repeat(22));
 const maxWaitMs = 55_000;
-const usesCache = { cacheUseOf: () => ({ isBypassed: false, mayWait: true }) };
+const usesCache = { cacheUseOf: () => ({ isBypassed: false, mayWait: true, mayStream: true }) };
 const prefer = (...values: readonly string[]): HeaderFields => values.map((value) => ['Prefer', value]);
 
 describe('the preference for waiting', () => {
@@ -58,7 +58,7 @@ describe('a status read', () => {
   });
 
   test('that may not wait is only conditional, and keeps its preference', () => {
-    const cache = { cacheUseOf: () => ({ isBypassed: false, mayWait: false }) };
+    const cache = { cacheUseOf: () => ({ isBypassed: false, mayWait: false, mayStream: true }) };
     const [preference = assert.fail()] = prefer('wait=10');
     const read = listeningReadIn([['If-None-Match', tag], preference], maxWaitMs, cache);
     assert.deepEqual(read, { tags: [tag], waitMs: 0, headers: [preference] });
@@ -69,7 +69,7 @@ describe('a status read', () => {
     assert.equal(listeningReadIn(prefer('return=minimal'), maxWaitMs, usesCache), undefined);
     assert.equal(listeningReadIn([['If-None-Match', '"1"']], maxWaitMs, usesCache), undefined);
     assert.equal(listeningReadIn(prefer('wait=10'), 0, usesCache), undefined);
-    const bypassed = { cacheUseOf: () => ({ isBypassed: true, mayWait: false }) };
+    const bypassed = { cacheUseOf: () => ({ isBypassed: true, mayWait: false, mayStream: false }) };
     assert.equal(listeningReadIn([['If-None-Match', tag]], maxWaitMs, bypassed), undefined);
   });
 });

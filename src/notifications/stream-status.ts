@@ -1,0 +1,237 @@
+/**
+ * Sends the status of a payment as server-sent events (WHATWG HTML): the present one at once, then each change, until the status is
+ * final. A stream is a status read that never ends its wait: it listens to the same poller, and reads each change itself.
+ */
+
+import type { NotificationSettings } from '../config/schema.ts';
+import {
+  type HeaderField,
+  type HeaderFields,
+  headerValue,
+  lowerCase,
+  withoutFields,
+} from '../pis/headers.ts';
+import { isJson } from '../pis/media-type.ts';
+import { decodeIfKnown } from '../request/content-coding.ts';
+import type { PisResponse, ResponseStream, RoutedRequest, StreamSink } from '../request/messages.ts';
+import type { RequestEvent } from '../request/request-events.ts';
+import type { Handler } from '../request/stage.ts';
+import type { ShownStatus, Statuses } from '../request/statuses.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { type OpenListeners, tooManyListeners } from './open-listeners.ts';
+import { pollTargetOf } from './poll-target.ts';
+import type { Poller, StatusListener } from './poller.ts';
+import { readAgain } from './read-again.ts';
+import { createWakeUp, type WakeUp } from './wake-up.ts';
+
+export interface StreamDependencies {
+  readonly statuses: Statuses;
+  readonly poller: Poller;
+  readonly openListeners: OpenListeners;
+  readonly settings: Pick<NotificationSettings, 'maxWaiting'>;
+  readonly metrics: Pick<Metrics, 'increment'>;
+  /** Called with the events of the reads that follow the first one: they are no requests of the TPP. */
+  readonly onReadEvent: (event: RequestEvent, environment: string) => void;
+}
+
+/** How a stream ended. */
+export type StreamOutcome = 'final' | 'refused' | 'drained' | 'disconnected';
+
+/** How often a comment is sent, so that proxies keep the connection open. Milliseconds. */
+const heartbeatMs = 15_000;
+
+/**
+ * A read that bypasses or refuses the cache passes unchanged, and so does the response to the first read if it is no 200 or shows no
+ * status.
+ *
+ * @throws GatewayError OVERLOADED if too many reads wait; and whatever the first read throws
+ */
+export async function streamStatus(
+  dependencies: StreamDependencies,
+  request: RoutedRequest,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const { statuses, openListeners } = dependencies;
+  const { signal } = request; // the status cache removes it
+  const lastEventId = headerValue(request.headers, 'last-event-id');
+  const headers = streamFields(request.headers);
+  if (!statuses.cacheUseOf(headers).mayStream) return next(request);
+  request.headers = headers;
+  const first = await next(request);
+  if (first.status !== 200) return first;
+  const shown = await statuses.shownBy(request, first);
+  if (shown.code === undefined) return first;
+  const isFinal = shown.finality === 'final';
+  if (isFinal && lastEventId !== undefined && lastEventId === headerValue(first.headers, 'etag'))
+    return ended(first);
+  if (openListeners.isDraining()) return streamOf(first, oneEvent(await eventOf(request, first, shown)));
+  return streamOf(first, await openStream(dependencies, { request, signal, next, first, shown }));
+}
+
+/**
+ * The fields of the reads of a stream. Its events are JSON whatever the TPP accepts; equal fields as those of polls let it share their
+ * responses.
+ */
+function streamFields(headers: HeaderFields): HeaderFields {
+  return [...withoutFields(headers, replacedFields), ['Accept', 'application/json']];
+}
+
+const replacedFields: ReadonlySet<string> = new Set([
+  ...['accept', 'accept-encoding', 'accept-language', 'if-none-match', 'last-event-id', 'prefer'],
+]);
+
+/** Only the first read asks the bank in any case. */
+const directiveFields: ReadonlySet<string> = new Set(['cache-control', 'pragma']);
+
+const streamHead: readonly HeaderField[] = [
+  ['Content-Type', 'text/event-stream; charset=utf-8'],
+  ['Cache-Control', 'no-store'],
+  ['X-Accel-Buffering', 'no'], // nginx and others forward each event at once
+];
+
+const streamOf = ({ environment, servedFrom }: PisResponse, stream: ResponseStream): PisResponse => ({
+  status: 200,
+  headers: streamHead,
+  body: emptyBody,
+  servedFrom,
+  environment,
+  stream,
+});
+
+/** Tells an `EventSource` not to connect again. */
+const ended = ({ environment, servedFrom }: PisResponse): PisResponse => ({
+  status: 204,
+  headers: [],
+  body: emptyBody,
+  servedFrom,
+  environment,
+});
+
+const emptyBody = Buffer.alloc(0);
+
+const oneEvent = (event: string): ResponseStream => ({
+  start(sink) {
+    sink.write(event);
+    sink.end();
+  },
+});
+
+interface StreamRequest {
+  readonly request: RoutedRequest;
+  readonly signal: RoutedRequest['signal'];
+  readonly next: Handler<RoutedRequest>;
+  readonly first: PisResponse;
+  /** The status of `first`. */
+  readonly shown: ShownStatus;
+}
+
+/** @throws GatewayError OVERLOADED */
+async function openStream(
+  dependencies: StreamDependencies,
+  { request, signal, next, first, shown }: StreamRequest,
+): Promise<ResponseStream> {
+  const { statuses, openListeners, settings } = dependencies;
+  const firstEvent = await eventOf(request, first, shown);
+  if (shown.finality === 'final') return oneEvent(firstEvent);
+  const { tenantId } = statuses.keyOf(request);
+  const wakeUp = createWakeUp();
+  const close = openListeners.open(tenantId, 'stream', settings.maxWaiting, () => wakeUp.end('drained'));
+  if (!close) throw tooManyListeners();
+  const later = laterReads(dependencies, request);
+  return {
+    start(sink) {
+      sink.write(firstEvent);
+      void run(dependencies, { request: later, next, shown, sink, signal, wakeUp }).finally(close);
+    },
+  };
+}
+
+/** The request of the later reads. It does not refer to the record of the first one, which has ended. */
+function laterReads({ onReadEvent }: StreamDependencies, request: RoutedRequest): RoutedRequest {
+  const { name } = request.environment;
+  return {
+    ...request,
+    headers: withoutFields(request.headers, directiveFields),
+    recordEvent: (event) => onReadEvent(event, name),
+  };
+}
+
+interface OpenStream {
+  readonly request: RoutedRequest;
+  readonly next: Handler<RoutedRequest>;
+  /** The status of the first event. */
+  readonly shown: ShownStatus;
+  readonly sink: StreamSink;
+  readonly signal: RoutedRequest['signal'];
+  readonly wakeUp: WakeUp;
+}
+
+/** Sends events until the status is final, the bank refuses a read, the gateway drains, or the client disconnects. Never rejects. */
+async function run(
+  { statuses, poller, metrics }: StreamDependencies,
+  { request, next, shown, sink, signal, wakeUp }: OpenStream,
+): Promise<void> {
+  const disconnect = () => wakeUp.end('disconnected');
+  signal?.addEventListener('abort', disconnect, { once: true });
+  if (signal?.aborted) disconnect();
+  const heartbeat = setInterval(() => {
+    if (sink.isRead()) sink.write(':\n\n');
+  }, heartbeatMs);
+  const listener: StatusListener = {
+    urgency: 'listener',
+    target: pollTargetOf(request, statuses.keyOf(request)),
+    known: shown,
+    onChange: wakeUp.wake,
+    onRefused: wakeUp.wake,
+  };
+  const stopListening = poller.listen(listener);
+
+  async function untilEnd(): Promise<StreamOutcome> {
+    for (;;) {
+      const reason = await wakeUp.next();
+      if (reason === 'disconnected') return reason;
+      if (reason !== 'changed') return 'drained';
+      const response = await readAgain(request, next);
+      if (!response) continue; // the poller notifies again
+      if (response.status !== 200) return 'refused';
+      const current = await statuses.shownBy(request, response);
+      if (current.hash === listener.known.hash) continue;
+      listener.known = current;
+      sink.write(await eventOf(request, response, current));
+      if (current.finality === 'final') return 'final';
+    }
+  }
+
+  const outcome = await untilEnd().catch((): StreamOutcome => 'refused');
+  clearInterval(heartbeat);
+  signal?.removeEventListener('abort', disconnect);
+  stopListening();
+  sink.end();
+  metrics.increment('penstock_status_streams_total', { environment: request.environment.name, outcome });
+}
+
+/** The event of a status. JSON has no line breaks within strings, so those of the bank's JSON can be replaced. */
+async function eventOf(request: RoutedRequest, response: PisResponse, shown: ShownStatus): Promise<string> {
+  const tag = response.headers.find(([name]) => lowerCase(name) === 'etag')?.[1];
+  const data = JSON.stringify({
+    paymentId: request.operation.paymentId,
+    transactionStatus: shown.code,
+    final: shown.finality === 'final',
+  });
+  const body = await jsonIn(response);
+  const whole =
+    body === undefined ? data : `${data.slice(0, -1)},"body":${body.replaceAll(/[\r\n]+/g, ' ')}}`;
+  return `event: status\n${tag === undefined ? '' : `id: ${tag}\n`}data: ${whole}\n\n`;
+}
+
+/** The text of a body in JSON; `undefined` if it is in another format. */
+async function jsonIn(response: PisResponse): Promise<string | undefined> {
+  if (!isJson(headerValue(response.headers, 'content-type'))) return undefined;
+  try {
+    const text = (await decodeIfKnown(response)).toString();
+    JSON.parse(text);
+    return text;
+  } catch {
+    return undefined;
+  }
+}
