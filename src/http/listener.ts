@@ -140,10 +140,12 @@ export function closeServer(
     // Timers run before the sockets are read. After a long task, `setImmediate` lets Node read the requests that have arrived
     // before their connections count as idle.
     const timer = setInterval(() => setImmediate(closeIdle), closeIdleMs);
-    // Not `http.Server.close`: it stops the timeouts of slow senders.
+    // Not `http.Server.close`: it stops the timeouts of slow senders. At the end, it stops Node's timer for them, which would keep
+    // the server in memory.
     Reflect.apply(NetServer.prototype.close, server, [
       () => {
         clearInterval(timer);
+        server.close();
         resolve();
       },
     ]);

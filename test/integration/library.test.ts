@@ -2,12 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { stringify } from 'yaml';
 import { ConfigurationError, createGateway, type GatewaySettings } from '../../src/library.ts';
 import { call } from '../kit/call.ts';
 import { writeConfigFile } from '../kit/command.ts';
 import { startBank } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
+import { until } from '../kit/within.ts';
 
 const noVariables = {};
 const settingsFor = (baseUrl: string): GatewaySettings => ({
@@ -66,6 +69,25 @@ describe('the library', () => {
     await assert.rejects(gateway.reload('/nonexistent/penstock.yaml'), ConfigurationError);
     await assert.rejects(gateway.reload({ environments: {} }), ConfigurationError);
     assert.equal((await call(`http://127.0.0.1:${tppPort}`, initiation)).status, 201);
+  });
+
+  test('keeps nothing of a stopped gateway in memory', async (t) => {
+    const bank = await startBank(t);
+    setFlagsFromString('--expose-gc');
+    const collectGarbage: () => void = runInNewContext('gc');
+    const runGateway = async () => {
+      const logTo = { write: () => {} };
+      const gateway = createGateway({ config: settingsFor(bank.baseUrl), variables: noVariables, logTo });
+      const { tppPort } = await gateway.start();
+      assert.equal((await call(`http://127.0.0.1:${tppPort}`, initiation)).status, 201);
+      await gateway.stop();
+      return new WeakRef(logTo); // every part of the gateway can reach its log
+    };
+    const log = await runGateway();
+    await until(10_000, 'the gateway is freed', () => {
+      collectGarbage();
+      return log.deref() === undefined;
+    });
   });
 
   test('reports all errors of settings and variables at once', () => {
