@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { BreakpointGatewayOptions, BreakpointMessage } from './breakpoint-process.ts';
 import { startChildReaper } from './child-reaper.ts';
 import { cleanVariables } from './command.ts';
-import type { TestScope } from './test-scope.ts';
+import { endWith, type TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
 export interface BreakpointGateway {
@@ -45,7 +45,7 @@ export async function startBreakpointGateway(
     child.kill('SIGKILL');
     await until(5_000, 'the gateway ends', () => hasEnded);
   };
-  life.after(kill);
+  endWith(life, kill);
 
   const serving = () => messages.find((message) => message.kind === 'serving');
   await until(30_000, 'the gateway serves', () => hasEnded || serving() !== undefined);

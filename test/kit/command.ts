@@ -4,7 +4,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { temporaryFolder } from './folder.ts';
-import type { TestScope } from './test-scope.ts';
+import { endWith, type TestScope } from './test-scope.ts';
 import { until, within } from './within.ts';
 
 export const root = join(import.meta.dirname, '../..');
@@ -46,7 +46,7 @@ export function startCommand(
     resolve(code ?? signal ?? 'nothing');
   });
   child.once('error', (error) => resolve(error.message));
-  t.after(() => child.kill('SIGKILL'));
+  endWith(t, () => child.kill('SIGKILL'));
 
   return {
     stdout: () => written.stdout,

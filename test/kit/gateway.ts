@@ -11,7 +11,7 @@ import type { State } from '../../src/state/ports.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { withFile } from './folder.ts';
 import { freePort } from './ports.ts';
-import type { TestScope } from './test-scope.ts';
+import { endWith, type TestScope } from './test-scope.ts';
 
 /** Where TPP systems reach the gateway under test: in links only, never on the network. */
 export const publicUrl = 'https://gateway.example';
@@ -78,7 +78,7 @@ export async function startGateway(
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
   const gateway = assembleGateway(config, log, readTestCredentials, state);
   const { tppPort, adminPort } = await gateway.start();
-  scope.after(() => gateway.stop());
+  endWith(scope, () => gateway.stop());
   return {
     url: `http://127.0.0.1:${tppPort}`,
     port: tppPort,
@@ -92,7 +92,7 @@ export async function startGateway(
 export async function startBank(scope: TestScope, options: BankOptions = {}): Promise<SimulatedBank> {
   const bank = createSimulatedBank(options);
   await bank.start(await freePort()); // tests stop a bank, and expect that nothing else answers there
-  scope.after(() => bank.stop());
+  endWith(scope, () => bank.stop());
   return bank;
 }
 

@@ -2,7 +2,7 @@
 
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Call, Reply } from './call.ts';
-import type { TestScope } from './test-scope.ts';
+import { endWith, type TestScope } from './test-scope.ts';
 
 /** How many requests, and for how long: by default until the load is stopped. */
 export interface Pace {
@@ -68,7 +68,7 @@ export function startLoad(
     total = running.length;
     return ended;
   };
-  life.after(stop);
+  endWith(life, stop);
   return { hasSent, hasSentMore: (count) => hasSent(running.length + count), ended, stop };
 }
 

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { z } from 'zod';
 import { listen } from './ports.ts';
+import { endWith } from './test-scope.ts';
 
 const attribute = z.object({
   key: z.string(),
@@ -77,7 +78,7 @@ export async function startOtlpCollector(t: TestContext): Promise<OtlpCollector>
     }
   });
   const port = await listen(server);
-  t.after(() => {
+  endWith(t, () => {
     server.close();
     server.closeAllConnections();
   });

@@ -22,6 +22,7 @@ import {
 import { startOtlpCollector } from './otlp-collector.ts';
 import { type RawAnswer, sendRaw } from './raw-connection.ts';
 import { skipWithoutRedisServer, startRedis } from './redis.ts';
+import { endWith } from './test-scope.ts';
 import { within } from './within.ts';
 
 /** All channels of output, each with a pattern that its output matches if the channel works. */
@@ -106,7 +107,7 @@ export async function startCapturedGateway(
     redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onProblem, 2_000);
   const gateway = assembleGateway(config, captured.log, readTestCredentials, state);
   const { tppPort: port, adminPort } = await gateway.start();
-  t.after(() => gateway.stop());
+  endWith(t, () => gateway.stop());
   const adminListener = { adminUrl: `http://127.0.0.1:${adminPort}` };
   const answers: RawAnswer[] = [];
 
@@ -150,7 +151,7 @@ function captureLogsAndConsole(t: TestContext) {
     t.mock.method(console, name, (...said: unknown[]) => void elsewhere.push(format(...said)));
   const warned = (warning: Error) => void elsewhere.push(format(warning));
   process.on('warning', warned);
-  t.after(() => process.off('warning', warned));
+  endWith(t, () => process.off('warning', warned));
   const log: Parameters<typeof assembleGateway>[1] = (...line) => {
     for (const one of logs) one(...line);
   };
@@ -158,7 +159,7 @@ function captureLogsAndConsole(t: TestContext) {
 }
 
 function disconnectAfter(t: TestContext, client: Redis): Redis {
-  t.after(() => client.disconnect());
+  endWith(t, () => client.disconnect());
   return client.on('error', () => {});
 }
 

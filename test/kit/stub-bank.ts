@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { Field } from './fields.ts';
 import { listen } from './ports.ts';
-import type { TestScope } from './test-scope.ts';
+import { endWith, type TestScope } from './test-scope.ts';
 
 export interface StubRequest {
   readonly method: string;
@@ -51,7 +51,7 @@ export async function startStubBank(
     server.closeAllConnections();
     await once(server, 'close');
   };
-  life.after(close);
+  endWith(life, close);
   return { baseUrl: `http://127.0.0.1:${port}`, port, requests, close };
 }
 

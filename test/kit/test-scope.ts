@@ -23,6 +23,19 @@ export function scopeOfAllTests(): TestScope {
   return { after: (end) => void ends.push(end) };
 }
 
+/**
+ * Runs a function at the end of the scope. Node keeps the hooks of a test, and all that they refer to, until the process ends;
+ * this one refers to nothing any more when it has run. For what needs much memory, such as a gateway.
+ */
+export function endWith(scope: TestScope, end: () => unknown): void {
+  let pending: (() => unknown) | undefined = end;
+  scope.after(async () => {
+    const run = pending;
+    pending = undefined;
+    await run?.();
+  });
+}
+
 // Node does not run the hooks of a `describe` of which a filter (`--test-name-pattern`) has removed all tests.
 after(async () => {
   for (const endScope of openScopes) await endScope();
