@@ -115,6 +115,17 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     );
   });
 
+  test('show in the timeline, once, which settings a reload has changed', async (t) => {
+    const { bank, gateway } = await startGatewayWithBank(t);
+    const environments = { sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
+    await gateway.reload({ environments, deadlines: { write: '34s' } });
+    const page = await pages.signIn(t, gateway);
+    const entry = page.locator('#timeline-entries li[data-kind="reload"]');
+    await entry.waitFor();
+    assert.equal((await entry.innerText()).match(/deadlines\.write/g)?.length, 1);
+    assert.doesNotMatch(await entry.innerText(), /not set/);
+  });
+
   test('redraw the charts in the colours of the theme when the system changes it', async (t) => {
     const dashboard = await startSampleDashboard(t);
     const page = await pages.signIn(t, dashboard, { colorScheme: 'light' }, dashboard.token);
