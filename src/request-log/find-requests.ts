@@ -16,7 +16,7 @@ import {
   fingerprintOfTenant,
   isBankError,
 } from './search-terms.ts';
-import { sliceOf } from './slices.ts';
+import { clockMarginMs, sliceOf } from './slices.ts';
 
 interface SearchDependencies {
   readonly requestLog: Omit<RequestLog, 'append'>;
@@ -55,7 +55,7 @@ export function createRequestSearch({
 
   /** @returns since when all matching records are found: milliseconds since 1970 */
   async function addStored(matches: Matches, query: RequestQuery): Promise<number> {
-    const current = sliceOf(now());
+    const current = sliceOf(now() + clockMarginMs);
     // A later version of a record may be in a later slice.
     const isById = query.requestId !== undefined || query.payment !== undefined;
     const steps = readBackwards(requestLog, {
@@ -125,9 +125,6 @@ export function createRequestSearch({
 
 /** A request may end, and its record may be stored, in one of so many slices after that in which it was received. */
 const slicesAfter = 2;
-
-/** A request is found although the clock of its instance is this far ahead. Milliseconds. */
-const clockMarginMs = 60_000;
 
 function fingerprintsOf({ requestId, payment, tenant, error }: RequestQuery): readonly number[] {
   const idBytes = Buffer.from(requestId ?? '', 'latin1');

@@ -7,9 +7,10 @@ import {
   type Dictionary,
   decodeChunk,
   decodeDictionary,
-  instanceOf,
+  encoderOf,
   type RecordHead,
 } from './record-decoder.ts';
+import { instanceOfEncoder } from './record-encoder.ts';
 import { bucketOf, timeBucket } from './search-terms.ts';
 import { sliceMs, sliceOf } from './slices.ts';
 
@@ -89,20 +90,21 @@ async function candidatesIn(
 
 type Dictionaries = ReadonlyMap<string, Dictionary>;
 
-/** The dictionaries of a slice, by instance. */
+/** The dictionaries of a slice, by the name of their encoder. */
 async function readDictionaries(log: LogReader, slice: number): Promise<Dictionaries> {
   const values = await log.readValues(slice, 'dictionaries');
   return new Map(
-    [...values].flatMap(([instance, bytes]) => {
+    [...values].flatMap(([encoder, bytes]) => {
       const dictionary = decodeDictionary(bytes);
-      return dictionary ? [[instance, dictionary] as const] : [];
+      return dictionary ? [[encoder, dictionary] as const] : [];
     }),
   );
 }
 
 function decode(chunk: Buffer, dictionaries: Dictionaries, isWanted: (record: RecordHead) => boolean) {
-  const instance = instanceOf(chunk);
-  const dictionary = dictionaries.get(instance ?? '');
-  if (instance === undefined || !dictionary) return [];
+  const encoder = encoderOf(chunk);
+  const dictionary = dictionaries.get(encoder ?? '');
+  if (encoder === undefined || !dictionary) return [];
+  const instance = instanceOfEncoder(encoder);
   return decodeChunk(chunk, dictionary, isWanted).map((record) => ({ instance, record }));
 }

@@ -16,7 +16,7 @@ export interface DecodedRecord extends StoredRecord {
 /** A record without its events. */
 export type RecordHead = Omit<DecodedRecord, 'events'>;
 
-/** The texts and shapes of one instance in one slice. */
+/** The texts and shapes of one encoder. */
 export interface Dictionary {
   readonly texts: readonly string[];
   readonly shapes: readonly Shape[];
@@ -77,11 +77,11 @@ function readShape(reader: ByteReader, texts: readonly string[]): Shape {
   }
 }
 
-/** The name of the instance that has written a chunk; `undefined` if the bytes are not a chunk of this version. */
-export const instanceOf = (chunk: Buffer): string | undefined =>
-  unlessMalformed(() => readInstance(new ByteReader(chunk)));
+/** The name of the encoder of a chunk; `undefined` if the bytes are not a chunk of this version. */
+export const encoderOf = (chunk: Buffer): string | undefined =>
+  unlessMalformed(() => readEncoder(new ByteReader(chunk)));
 
-const readInstance = (reader: ByteReader): string | undefined =>
+const readEncoder = (reader: ByteReader): string | undefined =>
   reader.integer() === formatVersion ? reader.text() : undefined;
 
 /** The records of a chunk that the filter selects; those in front of the first malformed byte, if it has one. */
@@ -93,7 +93,7 @@ export function decodeChunk(
   const records: DecodedRecord[] = [];
   unlessMalformed(() => {
     const reader = new ByteReader(chunk);
-    if (readInstance(reader) === undefined) return;
+    if (readEncoder(reader) === undefined) return;
     let receivedAtMs = reader.double();
     let number = reader.double();
     while (!reader.isAtEnd) {

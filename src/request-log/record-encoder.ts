@@ -42,8 +42,20 @@ interface Shape {
 const maxShapes = 4_096;
 const maxTexts = 16_384;
 
-/** @param instance the name of the instance, which is in each chunk */
-export function createRecordEncoder(instance: string): RecordEncoder {
+/**
+ * The name under which the chunks of an encoder find their dictionary. If the clock was set back, the instance may have written to
+ * a slice before, with another dictionary, which must not be replaced.
+ *
+ * @param setBack how often the clock was set back
+ */
+export const encoderName = (instance: string, setBack: number): string =>
+  setBack === 0 ? instance : `${instance}~${setBack}`;
+
+/** The inverse of `encoderName`: the names of instances contain no tilde. */
+export const instanceOfEncoder = (name: string): string => name.replace(/~\d+$/, '');
+
+/** @param name that of `encoderName`, which is in each chunk */
+export function createRecordEncoder(name: string): RecordEncoder {
   const chunk = new ByteWriter();
   const texts: string[] = [];
   const textIds = new Map<string, number>();
@@ -163,7 +175,7 @@ export function createRecordEncoder(instance: string): RecordEncoder {
       const atMs = Math.floor(slots.receivedAtMs(slot));
       if (before === 0) {
         chunk.integer(formatVersion);
-        chunk.text(instance);
+        chunk.text(name);
         chunk.double(atMs);
         chunk.double(number);
         previousAtMs = atMs;

@@ -11,7 +11,7 @@ import {
 import { decodeErrors, type ErrorCount, keyOf, mergeErrors } from './error-counts.ts';
 import { decodeFigures, minuteIn } from './minute-figures.ts';
 import type { RequestLogWriter } from './request-log-writer.ts';
-import { sliceOf } from './slices.ts';
+import { clockMarginMs, sliceOf } from './slices.ts';
 
 export interface RequestHistory {
   /**
@@ -55,7 +55,7 @@ export function createRequestHistory({
   async function valuesOf(group: 'figures' | 'errors', fromSeconds: number, toSeconds: number) {
     await writer.flush(); // if it fails, the reads fail as well
     const first = sliceOf(fromSeconds * 1_000);
-    const last = Math.min(sliceOf(toSeconds * 1_000) + 1, sliceOf(now()));
+    const last = Math.min(sliceOf(toSeconds * 1_000) + 1, sliceOf(now() + clockMarginMs));
     const slices = Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
     const all = await Promise.all(slices.map((slice) => requestLog.readValues(slice, group)));
     // The value in a later slice is the newer one of the same minute and instance.

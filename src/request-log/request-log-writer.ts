@@ -14,7 +14,7 @@ import { createRecordSlots, type RecordSlots } from '../telemetry/record-slots.t
 import { createErrorCounts } from './error-counts.ts';
 import { createMinuteFigures } from './minute-figures.ts';
 import { addFingerprints, errorIn, tenantIn } from './read-slot.ts';
-import { createRecordEncoder, type RecordEncoder } from './record-encoder.ts';
+import { createRecordEncoder, encoderName, type RecordEncoder } from './record-encoder.ts';
 import { chunkIndex, fingerprintOfTenant } from './search-terms.ts';
 import { remainingMs, sliceOf } from './slices.ts';
 import { createTenantShares, type ShareSettings } from './tenant-shares.ts';
@@ -48,15 +48,18 @@ const indexBytesPerRecord = 10;
 /** Numbers of 32 bits in the slot for a record that does not fit into that of the ring. */
 const largeSlotSize = 4_096;
 
-/** The counters of a slice: bytes that each tenant uses, and how many of its records were not stored. */
+/** The counters of a slice: bytes that each tenant uses, how many of its records were not stored, and the writes of each instance. */
 export const counterNames = {
   bytes: (tenant: string) => `bytes ${tenant}`,
   notStored: (tenant: string) => `not-stored ${tenant}`,
+  writes: (instance: string) => `writes ${instance}`,
 } as const;
 
 /** The records of one slice. */
 interface OpenSlice {
   readonly slice: number;
+  /** Of the encoder. */
+  readonly name: string;
   readonly encoder: RecordEncoder;
   /** For a record that does not fit into its slot. */
   readonly largeSlot: RecordSlots;
@@ -70,7 +73,7 @@ interface OpenSlice {
   writtenDictionarySize: number;
 }
 
-/** A write that the state has not accepted. Its first counters are those of `bytesByTenant`. */
+/** A write that the state has not accepted. Its first counters are those of `bytesByTenant`, its last one is that of the writes. */
 interface WaitingWrite {
   readonly slice: number;
   readonly write: LogWrite;
@@ -95,6 +98,10 @@ export function createRequestLogWriter({
   const waiting: WaitingWrite[] = [];
   let open = openSlice(sliceOf(now()), instance);
   let nextWriteNumber = 0;
+  /** How often the clock was set back into an earlier slice. */
+  let setBack = 0;
+  /** The slice of the last accepted write, and how many of its writes were accepted. */
+  let accepted = { slice: open.slice, writes: 0 };
   let sending: Promise<void> | undefined;
   recentRequests.onBatch(recordsPerChunk, () => {
     encodeNew();
@@ -114,9 +121,11 @@ export function createRequestLogWriter({
   /** Takes the new records from the rings. */
   function encodeNew(): void {
     const nowMs = now();
-    if (sliceOf(nowMs) !== open.slice) {
+    const slice = sliceOf(nowMs);
+    if (slice !== open.slice) {
       if (open.records > 0) completeWrite();
-      open = openSlice(sliceOf(nowMs), instance);
+      if (slice < open.slice) setBack += 1;
+      open = openSlice(slice, encoderName(instance, setBack));
     }
     let notStored = 0;
     const evicted = recentRequests.takeNew((lane, recordNumber, isChanged, entry) => {
@@ -165,7 +174,8 @@ export function createRequestLogWriter({
 
   /** Everything that is new becomes one write. */
   function completeWrite(): void {
-    const { slice, encoder, fingerprints, bytesByTenant, records, firstReceivedMs, lastReceivedMs } = open;
+    const { slice, name, encoder, fingerprints, bytesByTenant, records, firstReceivedMs, lastReceivedMs } =
+      open;
     const dictionarySize = encoder.dictionarySize();
     const isDictionaryNew = dictionarySize > open.writtenDictionarySize;
     const write: LogWrite = {
@@ -178,19 +188,32 @@ export function createRequestLogWriter({
           ? chunkIndex(fingerprints, secondOf(firstReceivedMs), secondOf(lastReceivedMs))
           : new Map(),
       values: [
-        ...(isDictionaryNew ? [dictionaryValue(instance, encoder)] : []),
+        ...(isDictionaryNew ? [dictionaryValue(name, encoder)] : []),
         ...figures.takeChanged(),
         ...errors.takeChanged(),
       ],
       counters: [
         ...[...bytesByTenant].map(([tenant, by]) => ({ name: counterNames.bytes(tenant), by })),
         ...[...shares.takeNotStored()].map(([tenant, by]) => ({ name: counterNames.notStored(tenant), by })),
+        { name: counterNames.writes(instance), by: 1 },
       ],
     };
-    if (write.chunk || write.values.length > 0 || write.counters.length > 0)
+    if (write.chunk || write.values.length > 0 || write.counters.length > 1)
       waiting.push({ slice, write, bytesByTenant, records });
     Object.assign(open, emptyChunk());
     open.writtenDictionarySize = dictionarySize;
+  }
+
+  /**
+   * The state may have lost writes that it had accepted, by a restart or a failover, and with them the dictionary, without which
+   * no chunk can be read: the next write contains it again.
+   *
+   * @param stored how many writes of this instance are in the slice
+   */
+  function checkForLoss(slice: number, stored: number): void {
+    const expected = slice === accepted.slice ? accepted.writes + 1 : 1;
+    if (stored < expected && slice === open.slice) open.writtenDictionarySize = 0;
+    accepted = { slice, writes: stored };
   }
 
   /** Sends the waiting writes in their order, until one fails. */
@@ -216,6 +239,7 @@ export function createRequestLogWriter({
         countNotStored(records);
       }
       waiting.shift();
+      if (ttlMs > 0) checkForLoss(slice, totals.at(-1) ?? 0);
       let index = 0;
       for (const [tenant, bytes] of bytesByTenant)
         shares.onWritten(slice, tenant, bytes, totals[index++] ?? 0);
@@ -240,9 +264,10 @@ export function createRequestLogWriter({
 
 const secondOf = (ms: number) => Math.floor(ms / 1_000);
 
-const openSlice = (slice: number, instance: string): OpenSlice => ({
+const openSlice = (slice: number, name: string): OpenSlice => ({
   slice,
-  encoder: createRecordEncoder(instance),
+  name,
+  encoder: createRecordEncoder(name),
   largeSlot: createRecordSlots(1, createNameTable(), largeSlotSize),
   ...emptyChunk(),
   writtenDictionarySize: 0,
@@ -256,5 +281,5 @@ const emptyChunk = () => ({
   lastReceivedMs: 0,
 });
 
-const dictionaryValue = (instance: string, encoder: RecordEncoder) =>
-  ({ group: 'dictionaries', name: instance, value: encoder.dictionary() }) as const;
+const dictionaryValue = (name: string, encoder: RecordEncoder) =>
+  ({ group: 'dictionaries', name, value: encoder.dictionary() }) as const;

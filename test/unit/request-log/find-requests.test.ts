@@ -121,6 +121,16 @@ describe('the search in the records of all instances', () => {
     assert.deepEqual(idsOf(await one.find({})), [second.requestId]);
   });
 
+  test('finds the requests and the figures of an instance whose clock is ahead, at the end of a slice', async () => {
+    const { instance, advance } = createLog();
+    const [one, ahead] = [instance('one'), instance('ahead', 2, 30_000)];
+    advance(590_000);
+    const { requestId } = ahead.end();
+    await ahead.writer.flush();
+    for (const query of [{ requestId }, {}, { error: undefined, tenant: 'merchants' }])
+      assert.deepEqual(idsOf(await one.find(query)), [requestId], JSON.stringify(query));
+  });
+
   test('lists two requests of one id that were received at the same time', async () => {
     const { instance } = createLog();
     const [one, other] = [instance('one'), instance('other')];

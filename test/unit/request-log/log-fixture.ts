@@ -22,11 +22,14 @@ export function createLog(settings: Partial<ShareSettings> = {}) {
   let nowMs = startMs;
   const now = () => nowMs;
   const shareSettings = { keepFor: 24 * 3_600_000, maxStoredPerTenant: 256 * 1024 ** 2, ...settings };
-  const stored = createMemoryRequestLog(now);
+  let stored = createMemoryRequestLog(now);
   const writes: LogWrite[] = [];
   let fails: 'never' | 'before the write' | 'after the write' = 'never';
   const log: RequestLog = {
-    ...stored,
+    readChunks: (...args) => stored.readChunks(...args),
+    readIndex: (...args) => stored.readIndex(...args),
+    readValues: (...args) => stored.readValues(...args),
+    readCounters: (...args) => stored.readCounters(...args),
     async append(slice, write) {
       if (fails === 'before the write') throw new Error('unavailable');
       writes.push(write);
@@ -47,11 +50,17 @@ export function createLog(settings: Partial<ShareSettings> = {}) {
     fail(when: typeof fails) {
       fails = when;
     },
-    instance(name: string, tenants = 2) {
+    /** As a Redis that restarts without its data. */
+    loseEverything() {
+      stored = createMemoryRequestLog(now);
+    },
+    /** @param aheadMs how far its clock is ahead */
+    instance(name: string, tenants = 2, aheadMs = 0) {
+      const ownNow = () => nowMs + aheadMs;
       const recentRequests = createRecentRequests();
-      const liveStats = createLiveStats(now);
+      const liveStats = createLiveStats(ownNow);
       let notStored = 0;
-      const source = { requestLog: log, recentRequests, instance: name, now };
+      const source = { requestLog: log, recentRequests, instance: name, now: ownNow };
       const writer = createRequestLogWriter({
         ...source,
         liveStats,
@@ -65,7 +74,7 @@ export function createLog(settings: Partial<ShareSettings> = {}) {
       const search = createRequestSearch({ ...source, writer, keepFor });
       return {
         writer,
-        history: createRequestHistory({ requestLog: log, writer, keepFor, now }),
+        history: createRequestHistory({ requestLog: log, writer, keepFor, now: ownNow }),
         notStored: () => notStored,
         /** Ends a request that was received 12 ms ago. */
         end(
@@ -73,7 +82,7 @@ export function createLog(settings: Partial<ShareSettings> = {}) {
           events: Parameters<typeof requestRecord>[1] = [],
         ): RequestRecord {
           const record = requestRecord(
-            { receivedAtMs: nowMs - 12, requestId: randomUUID(), ...more },
+            { receivedAtMs: ownNow() - 12, requestId: randomUUID(), ...more },
             events,
           );
           recentRequests.onRequestEnd(record);
@@ -83,7 +92,7 @@ export function createLog(settings: Partial<ShareSettings> = {}) {
         /** An event that follows the end of the request. */
         addLate: recentRequests.onLateEvent,
         find: (query: Partial<RequestQuery>) =>
-          search.find({ fromMs: 0, toMs: nowMs + 1, limit: 1_000, ...query }),
+          search.find({ fromMs: 0, toMs: Number.POSITIVE_INFINITY, limit: 1_000, ...query }),
       };
     },
   };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { decodeChunk, decodeDictionary, instanceOf } from '../../../src/request-log/record-decoder.ts';
+import { decodeChunk, decodeDictionary, encoderOf } from '../../../src/request-log/record-decoder.ts';
 import { createRecordEncoder } from '../../../src/request-log/record-encoder.ts';
 import { createNameTable } from '../../../src/telemetry/name-table.ts';
 import { createRecordSlots } from '../../../src/telemetry/record-slots.ts';
@@ -59,9 +59,9 @@ describe('the encoding of records', () => {
     assert.ok(decoded.every(({ events }) => events.every(({ event }) => event.what !== 'payment')));
   });
 
-  test('names the instance in each chunk', () => {
+  test('names the encoder in each chunk', () => {
     const { chunk } = encodeAndDecode([requestRecord()]);
-    assert.equal(instanceOf(chunk), 'one');
+    assert.equal(encoderOf(chunk), 'one');
   });
 
   test('takes fewer than 60 bytes for a payment, and adds nothing to the dictionary for similar ones', () => {
@@ -101,7 +101,7 @@ describe('the encoding of records', () => {
     other[0] = 2;
     assert.deepEqual(decodeChunk(other, dictionary), []);
     for (const bytes of [other, Buffer.alloc(0), Buffer.from('text')]) {
-      assert.equal(instanceOf(bytes), undefined);
+      assert.equal(encoderOf(bytes), undefined);
       assert.equal(decodeDictionary(bytes), undefined);
     }
   });

@@ -88,6 +88,68 @@ describe('the writer of the request log', () => {
     );
   });
 
+  test('writes the dictionary again after the state has lost it, so that later records can be read', async () => {
+    const { instance, loseEverything, advance } = createLog();
+    const one = instance('one');
+    one.end();
+    await one.writer.flush();
+    loseEverything();
+    const later: (string | undefined)[] = [];
+    for (let second = 0; second < 3; second++) {
+      advance(1_000);
+      later.push(one.end().requestId);
+      await one.writer.flush();
+    }
+    const { requests } = await one.find({});
+    assert.deepEqual(
+      requests.map(({ xRequestId }) => xRequestId),
+      later.toReversed(),
+    );
+  });
+
+  test('writes the dictionary once although writes take effect without an answer', async () => {
+    const { instance, writes, fail } = createLog();
+    const one = instance('one');
+    for (const when of ['after the write', 'never', 'after the write', 'never', 'never'] as const) {
+      fail(when);
+      one.end();
+      await one.writer.flush();
+    }
+    const accepted = new Map(writes.map((write) => [write.number, write]));
+    const dictionaries = [...accepted.values()].filter(({ values }) =>
+      values.some(({ group }) => group === 'dictionaries'),
+    );
+    assert.equal(dictionaries.length, 1);
+    assert.equal((await one.find({})).requests.length, 5);
+  });
+
+  test('keeps the dictionary of earlier records when the clock is set back into their slice', async () => {
+    const { instance, advance } = createLog();
+    const [one, other] = [instance('one'), instance('other')];
+    const expected: unknown[] = [];
+    const end = async (tenant: string) => {
+      const { requestId } = one.end(ofTenant(tenant));
+      expected.push([requestId, tenant, 'one']);
+      await one.writer.flush();
+    };
+    await end('shop');
+    for (const [ms, tenant] of [
+      [600_000, 'rival'],
+      [-600_000, 'merchant'],
+      [600_000, 'bakery'],
+      [-600_000, 'florist'],
+    ] as const) {
+      advance(ms);
+      await end(tenant);
+    }
+    advance(700_000);
+    for (const each of [one, other]) {
+      const { requests } = await each.find({});
+      const found = requests.map(({ xRequestId, tenant, instance }) => [xRequestId, tenant, instance]);
+      assert.deepEqual(new Set(found), new Set(expected));
+    }
+  });
+
   test('keeps the records while the state is unavailable, and stores them afterwards', async () => {
     const { instance, fail, writes, advance } = createLog();
     const one = instance('one');
