@@ -34,7 +34,10 @@ export interface ShareSettings {
 /** The part of its share that a tenant may use: payments come first, then reads, then polls and refused requests. */
 const laneShares: Readonly<Record<RecordLane, number>> = { write: 1, refused: 0.5, read: 0.75, status: 0.5 };
 
-/** Records that wait for the shared state, of all tenants. Bytes. */
+/**
+ * Records that wait for the shared state, of all tenants. Any tenant may use the first half, because many tenants have only a few
+ * records each; of the second half, each one has an equal part. Bytes.
+ */
 const maxWaitingBytes = 4 * 1024 * 1024;
 /** Such a part of the share is available at the beginning of a slice, and the rest gradually; for payments, all of it. */
 const initialPart = 0.1;
@@ -57,6 +60,7 @@ export function createTenantShares(
 ): TenantShares {
   const usages = new Map<string, Usage>();
   let slice = sliceOf(nowMs);
+  let allWaiting = 0;
 
   function usageOf(tenant: string): Usage {
     const known = usages.get(tenant);
@@ -88,12 +92,13 @@ export function createTenantShares(
       const usage = usageOf(tenant);
       const isAdmitted =
         usage.stored + usage.waiting < limitOf(lane, nowMs) &&
-        usage.waiting < maxWaitingBytes / (tenants() + 1);
+        (allWaiting < maxWaitingBytes / 2 || usage.waiting < maxWaitingBytes / 2 / (tenants() + 1));
       if (!isAdmitted) usage.notStored += 1;
       return isAdmitted;
     },
     add(tenant, bytes) {
       usageOf(tenant).waiting += bytes;
+      allWaiting += bytes;
     },
     addNotStored(tenant) {
       usageOf(tenant).notStored += 1;
@@ -108,7 +113,8 @@ export function createTenantShares(
     },
     onWritten(written, tenant, bytes, total) {
       const usage = usageOf(tenant);
-      usage.waiting = Math.max(0, usage.waiting - bytes);
+      usage.waiting -= bytes;
+      allWaiting -= bytes;
       if (written === slice) usage.stored = total;
     },
   };

@@ -76,12 +76,26 @@ describe('the share of a tenant in the request log', () => {
     assert.deepEqual(shares.takeNotStored(), new Map());
   });
 
-  test('limits what waits for the state to a part of the memory for all tenants', () => {
+  test('limits what waits for the state: half of the memory for any tenant, and a part of the rest for each', () => {
     const settings = () => ({ maxStoredPerTenant: 1024 ** 4, keepFor: sliceMs });
     const shares = createTenantShares(settings, () => 3, 0);
-    let bytes = 0;
-    for (; shares.admit('one', 'write', 0); bytes += 1_024) shares.add('one', 1_024);
-    assert.equal(bytes, 1024 ** 2);
-    assert.ok(shares.admit('other', 'status', 0));
+    const fill = (tenant: string) => {
+      let bytes = 0;
+      for (; shares.admit(tenant, 'write', 0); bytes += 1_024) shares.add(tenant, 1_024);
+      return bytes;
+    };
+    assert.equal(fill('one'), 2 * 1024 ** 2);
+    for (const other of ['two', 'three', '']) assert.equal(fill(other), 512 * 1024);
+    shares.onWritten(0, 'one', 2 * 1024 ** 2, 2 * 1024 ** 2);
+    assert.equal(fill('one'), 512 * 1024, 'the others use three quarters of the first half');
+  });
+
+  test('does not depend on the number of tenants while most of them have few records', () => {
+    const settings = () => ({ maxStoredPerTenant: 1024 ** 4, keepFor: sliceMs });
+    const shares = createTenantShares(settings, () => 10_000, 0);
+    for (let record = 0; record < 10_000; record++) {
+      assert.ok(shares.admit('busy', 'status', 0), `record ${record}`);
+      shares.add('busy', 100);
+    }
   });
 });
