@@ -12,12 +12,14 @@ import { infoField } from './redis-info.ts';
 const checkEveryMs = 250;
 /** The shortest time for the answer to a check. Milliseconds. */
 const minCheckTimeoutMs = 250;
+/** Above this part of `maxmemory`, what is left must be kept for payments. */
+const maxUsedPart = 0.8;
 /** The number of hash slots of a cluster. */
 const slotCount = 16384;
 
 export type RedisHealth =
-  /** `lossRisks`: what may lose data although Redis works, as sentences. */
-  | { readonly kind: 'healthy'; readonly lossRisks: readonly string[] }
+  /** `lossRisks`: what may lose data although Redis works, as sentences. `isNearlyFull`: see `maxUsedPart`. */
+  | { readonly kind: 'healthy'; readonly lossRisks: readonly string[]; readonly isNearlyFull: boolean }
   /** `unsafe`: reachable, but may lose data that it must keep, or its configuration cannot be read. */
   | { readonly kind: 'unreachable' | 'unsafe'; readonly problem: string };
 
@@ -38,6 +40,8 @@ export interface RedisMonitor {
   unsafeReason(): string | undefined;
   /** What may lose data, as sentences. While Redis cannot be reached, what the last successful check found. */
   lossRisks(): readonly string[];
+  /** Whether a node uses so much of its `maxmemory` that only payments should be stored. */
+  isNearlyFull(): boolean;
   /** Checks again without waiting for the next interval. */
   checkNow(): void;
   /** Records an error of the connection: it says more than the timeout that follows. */
@@ -60,7 +64,7 @@ export function createRedisMonitor(
 ): RedisMonitor {
   const checkTimeoutMs = Math.max(minCheckTimeoutMs, 2 * timeoutMs);
   const pause = createPause();
-  let health: RedisHealth = { kind: 'healthy', lossRisks: [] };
+  let health: RedisHealth = { kind: 'healthy', lossRisks: [], isNearlyFull: false };
   let lossRisks: readonly string[] = [];
   let connectionError: string | undefined;
   let isStopped = false;
@@ -99,6 +103,7 @@ export function createRedisMonitor(
     problem: () => problemOf(health),
     unsafeReason: () => (health.kind === 'unsafe' ? health.problem : undefined),
     lossRisks: () => (health.kind === 'unsafe' ? [] : lossRisks),
+    isNearlyFull: () => health.kind === 'healthy' && health.isNearlyFull,
     checkNow: pause.end,
     onError(error) {
       connectionError = reasonOf(error);
@@ -147,7 +152,7 @@ export async function checkHealth(
     const lossRisks = durabilityProblems(infos);
     return durability === 'required' && lossRisks.length > 0
       ? notDurable(lossRisks)
-      : { kind: 'healthy', lossRisks };
+      : { kind: 'healthy', lossRisks, isNearlyFull: answers.some(isNodeNearlyFull) };
   } catch (error) {
     const reason = reasonOf(error);
     if (/^NOPERM /.test(reason)) return infoForbidden;
@@ -163,6 +168,11 @@ function problemIn(report: string): RedisHealth | undefined {
   const unserved = slotCount - assigned + Number(infoField(report, 'cluster_slots_fail') ?? 0);
   const isServed = unserved === 0 && (infoField(report, 'cluster_state') ?? 'ok') === 'ok';
   return isServed ? undefined : incomplete(unserved);
+}
+
+function isNodeNearlyFull(info: string): boolean {
+  const max = Number(infoField(info, 'maxmemory') ?? 0);
+  return max > 0 && Number(infoField(info, 'used_memory') ?? 0) > maxUsedPart * max;
 }
 
 const evicting = (policy: string): RedisHealth => ({

@@ -104,6 +104,8 @@ export function createRedisState(
     client.close();
   };
 
+  const requestLog = createRedisRequestLog({ prefix, sendCommand, reader: client.reader, withDeadline });
+
   return {
     keyValues: createKeyValues({
       send,
@@ -124,7 +126,14 @@ export function createRedisState(
       publish: (channel, message) => send(toVoid, 'PUBLISH', channel, message),
       subscribe: (channel, listener) => client.subscribe(prefixed(channel), listener),
     },
-    requestLog: createRedisRequestLog({ prefix, sendCommand, reader: client.reader, withDeadline }),
+    requestLog: {
+      ...requestLog,
+      // Records of requests must not take the memory that payments need.
+      append: async (...args) => {
+        if (monitor.isNearlyFull()) throw stateUnavailable(new Error(nearlyFull));
+        return requestLog.append(...args);
+      },
+    },
     async open() {
       client.connect();
       const health = await monitor.start(openTimeoutMs);
@@ -133,7 +142,10 @@ export function createRedisState(
       throw new Error(health.problem);
     },
     problem: monitor.problem,
-    warnings: () => [replicas.problem() ?? confirmedWrites.problem() ?? []].flat(),
+    warnings: () => [
+      ...[replicas.problem() ?? confirmedWrites.problem() ?? []].flat(),
+      ...(monitor.isNearlyFull() ? [nearlyFull] : []),
+    ],
     lossRisks: monitor.lossRisks,
     close,
     partitions: settings.kind === 'cluster' ? hashTags : [''],
@@ -141,6 +153,9 @@ export function createRedisState(
     onDisconnect: client.onDisconnect,
   };
 }
+
+const nearlyFull =
+  'Redis uses more than 80 % of maxmemory: no records of requests are stored. Raise maxmemory, or reduce requests.maxStoredPerTenant.';
 
 /** Enough that the keys spread evenly over the nodes of a cluster. */
 const hashTags = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map(

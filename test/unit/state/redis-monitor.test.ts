@@ -21,6 +21,17 @@ describe('the health check of Redis', () => {
     assert.equal(await problemOf([report('maxmemory:0', 'maxmemory_policy:allkeys-lru')]), 'healthy');
   });
 
+  test('reports a node that uses more than 80 % of its memory limit', async () => {
+    const isNearlyFull = async (...reports: readonly Promise<string>[]) => {
+      const sources = { reports: () => reports, acceptsCommands: () => true };
+      const health = await checkHealth(sources, () => undefined);
+      return health.kind === 'healthy' && health.isNearlyFull;
+    };
+    assert.equal(await isNearlyFull(noLimit), false);
+    assert.equal(await isNearlyFull(noLimit, report('used_memory:800', 'maxmemory:1000')), false);
+    assert.equal(await isNearlyFull(noLimit, report('used_memory:801', 'maxmemory:1000')), true);
+  });
+
   for (const policy of ['allkeys-lru', 'volatile-ttl', 'volatile-lfu', 'allkeys-random']) {
     test(`reports unsafe if one node may evict by ${policy}, and says what to change`, async () => {
       const problem = await problemOf([noLimit, report('maxmemory:1000', `maxmemory_policy:${policy}`)]);
