@@ -41,31 +41,70 @@ const headKey = 'audit:head';
 const recordKey = (number: number) => `audit:${number}`;
 const genesisHash = '0'.repeat(64);
 
+/** The record that the next one follows; its number is 0 in front of the first one. */
+type Predecessor = Pick<AuditRecord, 'number' | 'hash'>;
+
+interface QueuedEvent {
+  readonly event: AuditEvent;
+  readonly onAppended: (record: AuditRecord) => void;
+  readonly onFailed: (thrown: unknown) => void;
+}
+
 export function createAuditLog(keyValues: KeyValues, log: Log): AuditLog {
-  async function append(event: AuditEvent): Promise<AuditRecord> {
-    let record: AuditRecord | undefined;
-    try {
-      record = await appendAfter(await head(), event);
-      return record;
-    } finally {
-      log('warn', 'audit', { ...event, number: record?.number, hash: record?.hash });
-    }
+  const queue: QueuedEvent[] = [];
+  let isAppending = false;
+
+  function append(event: AuditEvent): Promise<AuditRecord> {
+    return new Promise((resolve, reject) => {
+      queue.push({ event, onAppended: resolve, onFailed: reject });
+      if (!isAppending) void appendQueued();
+    });
   }
 
+  /** One after the other: a resolution of thousands of requests needs one write for each record, and no search for the newest. */
+  async function appendQueued(): Promise<void> {
+    isAppending = true;
+    let last: Predecessor | undefined;
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      const { event, onAppended } = next;
+      try {
+        const record = await appendAfter(last ?? (await predecessor(await head())), event);
+        last = record;
+        onAppended(record);
+        logEvent(event, record);
+      } catch (thrown) {
+        last = undefined;
+        // The others would wait for the same answer.
+        for (const { event, onFailed } of [next, ...queue.splice(0)]) {
+          onFailed(thrown);
+          logEvent(event, undefined);
+        }
+      }
+    }
+    isAppending = false;
+  }
+
+  const logEvent = (event: AuditEvent, record: AuditRecord | undefined) =>
+    log('warn', 'audit', { ...event, number: record?.number, hash: record?.hash });
+
   /** If another instance takes the number first, continues behind that record. */
-  async function appendAfter(last: number, event: AuditEvent): Promise<AuditRecord> {
-    const before = last === 0 ? undefined : await recordAt(last);
+  async function appendAfter(last: Predecessor, event: AuditEvent): Promise<AuditRecord> {
     const fields = {
-      number: last + 1,
+      number: last.number + 1,
       at: new Date().toISOString(),
       ...event,
-      previous: before?.hash ?? genesisHash,
+      previous: last.hash,
     };
     const record = { ...fields, hash: hashOf(fields) };
     if (!(await keyValues.writeIfAbsent(recordKey(record.number), JSON.stringify(record))))
-      return appendAfter(last + 1, event);
-    await keyValues.write(headKey, String(record.number)).catch(() => {}); // only a hint
+      return appendAfter(await predecessor(record.number), event);
+    void keyValues.write(headKey, String(record.number)).catch(() => {}); // only a hint
     return record;
+  }
+
+  async function predecessor(number: number): Promise<Predecessor> {
+    const record = number === 0 ? undefined : await recordAt(number);
+    return { number, hash: record?.hash ?? genesisHash };
   }
 
   /**

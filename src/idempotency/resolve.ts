@@ -2,6 +2,7 @@
 
 import { isConfirmed } from '../config/production.ts';
 import type { AuditEvent, AuditRecorder } from '../request/audit-event.ts';
+import { asGatewayError } from '../request/errors.ts';
 import type { PendingWrites } from '../state/pending-writes.ts';
 import { happenedEntry, type InDoubtEntry, isInDoubt, serialized } from './ledger-entry.ts';
 import { type LedgerStore, parseAttemptName, removeResolved, type UnresolvedIndex } from './ledger-store.ts';
@@ -84,7 +85,12 @@ export function createResolve({
       outcome === 'happened'
         ? store.replace(id, stored.raw, happened(entry, isNamed ? paymentId : undefined), windowMs())
         : store.release(id, stored.raw);
-    if (!(await isStored)) return { kind: 'unknown' }; // the bank's own response came first
+    try {
+      if (!(await isStored)) return { kind: 'unknown' }; // the bank's own response came first
+    } catch (thrown) {
+      await audit.record(failureOf(entry, resolution, thrown)); // the state may have made the change
+      throw thrown;
+    }
     notifyChanged(id);
     await pendingWrites.addAndFlush(`open ${resolution.id}`, () =>
       removeResolved(resolution.id, unresolvedIndex, store),
@@ -103,6 +109,12 @@ export function createResolve({
 
 const happened = (entry: InDoubtEntry, paymentId: string | undefined) =>
   serialized(happenedEntry(entry, paymentId));
+
+function failureOf(entry: InDoubtEntry, resolution: Resolution, thrown: unknown): AuditEvent {
+  const event = auditEventOf(entry, resolution);
+  const why = asGatewayError(thrown).message;
+  return { ...event, outcome: 'failed', details: { ...event.details, wanted: event.outcome, why } };
+}
 
 function auditEventOf(entry: InDoubtEntry, { who, outcome, paymentId, reason }: Resolution): AuditEvent {
   const { requestId, operation, tenant, environment } = entry;

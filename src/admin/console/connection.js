@@ -29,8 +29,8 @@ const authorization = () => {
 const timeoutMs = 15_000;
 
 /** @returns the JSON of the response; `undefined` if it is empty. @throws ApiError, or Error with a readable message */
-export async function callApi(method, path, body) {
-  const text = await request(method, path, { body });
+export async function callApi(method, path, body, maxMs = timeoutMs) {
+  const text = await request(method, path, { body, maxMs });
   const json = parseJson(text);
   if (text !== '' && json === undefined) throw new Error('The response is not JSON: is it from a proxy?');
   return json;
@@ -39,7 +39,7 @@ export async function callApi(method, path, body) {
 /** @returns the text of a response in this media type. @throws ApiError, or Error with a readable message */
 export const readText = (path, mediaType) => request('GET', path, { accept: mediaType });
 
-async function request(method, path, { body, accept = 'application/json' }) {
+async function request(method, path, { body, accept = 'application/json', maxMs = timeoutMs }) {
   const advice = method === 'GET' ? '' : ' The outcome is unknown: check the audit log.';
   const noResponse = () => {
     throw new Error(`This instance did not respond.${advice}`);
@@ -48,7 +48,7 @@ async function request(method, path, { body, accept = 'application/json' }) {
     method,
     headers: { Accept: accept, ...authorization(), ...(body && { 'Content-Type': 'application/json' }) },
     body: body && JSON.stringify(body),
-    signal: AbortSignal.timeout(timeoutMs),
+    signal: AbortSignal.timeout(maxMs),
   }).catch(noResponse);
   const text = await response.text().catch(noResponse);
   if (response.ok) return text;

@@ -10,6 +10,9 @@ import { outcomeFields } from './resolution-dialog.js';
 /** The preview lists this many, and counts the rest. */
 const maxListed = 10;
 
+/** The gateway resolves some hundred payments in a second. */
+const maxMs = 300_000;
+
 /** @param payments all that are in doubt. @param initial the conditions to begin with, as the API takes them */
 export function openResolveSeveral(payments, initial) {
   const namesOf = (key) => [...new Set(payments.map((payment) => payment[key]))];
@@ -41,14 +44,15 @@ export function openResolveSeveral(payments, initial) {
       reasonField(),
       ...confirmations,
     ],
-    send: ({ outcome, reason, confirm: name }) =>
-      callApi('POST', '/in-doubt', {
-        ...filterIn(filter),
-        selection,
-        outcome,
-        reason,
-        ...(name && { confirm: name }),
-      }),
+    async send({ outcome, reason, confirm: name }) {
+      const body = { ...filterIn(filter), selection, outcome, reason, ...(name && { confirm: name }) };
+      try {
+        return await callApi('POST', '/in-doubt', body, maxMs);
+      } catch (thrown) {
+        if (thrown.status === 409) await show(); // other payments match now: the operator checks the new list
+        throw thrown;
+      }
+    },
     done({ resolved, early }) {
       const rest = early > 0 ? ` ${early} still in doubt: the bank may still execute them.` : '';
       showNotice(`${formatCount(resolved, 'payment')} resolved.${rest}`);

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { previewInDoubt, resolveSeveral } from '../../../src/admin/resolve-several.ts';
 import type { Resolution, ResolveResult } from '../../../src/idempotency/resolve.ts';
 import type { AuditEvent } from '../../../src/request/audit-event.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
 import { createInstance, startInstance } from '../idempotency/instance.ts';
 import { initiation } from '../idempotency/requests.ts';
 
@@ -104,6 +105,27 @@ describe('the resolution of several requests in doubt', () => {
     assert.deepEqual(outcome, { kind: 'changed' });
     assert.deepEqual(resolutions, []);
     assert.equal(events[0]?.outcome, 'refused');
+  });
+
+  test('stops when the state is unavailable, and is audited with what was resolved until then', async (t) => {
+    const { inDoubt, dependencies, events } = await startThree(t);
+    const filter = { environment: 'sandbox' };
+    const { selection, writes } = await previewInDoubt(inDoubt, filter);
+    const [, second] = writes;
+    const failing = {
+      ...dependencies,
+      resolve: async (resolution: Resolution): Promise<ResolveResult> => {
+        if (resolution.id === second?.id) throw new GatewayError('STATE_UNAVAILABLE', 'No state.');
+        return { kind: 'resolved' };
+      },
+    };
+    await assert.rejects(resolveSeveral(failing, { ...given, filter, selection }), /No state/);
+    const [event] = events;
+    assert.equal(event?.outcome, 'failed');
+    assert.deepEqual(
+      { resolved: event?.details.resolved, why: event?.details.why },
+      { resolved: 1, why: 'No state.' },
+    );
   });
 
   test('needs the name of production', async (t) => {

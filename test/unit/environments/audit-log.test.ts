@@ -58,6 +58,43 @@ describe('the audit log', () => {
     assert.deepEqual(new Set(written), new Set(reasons));
   });
 
+  test('needs one write for each of many records that are appended together, and no search for the newest', async () => {
+    const { keyValues } = createMemoryState();
+    const counts = { reads: 0, writes: 0 };
+    const counting = {
+      ...keyValues,
+      read(key: string) {
+        counts.reads += 1;
+        return keyValues.read(key);
+      },
+      writeIfAbsent(key: string, value: string) {
+        counts.writes += 1;
+        return keyValues.writeIfAbsent(key, value);
+      },
+    };
+    const audit = createAuditLog(counting, silentLog);
+    await audit.append(event('first'));
+    counts.reads = counts.writes = 0;
+    await Promise.all(Array.from({ length: 100 }, (_, index) => audit.append(event(`reason ${index}`))));
+    assert.equal(counts.writes, 100);
+    assert.ok(counts.reads < 10, `${counts.reads} reads`);
+    assert.deepEqual(await audit.verify(), { records: 101 });
+  });
+
+  test('fails all records that wait when the state is unavailable, and continues afterwards', async () => {
+    const { log, lines } = captureLog();
+    const state = createFailingState();
+    const audit = createAuditLog(state.keyValues, log);
+    state.fail('writeIfAbsent');
+    const results = await Promise.allSettled(
+      ['one', 'two', 'three'].map((text) => audit.append(event(text))),
+    );
+    assert.ok(results.every(({ status }) => status === 'rejected'));
+    assert.equal(lines.length, 3);
+    state.recover();
+    assert.equal((await audit.append(event('four'))).number, 1);
+  });
+
   test('continues behind a record whose instance died before it updated the head', async () => {
     const state = createFailingState();
     const audit = createAuditLog(state.keyValues, silentLog);

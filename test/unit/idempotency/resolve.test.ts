@@ -288,4 +288,18 @@ describe('a resolution', () => {
     state.recover();
     assert.equal((await instance.services.inDoubt.all()).length, 1);
   });
+
+  test('is recorded in the audit log also if the state does not answer, because it may have made the change', async (t) => {
+    useFakeTime(t);
+    const state = createFailingState();
+    const instance = createInstance(state);
+    await putInDoubt(instance);
+    const { id } = await inDoubtWriteOf(state);
+    state.fail('replace');
+    await assert.rejects(instance.resolve({ ...given, id, outcome: 'happened' }));
+    const [event, ...others] = instance.auditEvents;
+    assert.deepEqual(others, []);
+    const { who, outcome, wanted, reason } = event ?? {};
+    assert.deepEqual([who, outcome, wanted, reason], [given.who, 'failed', 'happened', given.reason]);
+  });
 });
