@@ -10,7 +10,7 @@ export interface Cookie {
 /** The session. `Strict`: a browser sends it with requests of the console's own pages only. */
 export const sessionCookie: Cookie = { name: 'penstock-session', sameSite: 'Strict' };
 
-/** A sign-in at the OIDC provider that has begun. `Lax`: the browser must send it when the provider sends the person back. */
+/** Sign-ins at the OIDC provider that have begun in this browser. `Lax`: the browser must send it when the provider sends the person back. */
 export const signInCookie: Cookie = { name: 'penstock-sign-in', sameSite: 'Lax' };
 
 /** Over an encrypted connection, only a cookie that was set over one is read: a page on plain HTTP can set others. */

@@ -168,15 +168,20 @@ export function createSignIn({
         const begun = await provider.begin(redirectUriOf(publicUrl));
         if (!begun) return redirect(response, consoleUrl('provider-unavailable'));
         countAttempt(response, oidcThrottle);
-        setCookie(response, signInCookie, await attempts.store(begun.attempt), attemptTtlMs);
+        // The same for all tabs, so that each of them can finish its own sign-in. For that reason it is not removed either.
+        const known = cookieIn(response, signInCookie) ?? '';
+        const id = isId(known) ? known : newId();
+        await attempts.store(id, begun.attempt);
+        setCookie(response, signInCookie, id, attemptTtlMs);
         return redirect(response, begun.url.href);
       },
 
       async finishOidcSignIn({ response }) {
         const provider = requireProvider();
         const id = cookieIn(response, signInCookie);
-        setCookie(response, signInCookie, '', 0);
-        const attempt = id === undefined ? undefined : await attempts.take(id);
+        const { state } = response.req.query;
+        const isKnown = id !== undefined && typeof state === 'string';
+        const attempt = isKnown ? await attempts.take(id, state) : undefined;
         if (!attempt) {
           countAttempt(response, oidcThrottle);
           return redirect(response, consoleUrl('expired'));
@@ -237,20 +242,21 @@ function createProviderHolder(access: OperatorAccess, log: Log): () => OidcProvi
 
 const attemptShape = z.object({ state: z.string(), nonce: z.string(), codeVerifier: z.string() });
 
+const newId = () => randomBytes(32).toString('base64url');
+const isId = (text: string) => /^[\w-]{43}$/.test(text);
+
 /** Sign-ins that have begun, in the shared state: any instance may get the response of the provider. */
 function createAttempts(keyValues: KeyValues) {
-  const keyOf = (id: string) => `operator-sign-in:${sha256(id)}`;
+  const keyOf = (id: string, state: string) => `operator-sign-in:${sha256(`${id} ${state}`)}`;
   return {
-    /** @returns the id for the cookie */
-    async store(attempt: SignInAttempt): Promise<string> {
-      const id = randomBytes(32).toString('base64url');
-      await keyValues.write(keyOf(id), JSON.stringify(attempt), attemptTtlMs);
-      return id;
-    },
+    /** @param id in the cookie of the browser */
+    store: (id: string, attempt: SignInAttempt) =>
+      keyValues.write(keyOf(id, attempt.state), JSON.stringify(attempt), attemptTtlMs),
     /** Removes the attempt: the response of the provider can be used once. */
-    async take(id: string): Promise<SignInAttempt | undefined> {
-      const text = await keyValues.read(keyOf(id));
-      if (text === undefined || !(await keyValues.removeIf(keyOf(id), text))) return undefined;
+    async take(id: string, state: string): Promise<SignInAttempt | undefined> {
+      const key = keyOf(id, state);
+      const text = await keyValues.read(key);
+      if (text === undefined || !(await keyValues.removeIf(key, text))) return undefined;
       return attemptShape.parse(JSON.parse(text));
     },
   };
