@@ -95,8 +95,11 @@ export function roleOf(
   return read === 'any' || groups.some((group) => read.includes(group)) ? 'read' : undefined;
 }
 
-/** Names in the audit log that no person may have: the gateway's own, and that of the shared token. */
-const reservedNames: readonly string[] = ['admin', 'gateway'];
+/** Names in the audit log that no person may have: the gateway's own, that of the shared token, and that of a person without one. */
+const reservedNames: readonly string[] = ['admin', 'gateway', 'unnamed'];
+
+/** Characters without a glyph: two names that differ only in these look the same. */
+const invisible = /\p{Default_Ignorable_Code_Point}/gu;
 
 const maxNameLength = 128;
 
@@ -106,7 +109,7 @@ export function auditName(
   method: SignInMethod,
   operators: readonly ConfiguredOperator[],
 ): string {
-  const name = oneLine(person).slice(0, maxNameLength);
+  const name = oneLine(person.replaceAll(invisible, '')).slice(0, maxNameLength) || 'unnamed';
   const isTaken = [...reservedNames, ...operators.map((one) => one.name)].includes(name);
   return isTaken ? `${name} (${method})` : name;
 }

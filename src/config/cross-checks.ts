@@ -35,6 +35,7 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   proxyRolesWithoutProxies,
   proxyCertificatesNeverRequested,
   duplicateOperators,
+  reservedOperatorNames,
   duplicateClients,
   clientsWithoutCredential,
   certificatesNeverRequested,
@@ -131,6 +132,23 @@ function duplicateOperators({ admin: { operators } }: Config): readonly ConfigEr
       message: `same token as admin.operators[${first}]; give each operator a separate token`,
     })),
   ];
+}
+
+/** The audit log would not distinguish these operators from somebody else. */
+function reservedOperatorNames(
+  { admin: { operators, tokenFile } }: Config,
+  { adminToken }: CrossCheckContext,
+): readonly ConfigError[] {
+  const hasSharedToken = adminToken || tokenFile !== null;
+  return operators.flatMap(({ name }, index) => {
+    const path = ['admin', 'operators', index, 'name'];
+    if (name === 'gateway')
+      return [{ path, message: 'the audit log uses this name for the gateway itself; choose another one' }];
+    if (name !== 'admin' || !hasSharedToken) return [];
+    const message =
+      'the audit log uses this name for the operator with the shared token (admin.tokenFile or PENSTOCK_ADMIN_TOKEN); choose another one';
+    return [{ path, related: [['admin', 'tokenFile']], message }];
+  });
 }
 
 function duplicateClients({ clients }: Config): readonly ConfigError[] {

@@ -68,9 +68,14 @@ describe('the role of a person', () => {
 
 describe('the name in the audit log', () => {
   test('is never that of an operator with a token, of the shared token or of the gateway', () => {
-    for (const name of ['olga', 'admin', 'gateway', ' olga\n'])
-      assert.equal(auditName(name, 'oidc', [olga]), `${name.trim()} (oidc)`);
+    for (const name of ['olga', 'admin', 'gateway', ' olga\n', 'ol\u200bga', 'olga\u2060', 'ad\u00admin'])
+      assert.match(auditName(name, 'oidc', [olga]), /^(olga|admin|gateway) \(oidc\)$/);
     assert.equal(auditName('Olga', 'proxy', [olga]), 'Olga');
+  });
+
+  test('is never empty', () => {
+    for (const name of ['', ' ', '\u200b', '\u202e\u2060'])
+      assert.equal(auditName(name, 'proxy', []), 'unnamed (proxy)');
   });
 
   test('contains no characters that change the text around it, and at most 128 in all', () => {
