@@ -36,6 +36,8 @@ const maxUnsentBytes = 1_048_576;
 
 /** All readers together must not use the memory that requests need. */
 const maxReaders = 100;
+/** A script that opens streams and forgets them must not keep the other operators from the console. */
+const maxReadersPerOperator = 50;
 
 interface EventStreamSources extends DashboardSources {
   readonly instanceId: string;
@@ -61,6 +63,12 @@ export function createEventStream(sources: EventStreamSources): EventStream {
         response
           .status(503)
           .json({ error: `The limit of ${maxReaders} event streams per instance is reached; close one.` });
+        return;
+      }
+      if ([...readers.values()].filter((one) => one.name === name).length >= maxReadersPerOperator) {
+        response.status(503).json({
+          error: `The limit of ${maxReadersPerOperator} event streams per operator and instance is reached; close one.`,
+        });
         return;
       }
       response.status(200).set({

@@ -33,7 +33,8 @@ export interface Operator extends OperatorIdentity {
 
 type Credential =
   | { readonly kind: 'token'; readonly tokenSha256: string }
-  | { readonly kind: 'proxy'; readonly proxies: TrustedProxies }
+  /** @param untilMs until when an event stream may run before the proxy must be asked again: milliseconds since 1970 */
+  | { readonly kind: 'proxy'; readonly proxies: TrustedProxies; readonly untilMs: number }
   | { readonly kind: 'session'; readonly session: Session };
 
 /** Authenticated, but no group of the person has a role. */
@@ -98,7 +99,7 @@ export function createOperatorAccess(
     const name = auditName(person.name, 'proxy', credentials.operators);
     const role = roleOf(person.groups, settings.proxySignIn.roles);
     if (!role) return { kind: 'no-role', name, method: 'proxy' };
-    const credential = { kind: 'proxy', proxies } as const;
+    const credential = { kind: 'proxy', proxies, untilMs: Date.now() + settings.sessionTtl } as const;
     return { kind: 'operator', operator: { name, role, method: 'proxy', credential } };
   }
 
@@ -134,7 +135,7 @@ export function createOperatorAccess(
             (one) => one.tokenSha256 === credential.tokenSha256 && one.name === name && one.role === role,
           );
         case 'proxy':
-          return credential.proxies === rules.proxies;
+          return credential.proxies === rules.proxies && credential.untilMs > Date.now();
         case 'session': {
           const { session } = credential;
           if (session.expiresAtMs <= Date.now() || ended.has(session.key)) return false;

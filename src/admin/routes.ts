@@ -166,7 +166,9 @@ export const routes = {
     role: 'read',
     summary: 'Stream the data of the console as server-sent events',
     response: { description: 'A snapshot, then the changes every second.', contentType: 'text/event-stream' },
-    errors: { 503: 'The instance is stopping, or the limit of 100 event streams is reached.' },
+    errors: {
+      503: 'The instance is stopping, or the limit of 100 event streams, or of 50 for one operator, is reached.',
+    },
   },
   listInstances: {
     method: 'get',

@@ -62,11 +62,12 @@ interface AdminApiUnderTest {
   readonly events: Pick<EventStream, 'publish' | 'close'>;
 }
 
-/** @param report the result of every pre-flight. @param sources replace those of the dashboard */
+/** @param report the result of every pre-flight. @param sources replace those of the dashboard. @param adminSettings of `admin` */
 export function startAdminApi(
   report = passedPreflight,
   sources: Partial<DashboardSources> = {},
   lossReport: LossReport = { status: 'ok', missing: [], isUncovered: false },
+  adminSettings: object = {},
 ): AdminApiUnderTest {
   const state = createFailingState();
   const log = () => {};
@@ -78,7 +79,7 @@ export function startAdminApi(
   const { readiness = () => ({ ready: true, reasons: [] }) } = sources;
   const { admin } = configOf({
     environments: { sandbox: { baseUrl: 'https://bank.example' } },
-    admin: { hosts: ['gateway.internal'] },
+    admin: { hosts: ['gateway.internal'], ...adminSettings },
   });
   const sessions = createSessions(state.keyValues, state.pubsub);
   const credentials = { operators, oidcClientSecret: undefined, oidcCa: undefined };

@@ -24,8 +24,8 @@ interface DashboardEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-async function serve(t: TestContext, sources: Partial<DashboardSources> = {}) {
-  const api = startAdminApi(passedPreflight, sources);
+async function serve(t: TestContext, sources: Partial<DashboardSources> = {}, adminSettings: object = {}) {
+  const api = startAdminApi(passedPreflight, sources, undefined, adminSettings);
   const server = createServer(api.app);
   const accepted: Socket[] = [];
   server.on('connection', (socket) => void accepted.push(socket));
@@ -35,6 +35,18 @@ async function serve(t: TestContext, sources: Partial<DashboardSources> = {}) {
     server.closeAllConnections();
   });
   return { ...api, accepted, port, url: `http://127.0.0.1:${port}` };
+}
+
+/** Serves operators of a proxy: each name is one. */
+async function serveMany(t: TestContext) {
+  const { url } = await serve(
+    t,
+    {},
+    { trustedProxies: ['127.0.0.1'], proxySignIn: { roles: { read: 'any' } } },
+  );
+  const open = (name: string, signal: AbortSignal | null = null) =>
+    within(5_000, 'an answer', fetch(`${url}/api/events`, { headers: { 'X-Forwarded-User': name }, signal }));
+  return { open };
 }
 
 /** Opens an event stream, and reads its events one by one. */
@@ -169,19 +181,29 @@ describe('GET /api/events', () => {
   });
 
   test('refuses the hundred-and-first reader with 503 until another one disconnects', async (t) => {
-    const { url } = await serve(t);
+    const { open } = await serveMany(t);
     const first = new AbortController();
-    const open = (signal?: AbortSignal) =>
-      within(5_000, 'an answer', fetch(`${url}/api/events`, { headers: asOperator, signal: signal ?? null }));
-    await open(first.signal);
-    await Promise.all(Array.from({ length: 99 }, () => open()));
-    const refused = await open();
+    await open('operator 0', first.signal);
+    await Promise.all(Array.from({ length: 99 }, (_, index) => open(`operator ${(index + 1) % 4}`)));
+    const refused = await open('another operator');
     assert.equal(refused.status, 503);
     assert.deepEqual(await refused.json(), {
       error: 'The limit of 100 event streams per instance is reached; close one.',
     });
     first.abort();
-    await until(5_000, 'a new reader is accepted', async () => (await open()).status === 200);
+    const isAccepted = async () => (await open('another operator')).status === 200;
+    await until(5_000, 'a new reader is accepted', isAccepted);
+  });
+
+  test('refuses the fifty-first reader of one operator, so that the others can follow the events', async (t) => {
+    const { open } = await serveMany(t);
+    const statuses = await Promise.all(Array.from({ length: 60 }, async () => (await open('eve')).status));
+    assert.deepEqual(
+      [200, 503].map((status) => statuses.filter((one) => one === status).length),
+      [50, 10],
+    );
+    assert.match(await (await open('eve')).text(), /The limit of 50 event streams per operator/);
+    assert.equal((await open('ann')).status, 200);
   });
 
   test('answers HEAD without a body', async (t) => {

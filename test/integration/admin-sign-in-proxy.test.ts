@@ -128,6 +128,18 @@ describe('an operator behind a trusted proxy', () => {
     assert.equal((await fetch(`${proxy.url}/api/environments`)).status, 401);
   });
 
+  test('must sign in again for the event stream after admin.sessionTtl, because the proxy may have revoked the access', async (t) => {
+    const { proxy } = await start(t, { sessionTtl: '1h' });
+    proxy.fields = person('ann', 'on-call');
+    const events = await readEvents(proxy.url, {});
+    await events.event('snapshot');
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 3_601_000 });
+    await events.event('end');
+    await events.ended();
+    t.mock.timers.reset();
+    assert.equal((await readEvents(proxy.url, {})).status, 200);
+  });
+
   test('can be named by the client certificate of the proxy', async (t) => {
     const authority = createAuthority(t);
     const [listener, trusted, other] = ['listener', 'proxy', 'other'].map((name) => authority.issue(name));
