@@ -92,7 +92,7 @@ const disconnectedAfterMs = 3_500;
 /** How long an instance that has ended is listed. Milliseconds. */
 const listedForMs = 3_600_000;
 const rosterEveryMs = 300_000;
-/** More than any installation has; bounds the memory if something else writes to the channel. */
+/** More than any installation has; bounds the memory if instances start and crash all the time. */
 const maxMembers = 1_000;
 
 export function createFleet({
@@ -139,7 +139,7 @@ export function createFleet({
   function onMessage(message: FleetMessage): void {
     const { report } = message;
     const member = members.get(report.id);
-    if (member?.status === 'stopped' || (!member && members.size >= maxMembers)) return;
+    if (member?.status === 'stopped' || (!member && !makeRoom())) return;
     const next = message.kind === 'stopped' ? 'stopped' : 'up';
     if (member?.status === 'down' && next === 'up') events.onReturned(member.report);
     if (member?.status !== next) isChanged = true;
@@ -147,6 +147,14 @@ export function createFleet({
     if (message.kind === 'stopped') return;
     seconds.add(report.id, message);
     isAskedForSeconds ||= message.wantsSeconds;
+  }
+
+  /** Removes the instance that ended first, if there are too many. @returns false if all of them run */
+  function makeRoom(): boolean {
+    if (members.size < maxMembers) return true;
+    const ended = [...members].filter(([, { status }]) => status === 'down' || status === 'stopped');
+    const [first] = ended.toSorted(([, one], [, other]) => one.report.at.localeCompare(other.report.at));
+    return first !== undefined && members.delete(first[0]);
   }
 
   /** After the start, and after each interruption: others may have ended without a message that this instance received. */
@@ -166,6 +174,7 @@ export function createFleet({
     const member = members.get(report.id);
     if (report.id === ownId || (member?.receivedAtMs ?? Number.NEGATIVE_INFINITY) > connectedSinceMs) return;
     if (member && member.status !== 'unknown') return;
+    if (!member && !makeRoom()) return;
     const known = status === 'up' ? 'unknown' : status;
     members.set(report.id, { report, status: known, receivedAtMs: member?.receivedAtMs });
     isChanged = true;

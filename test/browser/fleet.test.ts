@@ -34,6 +34,11 @@ describe('the instances in the console', { skip: skipWithoutChromium || skipWith
     const timeline = page.getByRole('region', { name: 'Timeline', exact: true });
     await timeline.locator('li[data-kind="lost"]').waitFor({ timeout: 20_000 });
     assert.deepEqual(await axeViolations(page), []);
+
+    await second.start();
+    const restarted = / has crashed 1 time within the last hour, last at .*; it was started again\./;
+    await page.getByText(restarted).waitFor();
+    assert.equal(await page.getByText(/^Instance .* is down/).count(), 0);
   });
 
   test('share a timeline: a hold on one appears on the page of the other, and the kinds can be filtered', async (t) => {

@@ -3,6 +3,7 @@
 import { effectiveState, tenantExceptions } from './circuit-rows.js';
 import { guides } from './docs-links.js';
 import { formatAge, formatCount, formatDuration, formatTime } from './dom.js';
+import { findRestarts } from './instance-restarts.js';
 
 const severity = ['bad', 'warn', 'note'];
 
@@ -64,8 +65,12 @@ function instanceAlerts({ readiness: { ready, reasons }, sharedState, active }) 
 
 /** The instance that sends the events reports its own problems with `readiness`. */
 function fleetAlerts({ instances, instance: own, fleet }) {
-  const alerts = instances.flatMap(({ id, name, status, ready, reasons, lastSeen }) => {
+  const restarts = findRestarts(instances);
+  const restarted = new Set([...restarts.values()].flat());
+  const alerts = instances.flatMap((instance) => {
+    const { id, name, status, ready, reasons, lastSeen } = instance;
     const alert = { key: `instance ${name} ${id}`, href: '#fleet', guide: guides.instances };
+    if (restarted.has(instance)) return [];
     if (status === 'down') {
       const text = `Instance ${name} is down: last seen at ${formatTime(lastSeen)}. At most the records of its last second are lost.`;
       return [{ ...alert, level: 'bad', text }];
@@ -74,11 +79,19 @@ function fleetAlerts({ instances, instance: own, fleet }) {
     const text = `Instance ${name} is not ready: ${reasons.join('; ')}.`;
     return [{ ...alert, level: 'warn', text }];
   });
+  alerts.push(...Array.from(restarts, ([host, crashed]) => restartAlert(host, crashed)));
   if (fleet.isComplete) return alerts;
   return [
     ...alerts,
     { level: 'warn', key: 'fleet', text: fleet.why, href: '#fleet', guide: guides.readiness },
   ];
+}
+
+/** One alert for each host: an instance that crashes again and again must not hide the other problems. */
+function restartAlert(host, crashed) {
+  const times = formatCount(crashed.length, 'time');
+  const text = `${host} has crashed ${times} within the last hour, last at ${formatTime(crashed.at(-1).lastSeen)}; it was started again. Records of its last second may be missing.`;
+  return { level: 'warn', key: `restarts ${host}`, text, href: '#fleet', guide: guides.instances };
 }
 
 const circuitTexts = {

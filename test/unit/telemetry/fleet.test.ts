@@ -6,7 +6,7 @@ import { createMemoryState } from '../../../src/state/memory.ts';
 import type { PubSub } from '../../../src/state/ports.ts';
 import { createSubscriptions } from '../../../src/state/subscriptions.ts';
 import { createFleet, type Fleet } from '../../../src/telemetry/fleet.ts';
-import type { InstanceReport } from '../../../src/telemetry/fleet-messages.ts';
+import { type InstanceReport, serializeMessage } from '../../../src/telemetry/fleet-messages.ts';
 import type { SecondCounts } from '../../../src/telemetry/live-stats.ts';
 import { instanceReport, secondWith } from '../../kit/fleet-reports.ts';
 
@@ -114,6 +114,20 @@ describe('the fleet', () => {
     );
     assert.deepEqual(two.fleet.instances(), views);
     assert.deepEqual(one.fleet.scope(), { isComplete: true, why: null });
+  });
+
+  test('shows a new instance although more than a thousand have ended within the hour', async () => {
+    const { pass, start, clock, publish, statuses } = startNetwork();
+    const one = start('one');
+    await pass(2_000);
+    for (let index = 0; index < 1_200; index++) {
+      const report = instanceReport(`crashed-${index}`, clock.nowMs + index);
+      publish(serializeMessage({ kind: 'stopped', report }));
+    }
+    start('two');
+    await pass(2_000);
+    const { two, one: own, 'crashed-0': first, 'crashed-1199': last } = statuses(one);
+    assert.deepEqual([own, two, first, last], ['up', 'up', undefined, 'stopped']);
   });
 
   test('shows an instance as down within three seconds after its end, and notices it once', async () => {
