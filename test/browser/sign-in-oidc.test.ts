@@ -30,7 +30,10 @@ describe('a browser', { skip: skipWithoutChromium }, () => {
     const cookies = await page.context().cookies(url);
     assert.deepEqual(
       cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]),
-      [['penstock-session', true, 'Strict']],
+      [
+        ['penstock-sign-in', true, 'Lax'],
+        ['penstock-session', true, 'Strict'],
+      ],
     );
     assert.equal(await page.evaluate(() => document.cookie), '');
 
