@@ -89,7 +89,7 @@ describe('an operator who signs in at the provider', () => {
   });
 
   test('can begin to sign in on two tabs, and finish both in any order', async (t) => {
-    const { url } = await start(t);
+    const { url } = await startOidcGateway(t);
     const browser = createOperatorBrowser();
     const begin = async () => (await browser.send('GET', `${url}/oidc/sign-in`)).headers.location ?? '';
     for (const tabs of [[await begin(), await begin()], [await begin(), await begin()].toReversed()])
